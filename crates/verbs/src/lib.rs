@@ -1,1 +1,32 @@
-//! Placeholder.
+//! The nouns of verbs, free of any transport and any C layout: what a queue pair, a work request, a completion and
+//! an address are. Every layer above the wire speaks in these; `abi/ibverbs` translates them to rdma-core's structs.
+//! Numeric values are those of `infiniband/verbs.h`, so the translation is a cast wherever that is possible.
+#![forbid(unsafe_code)]
+
+mod access;
+mod address;
+mod attr;
+mod error;
+mod event;
+mod limits;
+mod qp;
+pub mod qp_state;
+mod time;
+mod wc;
+mod wr;
+
+pub use access::Access;
+pub use address::{AddressVector, Gid, GidEntry, GidType, Mtu};
+pub use attr::{
+    CqInit, DeviceAttr, PortAttr, PortState, QpAttr, QpAttrMask, QpCap, QpInit, SrqAttr, SrqInit,
+};
+pub use error::{Errno, VerbsError};
+pub use event::{AsyncEvent, AsyncSubject, Event};
+pub use limits::*;
+pub use qp::{QpState, QpType};
+pub use time::{Duration, Instant};
+pub use wc::{Wc, WcFlags, WcOpcode, WcStatus};
+pub use wr::{MwBind, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, UdTarget};
+pub use ids::*;
+
+mod ids;

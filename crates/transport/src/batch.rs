@@ -1,0 +1,111 @@
+//! Packets on their way out. A batch names payload instead of holding it: headers and inline bytes stand in one arena,
+//! payload stays in registered memory as (host address, length). The link below turns a packet into one gather list,
+//! header, payload, pad and ICRC, and consecutive packets of one flow and one size into one system call.
+
+use std::ops::Range;
+
+use weft_verbs::AddressVector;
+
+/// A piece of payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Piece {
+    /// Registered memory, already checked; valid until the adapter's lock is let go.
+    Host {
+        /// Host address.
+        addr: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// Bytes of the batch's arena.
+    Arena {
+        /// Offset.
+        start: u32,
+        /// Bytes.
+        len: u32,
+    },
+}
+
+/// One packet: BTH to the end of the payload. The link adds what is beneath (UDP, IP), the pad bytes that the BTH
+/// announces, and the ICRC.
+#[derive(Clone, Debug)]
+pub struct TxPacket {
+    /// Where to.
+    pub av: AddressVector,
+    /// Destination queue pair number: the link keeps slots apart by it.
+    pub dest_qpn: u32,
+    /// Number of the sending queue pair: entropy for the UDP source port.
+    pub src_qpn: u32,
+    /// BTH and extended headers, in the arena.
+    pub header: Range<u32>,
+    /// Payload pieces, in [`TxBatch::pieces`].
+    pub pieces: Range<u32>,
+    /// Sum of the pieces' lengths.
+    pub payload_len: u32,
+}
+
+/// Packets gathered for one hand-over to the links.
+#[derive(Debug, Default)]
+pub struct TxBatch {
+    /// Packets, in order.
+    pub packets: Vec<TxPacket>,
+    /// Headers and inline payload.
+    pub arena: Vec<u8>,
+    /// Payload pieces of all packets.
+    pub pieces: Vec<Piece>,
+}
+
+impl TxBatch {
+    /// Packets that one batch holds at most; whoever fills it stops there and is asked again.
+    pub const PACKETS_MAX: usize = 256;
+
+    /// Forget everything, keep the room.
+    pub fn clear(&mut self) {
+        self.packets.clear();
+        self.arena.clear();
+        self.pieces.clear();
+    }
+
+    /// Whether another packet fits.
+    pub fn has_room(&self) -> bool {
+        self.packets.len() < Self::PACKETS_MAX
+    }
+
+    /// Start a packet: `header` is copied to the arena; payload pieces follow by [`TxBatch::piece`].
+    pub fn begin(&mut self, av: AddressVector, dest_qpn: u32, src_qpn: u32, header: &[u8]) {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(header);
+        let pieces = self.pieces.len() as u32;
+        self.packets.push(TxPacket {
+            av,
+            dest_qpn,
+            src_qpn,
+            header: start..self.arena.len() as u32,
+            pieces: pieces..pieces,
+            payload_len: 0,
+        });
+    }
+
+    /// Add registered memory to the packet begun last.
+    pub fn piece(&mut self, addr: u64, len: u32) {
+        self.push(Piece::Host { addr, len }, len);
+    }
+
+    /// Copy bytes into the packet begun last.
+    pub fn bytes(&mut self, data: &[u8]) {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(data);
+        let len = data.len() as u32;
+        self.push(Piece::Arena { start, len }, len);
+    }
+
+    fn push(&mut self, piece: Piece, len: u32) {
+        if len == 0 {
+            return;
+        }
+        self.pieces.push(piece);
+        if let Some(packet) = self.packets.last_mut() {
+            packet.pieces.end = self.pieces.len() as u32;
+            packet.payload_len += len;
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! A packet on its way in, with what the layers beneath knew of it.
+
+use weft_verbs::Gid;
+use weft_wire::packet::Packet;
+
+/// A received packet whose ICRC has been verified.
+#[derive(Clone, Copy, Debug)]
+pub struct RxPacket<'a> {
+    /// BTH, extended headers and payload.
+    pub packet: Packet<'a>,
+    /// Source address as a GID.
+    pub sgid: Gid,
+    /// Destination address as a GID (a group's, for multicast).
+    pub dgid: Gid,
+    /// Traffic class (IPv4 TOS), for the GRH of datagrams.
+    pub traffic_class: u8,
+    /// Hop limit (TTL) left, for the GRH of datagrams.
+    pub hop_limit: u8,
+    /// Interface it came in by; 0 if unknown.
+    pub ifindex: u32,
+}

@@ -1,0 +1,210 @@
+//! Attributes: of a queue pair, of queues, of devices and ports.
+
+use crate::{Access, AddressVector, Cookie, CqId, Mtu, PdId, QpState, QpType, SrqId, XrcdId};
+
+/// `struct ibv_qp_cap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)] // The names are verbs.h's.
+pub struct QpCap {
+    pub max_send_wr: u32,
+    pub max_recv_wr: u32,
+    pub max_send_sge: u32,
+    pub max_recv_sge: u32,
+    pub max_inline_data: u32,
+}
+
+/// What a queue pair is created with.
+#[derive(Clone, Copy, Debug)]
+pub struct QpInit {
+    /// Kind.
+    pub qp_type: QpType,
+    /// Protection domain (none for an XRC target).
+    pub pd: Option<PdId>,
+    /// Completion queue of the send queue.
+    pub send_cq: Option<CqId>,
+    /// Completion queue of the receive queue.
+    pub recv_cq: Option<CqId>,
+    /// Shared receive queue in place of its own.
+    pub srq: Option<SrqId>,
+    /// XRC domain (XRC target only).
+    pub xrcd: Option<XrcdId>,
+    /// Sizes asked for; what was granted is in the answer.
+    pub cap: QpCap,
+    /// Whether every send work request makes a completion.
+    pub sq_sig_all: bool,
+    /// Owner's cookie.
+    pub cookie: Cookie,
+}
+
+bitflags::bitflags! {
+    /// `enum ibv_qp_attr_mask`.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    #[allow(missing_docs)] // The names are verbs.h's.
+    pub struct QpAttrMask: u32 {
+        const STATE = 1;
+        const CUR_STATE = 1 << 1;
+        const EN_SQD_ASYNC_NOTIFY = 1 << 2;
+        const ACCESS_FLAGS = 1 << 3;
+        const PKEY_INDEX = 1 << 4;
+        const PORT = 1 << 5;
+        const QKEY = 1 << 6;
+        const AV = 1 << 7;
+        const PATH_MTU = 1 << 8;
+        const TIMEOUT = 1 << 9;
+        const RETRY_CNT = 1 << 10;
+        const RNR_RETRY = 1 << 11;
+        const RQ_PSN = 1 << 12;
+        const MAX_QP_RD_ATOMIC = 1 << 13;
+        const ALT_PATH = 1 << 14;
+        const MIN_RNR_TIMER = 1 << 15;
+        const SQ_PSN = 1 << 16;
+        const MAX_DEST_RD_ATOMIC = 1 << 17;
+        const PATH_MIG_STATE = 1 << 18;
+        const CAP = 1 << 19;
+        const DEST_QPN = 1 << 20;
+        const RATE_LIMIT = 1 << 25;
+    }
+}
+
+/// `struct ibv_qp_attr` without the alternate path (automatic path migration is not offered).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QpAttr {
+    /// State to go to, or current.
+    pub qp_state: QpState,
+    /// State the caller believes the queue pair is in.
+    pub cur_qp_state: QpState,
+    /// Whether SQ_DRAINED is wanted when going to SQD.
+    pub en_sqd_async_notify: bool,
+    /// Rights of the peer.
+    pub qp_access: Access,
+    /// Row of the P_Key table.
+    pub pkey_index: u16,
+    /// Port of the device.
+    pub port_num: u8,
+    /// Q_Key (UD).
+    pub qkey: u32,
+    /// Primary path.
+    pub av: Option<AddressVector>,
+    /// Path MTU.
+    pub path_mtu: Mtu,
+    /// Local ACK timeout: 4.096 µs × 2^timeout, 0 = for ever.
+    pub timeout: u8,
+    /// Retries without an answer, 0..=7.
+    pub retry_cnt: u8,
+    /// Retries after RNR, 7 = for ever.
+    pub rnr_retry: u8,
+    /// First PSN expected.
+    pub rq_psn: u32,
+    /// First PSN sent.
+    pub sq_psn: u32,
+    /// READs and atomics outstanding as initiator.
+    pub max_rd_atomic: u8,
+    /// READs and atomics outstanding as target.
+    pub max_dest_rd_atomic: u8,
+    /// RNR timer code sent in RNR NAKs.
+    pub min_rnr_timer: u8,
+    /// Peer's queue pair number.
+    pub dest_qpn: u32,
+    /// Sizes.
+    pub cap: QpCap,
+    /// Whether the send queue is still draining (query only).
+    pub sq_draining: bool,
+}
+
+impl Default for QpAttr {
+    fn default() -> QpAttr {
+        QpAttr {
+            qp_state: QpState::Reset,
+            cur_qp_state: QpState::Reset,
+            en_sqd_async_notify: false,
+            qp_access: Access::empty(),
+            pkey_index: 0,
+            port_num: 1,
+            qkey: 0,
+            av: None,
+            path_mtu: Mtu::Mtu1024,
+            timeout: 0,
+            retry_cnt: 0,
+            rnr_retry: 0,
+            rq_psn: 0,
+            sq_psn: 0,
+            max_rd_atomic: 0,
+            max_dest_rd_atomic: 0,
+            min_rnr_timer: 0,
+            dest_qpn: 0,
+            cap: QpCap::default(),
+            sq_draining: false,
+        }
+    }
+}
+
+/// What a completion queue is created with.
+#[derive(Clone, Copy, Debug)]
+pub struct CqInit {
+    /// Entries asked for.
+    pub cqe: u32,
+    /// Owner's cookie.
+    pub cookie: Cookie,
+    /// `IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`: the program promises not to overrun.
+    pub ignore_overrun: bool,
+}
+
+/// `struct ibv_srq_attr`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)] // The names are verbs.h's.
+pub struct SrqAttr {
+    pub max_wr: u32,
+    pub max_sge: u32,
+    pub srq_limit: u32,
+}
+
+/// What a shared receive queue is created with.
+#[derive(Clone, Copy, Debug)]
+pub struct SrqInit {
+    /// Protection domain.
+    pub pd: PdId,
+    /// Sizes.
+    pub attr: SrqAttr,
+    /// XRC: domain and completion queue.
+    pub xrc: Option<(XrcdId, CqId)>,
+    /// Owner's cookie.
+    pub cookie: Cookie,
+}
+
+/// Whether a port passes traffic; values of `enum ibv_port_state`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum PortState {
+    /// The interface is down.
+    Down = 1,
+    /// The interface is up.
+    Active = 4,
+}
+
+/// What a port is, as far as it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortAttr {
+    /// State.
+    pub state: PortState,
+    /// Largest path MTU that fits the interface.
+    pub active_mtu: Mtu,
+    /// GID table, valid rows only.
+    pub gids: Vec<crate::GidEntry>,
+    /// Megabits a second of the interface, if it says.
+    pub link_speed_mbps: Option<u32>,
+}
+
+/// A device as a process knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceAttr {
+    /// Name, such as `rxe0`.
+    pub name: String,
+    /// Node GUID, host order.
+    pub node_guid: u64,
+    /// Its network interface.
+    pub netdev: String,
+    /// Index of that interface.
+    pub ifindex: u32,
+    /// Its one port.
+    pub port: PortAttr,
+}

@@ -1,0 +1,53 @@
+//! Errors of verbs calls: each says who is to blame, and is translated once into the errno that the manual page of
+//! the call promises.
+
+/// A positive errno value, as `errno.h` numbers them on Linux.
+pub type Errno = i32;
+
+/// Why a verbs call was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum VerbsError {
+    /// An argument is outside what the call or the object allows.
+    #[error("invalid argument: {0}")]
+    Invalid(&'static str),
+    /// The queue is full, or a table has no room.
+    #[error("no room: {0}")]
+    NoMemory(&'static str),
+    /// The object is still used by another object.
+    #[error("busy: {0}")]
+    Busy(&'static str),
+    /// The adapter does not do this.
+    #[error("not supported: {0}")]
+    NotSupported(&'static str),
+    /// The caller may not do this.
+    #[error("not permitted: {0}")]
+    Permission(&'static str),
+    /// The memory named is not mapped, or not with the rights asked for.
+    #[error("bad address: {0}")]
+    Fault(&'static str),
+    /// The handle names nothing (any more).
+    #[error("no such object: {0}")]
+    NoSuchObject(&'static str),
+    /// The device has gone or the daemon refused.
+    #[error("no such device: {0}")]
+    NoDevice(&'static str),
+    /// The address given cannot be reached from this port.
+    #[error("address not available: {0}")]
+    AddressUnreachable(&'static str),
+}
+
+impl VerbsError {
+    /// The errno a verbs caller gets.
+    pub fn errno(self) -> Errno {
+        match self {
+            VerbsError::Invalid(_) | VerbsError::NoSuchObject(_) => 22,
+            VerbsError::NoMemory(_) => 12,
+            VerbsError::Busy(_) => 16,
+            VerbsError::NotSupported(_) => 95,
+            VerbsError::Permission(_) => 1,
+            VerbsError::Fault(_) => 14,
+            VerbsError::NoDevice(_) => 19,
+            VerbsError::AddressUnreachable(_) => 110,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Work completions.
+
+/// `enum ibv_wc_status`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u32)]
+#[allow(missing_docs)] // The names are verbs.h's; IBA 11.6.2 says what each means.
+pub enum WcStatus {
+    #[default]
+    Success = 0,
+    LocLenErr = 1,
+    LocQpOpErr = 2,
+    LocEecOpErr = 3,
+    LocProtErr = 4,
+    WrFlushErr = 5,
+    MwBindErr = 6,
+    BadRespErr = 7,
+    LocAccessErr = 8,
+    RemInvReqErr = 9,
+    RemAccessErr = 10,
+    RemOpErr = 11,
+    RetryExcErr = 12,
+    RnrRetryExcErr = 13,
+    LocRddViolErr = 14,
+    RemInvRdReqErr = 15,
+    RemAbortErr = 16,
+    InvEecnErr = 17,
+    InvEecStateErr = 18,
+    FatalErr = 19,
+    RespTimeoutErr = 20,
+    GeneralErr = 21,
+}
+
+/// `enum ibv_wc_opcode`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u32)]
+#[allow(missing_docs)] // The names are verbs.h's.
+pub enum WcOpcode {
+    #[default]
+    Send = 0,
+    RdmaWrite = 1,
+    RdmaRead = 2,
+    CompSwap = 3,
+    FetchAdd = 4,
+    BindMw = 5,
+    LocalInv = 6,
+    Tso = 7,
+    Flush = 8,
+    AtomicWrite = 9,
+    Recv = 1 << 7,
+    RecvRdmaWithImm = (1 << 7) + 1,
+}
+
+bitflags::bitflags! {
+    /// `IBV_WC_*` flags.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct WcFlags: u32 {
+        /// The first 40 bytes of the buffer hold a GRH.
+        const GRH = 1;
+        /// `imm_data` holds immediate data.
+        const WITH_IMM = 1 << 1;
+        /// IP checksum verified.
+        const IP_CSUM_OK = 1 << 2;
+        /// `imm_data` holds the R_Key that the peer invalidated.
+        const WITH_INV = 1 << 3;
+    }
+}
+
+/// A work completion. On an error only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wc {
+    /// The program's number of the work request.
+    pub wr_id: u64,
+    /// How it ended.
+    pub status: WcStatus,
+    /// What it was.
+    pub opcode: WcOpcode,
+    /// Detail for people; 0 if none.
+    pub vendor_err: u32,
+    /// Bytes (receives, READ, atomics).
+    pub byte_len: u32,
+    /// Immediate data as it came (network order in memory), or the invalidated R_Key.
+    pub imm_data: u32,
+    /// Number of the local queue pair.
+    pub qp_num: u32,
+    /// Number of the sender (UD), or the SRQ number (XRC is told by the SRQ).
+    pub src_qp: u32,
+    /// Flags.
+    pub flags: WcFlags,
+    /// Source LID (0 on RoCE).
+    pub slid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// Path bits.
+    pub dlid_path_bits: u8,
+    /// P_Key row.
+    pub pkey_index: u16,
+    /// Whether a solicited-only armed CQ wakes for this one (the peer asked, or it is an error).
+    pub solicited: bool,
+    /// Nanoseconds of the driver's clock when the completion was made.
+    pub timestamp: u64,
+}

@@ -1,0 +1,145 @@
+//! Work requests as a program posts them.
+
+use crate::AddressVector;
+
+/// A scatter/gather element; the layout is that of `struct ibv_sge`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct Sge {
+    /// Address (in the region's iova space).
+    pub addr: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Local key of the region.
+    pub lkey: u32,
+}
+
+bitflags::bitflags! {
+    /// `IBV_SEND_*`.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct SendFlags: u32 {
+        /// Wait for earlier READs and atomics to finish first.
+        const FENCE = 1;
+        /// Make a completion on success.
+        const SIGNALED = 1 << 1;
+        /// Ask the peer for a solicited event.
+        const SOLICITED = 1 << 2;
+        /// Take the payload now; keys are not looked at.
+        const INLINE = 1 << 3;
+        /// Checksum offload (Ethernet queue pairs only).
+        const IP_CSUM = 1 << 4;
+    }
+}
+
+/// Memory at the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RemoteTarget {
+    /// Address.
+    pub addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+}
+
+/// What a memory-window bind asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MwBind {
+    /// R_Key of the window as it is now (the window's handle on the data path).
+    pub mw_rkey: u32,
+    /// R_Key that it shall have (type 2: same index, the caller's tag; type 1: chosen at post time).
+    pub new_rkey: u32,
+    /// L_Key of the region beneath.
+    pub mr_lkey: u32,
+    /// First address.
+    pub addr: u64,
+    /// Bytes; 0 unbinds (type 1).
+    pub length: u64,
+    /// Rights granted, an [`crate::Access`].
+    pub access: crate::Access,
+}
+
+/// The operation of a send work request.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum SendOp {
+    /// SEND.
+    Send,
+    /// SEND with 32 bits of immediate data (network order as given).
+    SendImm(u32),
+    /// SEND that invalidates an R_Key at the peer.
+    SendInv(u32),
+    /// RDMA WRITE.
+    Write(RemoteTarget),
+    /// RDMA WRITE that consumes a receive at the peer.
+    WriteImm(RemoteTarget, u32),
+    /// RDMA READ.
+    Read(RemoteTarget),
+    /// Compare and swap of 8 bytes.
+    CompareSwap {
+        /// Where.
+        target: RemoteTarget,
+        /// Expected value.
+        compare: u64,
+        /// New value.
+        swap: u64,
+    },
+    /// Fetch and add on 8 bytes.
+    FetchAdd {
+        /// Where.
+        target: RemoteTarget,
+        /// Addend.
+        add: u64,
+    },
+    /// ATOMIC WRITE of 8 bytes (taken from the first SGE or given inline).
+    AtomicWrite(RemoteTarget),
+    /// FLUSH earlier writes.
+    Flush {
+        /// First byte of the range.
+        target: RemoteTarget,
+        /// Bytes of the range.
+        length: u32,
+        /// Placement type bits: 1 = global visibility, 2 = persistence.
+        placement: u8,
+        /// Selectivity level: 0 = range, 1 = whole region.
+        level: u8,
+    },
+    /// Bind a memory window.
+    BindMw(MwBind),
+    /// Invalidate a local key.
+    LocalInv(u32),
+}
+
+/// Destination of a datagram.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct UdTarget {
+    /// Address, as the address handle held it.
+    pub av: AddressVector,
+    /// Queue pair number.
+    pub remote_qpn: u32,
+    /// Q_Key; with the top bit set the sender's own is used instead (IBA 10.2.5).
+    pub remote_qkey: u32,
+}
+
+/// A send work request, borrowed from the caller for the duration of the post.
+#[derive(Clone, Copy, Debug)]
+pub struct SendWr<'a> {
+    /// The program's number for it.
+    pub wr_id: u64,
+    /// Flags.
+    pub flags: SendFlags,
+    /// What to do.
+    pub op: SendOp,
+    /// Local memory.
+    pub sges: &'a [Sge],
+    /// Datagram destination (UD only).
+    pub ud: Option<UdTarget>,
+    /// Number of the SRQ at the peer (XRC only).
+    pub xrc_srqn: Option<u32>,
+}
+
+/// A receive work request.
+#[derive(Clone, Copy, Debug)]
+pub struct RecvWr<'a> {
+    /// The program's number for it.
+    pub wr_id: u64,
+    /// Local memory.
+    pub sges: &'a [Sge],
+}
