@@ -1,1 +1,68 @@
-//! Placeholder.
+//! The C structures and constants of `<infiniband/verbs.h>`, as rdma-core 65 lays them out.
+//!
+//! Programs compiled against any rdma-core reach into these structures directly, so their layout is frozen, or
+//! grows only where a size or a mask tells how much of it the other side knows. Names are those of the C header,
+//! and their meaning is that of rdma-core's manual pages. `tests/layout.rs` has the C compiler compare every size
+//! and offset with the headers installed on the machine.
+//!
+//! [`inlines`] are the calls that the header defines in place, for Rust programs that load a `libibverbs`;
+//! [`api`] loads one.
+
+#![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
+#![allow(
+    missing_docs,
+    reason = "the names and meanings are those of the verbs manual pages"
+)]
+
+mod ah;
+pub mod api;
+mod context;
+mod counters;
+mod cq;
+mod device;
+mod dm;
+mod event;
+mod flow;
+mod flow_action;
+mod gid;
+pub mod inlines;
+mod mr;
+mod object;
+mod pd;
+mod port;
+mod qp;
+mod qp_ex;
+mod srq;
+mod wc;
+mod wq;
+mod wr;
+mod xrc;
+
+pub use ah::*;
+pub use context::*;
+pub use counters::*;
+pub use cq::*;
+pub use device::*;
+pub use dm::*;
+pub use event::*;
+pub use flow::*;
+pub use flow_action::*;
+pub use gid::*;
+pub use mr::*;
+pub use object::*;
+pub use pd::*;
+pub use port::*;
+pub use qp::*;
+pub use qp_ex::*;
+pub use srq::*;
+pub use wc::*;
+pub use wq::*;
+pub use wr::*;
+pub use xrc::*;
+
+/// Two bytes in network order.
+pub type be16 = u16;
+/// Four bytes in network order.
+pub type be32 = u32;
+/// Eight bytes in network order.
+pub type be64 = u64;

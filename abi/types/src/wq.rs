@@ -1,0 +1,100 @@
+//! Work queues and indirection tables, which receive-side scaling of raw packets builds on.
+
+use libc::{c_int, c_uint, c_void, pthread_cond_t, pthread_mutex_t};
+
+use crate::context::ibv_context;
+use crate::cq::ibv_cq;
+use crate::pd::ibv_pd;
+use crate::wr::ibv_recv_wr;
+
+pub type ibv_wq_type = c_uint;
+pub const IBV_WQT_RQ: ibv_wq_type = 0;
+
+pub type ibv_wq_init_attr_mask = c_uint;
+pub const IBV_WQ_INIT_ATTR_FLAGS: ibv_wq_init_attr_mask = 1;
+pub const IBV_WQ_INIT_ATTR_RESERVED: ibv_wq_init_attr_mask = 2;
+
+pub type ibv_wq_flags = c_uint;
+pub const IBV_WQ_FLAGS_CVLAN_STRIPPING: ibv_wq_flags = 1;
+pub const IBV_WQ_FLAGS_SCATTER_FCS: ibv_wq_flags = 2;
+pub const IBV_WQ_FLAGS_DELAY_DROP: ibv_wq_flags = 4;
+pub const IBV_WQ_FLAGS_PCI_WRITE_END_PADDING: ibv_wq_flags = 8;
+pub const IBV_WQ_FLAGS_RESERVED: ibv_wq_flags = 16;
+
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct ibv_wq_init_attr {
+    pub wq_context: *mut c_void,
+    pub wq_type: ibv_wq_type,
+    pub max_wr: u32,
+    pub max_sge: u32,
+    pub pd: *mut ibv_pd,
+    pub cq: *mut ibv_cq,
+    pub comp_mask: u32,
+    pub create_flags: u32,
+}
+
+pub type ibv_wq_state = c_uint;
+pub const IBV_WQS_RESET: ibv_wq_state = 0;
+pub const IBV_WQS_RDY: ibv_wq_state = 1;
+pub const IBV_WQS_ERR: ibv_wq_state = 2;
+pub const IBV_WQS_UNKNOWN: ibv_wq_state = 3;
+
+pub type ibv_wq_attr_mask = c_uint;
+pub const IBV_WQ_ATTR_STATE: ibv_wq_attr_mask = 1;
+pub const IBV_WQ_ATTR_CURR_STATE: ibv_wq_attr_mask = 2;
+pub const IBV_WQ_ATTR_FLAGS: ibv_wq_attr_mask = 4;
+pub const IBV_WQ_ATTR_RESERVED: ibv_wq_attr_mask = 8;
+
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct ibv_wq_attr {
+    pub attr_mask: u32,
+    pub wq_state: ibv_wq_state,
+    pub curr_wq_state: ibv_wq_state,
+    pub flags: u32,
+    pub flags_mask: u32,
+}
+
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct ibv_rwq_ind_table {
+    pub context: *mut ibv_context,
+    pub ind_tbl_handle: c_int,
+    pub ind_tbl_num: c_int,
+    pub comp_mask: u32,
+}
+
+pub type ibv_ind_table_init_attr_mask = c_uint;
+pub const IBV_CREATE_IND_TABLE_RESERVED: ibv_ind_table_init_attr_mask = 1;
+
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct ibv_rwq_ind_table_init_attr {
+    pub log_ind_tbl_size: u32,
+    pub ind_tbl: *mut *mut ibv_wq,
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct ibv_wq {
+    pub context: *mut ibv_context,
+    pub wq_context: *mut c_void,
+    pub pd: *mut ibv_pd,
+    pub cq: *mut ibv_cq,
+    pub wq_num: u32,
+    pub handle: u32,
+    pub state: ibv_wq_state,
+    pub wq_type: ibv_wq_type,
+    pub post_recv: Option<
+        unsafe extern "C" fn(
+            current: *mut ibv_wq,
+            recv_wr: *mut ibv_recv_wr,
+            bad_recv_wr: *mut *mut ibv_recv_wr,
+        ) -> c_int,
+    >,
+    pub mutex: pthread_mutex_t,
+    pub cond: pthread_cond_t,
+    pub events_completed: u32,
+    pub comp_mask: u32,
+}
