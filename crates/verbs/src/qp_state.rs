@@ -147,8 +147,8 @@ const TRANSITIONS: &[Transition] = &[
         optional: [attrs!(CUR_STATE QKEY), attrs!(CUR_STATE ACCESS_FLAGS), attrs!(), attrs!(), attrs!()],
     },
 
-    plain(Err, Reset),
-    plain(Err, Error),
+    plain(Error, Reset),
+    plain(Error, Error),
 ];
 
 /// The attributes that a transition requires and those it allows besides, or `None` if there is no such transition.
