@@ -1,1 +1,78 @@
-//! Placeholder.
+//! Build helper for the drop-in libraries: exports with symbol versions, from plain `cargo build` on stable Rust.
+//!
+//! A program linked against rdma-core asks the loader for `ibv_open_device@IBVERBS_1.1`, so a library without
+//! symbol versions is refused. Rust has no notion of them; this helper brings them in from three sides, driven by
+//! one reviewed list, `NAME.sym` (its format stands in `list.rs`):
+//!
+//! 1. `exports.rs`, to be included by the library: a one-jump assembler trampoline for each versioned symbol, with
+//!    the `.symver` directive that names it. (The directive on a Rust function itself would need the same codegen
+//!    unit and would leave an unversioned twin.) Symbols that are not implemented get a stub that fails properly.
+//! 2. a version script with the chain of nodes.
+//! 3. the linker arguments, after a probe that the linker can combine the script with rustc's own.
+//!
+//! It also makes `target/<profile>/rdma/`, where the libraries are reachable by the names the loader looks for:
+//! `LD_LIBRARY_PATH=target/debug/rdma ibv_devices` works right after a build.
+
+mod emit;
+mod linker;
+mod links;
+mod list;
+mod source;
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// Does everything for the library `soname` (such as `libibverbs.so.1`) whose list is `sym` in the crate's root.
+///
+/// # Panics
+/// If the list and the sources disagree, or no usable linker is found: the message says what to do.
+pub fn build(soname: &str, sym: &str) {
+    let root = PathBuf::from(var("CARGO_MANIFEST_DIR"));
+    let out = PathBuf::from(var("OUT_DIR"));
+    let sym = root.join(sym);
+    println!("cargo:rerun-if-changed={}", sym.display());
+    println!("cargo:rerun-if-changed={}", root.join("src").display());
+
+    let text =
+        fs::read_to_string(&sym).unwrap_or_else(|e| panic!("cannot read {}: {e}", sym.display()));
+    let symbols = list::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", sym.display()));
+    let functions = source::exported_functions(&root.join("src"))
+        .unwrap_or_else(|e| panic!("cannot read the sources of {soname}: {e}"));
+    let complaints = list::check(&symbols, &functions);
+    assert!(
+        complaints.is_empty(),
+        "{} and the sources disagree:\n{}",
+        sym.display(),
+        complaints.join("\n")
+    );
+
+    let map = out.join("exports.map");
+    write(
+        &out.join("exports.rs"),
+        &emit::exports(&symbols, &functions, &var("CARGO_CFG_TARGET_ARCH")),
+    );
+    write(&map, &emit::version_script(&symbols));
+
+    for arg in linker::usable(&out) {
+        println!("cargo:rustc-cdylib-link-arg={arg}");
+    }
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{soname}");
+    println!(
+        "cargo:rustc-cdylib-link-arg=-Wl,--version-script={}",
+        map.display()
+    );
+    // The libraries have threads and thread-local state: dlclose must not unmap them.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+
+    if let Err(e) = links::make(&out, soname) {
+        println!("cargo:warning=no {soname} in the target directory's rdma/: {e}");
+    }
+}
+
+fn var(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: this runs in a build script"))
+}
+
+fn write(path: &std::path::Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+}

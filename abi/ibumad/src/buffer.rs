@@ -1,0 +1,124 @@
+//! The buffer that carries a MAD: `struct ib_user_mad`, with the address it goes to or came from, then the MAD.
+
+use libc::{c_int, c_void};
+
+/// Where a MAD goes or came from; multi-byte fields are in network order but for the P_Key index.
+#[repr(C)]
+pub struct ib_mad_addr {
+    qpn: u32,
+    qkey: u32,
+    lid: u16,
+    sl: u8,
+    path_bits: u8,
+    grh_present: u8,
+    gid_index: u8,
+    hop_limit: u8,
+    traffic_class: u8,
+    gid: [u8; 16],
+    flow_label: u32,
+    pkey_index: u16,
+    reserved: [u8; 6],
+}
+
+/// The head of the buffer; the MAD follows.
+#[repr(C)]
+pub struct ib_user_mad {
+    agent_id: u32,
+    status: u32,
+    timeout_ms: u32,
+    retries: u32,
+    length: u32,
+    addr: ib_mad_addr,
+}
+
+const _: () = assert!(size_of::<ib_user_mad>() == 64 && size_of::<ib_mad_addr>() == 44);
+
+/// The size of the head.
+pub extern "C" fn umad_size() -> usize {
+    size_of::<ib_user_mad>()
+}
+
+/// The MAD in the buffer.
+pub extern "C" fn umad_get_mad(umad: *mut c_void) -> *mut c_void {
+    umad.wrapping_byte_add(size_of::<ib_user_mad>())
+}
+
+/// The address in the buffer.
+pub unsafe extern "C" fn umad_get_mad_addr(umad: *mut c_void) -> *mut ib_mad_addr {
+    // SAFETY: the caller passes a umad buffer; only the address of a field of it is taken.
+    unsafe { &raw mut (*umad.cast::<ib_user_mad>()).addr }
+}
+
+/// How the transaction ended: 0, or an errno value.
+pub unsafe extern "C" fn umad_status(umad: *mut c_void) -> c_int {
+    // SAFETY: the caller passes a umad buffer.
+    unsafe { (*umad.cast::<ib_user_mad>()).status as c_int }
+}
+
+/// Sets the address from values in host order.
+pub unsafe extern "C" fn umad_set_addr(
+    umad: *mut c_void,
+    dlid: c_int,
+    dqp: c_int,
+    sl: c_int,
+    qkey: c_int,
+) -> c_int {
+    // SAFETY: as for umad_set_addr_net.
+    unsafe {
+        umad_set_addr_net(
+            umad,
+            (dlid as u16).to_be(),
+            (dqp as u32).to_be(),
+            sl,
+            (qkey as u32).to_be(),
+        )
+    }
+}
+
+/// Sets the address from values in network order.
+pub unsafe extern "C" fn umad_set_addr_net(
+    umad: *mut c_void,
+    dlid: u16,
+    dqp: u32,
+    sl: c_int,
+    qkey: u32,
+) -> c_int {
+    // SAFETY: the caller passes a umad buffer.
+    let addr = unsafe { &mut (*umad.cast::<ib_user_mad>()).addr };
+    addr.qpn = dqp;
+    addr.lid = dlid;
+    addr.qkey = qkey;
+    addr.sl = sl as u8;
+    0
+}
+
+/// Sets the global route from an address whose flow label is in host order; null removes it.
+pub unsafe extern "C" fn umad_set_grh(umad: *mut c_void, mad_addr: *mut c_void) -> c_int {
+    // SAFETY: the caller passes a umad buffer, and null or an address.
+    let addr = unsafe { &mut (*umad.cast::<ib_user_mad>()).addr };
+    // SAFETY: as above.
+    let Some(from) = (unsafe { mad_addr.cast::<ib_mad_addr>().as_ref() }) else {
+        addr.grh_present = 0;
+        return 0;
+    };
+    addr.grh_present = 1;
+    addr.gid = from.gid;
+    addr.flow_label = from.flow_label.to_be();
+    addr.hop_limit = from.hop_limit;
+    addr.traffic_class = from.traffic_class;
+    addr.gid_index = from.gid_index;
+    0
+}
+
+/// Sets the row of the P_Key table.
+pub unsafe extern "C" fn umad_set_pkey(umad: *mut c_void, pkey_index: c_int) -> c_int {
+    // SAFETY: the caller passes a umad buffer.
+    unsafe { (*umad.cast::<ib_user_mad>()).addr.pkey_index = pkey_index as u16 };
+    0
+}
+
+/// The row of the P_Key table.
+pub unsafe extern "C" fn umad_get_pkey(umad: *mut c_void) -> c_int {
+    // SAFETY: the caller passes a umad buffer.
+    unsafe { c_int::from((*umad.cast::<ib_user_mad>()).addr.pkey_index) }
+}
