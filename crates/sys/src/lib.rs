@@ -1,1 +1,15 @@
-//! Placeholder.
+//! Every system call that Weft makes itself, in small safe wrappers: what the rest of the project asks of Linux can be
+//! read here in one place, and so can its unsafe code. Nothing here keeps state, starts threads or handles signals.
+
+pub mod bpf;
+pub mod epoll;
+pub mod ethtool;
+pub mod event;
+pub mod namespace;
+pub mod netlink;
+pub mod process;
+pub mod random;
+pub mod roce_port;
+pub mod sockopt;
+pub mod spawn;
+pub mod unix;

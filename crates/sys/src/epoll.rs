@@ -1,0 +1,149 @@
+//! epoll with a number for each source, and a reusable list of what is ready.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{CreateFlags, Event, EventData, EventFlags};
+
+/// What to wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interest {
+    /// Data to read, or an end.
+    pub readable: bool,
+    /// Room to write.
+    pub writable: bool,
+}
+
+impl Interest {
+    /// Reading only.
+    pub const READ: Interest = Interest {
+        readable: true,
+        writable: false,
+    };
+    /// Both.
+    pub const BOTH: Interest = Interest {
+        readable: true,
+        writable: true,
+    };
+    /// Writing only.
+    pub const WRITE: Interest = Interest {
+        readable: false,
+        writable: true,
+    };
+    /// Neither: only errors and hang-ups.
+    pub const NONE: Interest = Interest {
+        readable: false,
+        writable: false,
+    };
+
+    fn flags(self) -> EventFlags {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, self.readable);
+        flags.set(EventFlags::OUT, self.writable);
+        flags
+    }
+}
+
+/// One source that is ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ready {
+    /// The number it was added with.
+    pub token: u64,
+    /// Reading will not block.
+    pub readable: bool,
+    /// Writing will not block.
+    pub writable: bool,
+    /// The other end is gone, or the source failed.
+    pub hung_up: bool,
+}
+
+/// An epoll instance; level-triggered.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// A new one, close-on-exec.
+    pub fn new() -> io::Result<Epoll> {
+        Ok(Epoll(rustix::event::epoll::create(CreateFlags::CLOEXEC)?))
+    }
+
+    /// Watches a source. The caller removes it before closing it, unless no duplicate of it exists.
+    pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(rustix::event::epoll::add(
+            &self.0,
+            source,
+            EventData::new_u64(token),
+            interest.flags(),
+        )?)
+    }
+
+    /// Changes what a source is watched for.
+    pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(rustix::event::epoll::modify(
+            &self.0,
+            source,
+            EventData::new_u64(token),
+            interest.flags(),
+        )?)
+    }
+
+    /// Stops watching a source.
+    pub fn delete(&self, source: impl AsFd) -> io::Result<()> {
+        Ok(rustix::event::epoll::delete(&self.0, source)?)
+    }
+
+    /// Sleeps until something is ready or the time is over (`None` = no limit); a signal ends it early with nothing.
+    pub fn wait(&self, ready: &mut Vec<Ready>, timeout: Option<Duration>) -> io::Result<()> {
+        const EVENTS_PER_CALL: usize = 64;
+        ready.clear();
+        let mut events = [std::mem::MaybeUninit::<Event>::uninit(); EVENTS_PER_CALL];
+        let limit = timeout.map(|timeout| rustix::time::Timespec {
+            // Longer than the kernel's own bound would be refused.
+            tv_sec: timeout.as_secs().min(1 << 20) as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let (events, _) = match rustix::event::epoll::wait(&self.0, &mut events, limit.as_ref()) {
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            result => result?,
+        };
+        ready.extend(events.iter().map(|event| {
+            let Event { flags, data } = *event;
+            Ready {
+                token: data.u64(),
+                readable: flags.contains(EventFlags::IN),
+                writable: flags.contains(EventFlags::OUT),
+                hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP),
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until a descriptor can be read or hung up; false when the time is over. A signal does not end it.
+pub fn wait_readable(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let deadline = std::time::Instant::now() + timeout;
+    loop {
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        let limit = rustix::time::Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut fds = [rustix::event::PollFd::new(
+            &fd,
+            rustix::event::PollFlags::IN,
+        )];
+        match rustix::event::poll(&mut fds, Some(&limit)) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

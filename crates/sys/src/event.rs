@@ -1,0 +1,99 @@
+//! eventfd and timerfd: things to wake a thread that sleeps in epoll or poll.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::event::EventfdFlags;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+
+/// A counter that is readable while it is not zero; never blocks.
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
+
+impl EventFd {
+    /// A new one at zero, close-on-exec.
+    pub fn new() -> io::Result<EventFd> {
+        Ok(EventFd(rustix::event::eventfd(
+            0,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
+        )?))
+    }
+
+    /// Adds one; a full counter stays full, which wakes just as well.
+    pub fn signal(&self) {
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Takes what was counted, 0 if nothing.
+    pub fn take(&self) -> u64 {
+        let mut value = [0; 8];
+        match rustix::io::read(&self.0, &mut value) {
+            Ok(8) => u64::from_ne_bytes(value),
+            _ => 0,
+        }
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for EventFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// A monotonic one-shot timer with nanosecond resolution.
+#[derive(Debug)]
+pub struct TimerFd(OwnedFd);
+
+impl TimerFd {
+    /// A new one, not armed, close-on-exec.
+    pub fn new() -> io::Result<TimerFd> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(TimerFd(rustix::time::timerfd_create(
+            TimerfdClockId::Monotonic,
+            flags,
+        )?))
+    }
+
+    /// Goes off once after this time; `None` disarms. Zero goes off at once.
+    pub fn arm(&self, after: Option<Duration>) -> io::Result<()> {
+        let zero = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let value = after.map_or(zero, |after| {
+            let after = after.max(Duration::from_nanos(1));
+            Timespec {
+                tv_sec: after.as_secs() as i64,
+                tv_nsec: after.subsec_nanos().into(),
+            }
+        });
+        let spec = Itimerspec {
+            it_interval: zero,
+            it_value: value,
+        };
+        rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &spec)?;
+        Ok(())
+    }
+
+    /// Takes how often it went off.
+    pub fn take(&self) -> u64 {
+        let mut value = [0; 8];
+        match rustix::io::read(&self.0, &mut value) {
+            Ok(8) => u64::from_ne_bytes(value),
+            _ => 0,
+        }
+    }
+}
+
+impl AsFd for TimerFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

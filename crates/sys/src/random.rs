@@ -1,0 +1,34 @@
+//! Unpredictable bytes from the kernel.
+
+use rustix::rand::GetRandomFlags;
+
+/// Fills the buffer. The kernel cannot fail here on any Linux that runs this, short of a seccomp filter; then the
+/// address of the stack and the clock must do.
+pub fn fill(mut buffer: &mut [u8]) {
+    while !buffer.is_empty() {
+        match rustix::rand::getrandom(&mut *buffer, GetRandomFlags::empty()) {
+            Ok(count) => buffer = buffer.get_mut(count..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => {
+                fill_without_kernel(buffer);
+                return;
+            }
+        }
+    }
+}
+
+fn fill_without_kernel(buffer: &mut [u8]) {
+    use std::hash::{BuildHasher, Hasher};
+    for (index, byte) in buffer.iter_mut().enumerate() {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_usize(index);
+        *byte = hasher.finish() as u8;
+    }
+}
+
+/// Sixty-four unpredictable bits.
+pub fn u64() -> u64 {
+    let mut bytes = [0; 8];
+    fill(&mut bytes);
+    u64::from_ne_bytes(bytes)
+}

@@ -1,0 +1,236 @@
+//! Starting a daemon from inside a program that is not ours, such that the program cannot notice: no SIGCHLD, no
+//! zombie, no descriptor kept open, no signal handler or atfork handler run, no environment passed on but what is given.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::pipe::PipeFlags;
+
+/// Everything that the child needs, made before the fork: after it only bare system calls are allowed, since other
+/// threads may have held any lock.
+struct Prepared {
+    path: CString,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    null: RawFd,
+    report: RawFd,
+}
+
+/// Runs a program detached: in a session of its own, in `/`, its input and outputs on /dev/null, its parent not us.
+/// Returns once the program was really executed, or with the error that prevented it.
+pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) -> io::Result<()> {
+    let null = above_stdio(
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?
+            .into(),
+    )?;
+    let (report_rx, report_tx) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let report_tx = above_stdio(report_tx)?;
+
+    let program = c_string(path.as_os_str())?;
+    let args: Vec<CString> = std::iter::once(path.as_os_str())
+        .chain(args.iter().copied())
+        .map(c_string)
+        .collect::<io::Result<_>>()?;
+    let env: Vec<CString> = env
+        .iter()
+        .map(|(name, value)| {
+            let mut entry = name.to_os_string();
+            entry.push("=");
+            entry.push(value);
+            c_string(&entry)
+        })
+        .collect::<io::Result<_>>()?;
+    let prepared = Prepared {
+        path: program,
+        argv: args
+            .iter()
+            .map(|arg| arg.as_ptr())
+            .chain([std::ptr::null()])
+            .collect(),
+        envp: env
+            .iter()
+            .map(|entry| entry.as_ptr())
+            .chain([std::ptr::null()])
+            .collect(),
+        null: null.as_raw_fd(),
+        report: report_tx.as_raw_fd(),
+    };
+
+    let child = clone_with_signals_blocked(&prepared)?;
+    drop(report_tx);
+    wait_for(child);
+    // Ends when the program was executed (close-on-exec) or when the child wrote why it was not.
+    let mut code = [0; 4];
+    match File::from(report_rx).read_exact(&mut code) {
+        Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),
+        Err(_) => Ok(()),
+    }
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// Moves a descriptor above 2: a program may have closed those three, and then ours would be in the way.
+fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    // SAFETY: no memory is involved, and `fd` is open.
+    let raw = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+fn clone_with_signals_blocked(prepared: &Prepared) -> io::Result<libc::pid_t> {
+    // SAFETY: the sets are plain data and valid for writing. Signals are blocked so that no handler of the program
+    // runs in the child. The child made by a bare clone without CLONE_VM has a copy of this memory and only calls
+    // `in_child`, which makes system calls alone and never returns.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        // No exit signal: the program gets no SIGCHLD, and its own wait(-1) does not see this child.
+        let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
+        if pid == 0 {
+            in_child(prepared);
+        }
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        if pid < 0 {
+            Err(error)
+        } else {
+            Ok(pid as libc::pid_t)
+        }
+    }
+}
+
+fn wait_for(child: libc::pid_t) {
+    loop {
+        // SAFETY: a null status pointer is allowed.
+        let rc = unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::__WALL) };
+        if rc >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return;
+        }
+    }
+}
+
+/// The child: forks again and leaves, so that the program is nobody's child of ours.
+///
+/// # Safety
+/// Only in a process just made by clone, with everything of `prepared` in place.
+unsafe fn in_child(prepared: &Prepared) -> ! {
+    // SAFETY: bare system calls with arguments that `prepared` keeps alive; no lock, no allocation, no return.
+    unsafe {
+        libc::setsid();
+        let pid = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+        if pid != 0 {
+            if pid < 0 {
+                report(prepared.report);
+            }
+            libc::_exit(0);
+        }
+        for stdio in 0..3 {
+            libc::dup2(prepared.null, stdio);
+        }
+        close_the_rest_on_exec();
+        libc::chdir(c"/".as_ptr());
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        // Dispositions to ignore survive an exec; the daemon wants the defaults.
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::execve(
+            prepared.path.as_ptr(),
+            prepared.argv.as_ptr(),
+            prepared.envp.as_ptr(),
+        );
+        report(prepared.report);
+        libc::_exit(127);
+    }
+}
+
+unsafe fn report(fd: RawFd) {
+    // SAFETY: errno's place is this thread's own; `code` lives across the call.
+    unsafe {
+        let code: libc::c_int = *libc::__errno_location();
+        libc::write(fd, (&raw const code).cast(), size_of::<libc::c_int>());
+    }
+}
+
+unsafe fn close_the_rest_on_exec() {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    const WALK_MAX: i32 = 1 << 16;
+    // SAFETY: changing flags of descriptors of this process alone.
+    unsafe {
+        if libc::syscall(
+            libc::SYS_close_range,
+            3 as libc::c_uint,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        ) == 0
+        {
+            return;
+        }
+        // Before Linux 5.11: one by one.
+        for fd in 3..WALK_MAX {
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_executed_is_told() {
+        let error = spawn_detached(Path::new("/nonexistent/weft"), &[], &[]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_program_runs_apart_and_leaves_no_child() {
+        let dir = std::env::temp_dir().join(format!("weft-spawn-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let out = dir.join("out");
+        let script = format!(
+            "ls /proc/$$/fd | wc -l > {0}.tmp; pwd >> {0}.tmp; echo $A$LOST >> {0}.tmp; mv {0}.tmp {0}",
+            out.display()
+        );
+        let args = [OsStr::new("-c"), OsStr::new(&script)];
+        spawn_detached(
+            Path::new("/bin/sh"),
+            &args,
+            &[
+                ("A".as_ref(), "b".as_ref()),
+                ("PATH".as_ref(), "/bin:/usr/bin".as_ref()),
+            ],
+        )
+        .unwrap();
+        // SAFETY: a null status pointer is allowed.
+        assert_eq!(
+            unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) },
+            -1
+        );
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !out.exists() && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), "3\n/\nb\n");
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+}

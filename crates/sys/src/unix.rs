@@ -1,0 +1,314 @@
+//! Unix sockets of the control path: abstract SOCK_SEQPACKET sockets, which Linux scopes to the network namespace just
+//! as it scopes RDMA devices, with descriptors passed by SCM_RIGHTS and callers named by SO_PEERCRED. Everything is
+//! close-on-exec and never raises SIGPIPE, because it runs inside programs that are not ours.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::sockopt;
+
+/// Descriptors that one message may carry: the kernel's own bound (SCM_MAX_FD).
+pub const MESSAGE_FDS_MAX: usize = 253;
+
+/// Whether a call may sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Sleep until it can be done.
+    Block,
+    /// Answer `WouldBlock` in place of sleeping.
+    No,
+}
+
+/// Who is at the other end, as the kernel recorded it when the connection was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Credentials {
+    /// Process, 0 if it is not visible from this PID namespace.
+    pub pid: u32,
+    /// Effective user, translated into this user namespace.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+}
+
+/// What one receive brought.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes written to the buffer; 0 is the end of the connection.
+    pub len: usize,
+    /// The message was longer than the buffer; its rest is gone.
+    pub truncated: bool,
+    /// Descriptors that came with it, all close-on-exec.
+    pub fds: Vec<OwnedFd>,
+}
+
+fn seqpacket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        flags | SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// Listens on the abstract name; `AddrInUse` means that somebody else does already. The listener does not block.
+pub fn listen_abstract(name: &str, backlog: i32) -> io::Result<OwnedFd> {
+    let fd = seqpacket(SocketFlags::NONBLOCK)?;
+    rustix::net::bind(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    rustix::net::listen(&fd, backlog)?;
+    Ok(fd)
+}
+
+/// Connects to the abstract name; `ConnectionRefused` means that nobody listens. The socket made blocks.
+pub fn connect_abstract(name: &str) -> io::Result<OwnedFd> {
+    let fd = seqpacket(SocketFlags::empty())?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    loop {
+        match rustix::net::connect(&fd, &address) {
+            Ok(()) => return Ok(fd),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Takes one waiting connection; the socket made does not block.
+pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(rustix::net::accept_with(
+        listener,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+    )?)
+}
+
+/// Two SOCK_SEQPACKET sockets joined to each other; they block.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// A stream pair that does not block. What is written to one side waits in the other for as long as any process holds
+/// that side, even when the writer is gone: descriptors can be parked in it.
+pub fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?)
+}
+
+/// Who is at the other end (SO_PEERCRED).
+pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
+    let mut cred = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `cred` and `len` are valid for writing, `len` is the size of `cred`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut cred).cast(),
+            &raw mut len,
+        )
+    };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Credentials {
+        pid: u32::try_from(cred.pid).unwrap_or(0),
+        uid: cred.uid,
+        gid: cred.gid,
+    })
+}
+
+/// A pidfd of the process that made the connection (SO_PEERPIDFD of Linux 6.5, else pidfd_open): readable once it died,
+/// even when a child of it still holds the connection open. `None` where the kernel offers neither.
+pub fn peer_pidfd(fd: impl AsFd) -> Option<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let mut raw: libc::c_int = -1;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `raw` and `len` are valid for writing, `len` is the size of `raw`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut raw).cast(),
+            &raw mut len,
+        )
+    };
+    if rc == 0 && raw >= 0 {
+        // SAFETY: the kernel just made this descriptor for us.
+        return Some(unsafe { OwnedFd::from_raw_fd(raw) });
+    }
+    let pid = i32::try_from(peer_credentials(fd).ok()?.pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+/// Sends one message with its descriptors, of which there may be [`MESSAGE_FDS_MAX`].
+pub fn send(fd: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], wait: Wait) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut flags = SendFlags::NOSIGNAL;
+    if wait == Wait::No {
+        flags |= SendFlags::DONTWAIT;
+    }
+    loop {
+        match rustix::net::sendmsg(&fd, &[IoSlice::new(bytes)], &mut control, flags) {
+            Err(rustix::io::Errno::INTR) => continue,
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Receives one message and at most `fds_max` descriptors; the kernel closes what is beyond. With `fds_max` 0 no
+/// descriptor of a stranger ever enters this process.
+pub fn recv(fd: impl AsFd, buffer: &mut [u8], fds_max: usize, wait: Wait) -> io::Result<Received> {
+    recv_with(fd.as_fd(), buffer, fds_max, wait, RecvFlags::empty())
+}
+
+/// As [`recv`], but leaves the message where it is; the descriptors are duplicates. With [`set_peek_offset`] successive
+/// calls walk along the queue.
+pub fn peek(fd: impl AsFd, buffer: &mut [u8], fds_max: usize, wait: Wait) -> io::Result<Received> {
+    recv_with(fd.as_fd(), buffer, fds_max, wait, RecvFlags::PEEK)
+}
+
+/// Where the next [`peek`] starts (SO_PEEK_OFF); each peek then moves it on.
+pub fn set_peek_offset(fd: impl AsFd, offset: i32) -> io::Result<()> {
+    sockopt::set_int(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, offset)
+}
+
+fn recv_with(
+    fd: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    fds_max: usize,
+    wait: Wait,
+    extra: RecvFlags,
+) -> io::Result<Received> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+    // Truncated to what the caller wants, so that the kernel drops the rest before it becomes ours.
+    let room = if fds_max == 0 {
+        0
+    } else {
+        rustix::cmsg_space!(ScmRights(fds_max.min(MESSAGE_FDS_MAX)))
+    };
+    let mut control = RecvAncillaryBuffer::new(space.get_mut(..room).unwrap_or_default());
+    let mut flags = RecvFlags::CMSG_CLOEXEC | extra;
+    if wait == Wait::No {
+        flags |= RecvFlags::DONTWAIT;
+    }
+    let result = loop {
+        match rustix::net::recvmsg(fd, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
+            Err(rustix::io::Errno::INTR) => continue,
+            result => break result?,
+        }
+    };
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    // Padding of the control buffer may have let one more through than was asked for.
+    fds.truncate(fds_max);
+    Ok(Received {
+        len: result.bytes,
+        truncated: result.flags.contains(ReturnFlags::TRUNC),
+        fds,
+    })
+}
+
+/// Limits how long a blocking receive sleeps; `WouldBlock` after it. Zero is for ever.
+pub fn set_receive_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
+    let value = if timeout.is_zero() {
+        None
+    } else {
+        Some(timeout)
+    };
+    Ok(rustix::net::sockopt::set_socket_timeout(
+        fd,
+        rustix::net::sockopt::Timeout::Recv,
+        value,
+    )?)
+}
+
+/// Limits how long a blocking send sleeps; `WouldBlock` after it. Zero is for ever.
+pub fn set_send_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
+    let value = if timeout.is_zero() {
+        None
+    } else {
+        Some(timeout)
+    };
+    Ok(rustix::net::sockopt::set_socket_timeout(
+        fd,
+        rustix::net::sockopt::Timeout::Send,
+        value,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_travel_and_stay_parked_after_the_sender_died() {
+        let (a, b) = stream_pair().unwrap();
+        let (x, y) = pair().unwrap();
+        send(&a, b"one", &[x.as_fd()], Wait::No).unwrap();
+        send(&a, b"two", &[y.as_fd()], Wait::No).unwrap();
+        drop((a, x, y));
+        let mut buffer = [0; 3];
+        for _ in 0..2 {
+            set_peek_offset(&b, 0).unwrap();
+            let first = peek(&b, &mut buffer, 4, Wait::No).unwrap();
+            assert_eq!((&buffer, first.fds.len()), (b"one", 1));
+            let second = peek(&b, &mut buffer, 4, Wait::No).unwrap();
+            assert_eq!((&buffer, second.fds.len()), (b"two", 1));
+            // They still reach each other.
+            send(&first.fds[0], b"hi", &[], Wait::No).unwrap();
+            assert_eq!(
+                recv(&second.fds[0], &mut buffer, 0, Wait::No).unwrap().len,
+                2
+            );
+        }
+    }
+
+    #[test]
+    fn unwanted_descriptors_never_arrive() {
+        let (a, b) = pair().unwrap();
+        let (x, _y) = pair().unwrap();
+        let mut buffer = [0; 8];
+        send(&a, b"x", &[x.as_fd(), x.as_fd(), x.as_fd()], Wait::No).unwrap();
+        assert_eq!(recv(&b, &mut buffer, 1, Wait::No).unwrap().fds.len(), 1);
+        send(&a, b"x", &[x.as_fd()], Wait::No).unwrap();
+        assert_eq!(recv(&b, &mut buffer, 0, Wait::No).unwrap().fds.len(), 0);
+    }
+
+    #[test]
+    fn credentials_are_our_own_on_a_pair() {
+        let (a, _b) = pair().unwrap();
+        let cred = peer_credentials(&a).unwrap();
+        assert_eq!(cred.uid, rustix::process::geteuid().as_raw());
+        assert_eq!(cred.pid, std::process::id());
+        assert!(peer_pidfd(&a).is_some());
+    }
+}
