@@ -17,16 +17,14 @@ mod wr;
 
 pub use access::Access;
 pub use address::{AddressVector, Gid, GidEntry, GidType, Mtu};
-pub use attr::{
-    CqInit, DeviceAttr, PortAttr, PortState, QpAttr, QpAttrMask, QpCap, QpInit, SrqAttr, SrqInit,
-};
+pub use attr::{CqInit, DeviceAttr, PortAttr, PortState, QpAttr, QpAttrMask, QpCap, QpInit, SrqAttr, SrqInit};
 pub use error::{Errno, VerbsError};
 pub use event::{AsyncEvent, AsyncSubject, Event};
+pub use ids::*;
 pub use limits::*;
 pub use qp::{QpState, QpType};
 pub use time::{Duration, Instant};
 pub use wc::{Wc, WcFlags, WcOpcode, WcStatus};
 pub use wr::{MwBind, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, UdTarget};
-pub use ids::*;
 
 mod ids;

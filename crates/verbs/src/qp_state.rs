@@ -48,12 +48,7 @@ macro_rules! attrs {
 const NONE: [QpAttrMask; 5] = [QpAttrMask::empty(); 5];
 
 const fn plain(from: QpState, to: QpState) -> Transition {
-    Transition {
-        from,
-        to,
-        required: NONE,
-        optional: NONE,
-    }
+    Transition { from, to, required: NONE, optional: NONE }
 }
 
 /// Where a connection stands in INIT: the same words required from RESET and optional in INIT.
@@ -160,30 +155,15 @@ pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<(QpAttr
 
 /// Whether a queue pair of this kind may go `from` one state `to` another with these attributes given.
 /// [`QpAttrMask::STATE`] itself is not looked at: without it a caller asks to stay, `to` equal to `from`.
-pub fn check(
-    qp_type: QpType,
-    from: QpState,
-    to: QpState,
-    mask: QpAttrMask,
-) -> Result<(), VerbsError> {
+pub fn check(qp_type: QpType, from: QpState, to: QpState, mask: QpAttrMask) -> Result<(), VerbsError> {
     let Some((required, optional)) = attributes(qp_type, from, to) else {
-        return Err(VerbsError::Invalid(
-            "no such transition from the queue pair's state",
-        ));
+        return Err(VerbsError::Invalid("no such transition from the queue pair's state"));
     };
     if !mask.contains(required) {
-        return Err(VerbsError::Invalid(
-            "an attribute that this transition requires is missing",
-        ));
+        return Err(VerbsError::Invalid("an attribute that this transition requires is missing"));
     }
-    if !required
-        .union(optional)
-        .union(QpAttrMask::STATE)
-        .contains(mask)
-    {
-        return Err(VerbsError::Invalid(
-            "an attribute was given that this transition does not take",
-        ));
+    if !required.union(optional).union(QpAttrMask::STATE).contains(mask) {
+        return Err(VerbsError::Invalid("an attribute was given that this transition does not take"));
     }
     Ok(())
 }
@@ -193,22 +173,12 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    const TYPES: [QpType; 5] = [
-        QpType::Ud,
-        QpType::Uc,
-        QpType::Rc,
-        QpType::XrcSend,
-        QpType::XrcRecv,
-    ];
+    const TYPES: [QpType; 5] = [QpType::Ud, QpType::Uc, QpType::Rc, QpType::XrcSend, QpType::XrcRecv];
     const STATES: [QpState; 7] = [Reset, Init, Rtr, Rts, Sqd, Sqe, Error];
 
     fn names(mask: QpAttrMask) -> String {
         let names: Vec<&str> = mask.iter_names().map(|(name, _)| name).collect();
-        if names.is_empty() {
-            "-".to_owned()
-        } else {
-            names.join(" ")
-        }
+        if names.is_empty() { "-".to_owned() } else { names.join(" ") }
     }
 
     /// Every state times every state times every kind, as text.
@@ -257,16 +227,10 @@ mod tests {
                     };
                     assert_eq!(required & optional, QpAttrMask::empty());
                     assert_eq!(check(qp_type, from, to, required), Ok(()));
-                    assert_eq!(
-                        check(qp_type, from, to, required | optional | QpAttrMask::STATE),
-                        Ok(())
-                    );
+                    assert_eq!(check(qp_type, from, to, required | optional | QpAttrMask::STATE), Ok(()));
                     for one in QpAttrMask::all().iter() {
                         let without = (required | optional) - one;
-                        assert_eq!(
-                            check(qp_type, from, to, without).is_err(),
-                            required.contains(one)
-                        );
+                        assert_eq!(check(qp_type, from, to, without).is_err(), required.contains(one));
                         let with = required | one;
                         let known = (required | optional | QpAttrMask::STATE).contains(one);
                         assert_eq!(check(qp_type, from, to, with).is_ok(), known);

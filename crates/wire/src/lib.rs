@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Bytes to types and back: the headers of InfiniBand's transport as RoCE carries them, one table of opcodes, the
+//! invariant CRC, and capture files. Nothing here allocates on the way of a packet, reads a clock or knows a socket.
+#![forbid(unsafe_code)]
+
+pub mod aeth;
+pub mod bth;
+pub mod ext;
+pub mod grh;
+pub mod icrc;
+pub mod opcode;
+pub mod packet;
+pub mod pcapng;
+pub mod psn;
+pub mod roce;
+
+pub use aeth::{Aeth, NakCode, Syndrome};
+pub use bth::Bth;
+pub use opcode::{Kind, Opcode, OpcodeInfo, Service};
+pub use packet::{Headers, Packet, WireError};
+pub use psn::Psn;
+
+/// UDP port of RoCE v2 (IANA "rocev2"; IBA A17.3.1.2).
+pub const ROCE_V2_PORT: u16 = 4791;
+/// Ethertype of RoCE v1 (IBA A16).
+pub const ROCE_V1_ETHERTYPE: u16 = 0x8915;
+/// Destination queue pair number of a multicast packet (IBA 9.2.2).
+pub const MULTICAST_QPN: u32 = 0xff_ffff;
