@@ -5,6 +5,8 @@
 pub mod aeth;
 pub mod bth;
 pub mod ext;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
 pub mod opcode;

@@ -1,0 +1,41 @@
+//! What the fuzzers do with bytes: one function a target, shared by the fuzz crate, the example that runs without
+//! nightly, and the test that replays the corpus. A target panics when a promise of this crate is broken.
+
+use crate::icrc::{self, Flow};
+use crate::packet::HeaderBuf;
+use crate::{Packet, pcapng, roce};
+
+/// Anything may be parsed as a packet; what parses can be written again to the same header bytes.
+pub fn packet(bytes: &[u8]) {
+    if let Ok(packet) = Packet::parse(bytes) {
+        let again = HeaderBuf::write(packet.bth, &packet.ext, packet.payload.len());
+        let len = packet.info.header_len;
+        assert_eq!(again.as_slice().len(), len);
+        let reread = [again.as_slice(), &bytes[len..]].concat();
+        // The pad count is the writer's; a sender's may announce more than the payload needs.
+        if crate::packet::pad_for(packet.payload.len()) == packet.bth.pad_count() {
+            let reread = Packet::parse(&reread).expect("what was written parses");
+            assert_eq!(reread.ext, packet.ext);
+            assert_eq!(reread.payload, packet.payload);
+        }
+    }
+    let flow = Flow::V4 { src: [10, 0, 0, 1].into(), dst: [10, 0, 0, 2].into(), sport: 49152 };
+    let _ = icrc::verify(&flow, bytes, 0);
+}
+
+/// Anything may be parsed as a frame or a capture.
+pub fn frame(bytes: &[u8]) {
+    if let Some((meta, ib)) = roce::parse_v2_frame(bytes) {
+        packet(ib);
+        let mut again = bytes[..14].to_vec();
+        if again[12..14] != [0x81, 0] {
+            roce::put_v2(&mut again, &meta, ib);
+            assert_eq!(roce::parse_v2_frame(&again), Some((meta, ib)));
+        }
+    }
+    let _ = roce::parse_v1_frame(bytes);
+    pcapng::frames(bytes).for_each(packet);
+}
+
+/// Every target by name.
+pub const TARGETS: [(&str, fn(&[u8])); 2] = [("packet", packet), ("frame", frame)];
