@@ -1,1 +1,40 @@
-//! Placeholder.
+//! One process's slice of all its adapters: the object tables (protection domains, regions, windows, queues, queue
+//! pairs), the way from a packet to its queue pair, timers, and the order of sending. [`Hca`] is driven from outside
+//! under one lock: it has no thread, no clock and no socket, and it names memory by address without touching it.
+//!
+//! A packet's way in: `demux` finds the queue pair, checks partition and sender, and hands it over; `world` answers
+//! what the queue pair asks of the adapter around it (keys, completion queues, shared receive queues). A packet's way
+//! out: `schedule` lets the queue pairs that want to send take turns at the batch.
+#![forbid(unsafe_code)]
+
+mod address;
+mod config;
+mod counters;
+mod cq;
+mod demux;
+mod device;
+mod events;
+mod hca;
+mod keys;
+mod mcast;
+mod modify;
+mod mr;
+mod mw;
+mod pd;
+mod qp;
+mod rng;
+mod schedule;
+mod srq;
+mod table;
+mod timers;
+mod world;
+mod xrcd;
+
+pub use address::AhRequest;
+pub use config::HcaConfig;
+pub use counters::{HwCounters, PortCounters};
+pub use events::EVENTS_MAX;
+pub use hca::Hca;
+pub use mr::MrKeys;
+pub use mw::MwKeys;
+pub use qp::QpSummary;

@@ -1,0 +1,186 @@
+//! Counters of a port, under the names that sysfs gives them.
+
+use weft_transport::{Memory, Qp, RxPacket, TxPacket};
+use weft_verbs::DeviceId;
+use weft_wire::MULTICAST_QPN;
+
+use crate::Hca;
+
+/// Bytes that the ICRC adds to each packet.
+const ICRC_LEN: u64 = 4;
+
+/// Counters of transport events, named as Linux rxe names its `hw_counters`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)] // The names are rxe's.
+pub struct HwCounters {
+    pub sent_pkts: u64,
+    pub rcvd_pkts: u64,
+    pub duplicate_request: u64,
+    pub out_of_seq_request: u64,
+    pub rcvd_rnr_err: u64,
+    pub send_rnr_err: u64,
+    pub rcvd_seq_err: u64,
+    pub ack_deferred: u64,
+    pub retry_exceeded_err: u64,
+    pub retry_rnr_exceeded_err: u64,
+    pub completer_retry_err: u64,
+    pub send_err: u64,
+    pub link_downed: u64,
+    pub rdma_sends: u64,
+    pub rdma_recvs: u64,
+}
+
+impl HwCounters {
+    /// What one queue pair has counted.
+    pub(crate) fn of(qp: &Qp) -> HwCounters {
+        let stats = qp.stats();
+        HwCounters {
+            sent_pkts: stats.packets_sent,
+            rcvd_pkts: stats.packets_received,
+            duplicate_request: stats.duplicate_requests,
+            out_of_seq_request: stats.out_of_sequence_requests,
+            rcvd_rnr_err: stats.rnr_naks_received,
+            send_rnr_err: stats.rnr_naks_sent,
+            rcvd_seq_err: stats.sequence_naks_received,
+            ack_deferred: stats.acks_deferred,
+            retry_exceeded_err: stats.retries_exceeded,
+            retry_rnr_exceeded_err: stats.rnr_retries_exceeded,
+            completer_retry_err: stats.retries,
+            send_err: stats.send_errors,
+            link_downed: 0,
+            rdma_sends: stats.sends,
+            rdma_recvs: stats.recvs,
+        }
+    }
+
+    /// Add another's counts.
+    pub(crate) fn add(&mut self, other: &HwCounters) {
+        for (mine, theirs) in self.fields().into_iter().zip(other.values()) {
+            *mine += theirs.1;
+        }
+    }
+
+    /// All of them by name, in rxe's order.
+    pub fn values(&self) -> [(&'static str, u64); 15] {
+        [
+            ("sent_pkts", self.sent_pkts),
+            ("rcvd_pkts", self.rcvd_pkts),
+            ("duplicate_request", self.duplicate_request),
+            ("out_of_seq_request", self.out_of_seq_request),
+            ("rcvd_rnr_err", self.rcvd_rnr_err),
+            ("send_rnr_err", self.send_rnr_err),
+            ("rcvd_seq_err", self.rcvd_seq_err),
+            ("ack_deferred", self.ack_deferred),
+            ("retry_exceeded_err", self.retry_exceeded_err),
+            ("retry_rnr_exceeded_err", self.retry_rnr_exceeded_err),
+            ("completer_retry_err", self.completer_retry_err),
+            ("send_err", self.send_err),
+            ("link_downed", self.link_downed),
+            ("rdma_sends", self.rdma_sends),
+            ("rdma_recvs", self.rdma_recvs),
+        ]
+    }
+
+    fn fields(&mut self) -> [&mut u64; 15] {
+        [
+            &mut self.sent_pkts,
+            &mut self.rcvd_pkts,
+            &mut self.duplicate_request,
+            &mut self.out_of_seq_request,
+            &mut self.rcvd_rnr_err,
+            &mut self.send_rnr_err,
+            &mut self.rcvd_seq_err,
+            &mut self.ack_deferred,
+            &mut self.retry_exceeded_err,
+            &mut self.retry_rnr_exceeded_err,
+            &mut self.completer_retry_err,
+            &mut self.send_err,
+            &mut self.link_downed,
+            &mut self.rdma_sends,
+            &mut self.rdma_recvs,
+        ]
+    }
+}
+
+/// Counters of one device's port, as far as this process moved them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortCounters {
+    /// Bytes sent, BTH to ICRC.
+    pub xmit_bytes: u64,
+    /// Packets sent.
+    pub xmit_packets: u64,
+    /// Of these, to multicast groups.
+    pub xmit_multicast: u64,
+    /// Bytes received, BTH to ICRC.
+    pub rcv_bytes: u64,
+    /// Packets received.
+    pub rcv_packets: u64,
+    /// Of these, sent to multicast groups.
+    pub rcv_multicast: u64,
+    /// Packets for a queue pair that does not exist.
+    pub bad_qpn: u64,
+    /// Packets of another partition.
+    pub bad_pkey: u64,
+    /// Packets from an address that is not the peer's, or to one that is not the device's.
+    pub bad_address: u64,
+    /// How often the port went down.
+    pub link_downed: u64,
+    /// Transport events.
+    pub hw: HwCounters,
+}
+
+impl PortCounters {
+    pub(crate) fn on_sent(&mut self, packets: &[TxPacket]) {
+        for packet in packets {
+            let padded = u64::from(packet.payload_len).next_multiple_of(4);
+            self.xmit_bytes += u64::from(packet.header.end - packet.header.start) + padded + ICRC_LEN;
+            self.xmit_multicast += u64::from(packet.dest_qpn == MULTICAST_QPN);
+        }
+        self.xmit_packets += packets.len() as u64;
+    }
+
+    pub(crate) fn on_received(&mut self, rx: &RxPacket<'_>, multicast: bool) {
+        let payload = (rx.packet.payload.len() + rx.packet.bth.pad_count()) as u64;
+        self.rcv_bytes += rx.packet.info.header_len as u64 + payload + ICRC_LEN;
+        self.rcv_packets += 1;
+        self.rcv_multicast += u64::from(multicast);
+    }
+
+    /// The counters of `ports/1/counters` by name.
+    pub fn values(&self) -> [(&'static str, u64); 18] {
+        [
+            ("symbol_error", 0),
+            ("link_error_recovery", 0),
+            ("link_downed", self.link_downed),
+            ("port_rcv_errors", self.bad_qpn + self.bad_pkey + self.bad_address),
+            ("port_rcv_remote_physical_errors", 0),
+            ("port_rcv_switch_relay_errors", 0),
+            ("port_xmit_discards", 0),
+            ("port_xmit_constraint_errors", 0),
+            ("port_rcv_constraint_errors", self.bad_pkey),
+            ("local_link_integrity_errors", 0),
+            ("excessive_buffer_overrun_errors", 0),
+            ("VL15_dropped", 0),
+            // In units of four bytes (IBA 16.1.3.5).
+            ("port_xmit_data", self.xmit_bytes / 4),
+            ("port_rcv_data", self.rcv_bytes / 4),
+            ("port_xmit_packets", self.xmit_packets),
+            ("port_rcv_packets", self.rcv_packets),
+            ("multicast_xmit_packets", self.xmit_multicast),
+            ("multicast_rcv_packets", self.rcv_multicast),
+        ]
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// A device's counters: those of its living queue pairs and of those that were destroyed.
+    pub fn counters(&self, device: DeviceId) -> PortCounters {
+        let Some(found) = self.world.devices.get(&device) else { return PortCounters::default() };
+        let mut counters = found.counters;
+        for (_, entry) in self.qps.iter().filter(|(_, entry)| entry.device == device) {
+            counters.hw.add(&HwCounters::of(&entry.qp));
+        }
+        counters.hw.link_downed = counters.link_downed;
+        counters
+    }
+}

@@ -1,0 +1,161 @@
+//! Completion queues: a ring of completions, and the bell that a program arms to be woken.
+
+use std::collections::VecDeque;
+
+use weft_transport::Memory;
+use weft_verbs::{AsyncEvent, AsyncSubject, CQE_MAX, Cookie, CqId, CqInit, DeviceId, Event, VerbsError, Wc, WcStatus};
+
+use crate::{Hca, world::World};
+
+/// What the bell rings for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arm {
+    No,
+    /// Completions that the peer solicited, and errors.
+    Solicited,
+    /// Any completion.
+    Any,
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub(crate) struct Cq {
+    pub(crate) device: DeviceId,
+    pub(crate) cookie: Cookie,
+    cqe: u32,
+    ignore_overrun: bool,
+    ring: VecDeque<Wc>,
+    pub(crate) arm: Arm,
+    /// A completion event waits to be told: another would say nothing new.
+    pub(crate) event_waiting: bool,
+    /// It overflowed: what is in the ring can still be had, then it answers errors.
+    pub(crate) failed: bool,
+    /// Queue pairs and shared receive queues that complete here.
+    pub(crate) uses: u32,
+}
+
+impl<M> World<M> {
+    /// Put a completion on a queue, ring its bell, or let it fail if it is full.
+    pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
+        let Ok(cq) = self.cqs.get_mut(id) else { return };
+        if cq.failed {
+            return;
+        }
+        if cq.ring.len() as u64 >= u64::from(cq.cqe) {
+            if cq.ignore_overrun {
+                return;
+            }
+            cq.failed = true;
+            let (device, cookie) = (cq.device, cq.cookie);
+            self.failed_cqs.push(id);
+            self.raise(device, AsyncEvent::CqErr, AsyncSubject::Cq(id), cookie);
+            return;
+        }
+        if wc.timestamp == 0 {
+            wc.timestamp = self.now.0;
+        }
+        let rings = match cq.arm {
+            Arm::No => false,
+            Arm::Any => true,
+            Arm::Solicited => wc.solicited || wc.status != WcStatus::Success,
+        };
+        cq.ring.push_back(wc);
+        if rings {
+            cq.arm = Arm::No;
+            self.armed_cqs -= 1;
+            if !std::mem::replace(&mut cq.event_waiting, true) {
+                let cookie = cq.cookie;
+                self.events.push(Event::Completion { cq: id, cookie });
+            }
+        }
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// Make a completion queue of at least `init.cqe` entries.
+    pub fn create_cq(&mut self, device: DeviceId, init: &CqInit) -> Result<CqId, VerbsError> {
+        self.world.present(device)?;
+        if init.cqe == 0 || init.cqe > CQE_MAX {
+            return Err(VerbsError::Invalid("a completion queue has 1 to 4194303 entries"));
+        }
+        self.world.cqs.insert(Cq {
+            device,
+            cookie: init.cookie,
+            cqe: init.cqe,
+            ignore_overrun: init.ignore_overrun,
+            ring: VecDeque::new(),
+            arm: Arm::No,
+            event_waiting: false,
+            failed: false,
+            uses: 0,
+        })
+    }
+
+    /// Destroy a completion queue; busy while queue pairs complete there.
+    pub fn destroy_cq(&mut self, id: CqId) -> Result<(), VerbsError> {
+        if self.world.cqs.get(id)?.uses > 0 {
+            return Err(VerbsError::Busy("queue pairs or shared receive queues use the completion queue"));
+        }
+        let cq = self.world.cqs.remove(id)?;
+        if cq.arm != Arm::No {
+            self.world.armed_cqs -= 1;
+        }
+        Ok(())
+    }
+
+    /// Change the number of entries; completions that wait are kept. Answers the number granted.
+    pub fn resize_cq(&mut self, id: CqId, cqe: u32) -> Result<u32, VerbsError> {
+        let cq = self.world.cqs.get_mut(id)?;
+        if cqe == 0 || cqe > CQE_MAX {
+            return Err(VerbsError::Invalid("a completion queue has 1 to 4194303 entries"));
+        }
+        if (cqe as usize) < cq.ring.len() {
+            return Err(VerbsError::Invalid("more completions wait than the new size holds"));
+        }
+        cq.cqe = cqe;
+        cq.ring.shrink_to(cqe as usize);
+        Ok(cqe)
+    }
+
+    /// Entries of a completion queue.
+    pub fn cqe(&self, id: CqId) -> Result<u32, VerbsError> {
+        Ok(self.world.cqs.get(id)?.cqe)
+    }
+
+    /// Move completions to `out`, oldest first, and answer how many. When a queue that overflowed has been emptied it
+    /// answers an error.
+    pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
+        let cq = self.world.cqs.get_mut(id)?;
+        let count = out.len().min(cq.ring.len());
+        if count == 0 && cq.failed && !out.is_empty() {
+            return Err(VerbsError::Invalid("the completion queue overflowed"));
+        }
+        for (slot, wc) in out.iter_mut().zip(cq.ring.drain(..count)) {
+            *slot = wc;
+        }
+        Ok(count)
+    }
+
+    /// Completions that wait.
+    pub fn cq_len(&self, id: CqId) -> usize {
+        self.world.cqs.get(id).map_or(0, |cq| cq.ring.len())
+    }
+
+    /// Ask for an event when the next completion is added, or only for a solicited one or an error. Asking for any
+    /// outweighs asking for solicited ones, whichever came first (IBA C11-29).
+    pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
+        let cq = self.world.cqs.get_mut(id)?;
+        if cq.arm == Arm::No {
+            self.world.armed_cqs += 1;
+        }
+        if cq.arm != Arm::Any {
+            cq.arm = if solicited_only { Arm::Solicited } else { Arm::Any };
+        }
+        Ok(())
+    }
+
+    /// Whether any completion queue is armed.
+    pub fn any_cq_armed(&self) -> bool {
+        self.world.armed_cqs > 0
+    }
+}

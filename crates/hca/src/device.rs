@@ -1,0 +1,81 @@
+//! Devices as the daemon describes them, and what changes of them mean for the objects on them.
+
+use weft_transport::Memory;
+use weft_verbs::{AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, PortState, QpId, VerbsError};
+
+use crate::counters::PortCounters;
+use crate::{Hca, world::World};
+
+/// Number of the one port that a device has.
+pub(crate) const PORT: u8 = 1;
+
+/// A device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) attr: DeviceAttr,
+    /// Taken away: its objects can only be destroyed.
+    pub(crate) gone: bool,
+    pub(crate) counters: PortCounters,
+}
+
+impl<M> World<M> {
+    /// A device that is there.
+    pub(crate) fn present(&self, id: DeviceId) -> Result<&Device, VerbsError> {
+        self.devices
+            .get(&id)
+            .filter(|device| !device.gone)
+            .ok_or(VerbsError::NoDevice("the device does not exist or has gone"))
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// Take note of a device, new or changed. A change of the port's state or of its GID table raises an event.
+    pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
+        let Some(device) = self.world.devices.get_mut(&id) else {
+            let counters = PortCounters::default();
+            self.world.devices.insert(id, Device { attr, gone: false, counters });
+            return;
+        };
+        let port = AsyncSubject::Port(PORT);
+        let before = std::mem::replace(&mut device.attr, attr);
+        device.gone = false;
+        let state = device.attr.port.state;
+        let gids_changed = before.port.gids != device.attr.port.gids;
+        if before.port.state == PortState::Active && state == PortState::Down {
+            device.counters.link_downed += 1;
+        }
+        if gids_changed {
+            self.world.raise(id, AsyncEvent::GidChange, port, 0);
+        }
+        if before.port.state != state {
+            let event = match state {
+                PortState::Active => AsyncEvent::PortActive,
+                PortState::Down => AsyncEvent::PortErr,
+            };
+            self.world.raise(id, event, port, 0);
+        }
+    }
+
+    /// A device has gone: its queue pairs fail, and its owner is told.
+    pub fn remove_device(&mut self, id: DeviceId) {
+        let Some(device) = self.world.devices.get_mut(&id) else { return };
+        if std::mem::replace(&mut device.gone, true) {
+            return;
+        }
+        let on_it: Vec<QpId> = self.qps.iter().filter(|(_, entry)| entry.device == id).map(|(qp, _)| qp).collect();
+        for qp in on_it {
+            self.fail_qp(qp);
+        }
+        self.world.raise(id, AsyncEvent::DeviceFatal, AsyncSubject::Device, 0);
+    }
+
+    /// What is known of a device.
+    pub fn device(&self, id: DeviceId) -> Option<&DeviceAttr> {
+        self.world.devices.get(&id).filter(|device| !device.gone).map(|device| &device.attr)
+    }
+
+    /// All devices that are there.
+    pub fn devices(&self) -> impl Iterator<Item = (DeviceId, &DeviceAttr)> {
+        self.world.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (*id, &d.attr))
+    }
+}

@@ -1,0 +1,74 @@
+//! Events waiting to be told to the owners of the objects.
+
+use std::collections::VecDeque;
+
+use weft_transport::Memory;
+use weft_verbs::{AsyncEvent, AsyncSubject, Cookie, DeviceId, Event};
+
+use crate::{Hca, world::World};
+
+/// Asynchronous events that wait at most; beyond it new ones are lost (a program that never looks has no use of more).
+/// Completion events are bounded by the number of completion queues.
+pub const EVENTS_MAX: usize = 65_536;
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    queue: VecDeque<Event>,
+    asynchronous: usize,
+}
+
+impl EventQueue {
+    pub(crate) fn push(&mut self, event: Event) {
+        if let Event::Async { .. } = event {
+            if self.asynchronous >= EVENTS_MAX {
+                return;
+            }
+            self.asynchronous += 1;
+        }
+        self.queue.push_back(event);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let event = self.queue.pop_front()?;
+        if let Event::Async { .. } = event {
+            self.asynchronous -= 1;
+        }
+        Some(event)
+    }
+}
+
+impl<M> World<M> {
+    /// Raise an asynchronous event.
+    pub(crate) fn raise(&mut self, device: DeviceId, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
+        self.events.push(Event::Async { device, event, subject, cookie });
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// The next event. Events about objects that were destroyed meanwhile are passed over: their owner has forgotten
+    /// the cookie.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            let event = self.world.events.pop()?;
+            let alive = match event {
+                Event::Completion { cq, .. } => match self.world.cqs.get_mut(cq) {
+                    Ok(cq) => {
+                        cq.event_waiting = false;
+                        true
+                    }
+                    Err(_) => false,
+                },
+                Event::Async { subject, .. } => match subject {
+                    AsyncSubject::Cq(id) => self.world.cqs.get(id).is_ok(),
+                    AsyncSubject::Qp(id) => self.qps.get(id).is_ok(),
+                    AsyncSubject::Srq(id) => self.world.srqs.get(id).is_ok(),
+                    AsyncSubject::Port(_) | AsyncSubject::Device => true,
+                },
+            };
+            if alive {
+                return Some(event);
+            }
+        }
+    }
+}

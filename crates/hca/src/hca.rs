@@ -1,0 +1,154 @@
+//! The adapter: what holds the tables, and the pump that whoever drives it turns.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use weft_transport::{Memory, TxBatch};
+use weft_verbs::{Instant, QP_MAX, QpId};
+
+use crate::HcaConfig;
+use crate::mcast::Groups;
+use crate::qp::QpEntry;
+use crate::schedule::Schedule;
+use crate::table::Table;
+use crate::timers::Timers;
+use crate::world::World;
+
+/// One process's slice of all its adapters.
+pub struct Hca<M> {
+    pub(crate) world: World<M>,
+    pub(crate) qps: Table<QpId, QpEntry>,
+    /// From a number's index within the slot to the queue pair.
+    pub(crate) by_qpn: FxHashMap<u32, QpId>,
+    pub(crate) groups: Groups,
+    pub(crate) schedule: Schedule,
+    pub(crate) timers: Timers,
+    /// Room for the queue pairs whose time has come.
+    due: Vec<QpId>,
+    pub(crate) slot: u32,
+    pub(crate) privileged: bool,
+    pub(crate) null_memory: Range<u64>,
+}
+
+impl<M: Memory> Hca<M> {
+    /// An adapter without devices over `memory`.
+    pub fn new(config: HcaConfig, memory: M) -> Self {
+        Hca {
+            world: World::new(config.seed, memory),
+            qps: Table::new(QP_MAX, "queue pair"),
+            by_qpn: FxHashMap::default(),
+            groups: Groups::default(),
+            schedule: Schedule::default(),
+            timers: Timers::default(),
+            due: Vec::new(),
+            slot: config.slot,
+            privileged: config.privileged,
+            null_memory: config.null_memory,
+        }
+    }
+
+    /// The memory that was given to [`Hca::new`].
+    pub fn memory(&mut self) -> &mut M {
+        &mut self.world.memory
+    }
+
+    /// Wake the queue pairs whose deadline has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let mut due = std::mem::take(&mut self.due);
+        self.timers.take_due(now, &mut due);
+        for id in due.drain(..) {
+            let Ok(entry) = self.qps.get_mut(id) else { continue };
+            entry.armed = None;
+            if entry.qp.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                self.world.act(entry.device, now);
+                entry.qp.handle_timeout(now, &mut self.world);
+            }
+            self.settle(id, now);
+        }
+        self.due = due;
+    }
+
+    /// When [`Hca::handle_timeout`] wants to be called next. Never too late; never early by a deadline that moved.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        while let Some((at, id)) = self.timers.first() {
+            let Ok(entry) = self.qps.get_mut(id) else {
+                self.timers.remove(id, &mut Some(at));
+                continue;
+            };
+            match entry.qp.poll_timeout() {
+                Some(deadline) if deadline <= at => return Some(at),
+                Some(deadline) => {
+                    self.timers.remove(id, &mut entry.armed);
+                    self.timers.wake_by(id, deadline, &mut entry.armed);
+                }
+                None => self.timers.remove(id, &mut entry.armed),
+            }
+        }
+        None
+    }
+
+    /// Fill the batch with what may be sent now, queue pairs taking turns. `true` if more could be sent at once.
+    pub fn poll_transmit(&mut self, now: Instant, tx: &mut TxBatch) -> bool {
+        // A queue pair that has its turn and adds nothing is not asked again in this round.
+        let mut fruitless = 0;
+        while tx.has_room() {
+            if fruitless > self.schedule.len() {
+                return false;
+            }
+            let Some(id) = self.schedule.next() else { return false };
+            let Ok(entry) = self.qps.get_mut(id) else { continue };
+            entry.queued = false;
+            let before = tx.packets.len();
+            self.world.act(entry.device, now);
+            if entry.qp.poll_transmit(now, tx, &mut self.world) {
+                self.schedule.add(id, &mut entry.queued);
+            }
+            if let Some(device) = self.world.devices.get_mut(&entry.device) {
+                device.counters.on_sent(&tx.packets[before..]);
+            }
+            fruitless = if tx.packets.len() > before { 0 } else { fruitless + 1 };
+            self.settle(id, now);
+        }
+        self.schedule.len() > 0
+    }
+
+    /// Whether any queue pair waits for its turn to send.
+    pub fn wants_transmit(&self) -> bool {
+        self.schedule.len() > 0
+    }
+
+    /// After anything was done to a queue pair: give it a turn if it wants to send, note its deadline, and let those
+    /// fail whose completion queue overflowed.
+    pub(crate) fn settle(&mut self, id: QpId, now: Instant) {
+        if let Ok(entry) = self.qps.get_mut(id) {
+            if !entry.queued && entry.qp.wants_transmit(now) {
+                self.schedule.add(id, &mut entry.queued);
+            }
+            if let Some(deadline) = entry.qp.poll_timeout() {
+                self.timers.wake_by(id, deadline, &mut entry.armed);
+            }
+        }
+        while let Some(cq) = self.world.failed_cqs.pop() {
+            let on_it: Vec<QpId> = self
+                .qps
+                .iter()
+                .filter(|(_, e)| e.init.send_cq == Some(cq) || e.init.recv_cq == Some(cq))
+                .map(|(qp, _)| qp)
+                .collect();
+            for qp in on_it {
+                self.fail_qp(qp);
+            }
+        }
+    }
+
+    /// Move a queue pair to the error state.
+    pub(crate) fn fail_qp(&mut self, id: QpId) {
+        let now = self.world.now;
+        let Ok(entry) = self.qps.get_mut(id) else { return };
+        self.world.act(entry.device, now);
+        entry.qp.to_error(now, &mut self.world);
+        if entry.qp.wants_transmit(now) {
+            self.schedule.add(id, &mut entry.queued);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The key table: every L_Key and R_Key of the process, regions and windows in one space.
+//!
+//! ```text
+//!   31                            8 7        0
+//!  +-------------------------------+----------+
+//!  |        index (random)         |   tag    |
+//!  +-------------------------------+----------+
+//! ```
+//!
+//! Index and tag are random, so a peer that knows one key knows nothing of another. The tag changes whenever a key is
+//! given out anew for the same index: a type 2 window takes it from the consumer's bind (IBA 10.6.7).
+
+use rustc_hash::FxHashMap;
+use weft_verbs::{MR_MAX, MW_MAX, MrId, MwId, VerbsError};
+
+use crate::mr::Mr;
+use crate::mw::Mw;
+use crate::rng::Rng;
+use crate::table::Table;
+
+/// Bits of a key's tag.
+const TAG_BITS: u32 = 8;
+
+/// Index part of a key.
+pub(crate) fn index_of(key: u32) -> u32 {
+    key >> TAG_BITS
+}
+
+/// The key with the same index as `key` and the tag of `tag`.
+pub(crate) fn with_tag(key: u32, tag: u32) -> u32 {
+    (key & !0xff) | (tag & 0xff)
+}
+
+/// The key after `key`: same index, next tag.
+pub(crate) fn next_tag(key: u32) -> u32 {
+    with_tag(key, key.wrapping_add(1))
+}
+
+/// What an index stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KeyOwner {
+    Mr(MrId),
+    Mw(MwId),
+}
+
+/// Regions, windows, and their indices.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    by_index: FxHashMap<u32, KeyOwner>,
+    pub(crate) mrs: Table<MrId, Mr>,
+    pub(crate) mws: Table<MwId, Mw>,
+}
+
+impl Keys {
+    pub(crate) fn new() -> Keys {
+        Keys {
+            by_index: FxHashMap::default(),
+            mrs: Table::new(MR_MAX, "memory region"),
+            mws: Table::new(MW_MAX, "memory window"),
+        }
+    }
+
+    /// A fresh key whose index is unused. Never zero: programs take a key of 0 for none. Most of the index space is
+    /// always free (the tables hold a sixteenth of it), so few draws are needed.
+    fn draw(&self, rng: &mut Rng) -> u32 {
+        loop {
+            let key = rng.next_u32();
+            let index = index_of(key);
+            if index != 0 && !self.by_index.contains_key(&index) {
+                return key;
+            }
+        }
+    }
+
+    pub(crate) fn insert_mr(&mut self, rng: &mut Rng, make: impl FnOnce(u32) -> Mr) -> Result<(MrId, u32), VerbsError> {
+        let key = self.draw(rng);
+        let id = self.mrs.insert(make(key))?;
+        self.by_index.insert(index_of(key), KeyOwner::Mr(id));
+        Ok((id, key))
+    }
+
+    pub(crate) fn insert_mw(&mut self, rng: &mut Rng, make: impl FnOnce(u32) -> Mw) -> Result<(MwId, u32), VerbsError> {
+        let key = self.draw(rng);
+        let id = self.mws.insert(make(key))?;
+        self.by_index.insert(index_of(key), KeyOwner::Mw(id));
+        Ok((id, key))
+    }
+
+    pub(crate) fn remove_mr(&mut self, id: MrId) -> Result<Mr, VerbsError> {
+        let mr = self.mrs.remove(id)?;
+        self.by_index.remove(&index_of(mr.key));
+        Ok(mr)
+    }
+
+    pub(crate) fn remove_mw(&mut self, id: MwId) -> Result<Mw, VerbsError> {
+        let mw = self.mws.remove(id)?;
+        self.by_index.remove(&index_of(mw.rkey));
+        Ok(mw)
+    }
+
+    /// What the key's index stands for; the tag is not looked at.
+    pub(crate) fn owner(&self, key: u32) -> Option<KeyOwner> {
+        self.by_index.get(&index_of(key)).copied()
+    }
+
+    /// The region with exactly this key.
+    pub(crate) fn mr(&self, key: u32) -> Option<&Mr> {
+        match self.owner(key)? {
+            KeyOwner::Mr(id) => self.mrs.get(id).ok().filter(|mr| mr.key == key),
+            KeyOwner::Mw(_) => None,
+        }
+    }
+}

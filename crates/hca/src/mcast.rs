@@ -1,0 +1,62 @@
+//! Multicast groups: which UD queue pairs get a copy of what is sent to a group.
+
+use std::collections::BTreeMap;
+
+use weft_transport::Memory;
+use weft_verbs::{DeviceId, Gid, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, QpId, QpType, VerbsError};
+
+use crate::Hca;
+
+/// Groups that queue pairs of this process are attached to.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    members: BTreeMap<(DeviceId, Gid), Vec<QpId>>,
+}
+
+impl Groups {
+    /// Members of a group, on all devices.
+    pub(crate) fn members(&self, gid: Gid) -> impl Iterator<Item = (DeviceId, &[QpId])> {
+        self.members.iter().filter(move |((_, g), _)| *g == gid).map(|((d, _), m)| (*d, m.as_slice()))
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// Attach a UD queue pair to a group. `true` if it is the first of its device in this process: the group must be
+    /// joined. Attaching twice is once. The LID means nothing on RoCE.
+    pub fn attach_mcast(&mut self, id: QpId, group: Gid, _mlid: u16) -> Result<bool, VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
+            return Err(VerbsError::Invalid("multicast attaches UD queue pairs to multicast GIDs"));
+        }
+        let key = (entry.device, group);
+        if !self.groups.members.contains_key(&key) && self.groups.members.len() >= MCAST_GRP_MAX as usize {
+            return Err(VerbsError::NoMemory("too many multicast groups"));
+        }
+        let members = self.groups.members.entry(key).or_default();
+        if members.contains(&id) {
+            return Ok(false);
+        }
+        if members.len() >= MCAST_QP_ATTACH_MAX as usize {
+            return Err(VerbsError::NoMemory("too many queue pairs in the multicast group"));
+        }
+        members.push(id);
+        entry.groups += 1;
+        Ok(members.len() == 1)
+    }
+
+    /// Detach a queue pair from a group. `true` if it was the last of its device: the group must be left.
+    pub fn detach_mcast(&mut self, id: QpId, group: Gid, _mlid: u16) -> Result<bool, VerbsError> {
+        const NOT_IN: VerbsError = VerbsError::Invalid("the queue pair is not attached to the multicast group");
+        let entry = self.qps.get_mut(id)?;
+        let key = (entry.device, group);
+        let members = self.groups.members.get_mut(&key).ok_or(NOT_IN)?;
+        let place = members.iter().position(|member| *member == id).ok_or(NOT_IN)?;
+        members.remove(place);
+        entry.groups -= 1;
+        let last = members.is_empty();
+        if last {
+            self.groups.members.remove(&key);
+        }
+        Ok(last)
+    }
+}

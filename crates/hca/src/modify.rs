@@ -1,0 +1,96 @@
+//! `modify_qp`: first the transition (the table in `verbs::qp_state`), then each value given, then the queue pair. On an
+//! error nothing has changed.
+
+use weft_transport::Memory;
+use weft_verbs::{
+    Instant, PKEY_TABLE_LEN, QpAttr, QpAttrMask as Mask, QpId, QpState, RD_ATOMIC_MAX, VerbsError, qp_state,
+};
+
+use crate::Hca;
+use crate::device::{Device, PORT};
+
+/// Bit of a Q_Key that only the privileged may set (IBA 10.2.5).
+const CONTROLLED_QKEY: u32 = 1 << 31;
+/// Numbers of 24 bits: queue pairs and PSNs.
+const BITS_24: u32 = 0xff_ffff;
+/// Timeouts and RNR timers are codes of five bits.
+const TIMER_CODE_MAX: u8 = 31;
+/// Retry counts are numbers of three bits.
+const RETRY_MAX: u8 = 7;
+
+fn refuse_if(bad: bool, why: &'static str) -> Result<(), VerbsError> {
+    if bad { Err(VerbsError::Invalid(why)) } else { Ok(()) }
+}
+
+/// Check the values that the mask says are given.
+fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) -> Result<(), VerbsError> {
+    let bad = |given: Mask, bad: bool, why| refuse_if(mask.contains(given) && bad, why);
+
+    bad(Mask::PORT, attr.port_num != PORT, "port_num: the device has port 1 alone")?;
+    bad(Mask::PKEY_INDEX, attr.pkey_index >= PKEY_TABLE_LEN, "pkey_index is outside the port's P_Key table")?;
+    bad(Mask::PATH_MTU, attr.path_mtu > device.attr.port.active_mtu, "path_mtu is above the port's active_mtu")?;
+    bad(Mask::TIMEOUT, attr.timeout > TIMER_CODE_MAX, "timeout is above 31")?;
+    bad(Mask::RETRY_CNT, attr.retry_cnt > RETRY_MAX, "retry_cnt is above 7")?;
+    bad(Mask::RNR_RETRY, attr.rnr_retry > RETRY_MAX, "rnr_retry is above 7")?;
+    bad(Mask::MIN_RNR_TIMER, attr.min_rnr_timer > TIMER_CODE_MAX, "min_rnr_timer is above 31")?;
+    bad(Mask::MAX_QP_RD_ATOMIC, attr.max_rd_atomic > RD_ATOMIC_MAX, "max_rd_atomic is above the device's limit")?;
+    bad(
+        Mask::MAX_DEST_RD_ATOMIC,
+        attr.max_dest_rd_atomic > RD_ATOMIC_MAX,
+        "max_dest_rd_atomic is above the device's limit",
+    )?;
+    bad(Mask::DEST_QPN, attr.dest_qpn > BITS_24, "dest_qp_num has more than 24 bits")?;
+    if mask.contains(Mask::AV) {
+        let av = attr.av.ok_or(VerbsError::Invalid("the primary path is missing"))?;
+        refuse_if(av.port_num != PORT, "the primary path's port_num: the device has port 1 alone")?;
+        refuse_if(av.dgid.is_multicast(), "the primary path leads to a multicast group")?;
+        device.check_path(av.sgid_index, av.dgid)?;
+    }
+    if mask.contains(Mask::QKEY) && attr.qkey & CONTROLLED_QKEY != 0 && !privileged {
+        return Err(VerbsError::Permission("a Q_Key with the top bit set is reserved to the privileged"));
+    }
+    if mask.contains(Mask::ALT_PATH) {
+        return Err(VerbsError::NotSupported("alternate paths"));
+    }
+    Ok(())
+}
+
+impl<M: Memory> Hca<M> {
+    /// Move a queue pair from state to state and set its attributes.
+    pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        let from = entry.qp.state();
+        let to = if mask.contains(Mask::STATE) { attr.qp_state } else { from };
+        if mask.contains(Mask::CUR_STATE) && attr.cur_qp_state != from {
+            return Err(VerbsError::Invalid("cur_qp_state is not the queue pair's state"));
+        }
+        qp_state::check(entry.qp.qp_type(), from, to, mask)?;
+
+        let device = self.world.devices.get(&entry.device);
+        let device = device.ok_or(VerbsError::NoDevice("the device has gone"))?;
+        // A device that has gone still lets its queue pairs be torn down.
+        if device.gone && !matches!(to, QpState::Reset | QpState::Err) {
+            return Err(VerbsError::NoDevice("the device has gone"));
+        }
+        check_values(device, attr, mask, self.privileged)?;
+
+        let mut attr = *attr;
+        attr.qp_state = to;
+        attr.rq_psn &= BITS_24;
+        attr.sq_psn &= BITS_24;
+        if let Some(av) = attr.av.as_mut().filter(|_| mask.contains(Mask::AV)) {
+            // The row may have been given another address since the caller resolved it.
+            if let Some(row) = device.gid(av.sgid_index) {
+                (av.sgid, av.ifindex) = (row.gid, row.ifindex);
+            }
+            entry.peer = Some(*av);
+        }
+        if to == QpState::Reset {
+            entry.peer = None;
+        }
+        self.world.act(entry.device, now);
+        entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
+        self.settle(id, now);
+        Ok(())
+    }
+}

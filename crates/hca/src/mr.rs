@@ -1,0 +1,211 @@
+//! Memory regions: registration, and the checks of every local and remote access.
+
+use std::ops::Range;
+
+use weft_transport::{Memory, RemoteFault};
+use weft_verbs::{Access, MrId, PdId, Sge, VerbsError, WcStatus};
+
+use crate::Hca;
+use crate::keys::next_tag;
+
+/// A registered region. Its L_Key and its R_Key are the same number.
+#[derive(Clone, Debug)]
+pub(crate) struct Mr {
+    pub(crate) pd: PdId,
+    pub(crate) key: u32,
+    /// First host address.
+    pub(crate) addr: u64,
+    /// Bytes.
+    pub(crate) len: u64,
+    /// Address by which keys name the first byte.
+    pub(crate) base: u64,
+    pub(crate) access: Access,
+    /// The null region: any address, reads zero, writes vanish.
+    pub(crate) null: bool,
+    /// Windows bound to it.
+    pub(crate) windows: u32,
+}
+
+/// A region's handle and keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MrKeys {
+    /// Handle.
+    pub id: MrId,
+    /// Key for local use.
+    pub lkey: u32,
+    /// Key for peers.
+    pub rkey: u32,
+}
+
+/// The host address of `len` bytes at `va` within `range` of addresses that begins at host address `host`.
+pub(crate) fn translate(va: u64, len: u64, base: u64, size: u64, host: u64) -> Option<u64> {
+    let offset = va.checked_sub(base)?;
+    let end = offset.checked_add(len)?;
+    (end <= size).then(|| host + offset)
+}
+
+impl Mr {
+    fn translate(&self, va: u64, len: u64) -> Option<u64> {
+        if self.null {
+            return (len <= self.len).then_some(self.addr);
+        }
+        translate(va, len, self.base, self.len, self.addr)
+    }
+
+    /// Check an element of a local scatter/gather list.
+    pub(crate) fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
+        if self.pd != pd || (write && !self.access.contains(Access::LOCAL_WRITE)) {
+            return Err(WcStatus::LocProtErr);
+        }
+        self.translate(sge.addr, u64::from(sge.length)).ok_or(WcStatus::LocProtErr)
+    }
+
+    /// Check a peer's access.
+    pub(crate) fn remote(&self, pd: PdId, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
+        if self.pd != pd {
+            return Err(RemoteFault::WrongDomain);
+        }
+        if !self.access.contains(need) {
+            return Err(RemoteFault::NoRight);
+        }
+        self.translate(va, len).ok_or(RemoteFault::OutOfBounds)
+    }
+}
+
+/// Rights that a region may have together (IBA C11-8: to let peers change memory it must be writable itself).
+fn check_access(access: Access) -> Result<(), VerbsError> {
+    if !Access::SUPPORTED.contains(access) {
+        return Err(VerbsError::Invalid("an access flag that regions do not have"));
+    }
+    if access.intersects(Access::REMOTE_CHANGE) && !access.contains(Access::LOCAL_WRITE) {
+        return Err(VerbsError::Invalid("remote write and remote atomic access need local write access"));
+    }
+    Ok(())
+}
+
+/// The addresses that keys will know a region by: first, after checks that nothing wraps around.
+fn check_range(addr: u64, len: u64, iova: u64, access: Access) -> Result<u64, VerbsError> {
+    if len == 0 {
+        return Err(VerbsError::Invalid("a region of no bytes"));
+    }
+    // A zero-based region that was not given an address of its own begins at zero.
+    let base = if access.contains(Access::ZERO_BASED) && iova == addr { 0 } else { iova };
+    if addr.checked_add(len).is_none() || base.checked_add(len).is_none() {
+        return Err(VerbsError::Invalid("the region runs over the end of the address space"));
+    }
+    Ok(base)
+}
+
+impl<M: Memory> Hca<M> {
+    /// Register `len` bytes at host address `addr`, known to keys by addresses from `iova` on. That the memory is mapped
+    /// is for the caller to find out: nothing here touches it.
+    pub fn reg_mr(&mut self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
+        let device = self.world.pds.get(pd)?.device;
+        self.world.present(device)?;
+        check_access(access)?;
+        let base = check_range(addr, len, iova, access)?;
+        self.insert_mr(Mr { pd, key: 0, addr, len, base, access, null: false, windows: 0 })
+    }
+
+    /// A region that reads as zeros and swallows writes, at any address. Local use only.
+    pub fn alloc_null_mr(&mut self, pd: PdId) -> Result<MrKeys, VerbsError> {
+        self.world.pds.get(pd)?;
+        let Range { start, end } = self.null_memory.clone();
+        if start >= end {
+            return Err(VerbsError::NotSupported("no memory stands behind a null region"));
+        }
+        let access = Access::LOCAL_WRITE;
+        self.insert_mr(Mr { pd, key: 0, addr: start, len: end - start, base: 0, access, null: true, windows: 0 })
+    }
+
+    fn insert_mr(&mut self, mr: Mr) -> Result<MrKeys, VerbsError> {
+        let pd = mr.pd;
+        let (id, key) = self.world.keys.insert_mr(&mut self.world.rng, |key| Mr { key, ..mr })?;
+        self.hold_pd(pd)?;
+        Ok(MrKeys { id, lkey: key, rkey: key })
+    }
+
+    /// Deregister; busy while windows are bound to it.
+    pub fn dereg_mr(&mut self, id: MrId) -> Result<(), VerbsError> {
+        if self.world.keys.mrs.get(id)?.windows > 0 {
+            return Err(VerbsError::Busy("memory windows are bound to the region"));
+        }
+        let mr = self.world.keys.remove_mr(id)?;
+        self.release_pd(mr.pd);
+        Ok(())
+    }
+
+    /// Change a region's domain, range (`addr`, `len`, `iova`) or rights; what is `None` stays. On an error nothing has
+    /// changed. A new range gives new keys.
+    pub fn rereg_mr(
+        &mut self,
+        id: MrId,
+        pd: Option<PdId>,
+        range: Option<(u64, u64, u64)>,
+        access: Option<Access>,
+    ) -> Result<MrKeys, VerbsError> {
+        let old = self.world.keys.mrs.get(id)?.clone();
+        if old.null {
+            return Err(VerbsError::Invalid("the null region cannot be changed"));
+        }
+        if old.windows > 0 {
+            return Err(VerbsError::Busy("memory windows are bound to the region"));
+        }
+        let mut new = old.clone();
+        if let Some(pd) = pd {
+            if self.world.pds.get(pd)?.device != self.world.pds.get(old.pd)?.device {
+                return Err(VerbsError::Invalid("the protection domain is another device's"));
+            }
+            new.pd = pd;
+        }
+        if let Some(access) = access {
+            check_access(access)?;
+            new.access = access;
+        }
+        if let Some((addr, len, iova)) = range {
+            new.base = check_range(addr, len, iova, new.access)?;
+            (new.addr, new.len) = (addr, len);
+            new.key = next_tag(old.key);
+        }
+        let (key, new_pd) = (new.key, new.pd);
+        *self.world.keys.mrs.get_mut(id)? = new;
+        self.hold_pd(new_pd)?;
+        self.release_pd(old.pd);
+        Ok(MrKeys { id, lkey: key, rkey: key })
+    }
+
+    /// Host address and bytes of a region.
+    pub fn mr_range(&self, id: MrId) -> Result<(u64, u64), VerbsError> {
+        let mr = self.world.keys.mrs.get(id)?;
+        Ok((mr.addr, mr.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn translation_is_exact_at_the_edges() {
+        assert_eq!(translate(100, 10, 100, 10, 7000), Some(7000));
+        assert_eq!(translate(109, 1, 100, 10, 7000), Some(7009));
+        assert_eq!(translate(109, 2, 100, 10, 7000), None);
+        assert_eq!(translate(99, 1, 100, 10, 7000), None);
+        assert_eq!(translate(u64::MAX, 1, 100, 10, 7000), None);
+        assert_eq!(translate(105, u64::MAX, 100, 10, 7000), None);
+    }
+
+    #[test]
+    fn rights_and_ranges_that_make_no_sense_are_refused() {
+        assert!(check_access(Access::REMOTE_WRITE).is_err());
+        assert!(check_access(Access::REMOTE_ATOMIC).is_err());
+        assert!(check_access(Access::REMOTE_READ).is_ok());
+        assert!(check_access(Access::REMOTE_WRITE | Access::LOCAL_WRITE).is_ok());
+        assert!(check_range(4096, 0, 4096, Access::empty()).is_err());
+        assert!(check_range(u64::MAX - 1, 4, 0, Access::empty()).is_err());
+        assert!(check_range(0, 4, u64::MAX - 1, Access::empty()).is_err());
+        assert_eq!(check_range(4096, 8, 4096, Access::ZERO_BASED), Ok(0));
+        assert_eq!(check_range(4096, 8, 64, Access::ZERO_BASED), Ok(64));
+        assert_eq!(check_range(4096, 8, 64, Access::empty()), Ok(64));
+    }
+}

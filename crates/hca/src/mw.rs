@@ -1,0 +1,229 @@
+//! Memory windows: a part of a region lent to peers with rights of its own, bound and unbound by work requests.
+//!
+//! ```text
+//!   type 1:  VALID (bound or not) --bind--> VALID        each bind brings a new R_Key; length 0 unbinds
+//!   type 2:  FREE --bind--> VALID (this queue pair's) --invalidate, or the queue pair's end--> FREE
+//! ```
+
+use weft_transport::{Memory, RemoteFault};
+use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, VerbsError, WcStatus};
+
+use crate::Hca;
+use crate::keys::{KeyOwner, Keys, next_tag, with_tag};
+use crate::mr::translate;
+
+/// What a window is bound to.
+#[derive(Clone, Debug)]
+pub(crate) struct Binding {
+    mr: MrId,
+    /// First host address.
+    host: u64,
+    /// First address as peers name it.
+    base: u64,
+    len: u64,
+    access: Access,
+    /// The queue pair that a type 2 window belongs to.
+    qpn: Option<Qpn>,
+}
+
+/// A memory window.
+#[derive(Debug)]
+pub(crate) struct Mw {
+    pub(crate) pd: PdId,
+    pub(crate) rkey: u32,
+    type2: bool,
+    /// The key given out last for a bind that has yet to happen (type 1).
+    promised: u32,
+    binding: Option<Binding>,
+}
+
+/// A window's handle and key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MwKeys {
+    /// Handle.
+    pub id: MwId,
+    /// Key for peers.
+    pub rkey: u32,
+}
+
+/// Rights that a window can give.
+const WINDOW_RIGHTS: Access = Access::REMOTE_WRITE
+    .union(Access::REMOTE_READ)
+    .union(Access::REMOTE_ATOMIC)
+    .union(Access::FLUSH_GLOBAL)
+    .union(Access::FLUSH_PERSISTENT)
+    .union(Access::ZERO_BASED);
+
+impl Keys {
+    fn unbind(&mut self, id: MwId) {
+        let Ok(mw) = self.mws.get_mut(id) else { return };
+        if let Some(binding) = mw.binding.take() {
+            if let Ok(mr) = self.mrs.get_mut(binding.mr) {
+                mr.windows = mr.windows.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The binding behind an R_Key, as queue pair `qpn` of `pd` may see it.
+    fn bound(&self, id: MwId, pd: PdId, qpn: Qpn, rkey: u32) -> Result<&Binding, RemoteFault> {
+        let mw = self.mws.get(id).map_err(|_| RemoteFault::BadKey)?;
+        if mw.rkey != rkey {
+            return Err(RemoteFault::BadKey);
+        }
+        let binding = mw.binding.as_ref().ok_or(RemoteFault::BadKey)?;
+        if mw.pd != pd || binding.qpn.is_some_and(|owner| owner != qpn) {
+            return Err(RemoteFault::WrongDomain);
+        }
+        Ok(binding)
+    }
+
+    /// Check a peer's access through a region or a window.
+    pub(crate) fn remote(
+        &self,
+        pd: PdId,
+        qpn: Qpn,
+        rkey: u32,
+        va: u64,
+        len: u64,
+        need: Access,
+    ) -> Result<u64, RemoteFault> {
+        match self.owner(rkey).ok_or(RemoteFault::BadKey)? {
+            KeyOwner::Mr(_) => self.mr(rkey).ok_or(RemoteFault::BadKey)?.remote(pd, va, len, need),
+            KeyOwner::Mw(id) => {
+                let b = self.bound(id, pd, qpn, rkey)?;
+                if !b.access.contains(need) {
+                    return Err(RemoteFault::NoRight);
+                }
+                translate(va, len, b.base, b.len, b.host).ok_or(RemoteFault::OutOfBounds)
+            }
+        }
+    }
+
+    /// The whole range behind an R_Key: first address, bytes.
+    pub(crate) fn remote_range(&self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
+        match self.owner(rkey).ok_or(RemoteFault::BadKey)? {
+            KeyOwner::Mr(_) => {
+                let mr = self.mr(rkey).ok_or(RemoteFault::BadKey)?;
+                if mr.pd != pd || mr.null {
+                    return Err(RemoteFault::WrongDomain);
+                }
+                Ok((mr.base, mr.len))
+            }
+            KeyOwner::Mw(id) => self.bound(id, pd, qpn, rkey).map(|b| (b.base, b.len)),
+        }
+    }
+
+    /// Carry out a bind. The window is found by the index of its key alone: a consumer may post several binds of a type
+    /// 1 window before the first has happened, and each names the key that the window had when it was posted.
+    pub(crate) fn bind(&mut self, pd: PdId, qpn: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
+        const FAIL: WcStatus = WcStatus::MwBindErr;
+        let Some(KeyOwner::Mw(id)) = self.owner(bind.mw_rkey) else { return Err(FAIL) };
+        let mw = self.mws.get(id).map_err(|_| FAIL)?;
+        if mw.pd != pd {
+            return Err(FAIL);
+        }
+        let type2 = mw.type2;
+        if type2 && (mw.binding.is_some() || bind.length == 0) {
+            return Err(FAIL);
+        }
+        let binding = if bind.length == 0 { None } else { Some(self.new_binding(pd, qpn, type2, bind)?) };
+
+        self.unbind(id);
+        if let Some(binding) = &binding {
+            self.mrs.get_mut(binding.mr).map_err(|_| FAIL)?.windows += 1;
+        }
+        let mw = self.mws.get_mut(id).map_err(|_| FAIL)?;
+        mw.rkey = with_tag(mw.rkey, bind.new_rkey);
+        mw.binding = binding;
+        Ok(())
+    }
+
+    /// Check that the region grants what a bind asks for (IBA C10-73 to C10-75).
+    fn new_binding(&self, pd: PdId, qpn: Qpn, type2: bool, bind: &MwBind) -> Result<Binding, WcStatus> {
+        const FAIL: WcStatus = WcStatus::MwBindErr;
+        let Some(KeyOwner::Mr(mr_id)) = self.owner(bind.mr_lkey) else { return Err(FAIL) };
+        let mr = self.mr(bind.mr_lkey).ok_or(FAIL)?;
+        let zero_based = bind.access.contains(Access::ZERO_BASED);
+        if mr.pd != pd
+            || mr.null
+            || !mr.access.contains(Access::MW_BIND)
+            || !WINDOW_RIGHTS.contains(bind.access)
+            || (zero_based && !type2)
+        {
+            return Err(FAIL);
+        }
+        if bind.access.intersects(Access::REMOTE_CHANGE) && !mr.access.contains(Access::LOCAL_WRITE) {
+            return Err(FAIL);
+        }
+        let host = translate(bind.addr, bind.length, mr.base, mr.len, mr.addr).ok_or(FAIL)?;
+        Ok(Binding {
+            mr: mr_id,
+            host,
+            base: if zero_based { 0 } else { bind.addr },
+            len: bind.length,
+            access: bind.access - Access::ZERO_BASED,
+            qpn: type2.then_some(qpn),
+        })
+    }
+
+    /// Invalidate a key: a type 2 window bound to this queue pair becomes free again. Regions that a program registered
+    /// and type 1 windows cannot be invalidated (IBA 10.6.5, 10.6.7).
+    pub(crate) fn invalidate(&mut self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(), RemoteFault> {
+        let Some(KeyOwner::Mw(id)) = self.owner(rkey) else { return Err(RemoteFault::BadKey) };
+        if self.bound(id, pd, qpn, rkey)?.qpn.is_none() {
+            return Err(RemoteFault::NoRight);
+        }
+        self.unbind(id);
+        Ok(())
+    }
+
+    /// Free the type 2 windows of a queue pair that ends.
+    pub(crate) fn unbind_all_of(&mut self, qpn: Qpn) {
+        let of_it: Vec<MwId> = self
+            .mws
+            .iter()
+            .filter(|(_, mw)| mw.binding.as_ref().is_some_and(|b| b.qpn == Some(qpn)))
+            .map(|(id, _)| id)
+            .collect();
+        for id in of_it {
+            self.unbind(id);
+        }
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// Make a memory window, not bound to anything.
+    pub fn alloc_mw(&mut self, pd: PdId, type2: bool) -> Result<MwKeys, VerbsError> {
+        let device = self.world.pds.get(pd)?.device;
+        self.world.present(device)?;
+        let make = |rkey| Mw { pd, rkey, type2, promised: rkey, binding: None };
+        let (id, rkey) = self.world.keys.insert_mw(&mut self.world.rng, make)?;
+        self.hold_pd(pd)?;
+        Ok(MwKeys { id, rkey })
+    }
+
+    /// Let a window go, bound or not.
+    pub fn dealloc_mw(&mut self, id: MwId) -> Result<(), VerbsError> {
+        self.world.keys.mws.get(id)?;
+        self.world.keys.unbind(id);
+        let mw = self.world.keys.remove_mw(id)?;
+        self.release_pd(mw.pd);
+        Ok(())
+    }
+
+    /// The window's R_Key as it is now.
+    pub fn mw_rkey(&self, id: MwId) -> Result<u32, VerbsError> {
+        Ok(self.world.keys.mws.get(id)?.rkey)
+    }
+
+    /// The R_Key that the next bind of a type 1 window shall bring: another one on each call, so that several binds can
+    /// be posted before the first is carried out.
+    pub fn next_type1_rkey(&mut self, id: MwId) -> Result<u32, VerbsError> {
+        let mw = self.world.keys.mws.get_mut(id)?;
+        if mw.type2 {
+            return Err(VerbsError::Invalid("a type 2 window takes its key from the bind"));
+        }
+        mw.promised = next_tag(mw.promised);
+        Ok(mw.promised)
+    }
+}

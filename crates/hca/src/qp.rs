@@ -1,0 +1,280 @@
+//! Queue pairs: making, numbering, destroying them, and posting work.
+
+use weft_transport::{Memory, Qp};
+use weft_verbs::{
+    AddressVector, Cookie, CqId, DeviceId, INLINE_MAX, Instant, PdId, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap,
+    QpId, QpInit, QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
+};
+use weft_wire::MULTICAST_QPN;
+
+use crate::Hca;
+use crate::counters::HwCounters;
+
+/// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
+const MANAGEMENT_QPNS: u32 = 2;
+
+/// A queue pair and what the adapter keeps beside it.
+pub(crate) struct QpEntry {
+    pub(crate) qp: Qp,
+    pub(crate) device: DeviceId,
+    /// Sizes in it are those granted.
+    pub(crate) init: QpInit,
+    /// The path to the peer (connected kinds, from RTR on): packets from elsewhere are not listened to.
+    pub(crate) peer: Option<AddressVector>,
+    /// Handles given out: more than one for an XRC target that was opened again.
+    opens: u32,
+    /// Multicast groups that it is attached to.
+    pub(crate) groups: u32,
+    /// Whether it waits for its turn to send.
+    pub(crate) queued: bool,
+    /// The time under which it stands among the timers.
+    pub(crate) armed: Option<Instant>,
+}
+
+/// A queue pair as tools show it.
+#[derive(Clone, Debug)]
+pub struct QpSummary {
+    /// Handle.
+    pub id: QpId,
+    /// Number.
+    pub qpn: Qpn,
+    /// Device.
+    pub device: DeviceId,
+    /// Kind.
+    pub qp_type: QpType,
+    /// State.
+    pub state: QpState,
+    /// The peer's number (connected kinds).
+    pub dest_qpn: u32,
+    /// Path to the peer (connected kinds).
+    pub peer: Option<AddressVector>,
+    /// How its packets travel.
+    pub path: &'static str,
+}
+
+/// What each kind of queue pair must and must not be given, and the sizes it gets.
+fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
+    let invalid = |why| Err(VerbsError::Invalid(why));
+    match init.qp_type {
+        QpType::Rc | QpType::Uc | QpType::Ud => {
+            if init.pd.is_none() || init.send_cq.is_none() || init.recv_cq.is_none() {
+                return invalid("a queue pair of this type needs a protection domain and two completion queues");
+            }
+        }
+        QpType::XrcSend => {
+            if init.pd.is_none() || init.send_cq.is_none() {
+                return invalid("an XRC initiator needs a protection domain and a completion queue");
+            }
+            if init.srq.is_some() {
+                return invalid("an XRC initiator receives nothing");
+            }
+        }
+        QpType::XrcRecv => {
+            if init.xrcd.is_none() {
+                return invalid("an XRC target needs an XRC domain");
+            }
+        }
+    }
+    let asked = &init.cap;
+    let mut cap = QpCap::default();
+    if init.qp_type.has_send_queue() {
+        if asked.max_send_wr > QP_WR_MAX || asked.max_send_sge > SGE_MAX || asked.max_inline_data > INLINE_MAX {
+            return invalid("max_send_wr, max_send_sge or max_inline_data is above the device's limit");
+        }
+        cap.max_send_wr = asked.max_send_wr.max(1);
+        cap.max_send_sge = asked.max_send_sge.max(1);
+        cap.max_inline_data = asked.max_inline_data;
+    }
+    // With a shared receive queue the sizes of an own one mean nothing.
+    if init.qp_type.has_recv_queue() && init.srq.is_none() {
+        if asked.max_recv_wr > QP_WR_MAX || asked.max_recv_sge > SGE_MAX {
+            return invalid("max_recv_wr or max_recv_sge is above the device's limit");
+        }
+        cap.max_recv_wr = asked.max_recv_wr.max(1);
+        cap.max_recv_sge = asked.max_recv_sge.max(1);
+    }
+    Ok(cap)
+}
+
+impl<M: Memory> Hca<M> {
+    /// Make a queue pair in RESET. Answers its handle, its number, and the sizes granted.
+    pub fn create_qp(&mut self, device: DeviceId, init: &QpInit) -> Result<(QpId, Qpn, QpCap), VerbsError> {
+        self.world.present(device)?;
+        let mut init = *init;
+        init.cap = grant(&init)?;
+        match init.qp_type {
+            QpType::XrcRecv => (init.pd, init.send_cq, init.recv_cq, init.srq) = (None, None, None, None),
+            QpType::XrcSend => (init.recv_cq, init.xrcd) = (None, None),
+            _ => init.xrcd = None,
+        }
+        self.check_parts(device, &init)?;
+        if self.qps.is_full() {
+            return Err(VerbsError::NoMemory("queue pair"));
+        }
+        let index = self.draw_index()?;
+        let qpn = self.slot << QPN_INDEX_BITS | index;
+        let id = self.qps.insert_with(|id| QpEntry {
+            qp: Qp::new(id, qpn, &init, device),
+            device,
+            init,
+            peer: None,
+            opens: 1,
+            groups: 0,
+            queued: false,
+            armed: None,
+        })?;
+        self.by_qpn.insert(index, id);
+        self.count_uses(&init, 1);
+        Ok((id, qpn, init.cap))
+    }
+
+    /// Everything that a queue pair is made of must be of one device and in working order.
+    fn check_parts(&self, device: DeviceId, init: &QpInit) -> Result<(), VerbsError> {
+        const FOREIGN: VerbsError = VerbsError::Invalid("the queue pair's parts are of different devices");
+        if let Some(pd) = init.pd {
+            (self.world.pds.get(pd)?.device == device).then_some(()).ok_or(FOREIGN)?;
+        }
+        if let Some(xrcd) = init.xrcd {
+            (self.world.xrcds.get(xrcd)?.device == device).then_some(()).ok_or(FOREIGN)?;
+        }
+        for cq in [init.send_cq, init.recv_cq].into_iter().flatten() {
+            let cq = self.world.cqs.get(cq)?;
+            (cq.device == device).then_some(()).ok_or(FOREIGN)?;
+            if cq.failed {
+                return Err(VerbsError::Invalid("the completion queue has overflowed"));
+            }
+        }
+        if let Some(srq) = init.srq {
+            let srq = self.world.srqs.get(srq)?;
+            (srq.device == device).then_some(()).ok_or(FOREIGN)?;
+            if srq.xrc.is_some() {
+                return Err(VerbsError::Invalid("an XRC shared receive queue belongs to XRC targets"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A random unused number within the slot; when chance does not find one, the next that is free.
+    fn draw_index(&mut self) -> Result<u32, VerbsError> {
+        let start = self.world.rng.next_u32() & (QP_MAX - 1);
+        (0..QP_MAX)
+            .map(|step| (start + step) & (QP_MAX - 1))
+            .find(|index| {
+                let qpn = self.slot << QPN_INDEX_BITS | index;
+                qpn >= MANAGEMENT_QPNS && qpn != MULTICAST_QPN && !self.by_qpn.contains_key(index)
+            })
+            .ok_or(VerbsError::NoMemory("queue pair numbers"))
+    }
+
+    /// Add to, or take from, the use counts of a queue pair's parts.
+    fn count_uses(&mut self, init: &QpInit, by: i32) {
+        let add = |uses: &mut u32| *uses = uses.saturating_add_signed(by);
+        let world = &mut self.world;
+        if let Some(Ok(pd)) = init.pd.map(|id| world.pds.get_mut(id)) {
+            add(&mut pd.uses);
+        }
+        if let Some(Ok(xrcd)) = init.xrcd.map(|id| world.xrcds.get_mut(id)) {
+            add(&mut xrcd.uses);
+        }
+        if let Some(Ok(srq)) = init.srq.map(|id| world.srqs.get_mut(id)) {
+            add(&mut srq.uses);
+        }
+        for id in [init.send_cq, init.recv_cq].into_iter().flatten() {
+            if let Ok(cq) = world.cqs.get_mut(id) {
+                add(&mut cq.uses);
+            }
+        }
+    }
+
+    /// Open an XRC target queue pair of the domain by its number; it then lives until destroyed as often as opened.
+    pub fn open_qp(&mut self, xrcd: XrcdId, qpn: Qpn) -> Result<QpId, VerbsError> {
+        self.world.xrcds.get(xrcd)?;
+        let id = self.qp_by_number(qpn).ok_or(VerbsError::Invalid("no queue pair has this number"))?;
+        let entry = self.qps.get_mut(id)?;
+        if entry.init.qp_type != QpType::XrcRecv || entry.init.xrcd != Some(xrcd) {
+            return Err(VerbsError::Invalid("the queue pair is not a target of this XRC domain"));
+        }
+        entry.opens += 1;
+        Ok(id)
+    }
+
+    /// The queue pair of this process with this number.
+    pub fn qp_by_number(&self, qpn: Qpn) -> Option<QpId> {
+        (qpn >> QPN_INDEX_BITS == self.slot).then(|| self.by_qpn.get(&(qpn & (QP_MAX - 1))).copied()).flatten()
+    }
+
+    /// Destroy a queue pair; what it has outstanding vanishes without completions. Busy while attached to multicast
+    /// groups.
+    pub fn destroy_qp(&mut self, id: QpId) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        if entry.opens > 1 {
+            entry.opens -= 1;
+            return Ok(());
+        }
+        if entry.groups > 0 {
+            return Err(VerbsError::Busy("the queue pair is attached to multicast groups"));
+        }
+        let mut entry = self.qps.remove(id)?;
+        self.timers.remove(id, &mut entry.armed);
+        let qpn = entry.qp.qpn();
+        self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
+        self.world.keys.unbind_all_of(qpn);
+        if let Some(device) = self.world.devices.get_mut(&entry.device) {
+            device.counters.hw.add(&HwCounters::of(&entry.qp));
+        }
+        self.count_uses(&entry.init, -1);
+        Ok(())
+    }
+
+    /// Attributes as they are, and what the queue pair was made with.
+    pub fn query_qp(&self, id: QpId) -> Result<(QpAttr, QpInit), VerbsError> {
+        let entry = self.qps.get(id)?;
+        let mut attr = entry.qp.query();
+        attr.cap = entry.init.cap;
+        Ok((attr, entry.init))
+    }
+
+    /// The number of a queue pair.
+    pub fn qpn(&self, id: QpId) -> Result<Qpn, VerbsError> {
+        Ok(self.qps.get(id)?.qp.qpn())
+    }
+
+    /// Post work to a send queue.
+    pub fn post_send(&mut self, now: Instant, id: QpId, wr: &SendWr<'_>) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.world.act(entry.device, now);
+        let posted = entry.qp.post_send(wr, &mut self.world);
+        self.settle(id, now);
+        posted
+    }
+
+    /// Post a receive.
+    pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+        let now = self.world.now;
+        let entry = self.qps.get_mut(id)?;
+        self.world.act(entry.device, now);
+        let posted = entry.qp.post_recv(wr, &mut self.world);
+        self.settle(id, now);
+        posted
+    }
+
+    /// All queue pairs, for tools.
+    pub fn qps(&self) -> impl Iterator<Item = QpSummary> {
+        self.qps.iter().map(|(id, entry)| QpSummary {
+            id,
+            qpn: entry.qp.qpn(),
+            device: entry.device,
+            qp_type: entry.qp.qp_type(),
+            state: entry.qp.state(),
+            dest_qpn: entry.qp.query().dest_qpn,
+            peer: entry.peer,
+            path: entry.qp.path_kind(),
+        })
+    }
+
+    /// Cookie and completion queues of a queue pair: what events about it lead to.
+    pub fn qp_parts(&self, id: QpId) -> Result<(Cookie, Option<PdId>, [Option<CqId>; 2]), VerbsError> {
+        let init = &self.qps.get(id)?.init;
+        Ok((init.cookie, init.pd, [init.send_cq, init.recv_cq]))
+    }
+}

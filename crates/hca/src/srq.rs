@@ -1,0 +1,188 @@
+//! Shared receive queues, of the plain kind and of XRC.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use weft_transport::{Memory, RecvWqe, XrcSrq};
+use weft_verbs::{
+    AsyncEvent, AsyncSubject, Cookie, CqId, DeviceId, PdId, RecvWr, SGE_MAX, SRQ_MAX, SRQ_WR_MAX, SrqAttr, SrqId,
+    SrqInit, VerbsError, XrcdId,
+};
+
+use crate::rng::Rng;
+use crate::table::Table;
+use crate::{Hca, world::World};
+
+/// A shared receive queue.
+#[derive(Debug)]
+pub(crate) struct Srq {
+    pub(crate) device: DeviceId,
+    pub(crate) pd: PdId,
+    pub(crate) xrc: Option<(XrcdId, CqId)>,
+    number: u32,
+    cookie: Cookie,
+    attr: SrqAttr,
+    queue: VecDeque<RecvWqe>,
+    /// Queue pairs that receive from it.
+    pub(crate) uses: u32,
+}
+
+/// All of them, and the way from a number to one.
+#[derive(Debug)]
+pub(crate) struct Srqs {
+    table: Table<SrqId, Srq>,
+    by_number: FxHashMap<u32, SrqId>,
+}
+
+impl Srqs {
+    pub(crate) fn new() -> Srqs {
+        Srqs { table: Table::new(SRQ_MAX, "shared receive queue"), by_number: FxHashMap::default() }
+    }
+
+    pub(crate) fn get(&self, id: SrqId) -> Result<&Srq, VerbsError> {
+        self.table.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SrqId) -> Result<&mut Srq, VerbsError> {
+        self.table.get_mut(id)
+    }
+
+    /// An unused 24-bit number.
+    fn draw(&self, rng: &mut Rng) -> u32 {
+        loop {
+            let number = rng.next_u32() >> 8;
+            if number != 0 && !self.by_number.contains_key(&number) {
+                return number;
+            }
+        }
+    }
+
+    /// The SRQ of an XRC domain with this number.
+    pub(crate) fn xrc(&self, xrcd: XrcdId, number: u32) -> Option<XrcSrq> {
+        let id = *self.by_number.get(&number)?;
+        let srq = self.table.get(id).ok()?;
+        let (domain, cq) = srq.xrc?;
+        (domain == xrcd).then_some(XrcSrq { srq: id, pd: srq.pd, cq })
+    }
+
+    /// Whether it has a receive.
+    pub(crate) fn has(&self, id: SrqId) -> bool {
+        self.table.get(id).is_ok_and(|srq| !srq.queue.is_empty())
+    }
+}
+
+impl<M> World<M> {
+    /// Take the oldest receive. When fewer are left than the limit, the event is raised and the limit disarmed.
+    pub(crate) fn take_srq_recv(&mut self, id: SrqId) -> Option<RecvWqe> {
+        let srq = self.srqs.get_mut(id).ok()?;
+        let wqe = srq.queue.pop_front()?;
+        if (srq.queue.len() as u64) < u64::from(srq.attr.srq_limit) {
+            srq.attr.srq_limit = 0;
+            let (device, cookie) = (srq.device, srq.cookie);
+            self.raise(device, AsyncEvent::SrqLimitReached, AsyncSubject::Srq(id), cookie);
+        }
+        Some(wqe)
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// Make a shared receive queue; `query_srq` tells the sizes granted.
+    pub fn create_srq(&mut self, device: DeviceId, init: &SrqInit) -> Result<SrqId, VerbsError> {
+        self.world.present(device)?;
+        let attr = init.attr;
+        if attr.max_wr == 0 || attr.max_wr > SRQ_WR_MAX {
+            return Err(VerbsError::Invalid("a shared receive queue has 1 to 32768 entries"));
+        }
+        if attr.max_sge > SGE_MAX {
+            return Err(VerbsError::Invalid("a receive has at most 30 scatter elements"));
+        }
+        if self.world.pds.get(init.pd)?.device != device {
+            return Err(VerbsError::Invalid("the protection domain is another device's"));
+        }
+        if let Some((xrcd, cq)) = init.xrc {
+            if self.world.xrcds.get(xrcd)?.device != device || self.world.cqs.get(cq)?.device != device {
+                return Err(VerbsError::Invalid("the XRC domain or completion queue is another device's"));
+            }
+        }
+        let number = self.world.srqs.draw(&mut self.world.rng);
+        let id = self.world.srqs.table.insert(Srq {
+            device,
+            pd: init.pd,
+            xrc: init.xrc,
+            number,
+            cookie: init.cookie,
+            // The limit is armed by modify_srq alone; a receive always may have one element.
+            attr: SrqAttr { max_wr: attr.max_wr, max_sge: attr.max_sge.max(1), srq_limit: 0 },
+            queue: VecDeque::new(),
+            uses: 0,
+        })?;
+        self.world.srqs.by_number.insert(number, id);
+        self.hold_pd(init.pd)?;
+        if let Some((xrcd, cq)) = init.xrc {
+            self.world.xrcds.get_mut(xrcd)?.uses += 1;
+            self.world.cqs.get_mut(cq)?.uses += 1;
+        }
+        Ok(id)
+    }
+
+    /// Change the size (`set_max`), arm the limit event (`set_limit`), or both; on an error nothing has changed.
+    pub fn modify_srq(&mut self, id: SrqId, attr: &SrqAttr, set_max: bool, set_limit: bool) -> Result<(), VerbsError> {
+        let srq = self.world.srqs.get_mut(id)?;
+        let max_wr = if set_max { attr.max_wr } else { srq.attr.max_wr };
+        if max_wr == 0 || max_wr > SRQ_WR_MAX {
+            return Err(VerbsError::Invalid("a shared receive queue has 1 to 32768 entries"));
+        }
+        if (max_wr as usize) < srq.queue.len() {
+            return Err(VerbsError::Invalid("more receives are posted than the new size holds"));
+        }
+        let limit = if set_limit { attr.srq_limit } else { srq.attr.srq_limit };
+        if limit > max_wr {
+            return Err(VerbsError::Invalid("the limit is above the size of the queue"));
+        }
+        srq.attr.max_wr = max_wr;
+        srq.attr.srq_limit = limit;
+        Ok(())
+    }
+
+    /// Sizes, and the limit: 0 if its event has been raised.
+    pub fn query_srq(&self, id: SrqId) -> Result<SrqAttr, VerbsError> {
+        Ok(self.world.srqs.get(id)?.attr)
+    }
+
+    /// The number by which XRC peers name it.
+    pub fn srq_number(&self, id: SrqId) -> Result<u32, VerbsError> {
+        Ok(self.world.srqs.get(id)?.number)
+    }
+
+    /// Destroy a shared receive queue; busy while queue pairs receive from it.
+    pub fn destroy_srq(&mut self, id: SrqId) -> Result<(), VerbsError> {
+        if self.world.srqs.get(id)?.uses > 0 {
+            return Err(VerbsError::Busy("queue pairs use the shared receive queue"));
+        }
+        let srq = self.world.srqs.table.remove(id)?;
+        self.world.srqs.by_number.remove(&srq.number);
+        self.release_pd(srq.pd);
+        if let Some((xrcd, cq)) = srq.xrc {
+            if let Ok(xrcd) = self.world.xrcds.get_mut(xrcd) {
+                xrcd.uses = xrcd.uses.saturating_sub(1);
+            }
+            if let Ok(cq) = self.world.cqs.get_mut(cq) {
+                cq.uses = cq.uses.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Post a receive.
+    pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+        let srq = self.world.srqs.get_mut(id)?;
+        if wr.sges.len() as u64 > u64::from(srq.attr.max_sge) {
+            return Err(VerbsError::Invalid("more scatter elements than the queue was made for"));
+        }
+        if srq.queue.len() as u64 >= u64::from(srq.attr.max_wr) {
+            return Err(VerbsError::NoMemory("the shared receive queue is full"));
+        }
+        srq.queue.push_back(RecvWqe { wr_id: wr.wr_id, sges: wr.sges.into() });
+        Ok(())
+    }
+}

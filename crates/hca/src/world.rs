@@ -1,0 +1,123 @@
+//! The adapter as its queue pairs see it: everything in an [`crate::Hca`] but the queue pairs themselves, so that one of
+//! them and all of this can be borrowed side by side.
+
+use std::collections::BTreeMap;
+
+use weft_transport::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
+use weft_verbs::{
+    Access, AsyncEvent, AsyncSubject, CQ_MAX, Cookie, CqId, DeviceId, Instant, MwBind, PD_MAX, PdId, Qpn, Sge, SrqId,
+    Wc, WcStatus, XrcdId,
+};
+
+use crate::cq::Cq;
+use crate::device::Device;
+use crate::events::EventQueue;
+use crate::keys::Keys;
+use crate::pd::Pd;
+use crate::rng::Rng;
+use crate::srq::Srqs;
+use crate::table::Table;
+use crate::xrcd::Xrcd;
+
+/// XRC domains of one process.
+const XRCD_MAX: u32 = 65_536;
+
+/// Tables and memory.
+#[derive(Debug)]
+pub(crate) struct World<M> {
+    pub(crate) memory: M,
+    pub(crate) devices: BTreeMap<DeviceId, Device>,
+    pub(crate) pds: Table<PdId, Pd>,
+    pub(crate) keys: Keys,
+    pub(crate) cqs: Table<CqId, Cq>,
+    pub(crate) srqs: Srqs,
+    pub(crate) xrcds: Table<XrcdId, Xrcd>,
+    pub(crate) events: EventQueue,
+    pub(crate) rng: Rng,
+    /// How many completion queues are armed.
+    pub(crate) armed_cqs: usize,
+    /// Completion queues that overflowed and whose queue pairs have yet to fail.
+    pub(crate) failed_cqs: Vec<CqId>,
+    /// The latest time that anyone told.
+    pub(crate) now: Instant,
+    /// Device of the queue pair that is being driven.
+    pub(crate) acting: DeviceId,
+}
+
+impl<M> World<M> {
+    pub(crate) fn new(seed: [u64; 4], memory: M) -> World<M> {
+        World {
+            memory,
+            devices: BTreeMap::new(),
+            pds: Table::new(PD_MAX, "protection domain"),
+            keys: Keys::new(),
+            cqs: Table::new(CQ_MAX, "completion queue"),
+            srqs: Srqs::new(),
+            xrcds: Table::new(XRCD_MAX, "XRC domain"),
+            events: EventQueue::default(),
+            rng: Rng::new(seed),
+            armed_cqs: 0,
+            failed_cqs: Vec::new(),
+            now: Instant::default(),
+            acting: DeviceId(0),
+        }
+    }
+
+    /// Prepare for driving a queue pair of `device` at `now`.
+    pub(crate) fn act(&mut self, device: DeviceId, now: Instant) {
+        self.now = self.now.max(now);
+        self.acting = device;
+    }
+}
+
+impl<M: Memory> Env for World<M> {
+    type Memory = M;
+
+    fn memory(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
+    fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
+        self.keys.mr(sge.lkey).ok_or(WcStatus::LocProtErr)?.local(pd, sge, write)
+    }
+
+    fn remote(&self, pd: PdId, qpn: Qpn, rkey: u32, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
+        self.keys.remote(pd, qpn, rkey, va, len, need)
+    }
+
+    fn remote_range(&self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
+        self.keys.remote_range(pd, qpn, rkey)
+    }
+
+    fn complete(&mut self, cq: CqId, wc: Wc) {
+        self.push_completion(cq, wc);
+    }
+
+    fn srq_take(&mut self, srq: SrqId) -> Option<RecvWqe> {
+        self.take_srq_recv(srq)
+    }
+
+    fn srq_has(&self, srq: SrqId) -> bool {
+        self.srqs.has(srq)
+    }
+
+    fn xrc_srq(&self, xrcd: XrcdId, srqn: u32) -> Option<XrcSrq> {
+        self.srqs.xrc(xrcd, srqn)
+    }
+
+    fn bind_mw(&mut self, pd: PdId, qpn: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
+        self.keys.bind(pd, qpn, bind)
+    }
+
+    fn invalidate_local(&mut self, pd: PdId, qpn: Qpn, key: u32) -> Result<(), WcStatus> {
+        self.keys.invalidate(pd, qpn, key).map_err(|_| WcStatus::LocQpOpErr)
+    }
+
+    fn invalidate_remote(&mut self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(), RemoteFault> {
+        self.keys.invalidate(pd, qpn, rkey)
+    }
+
+    fn event(&mut self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
+        self.raise(self.acting, event, subject, cookie);
+    }
+}

@@ -1,0 +1,51 @@
+//! XRC domains: what XRC target queue pairs and XRC shared receive queues have in common. One with a key (the identity
+//! of an inode) is shared by all who open it within the process.
+
+use weft_transport::Memory;
+use weft_verbs::{DeviceId, VerbsError, XrcdId};
+
+use crate::Hca;
+
+/// An XRC domain.
+#[derive(Debug)]
+pub(crate) struct Xrcd {
+    pub(crate) device: DeviceId,
+    pub(crate) key: Option<u64>,
+    /// How often it was opened.
+    pub(crate) opens: u32,
+    /// Queue pairs and shared receive queues in it.
+    pub(crate) uses: u32,
+}
+
+impl<M: Memory> Hca<M> {
+    /// Open an XRC domain: the one that has this key on the device, or a new one.
+    pub fn open_xrcd(&mut self, device: DeviceId, key: Option<u64>) -> Result<XrcdId, VerbsError> {
+        self.world.present(device)?;
+        if key.is_some() {
+            let found = self.world.xrcds.iter_mut().find(|(_, x)| x.device == device && x.key == key);
+            if let Some((id, xrcd)) = found {
+                xrcd.opens += 1;
+                return Ok(id);
+            }
+        }
+        self.world.xrcds.insert(Xrcd { device, key, opens: 1, uses: 0 })
+    }
+
+    /// Whether an XRC domain with this key is open on the device (`O_CREAT` and `O_EXCL` ask).
+    pub fn has_xrcd(&self, device: DeviceId, key: u64) -> bool {
+        self.world.xrcds.iter().any(|(_, x)| x.device == device && x.key == Some(key))
+    }
+
+    /// Close an XRC domain; the last close is busy while queues are in it.
+    pub fn close_xrcd(&mut self, id: XrcdId) -> Result<(), VerbsError> {
+        let xrcd = self.world.xrcds.get_mut(id)?;
+        if xrcd.opens > 1 {
+            xrcd.opens -= 1;
+            return Ok(());
+        }
+        if xrcd.uses > 0 {
+            return Err(VerbsError::Busy("the XRC domain still has queues in it"));
+        }
+        self.world.xrcds.remove(id).map(drop)
+    }
+}
