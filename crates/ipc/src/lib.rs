@@ -1,1 +1,37 @@
-//! Placeholder.
+//! What a program's library and the Weft daemon say to each other, and the library's end of it. Messages are typed
+//! (serde, encoded by postcard), one in each packet of an abstract SOCK_SEQPACKET socket, bounded by
+//! [`MESSAGE_BYTES_MAX`]; the first message each way never changes its form, so that programs and daemons of different
+//! versions can say that they are. The client here lives inside programs that are not ours: it has no threads, installs
+//! no handlers and leaves no children.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod connect;
+mod device;
+mod error;
+mod executable;
+mod hello;
+mod limits;
+mod message;
+
+pub use client::{Client, Reconnected, Slot, SlotFate};
+pub use connect::{ConnectOptions, Spawn, stop_daemon};
+pub use device::{
+    DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
+    valid_device_name,
+};
+pub use error::{ConnectError, RequestError};
+pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
+pub use limits::*;
+pub use message::{
+    ClientFrame, DaemonFrame, DecodeError, Event, McastGroup, PortHealth, ProcessInfo, Refusal, Request, Response,
+    SlotGrant, StatusReport, Usage, decode, encode,
+};
+
+/// Number of the protocol; it changes whenever a message changes its form.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
+/// daemon.
+pub const SOCKET_NAME: &str = "weft-daemon-0";

@@ -15,32 +15,30 @@ pub fn euid() -> u32 {
 /// Whether our own user number names us alone. It does not when it is the overflow number in a user namespace that maps
 /// it to nobody: then every stranger has the same number.
 pub fn euid_is_ours_alone() -> bool {
-    euid() != OVERFLOW_UID
-        || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_overflow_uid(&map))
+    euid() != OVERFLOW_UID || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_overflow_uid(&map))
 }
 
 fn maps_overflow_uid(map: &str) -> bool {
     map.lines().any(|line| {
-        let mut columns = line
-            .split_ascii_whitespace()
-            .map(|column| column.parse::<u64>().unwrap_or(u64::MAX));
+        let mut columns = line.split_ascii_whitespace().map(|column| column.parse::<u64>().unwrap_or(u64::MAX));
         let (inside, _outside, count) = (columns.next(), columns.next(), columns.next());
         matches!((inside, count), (Some(inside), Some(count))
             if inside <= u64::from(OVERFLOW_UID) && u64::from(OVERFLOW_UID) - inside < count)
     })
 }
 
+/// Whether executing this program gave it rights that its caller lacks (set-user-ID, file capabilities): then the
+/// environment is not to be trusted.
+pub fn gained_privilege() -> bool {
+    // SAFETY: reads the auxiliary vector; no memory is involved.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// Lifts the soft limit of open descriptors to the hard one; returns it.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
-        rustix::process::setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: limit.maximum,
-                maximum: limit.maximum,
-            },
-        )?;
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     }
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
@@ -51,14 +49,8 @@ pub fn network_namespace_identity() -> u64 {
     use std::os::unix::fs::MetadataExt;
     // Fixed keys: the same everywhere in this boot.
     let mut hasher = std::hash::DefaultHasher::new();
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
-        .trim()
-        .hash(&mut hasher);
-    std::fs::metadata("/proc/thread-self/ns/net")
-        .map(|meta| meta.ino())
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().hash(&mut hasher);
+    std::fs::metadata("/proc/thread-self/ns/net").map(|meta| meta.ino()).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
 }
 

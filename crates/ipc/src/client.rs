@@ -1,0 +1,367 @@
+//! The library's end of a session. Requests block and are answered in order; events that come in between are kept until
+//! they are fetched. When the daemon dies, the client says so, keeps the slot's proof and anchor, and `reconnect` shows
+//! them to the next daemon, so that the process keeps its QP numbers and its packets.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use weft_sys::unix::{self, Credentials, Wait};
+
+use crate::connect::establish;
+use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use crate::message::{decode, encode};
+use crate::{
+    ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Request, RequestError,
+    Response, SlotGrant, StatusReport, Usage,
+};
+
+/// How long an answer may take; recovery from a daemon's death is the slowest.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A session with the daemon. Drop it to end the session, which frees the slot.
+#[derive(Debug)]
+pub struct Client {
+    fd: OwnedFd,
+    options: ConnectOptions,
+    connected: bool,
+    subscribed: bool,
+    next_id: u32,
+    events: VecDeque<Event>,
+    slot: Option<HeldSlot>,
+    /// Kept here and not on the stack: the program's threads may have small ones.
+    buffer: Box<[u8]>,
+}
+
+/// What proves to a new daemon that the slot is ours.
+#[derive(Debug)]
+struct HeldSlot {
+    slot: u32,
+    proof: OwnedFd,
+    anchor: Option<OwnedFd>,
+    groups: Vec<McastGroup>,
+}
+
+/// A slot and the sockets that packets to its QP numbers come to. They are shared with the daemon, which drops what
+/// comes once this process is gone: never connect them, bind them or take them out of non-blocking mode.
+#[derive(Debug)]
+pub struct Slot {
+    /// Number: the top ten bits of the QP numbers.
+    pub number: u32,
+    /// IPv4 socket, bound to 0.0.0.0:4791, with packet info, TOS, TTL, GRO on.
+    pub v4: OwnedFd,
+    /// IPv6 socket, if the machine has IPv6, bound to [::]:4791, with packet info, traffic class, hop limit, GRO on.
+    pub v6: Option<OwnedFd>,
+}
+
+/// What a new daemon made of the slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SlotFate {
+    /// There was none.
+    None,
+    /// It goes on.
+    Kept,
+    /// It is gone, for this reason; its sockets should be closed, its queue pairs are dead.
+    Lost(String),
+}
+
+/// The state after a reconnection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reconnected {
+    /// All devices there are now.
+    pub devices: Vec<DeviceInfo>,
+    /// The slot.
+    pub slot: SlotFate,
+}
+
+impl Client {
+    /// Connects to the daemon of this network namespace; starts one if none runs and the options allow it.
+    pub fn connect(options: &ConnectOptions) -> Result<Client, ConnectError> {
+        let fd = establish(options)?;
+        unix::set_receive_timeout(&fd, ANSWER_TIMEOUT)?;
+        unix::set_send_timeout(&fd, ANSWER_TIMEOUT)?;
+        Ok(Client {
+            fd,
+            options: options.clone(),
+            connected: true,
+            subscribed: false,
+            next_id: 1,
+            events: VecDeque::new(),
+            slot: None,
+            buffer: vec![0; MESSAGE_BYTES_MAX].into_boxed_slice(),
+        })
+    }
+
+    /// Readable when events wait or the daemon died. `reconnect` replaces it: watch the new one then.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// False once the daemon was found to be gone.
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Who the daemon is.
+    pub fn daemon_credentials(&self) -> io::Result<Credentials> {
+        unix::peer_credentials(&self.fd)
+    }
+
+    /// Whether events are queued here already, which `fd` does not show: look after every request.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Everything that happened since the last look; never blocks. [`Event::Disconnected`] comes once.
+    pub fn poll_events(&mut self) -> Vec<Event> {
+        while self.connected {
+            match self.receive(0, Wait::No) {
+                Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
+                // A late answer to a request that was given up.
+                Ok((DaemonFrame::Reply { .. }, _)) => {}
+                Err(RequestError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => self.disconnect(),
+            }
+        }
+        self.events.drain(..).collect()
+    }
+
+    /// Asks and waits for the answer; events that come before it are kept. The list calls below are more convenient.
+    pub fn request(&mut self, request: Request) -> Result<Response, RequestError> {
+        self.exchange(request, &[], 0).map(|(response, _)| response)
+    }
+
+    /// All devices, in the order in which ibv_get_device_list shows them.
+    pub fn list_devices(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
+        let mut all = Vec::new();
+        loop {
+            let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            match self.request(Request::ListDevices { offset })? {
+                Response::Devices { devices, more } => {
+                    let last = !more || devices.is_empty();
+                    all.extend(devices);
+                    if last || all.len() > crate::limits::DEVICES_MAX {
+                        return Ok(all);
+                    }
+                }
+                _ => return Err(RequestError::Protocol),
+            }
+        }
+    }
+
+    /// All devices, and from now on every change as an event. An event may repeat what the list already says.
+    pub fn subscribe(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
+        self.done(Request::Subscribe)?;
+        self.subscribed = true;
+        self.list_devices()
+    }
+
+    /// A slot for this process; the same one's number is known to `reconnect` from here on. Ask once.
+    pub fn allocate_slot(&mut self) -> Result<Slot, RequestError> {
+        let (response, fds) = self.exchange(Request::AllocateSlot, &[], MESSAGE_FDS_MAX)?;
+        let Response::Slot(grant) = response else { return Err(RequestError::Protocol) };
+        let (v4, v6, anchor) = take_descriptors(&grant, fds)?;
+        let v4 = v4.ok_or(RequestError::Protocol)?;
+        let proof = v4.try_clone()?;
+        self.slot = Some(HeldSlot { slot: grant.slot, proof, anchor, groups: Vec::new() });
+        Ok(Slot { number: grant.slot, v4, v6 })
+    }
+
+    /// Number of the slot, if there is one.
+    pub fn slot(&self) -> Option<u32> {
+        self.slot.as_ref().map(|slot| slot.slot)
+    }
+
+    /// Lets packets to a multicast group reach the slot's sockets.
+    pub fn join_multicast(&mut self, group: McastGroup) -> Result<(), RequestError> {
+        self.done(Request::JoinMulticast(group))?;
+        if let Some(slot) = &mut self.slot
+            && !slot.groups.contains(&group)
+        {
+            slot.groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// Ends [`Client::join_multicast`].
+    pub fn leave_multicast(&mut self, group: McastGroup) -> Result<(), RequestError> {
+        if let Some(slot) = &mut self.slot {
+            slot.groups.retain(|other| *other != group);
+        }
+        self.done(Request::LeaveMulticast(group))
+    }
+
+    /// Makes a device (`weft link add NAME type KIND netdev IF`).
+    pub fn link_add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<(), RequestError> {
+        self.done(Request::LinkAdd { name: name.into(), kind: kind.into(), netdev: netdev.into() })
+    }
+
+    /// Removes a device that was made so.
+    pub fn link_del(&mut self, name: &str) -> Result<(), RequestError> {
+        self.done(Request::LinkDel { name: name.into() })
+    }
+
+    /// Names a device anew.
+    pub fn dev_rename(&mut self, old: &str, new: &str) -> Result<(), RequestError> {
+        self.done(Request::DevRename { old: old.into(), new: new.into() })
+    }
+
+    /// What the daemon does and for whom, all pages in one.
+    pub fn status(&mut self) -> Result<StatusReport, RequestError> {
+        let mut whole: Option<StatusReport> = None;
+        loop {
+            let offset = whole.as_ref().map_or(0, |report| report.processes.len());
+            let request = Request::Status { offset: u32::try_from(offset).unwrap_or(u32::MAX) };
+            let Response::Status(page) = self.request(request)? else { return Err(RequestError::Protocol) };
+            let last = !page.more || page.processes.is_empty();
+            let report = match whole.take() {
+                None => page,
+                Some(mut report) => {
+                    report.processes.extend(page.processes);
+                    report
+                }
+            };
+            if last || report.processes.len() > STATUS_PROCESSES_MAX {
+                return Ok(StatusReport { more: false, ..report });
+            }
+            whole = Some(report);
+        }
+    }
+
+    /// Tells what this process holds; no answer is waited for, and a daemon that does not listen loses it.
+    pub fn report_usage(&mut self, usage: Usage) {
+        let frame = ClientFrame { id: 0, request: Request::ReportUsage(usage) };
+        if let Ok(bytes) = encode(&frame) {
+            let _ = unix::send(&self.fd, &bytes, &[], Wait::No);
+        }
+    }
+
+    /// Reaches the next daemon after [`Event::Disconnected`], starting one if need be: subscribes again if there was a
+    /// subscription, and presents the slot. Blocks for as long as that takes, up to the timeout of the options and the
+    /// time an answer may take. An error leaves the client as it was; try again later.
+    pub fn reconnect(&mut self) -> Result<Reconnected, ConnectError> {
+        let fd = establish(&self.options)?;
+        unix::set_receive_timeout(&fd, ANSWER_TIMEOUT)?;
+        unix::set_send_timeout(&fd, ANSWER_TIMEOUT)?;
+        self.fd = fd;
+        self.connected = true;
+        // What was queued is older than the list that follows.
+        self.events.clear();
+        let slot = self.reattach().map_err(ConnectError::Request)?;
+        let devices = if self.subscribed { self.subscribe() } else { self.list_devices() };
+        Ok(Reconnected { devices: devices.map_err(ConnectError::Request)?, slot })
+    }
+
+    fn reattach(&mut self) -> Result<SlotFate, RequestError> {
+        let Some(mut held) = self.slot.take() else { return Ok(SlotFate::None) };
+        let request = Request::Reattach { slot: held.slot, groups: held.groups.clone() };
+        let mut fds = vec![held.proof.as_fd()];
+        fds.extend(held.anchor.as_ref().map(|anchor| anchor.as_fd()));
+        match self.exchange(request, &fds, 1) {
+            Ok((Response::Slot(grant), fds)) if grant.slot == held.slot => {
+                // Only a new anchor takes the place of the old: the old one holds the pool until then.
+                if let (_, _, Some(anchor)) =
+                    take_descriptors(&SlotGrant { has_v4: false, has_v6: false, ..grant }, fds)?
+                {
+                    held.anchor = Some(anchor);
+                }
+                self.slot = Some(held);
+                Ok(SlotFate::Kept)
+            }
+            Ok(_) => {
+                self.slot = Some(held);
+                Err(RequestError::Protocol)
+            }
+            Err(RequestError::Refused(refusal)) => Ok(SlotFate::Lost(refusal.text)),
+            Err(error) => {
+                self.slot = Some(held);
+                Err(error)
+            }
+        }
+    }
+
+    fn done(&mut self, request: Request) -> Result<(), RequestError> {
+        match self.request(request)? {
+            Response::Done => Ok(()),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        request: Request,
+        fds: &[BorrowedFd<'_>],
+        fds_max: usize,
+    ) -> Result<(Response, Vec<OwnedFd>), RequestError> {
+        if !self.connected {
+            return Err(RequestError::Disconnected);
+        }
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1).max(1);
+        let bytes = encode(&ClientFrame { id, request }).map_err(|_| RequestError::Protocol)?;
+        if unix::send(&self.fd, &bytes, fds, Wait::Block).is_err() {
+            self.disconnect();
+            return Err(RequestError::Disconnected);
+        }
+        loop {
+            match self.receive(fds_max, Wait::Block) {
+                Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
+                Ok((DaemonFrame::Reply { id: answered, result }, fds)) if answered == id => {
+                    return result.map(|response| (response, fds)).map_err(RequestError::Refused);
+                }
+                // A late answer to a request that was given up.
+                Ok(_) => {}
+                Err(error) => {
+                    // A daemon that does not answer is as good as dead.
+                    self.disconnect();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, fds_max: usize, wait: Wait) -> Result<(DaemonFrame, Vec<OwnedFd>), RequestError> {
+        let received = match unix::recv(&self.fd, &mut self.buffer, fds_max, wait) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(RequestError::Disconnected),
+            result => result?,
+        };
+        if received.len == 0 {
+            return Err(RequestError::Disconnected);
+        }
+        if received.truncated {
+            return Err(RequestError::Protocol);
+        }
+        let frame = decode(self.buffer.get(..received.len).unwrap_or_default()).map_err(|_| RequestError::Protocol)?;
+        Ok((frame, received.fds))
+    }
+
+    fn disconnect(&mut self) {
+        if std::mem::replace(&mut self.connected, false) {
+            self.enqueue(Event::Disconnected);
+        }
+    }
+
+    fn enqueue(&mut self, event: Event) {
+        if self.events.len() >= EVENTS_QUEUED_MAX {
+            self.events.clear();
+            self.events.push_back(Event::Overrun);
+        }
+        self.events.push_back(event);
+    }
+}
+
+/// Processes of one report; a daemon has fewer.
+const STATUS_PROCESSES_MAX: usize = 1 << 16;
+
+/// Descriptors of a grant: IPv4 socket, IPv6 socket, anchor.
+type GrantDescriptors = (Option<OwnedFd>, Option<OwnedFd>, Option<OwnedFd>);
+
+fn take_descriptors(grant: &SlotGrant, fds: Vec<OwnedFd>) -> Result<GrantDescriptors, RequestError> {
+    let mut fds = fds.into_iter();
+    let mut take = |wanted: bool| match wanted {
+        true => fds.next().map(Some).ok_or(RequestError::Protocol),
+        false => Ok(None),
+    };
+    Ok((take(grant.has_v4)?, take(grant.has_v6)?, take(grant.has_anchor)?))
+}

@@ -1,0 +1,168 @@
+//! Reaching the daemon: connect, start one where none is, say hello. Many programs may do this at once: each that finds
+//! nobody listening starts a daemon, the kernel lets one of them have the name, and the others leave.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use weft_sys::unix::{self, Wait};
+
+use crate::hello::{Hello, HelloReply, HelloStatus, Purpose};
+use crate::limits::HELLO_REPLY_BYTES_MAX;
+use crate::{ConnectError, SOCKET_NAME, executable};
+
+/// What to do where no daemon runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spawn {
+    /// Start one.
+    #[default]
+    IfNeeded,
+    /// Fail with [`ConnectError::NotRunning`].
+    Never,
+}
+
+/// How to reach the daemon.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Name of this program for `weft status`.
+    pub program: String,
+    /// Directory that the shared library was loaded from: the program `weft` is looked for around it.
+    pub library_dir: Option<PathBuf>,
+    /// What to do where none runs.
+    pub spawn: Spawn,
+    /// How long to wait for one that was started.
+    pub timeout: Duration,
+    /// More arguments for `weft daemon`.
+    pub daemon_args: Vec<String>,
+    /// Abstract name to connect to; only tests have reason to change it.
+    pub socket_name: String,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> ConnectOptions {
+        let program = std::env::current_exe()
+            .ok()
+            .and_then(|exe| Some(exe.file_name()?.to_string_lossy().into_owned()))
+            .unwrap_or_else(|| "?".to_owned());
+        ConnectOptions {
+            program,
+            library_dir: None,
+            spawn: Spawn::IfNeeded,
+            timeout: Duration::from_secs(5),
+            daemon_args: Vec::new(),
+            socket_name: SOCKET_NAME.to_owned(),
+        }
+    }
+}
+
+/// Time between two attempts to start a daemon within one connect.
+const SPAWN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longest sleep between two attempts to connect.
+const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
+
+/// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets.
+const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
+
+/// Connects and greets; starts a daemon if that is wanted.
+pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectError> {
+    let start = Instant::now();
+    let deadline = start + options.timeout;
+    let mut spawned: Option<Instant> = None;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match attempt(options, deadline) {
+            Ok(fd) => return Ok(fd),
+            Err(Failure::Final(error)) => return Err(error),
+            Err(Failure::NobodyThere) if options.spawn == Spawn::Never => return Err(ConnectError::NotRunning),
+            Err(Failure::NobodyThere) => {
+                if spawned.is_none_or(|at| at.elapsed() >= SPAWN_INTERVAL) {
+                    start_daemon(options)?;
+                    spawned = Some(Instant::now());
+                    pause = Duration::from_millis(1);
+                }
+            }
+            // It left while we greeted it, or is too busy to take us.
+            Err(Failure::Retry) => {}
+        }
+        if Instant::now() >= deadline {
+            return Err(ConnectError::TimedOut { seconds: options.timeout.as_secs() });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(RETRY_INTERVAL_MAX);
+    }
+}
+
+enum Failure {
+    NobodyThere,
+    Retry,
+    Final(ConnectError),
+}
+
+fn attempt(options: &ConnectOptions, deadline: Instant) -> Result<OwnedFd, Failure> {
+    let fd = match unix::connect_abstract(&options.socket_name) {
+        Ok(fd) => fd,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(Failure::NobodyThere),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Failure::Retry),
+        Err(error) => return Err(Failure::Final(error.into())),
+    };
+    let reply = greet(&fd, &Hello::new(Purpose::Session, &options.program), deadline)?;
+    match reply.status {
+        HelloStatus::Welcome => Ok(fd),
+        HelloStatus::OtherVersion => Err(Failure::Final(ConnectError::other_version(reply.protocol))),
+        HelloStatus::Refused => Err(Failure::Final(ConnectError::Refused(reply.text))),
+        HelloStatus::Stopping => Err(Failure::Retry),
+    }
+}
+
+fn greet(fd: &OwnedFd, hello: &Hello, deadline: Instant) -> Result<HelloReply, Failure> {
+    let gone = |error: io::Error| match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::WouldBlock => Failure::Retry,
+        _ => Failure::Final(error.into()),
+    };
+    unix::send(fd, &hello.encode(), &[], Wait::No).map_err(gone)?;
+    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
+    unix::set_receive_timeout(fd, left).map_err(gone)?;
+    let mut buffer = [0; HELLO_REPLY_BYTES_MAX];
+    let received = unix::recv(fd, &mut buffer, 0, Wait::Block).map_err(gone)?;
+    let bytes = buffer.get(..received.len).unwrap_or_default();
+    if bytes.is_empty() {
+        return Err(Failure::Retry);
+    }
+    HelloReply::decode(bytes).ok_or(Failure::Final(ConnectError::NotADaemon))
+}
+
+fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
+    let program =
+        executable::find(options.library_dir.as_deref()).map_err(|looked| ConnectError::NoExecutable { looked })?;
+    let args: Vec<&OsStr> =
+        std::iter::once(OsStr::new("daemon")).chain(options.daemon_args.iter().map(OsStr::new)).collect();
+    let environment: Vec<_> =
+        DAEMON_ENVIRONMENT.iter().filter_map(|&name| Some((OsStr::new(name), std::env::var_os(name)?))).collect();
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_os_str())).collect();
+    weft_sys::spawn::spawn_detached(&program, &args, &environment)
+        .map_err(|error| ConnectError::SpawnFailed { program: program.display().to_string(), error })
+}
+
+/// Ends the daemon, of whatever version; true if one ran. Programs that use it bring up another.
+pub fn stop_daemon(options: &ConnectOptions) -> Result<bool, ConnectError> {
+    let deadline = Instant::now() + options.timeout;
+    let fd = match unix::connect_abstract(&options.socket_name) {
+        Ok(fd) => fd,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    match greet(&fd, &Hello::new(Purpose::Stop, &options.program), deadline) {
+        Ok(reply) => match reply.status {
+            HelloStatus::Stopping => Ok(true),
+            HelloStatus::OtherVersion => Err(ConnectError::other_version(reply.protocol)),
+            HelloStatus::Refused | HelloStatus::Welcome => Err(ConnectError::Refused(reply.text)),
+        },
+        Err(Failure::Final(error)) => Err(error),
+        Err(Failure::NobodyThere | Failure::Retry) => {
+            Err(ConnectError::TimedOut { seconds: options.timeout.as_secs() })
+        }
+    }
+}

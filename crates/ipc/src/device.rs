@@ -1,0 +1,138 @@
+//! What the daemon tells about a device: enough for everything that ibv_query_device and ibv_query_port answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::DEVICE_NAME_BYTES_MAX;
+
+/// The one type of device that exists so far: RoCE v2 on a network interface, as Linux's rxe.
+pub const DEVICE_KIND_RXE: &str = "rxe";
+
+/// Logical state of a port; the numbers are those of `enum ibv_port_state`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum PortState {
+    /// No packets pass.
+    Down = 1,
+    /// Packets pass.
+    Active = 4,
+}
+
+/// Physical state of a port; the numbers are those of PortInfo (IBA 14.2.5.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum PhysState {
+    /// No carrier.
+    Polling = 2,
+    /// Switched off by the administrator.
+    Disabled = 3,
+    /// Carrier.
+    LinkUp = 5,
+}
+
+/// What a GID is good for; the numbers are those of `enum ibv_gid_type`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[repr(u32)]
+pub enum GidType {
+    /// RoCE v2: UDP over the IP address that the GID is.
+    RoceV2 = 2,
+}
+
+/// One row of the GID table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GidEntry {
+    /// Row.
+    pub index: u32,
+    /// IPv6 address, or IPv4 address mapped into IPv6.
+    pub gid: [u8; 16],
+    /// Protocol.
+    pub gid_type: GidType,
+    /// Interface that has the address.
+    pub ifindex: u32,
+}
+
+/// A device and its single port. A change is told by a whole new one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// Identity: never given to another device while the daemon (or its successor) lives.
+    pub index: u32,
+    /// Name, such as `rxe_eth0`.
+    pub name: String,
+    /// Type: [`DEVICE_KIND_RXE`].
+    pub kind: String,
+    /// GUID of the node; its bytes in network order are those of `to_be_bytes`.
+    pub node_guid: u64,
+    /// Interface it stands on.
+    pub netdev: String,
+    /// Its index.
+    pub ifindex: u32,
+    /// Its hardware address, zero if it has none.
+    pub mac: [u8; 6],
+    /// Its MTU in bytes.
+    pub netdev_mtu: u32,
+    /// IB MTU in bytes: 256, 512, 1024, 2048 or 4096.
+    pub active_mtu: u16,
+    /// Logical state.
+    pub state: PortState,
+    /// Physical state.
+    pub phys_state: PhysState,
+    /// GID table, by row; rows without an address are left out.
+    pub gids: Vec<GidEntry>,
+    /// P_Key table.
+    pub pkeys: Vec<u16>,
+    /// Speed of the interface if its driver tells one.
+    pub link_speed_mbps: Option<u32>,
+    /// Made by the daemon of itself because the interface has an address.
+    pub auto: bool,
+}
+
+/// Bytes that the headers of the longest RoCE v2 request and its ICRC add to the payload: IPv6 40, UDP 8, BTH 12,
+/// XRCETH 4, RETH 16, immediate 4, ICRC 4.
+const ROCE_V2_OVERHEAD_BYTES: u32 = 88;
+
+/// Largest IB MTU whose packets fit an interface's MTU; 256 where none does.
+pub fn active_mtu_bytes(netdev_mtu: u32) -> u16 {
+    let room = netdev_mtu.saturating_sub(ROCE_V2_OVERHEAD_BYTES);
+    [4096u16, 2048, 1024, 512].into_iter().find(|&mtu| u32::from(mtu) <= room).unwrap_or(256)
+}
+
+/// GUID of a node whose port has this hardware address: its modified EUI-64 (RFC 4291 appendix A).
+pub fn node_guid_of_mac(mac: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = mac;
+    u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
+/// Whether a name can be a device's: it becomes a file name under /sys/class/infiniband.
+pub fn valid_device_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= DEVICE_NAME_BYTES_MAX
+        && name != "."
+        && name != ".."
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/' && byte != b'%')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mtu_fits_the_interface() {
+        for (netdev, ib) in
+            [(0, 256), (300, 256), (600, 512), (1500, 1024), (2200, 2048), (4200, 4096), (9000, 4096), (65536, 4096)]
+        {
+            assert_eq!(active_mtu_bytes(netdev), ib, "interface MTU {netdev}");
+        }
+    }
+
+    #[test]
+    fn guid_is_the_modified_eui64() {
+        assert_eq!(node_guid_of_mac([0x52, 0x54, 0, 0x12, 0x34, 0x56]), 0x5054_00ff_fe12_3456);
+    }
+
+    #[test]
+    fn names_are_file_names() {
+        assert!(valid_device_name("rxe_eth0.5"));
+        for bad in ["", ".", "..", "a/b", "a b", "ä", "%d", &"x".repeat(64)] {
+            assert!(!valid_device_name(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the program `weft` is, seen from a library that some other program loaded.
+
+use std::path::{Path, PathBuf};
+
+/// Looks where the program may be; the error lists the places.
+///
+/// A program that gained privilege by being executed (set-user-ID) gets no say of its environment in this.
+pub(crate) fn find(library_dir: Option<&Path>) -> Result<PathBuf, String> {
+    let mut looked = Vec::new();
+    for candidate in candidates(library_dir, weft_sys::process::gained_privilege()) {
+        if is_executable(&candidate) {
+            return Ok(candidate);
+        }
+        looked.push(candidate.display().to_string());
+    }
+    Err(looked.join(", "))
+}
+
+fn candidates(library_dir: Option<&Path>, distrust_environment: bool) -> Vec<PathBuf> {
+    let mut list = Vec::new();
+    if !distrust_environment {
+        list.extend(std::env::var_os("WEFT_BIN").filter(|value| !value.is_empty()).map(PathBuf::from));
+    }
+    if let Some(dir) = library_dir.and_then(|dir| dir.canonicalize().ok()) {
+        // Beside it (cargo's target directory), or PREFIX/bin for PREFIX/lib and PREFIX/lib/weft and PREFIX/lib/ARCH.
+        list.push(dir.join("weft"));
+        for up in dir.ancestors().skip(1).take(3) {
+            list.push(up.join("bin/weft"));
+            list.push(up.join("weft"));
+        }
+    }
+    if let Ok(exe) = std::env::current_exe()
+        && exe.file_name().is_some_and(|name| name == "weft")
+    {
+        list.push(exe);
+    }
+    if !distrust_environment && let Some(path) = std::env::var_os("PATH") {
+        list.extend(std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join("weft")));
+    }
+    list
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_privileged_program_ignores_its_environment() {
+        let all = candidates(None, true);
+        assert!(all.is_empty(), "{all:?}");
+        assert!(!candidates(None, false).is_empty());
+    }
+
+    #[test]
+    fn places_around_the_library_are_tried() {
+        let dir = std::env::temp_dir().canonicalize().unwrap();
+        let list = candidates(Some(&dir), true);
+        assert_eq!(list.first(), Some(&dir.join("weft")));
+        assert!(list.contains(&dir.parent().unwrap().join("bin/weft")));
+    }
+}

@@ -1,0 +1,187 @@
+//! The first message each way. Its form never changes, whatever the protocol's number, and it needs no decoder that
+//! might: a program and a daemon of different versions can still tell each other so, and either can end the other's.
+//!
+//! ```text
+//! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name
+//! HelloReply: "WEFD" | protocol u32 | status u8  | length u16 | text            (little-endian)
+//! ```
+
+use crate::PROTOCOL_VERSION;
+use crate::limits::PROGRAM_NAME_BYTES_MAX;
+
+const HELLO_MAGIC: [u8; 4] = *b"WEFT";
+const REPLY_MAGIC: [u8; 4] = *b"WEFD";
+const REPLY_TEXT_BYTES_MAX: usize = 1024;
+
+/// Why a program connects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// To use devices.
+    Session,
+    /// To end the daemon.
+    Stop,
+}
+
+/// What a program says first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// Protocol it speaks.
+    pub protocol: u32,
+    /// Why it came.
+    pub purpose: Purpose,
+    /// Name for `weft status`; not trusted for anything.
+    pub program: String,
+}
+
+/// How a daemon takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HelloStatus {
+    /// The session begins.
+    Welcome,
+    /// The protocols differ; the connection ends.
+    OtherVersion,
+    /// Not allowed, the text says why; the connection ends.
+    Refused,
+    /// The daemon ends.
+    Stopping,
+}
+
+/// What the daemon says first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HelloReply {
+    /// Protocol the daemon speaks.
+    pub protocol: u32,
+    /// Its answer.
+    pub status: HelloStatus,
+    /// Explanation for a person.
+    pub text: String,
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+impl Hello {
+    /// A hello in our protocol; the name is cut to what fits.
+    pub fn new(purpose: Purpose, program: &str) -> Hello {
+        Hello { protocol: PROTOCOL_VERSION, purpose, program: cut(program, PROGRAM_NAME_BYTES_MAX).to_owned() }
+    }
+
+    /// Bytes on the socket.
+    pub fn encode(&self) -> Vec<u8> {
+        let program = cut(&self.program, PROGRAM_NAME_BYTES_MAX);
+        let mut out = Vec::with_capacity(10 + program.len());
+        out.extend(HELLO_MAGIC);
+        out.extend(self.protocol.to_le_bytes());
+        out.push(match self.purpose {
+            Purpose::Session => 0,
+            Purpose::Stop => 1,
+        });
+        out.push(program.len() as u8);
+        out.extend(program.as_bytes());
+        out
+    }
+
+    /// Reads one; `None` if it is not a hello. What a later version appends is ignored.
+    pub fn decode(bytes: &[u8]) -> Option<Hello> {
+        let rest = bytes.strip_prefix(&HELLO_MAGIC)?;
+        let (protocol, rest) = rest.split_first_chunk()?;
+        let (&[purpose, length], rest) = rest.split_first_chunk()?;
+        let program = rest.get(..usize::from(length))?;
+        let purpose = match purpose {
+            0 => Purpose::Session,
+            1 => Purpose::Stop,
+            _ => return None,
+        };
+        let program = String::from_utf8_lossy(program);
+        Some(Hello {
+            protocol: u32::from_le_bytes(*protocol),
+            purpose,
+            program: cut(&program, PROGRAM_NAME_BYTES_MAX).to_owned(),
+        })
+    }
+}
+
+impl HelloReply {
+    /// A reply in our protocol.
+    pub fn new(status: HelloStatus, text: &str) -> HelloReply {
+        HelloReply { protocol: PROTOCOL_VERSION, status, text: cut(text, REPLY_TEXT_BYTES_MAX).to_owned() }
+    }
+
+    /// Bytes on the socket.
+    pub fn encode(&self) -> Vec<u8> {
+        let text = cut(&self.text, REPLY_TEXT_BYTES_MAX);
+        let mut out = Vec::with_capacity(11 + text.len());
+        out.extend(REPLY_MAGIC);
+        out.extend(self.protocol.to_le_bytes());
+        out.push(match self.status {
+            HelloStatus::Welcome => 0,
+            HelloStatus::OtherVersion => 1,
+            HelloStatus::Refused => 2,
+            HelloStatus::Stopping => 3,
+        });
+        out.extend((text.len() as u16).to_le_bytes());
+        out.extend(text.as_bytes());
+        out
+    }
+
+    /// Reads one; `None` if it is not a reply. What a later version appends is ignored.
+    pub fn decode(bytes: &[u8]) -> Option<HelloReply> {
+        let rest = bytes.strip_prefix(&REPLY_MAGIC)?;
+        let (protocol, rest) = rest.split_first_chunk()?;
+        let (&status, rest) = rest.split_first()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let text = rest.get(..usize::from(u16::from_le_bytes(*length)))?;
+        let status = match status {
+            0 => HelloStatus::Welcome,
+            1 => HelloStatus::OtherVersion,
+            2 => HelloStatus::Refused,
+            3 => HelloStatus::Stopping,
+            _ => return None,
+        };
+        let text = String::from_utf8_lossy(text);
+        Some(HelloReply {
+            protocol: u32::from_le_bytes(*protocol),
+            status,
+            text: cut(&text, REPLY_TEXT_BYTES_MAX).to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_as_they_were_in_the_first_version() {
+        let hello = Hello { protocol: 7, purpose: Purpose::Stop, program: "ab".into() };
+        assert_eq!(hello.encode(), b"WEFT\x07\0\0\0\x01\x02ab");
+        let reply = HelloReply { protocol: 9, status: HelloStatus::Refused, text: "no".into() };
+        assert_eq!(reply.encode(), b"WEFD\x09\0\0\0\x02\x02\0no");
+        let later = [reply.encode(), b"more".to_vec()].concat();
+        assert_eq!(HelloReply::decode(&later), Some(reply));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(protocol: u32, program in ".{0,80}", stop: bool) {
+            let purpose = if stop { Purpose::Stop } else { Purpose::Session };
+            let hello = Hello { protocol, ..Hello::new(purpose, &program) };
+            prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+            let reply = HelloReply::new(HelloStatus::OtherVersion, &program);
+            prop_assert_eq!(HelloReply::decode(&reply.encode()), Some(reply));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>, magic: bool) {
+            let bytes = if magic { [&HELLO_MAGIC[..], &bytes].concat() } else { bytes };
+            let _ = Hello::decode(&bytes);
+            let _ = HelloReply::decode(&bytes);
+        }
+    }
+}

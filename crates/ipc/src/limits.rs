@@ -1,0 +1,41 @@
+//! The limits of the protocol. Each bounds what the other side can make us keep.
+
+/// Longest message in bytes. Lists longer than this are fetched in pages.
+pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
+
+/// Longest first answer of a daemon in bytes.
+pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
+
+/// Descriptors that come with one message: two sockets and the anchor.
+pub const MESSAGE_FDS_MAX: usize = 3;
+
+/// Longest device name, as in the kernel (IB_DEVICE_NAME_MAX less its final zero).
+pub const DEVICE_NAME_BYTES_MAX: usize = 63;
+
+/// Longest interface name, as in the kernel (IFNAMSIZ less its final zero).
+pub const NETDEV_NAME_BYTES_MAX: usize = 15;
+
+/// Longest name of a program that is kept for `weft status`.
+pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
+
+/// Rows of a device's GID table.
+pub const GID_TABLE_ROWS_MAX: usize = 256;
+
+/// Devices of one daemon.
+pub const DEVICES_MAX: usize = 1024;
+
+/// Multicast groups that one process may have joined.
+pub const MULTICAST_GROUPS_MAX: usize = 256;
+
+/// Slots of the QP number space: its top ten bits.
+pub const SLOTS_MAX: u32 = 1 << (24 - weft_sys::bpf::QPN_INDEX_BITS);
+
+/// Events that a client keeps for a program that does not fetch them; beyond it the oldest are forgotten, which
+/// [`crate::Event::Overrun`] tells.
+pub const EVENTS_QUEUED_MAX: usize = 1024;
+
+/// Devices that one page of a list holds: a full GID table each must fit a message.
+pub const DEVICES_PER_PAGE: usize = 4;
+
+/// Processes that one page of the status holds.
+pub const PROCESSES_PER_PAGE: usize = 128;

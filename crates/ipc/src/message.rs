@@ -1,0 +1,250 @@
+//! The messages of a session, after the hellos: a request carries a number, its reply carries the same, and events come
+//! in between as they happen.
+
+use std::net::IpAddr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::DeviceInfo;
+use crate::limits::MESSAGE_BYTES_MAX;
+
+/// What a program asks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// The devices from this place of the list on, a page of them.
+    ListDevices {
+        /// How many of the list to pass over.
+        offset: u32,
+    },
+    /// Push changes of devices from now on.
+    Subscribe,
+    /// A place in the QP number space and the sockets that its packets come to.
+    AllocateSlot,
+    /// The slot that this process has from a daemon that died. With it come the slot's first socket as proof and, if
+    /// the process has one, the anchor.
+    Reattach {
+        /// Number of the slot.
+        slot: u32,
+        /// Multicast groups that its sockets have joined.
+        groups: Vec<McastGroup>,
+    },
+    /// Let packets to this group reach the slot's sockets.
+    JoinMulticast(McastGroup),
+    /// End that.
+    LeaveMulticast(McastGroup),
+    /// Make a device, as `rdma link add`.
+    LinkAdd {
+        /// Its name.
+        name: String,
+        /// Its type, `rxe`.
+        kind: String,
+        /// The interface it stands on.
+        netdev: String,
+    },
+    /// Remove a device made by `LinkAdd`, as `rdma link delete`.
+    LinkDel {
+        /// Its name.
+        name: String,
+    },
+    /// Name a device anew, as `rdma dev set ... name`.
+    DevRename {
+        /// The name it has.
+        old: String,
+        /// The name it shall have.
+        new: String,
+    },
+    /// What the daemon does, and for whom: processes from this place of the list on.
+    Status {
+        /// How many processes to pass over.
+        offset: u32,
+    },
+    /// What this process holds, for `weft status`; not trusted for anything. No reply is sent.
+    ReportUsage(Usage),
+}
+
+/// A multicast group on an interface.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct McastGroup {
+    /// Address of the group.
+    pub group: IpAddr,
+    /// Interface.
+    pub ifindex: u32,
+}
+
+/// Objects of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)] // The names are those of `rdma resource show`.
+pub struct Usage {
+    pub pd: u32,
+    pub cq: u32,
+    pub qp: u32,
+    pub mr: u32,
+    pub srq: u32,
+}
+
+/// What the daemon answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Response {
+    /// Done, and there is nothing to tell.
+    Done,
+    /// A page of devices, in the order of enumeration.
+    Devices {
+        /// The page.
+        devices: Vec<DeviceInfo>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// A slot; its descriptors come with the message.
+    Slot(SlotGrant),
+    /// A page of the status.
+    Status(StatusReport),
+}
+
+/// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot
+/// only the anchor comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SlotGrant {
+    /// Number: the top ten bits of every QP number of the process.
+    pub slot: u32,
+    /// Whether the sockets came.
+    pub has_v4: bool,
+    /// Whether the machine has IPv6.
+    pub has_v6: bool,
+    /// Whether an anchor came: only users that the daemon trusts with all sockets get one.
+    pub has_anchor: bool,
+}
+
+/// How it stands with UDP port 4791.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum PortHealth {
+    /// No process needed it yet.
+    Unused,
+    /// Held by this daemon's pool.
+    Held,
+    /// Held by processes that outlived a daemon; waiting for them.
+    Recovering,
+    /// Held by somebody else, as the text says.
+    Taken(String),
+}
+
+/// A page of what the daemon does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// Version of the program.
+    pub version: String,
+    /// Process of the daemon.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// Seconds since it started.
+    pub uptime_s: u64,
+    /// UDP port 4791.
+    pub port: PortHealth,
+    /// Sockets of the pool.
+    pub pool_slots: u32,
+    /// Slots that belong to processes.
+    pub slots_in_use: u32,
+    /// Slots that one user may have.
+    pub slots_per_user_max: u32,
+    /// Devices.
+    pub devices: u32,
+    /// Packets for QP0 and QP1, or for no QP at all, that came and were dropped.
+    pub slot0_packets: u64,
+    /// Processes connected, in the order they came, a page of them.
+    pub processes: Vec<ProcessInfo>,
+    /// Whether more follow.
+    pub more: bool,
+}
+
+/// A process that is connected.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Its number as the daemon sees it, 0 if it is in a PID namespace that the daemon cannot see.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// The name it gave.
+    pub program: String,
+    /// Its slot, once it opened a device.
+    pub slot: Option<u32>,
+    /// What it says it holds.
+    pub usage: Usage,
+}
+
+/// What the daemon tells unasked; `Disconnected` and `Overrun` are made by the client itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// A device is new or changed; this is all about it.
+    DeviceChanged(DeviceInfo),
+    /// A device is gone.
+    DeviceRemoved {
+        /// Its identity.
+        index: u32,
+    },
+    /// The daemon is gone; `Client::reconnect` brings another.
+    Disconnected,
+    /// Events were lost because nobody fetched them: ask for the list of devices again.
+    Overrun,
+}
+
+/// A request that was refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What a system call would have set.
+    pub errno: i32,
+    /// Explanation for a person: what, why, what to do.
+    pub text: String,
+}
+
+/// One message of a program.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClientFrame {
+    /// Number that the reply shall carry.
+    pub id: u32,
+    /// The request.
+    pub request: Request,
+}
+
+/// One message of the daemon.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum DaemonFrame {
+    /// The answer to a request.
+    Reply {
+        /// Number of the request.
+        id: u32,
+        /// The answer.
+        result: Result<Response, Refusal>,
+    },
+    /// Something happened.
+    Event(Event),
+}
+
+/// A message that is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Longer than [`MESSAGE_BYTES_MAX`].
+    #[error("the message is longer than {MESSAGE_BYTES_MAX} bytes")]
+    TooLong,
+    /// Not a value of the type that was expected here, or followed by more.
+    #[error("the message is malformed")]
+    Malformed,
+}
+
+/// Bytes of a message.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, DecodeError> {
+    let bytes = postcard::to_stdvec(message).map_err(|_| DecodeError::Malformed)?;
+    if bytes.len() > MESSAGE_BYTES_MAX { Err(DecodeError::TooLong) } else { Ok(bytes) }
+}
+
+/// A message from its bytes. A length inside it never reserves more memory than the bytes that are there can fill: the
+/// decoder takes no hint beyond what remains.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    if bytes.len() > MESSAGE_BYTES_MAX {
+        return Err(DecodeError::TooLong);
+    }
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(message),
+        _ => Err(DecodeError::Malformed),
+    }
+}
