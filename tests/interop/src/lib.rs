@@ -1,1 +1,25 @@
-//! Placeholder.
+//! A bench for programs that we did not write.
+//!
+//! A [`Lab`] is one or two network namespaces joined by a veth pair; a [`Proc`] is a program running in
+//! one of them under `weft run`; a [`Pair`] is a server and a client that must both end well; a [`Table`]
+//! runs many cases and reports every failure at its end. Whatever a test starts, dropping the lab ends:
+//! the processes by their own ids, then whatever else still lives inside the lab's namespaces.
+//!
+//! Labs need root, or an ordinary user who may create user namespaces; then everything happens inside one.
+
+pub mod device;
+pub mod lab;
+pub mod pair;
+pub mod proc;
+pub mod product;
+pub mod python;
+pub mod skip;
+pub mod table;
+pub mod user;
+
+pub use device::Device;
+pub use lab::{Lab, Shape, Side};
+pub use pair::{Outcome, Pair};
+pub use proc::{Ended, Proc};
+pub use table::Table;
+pub use user::Who;

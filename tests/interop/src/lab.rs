@@ -1,0 +1,265 @@
+//! Network namespaces to run programs in: one, or two joined by a veth pair.
+
+use crate::device::{self, Device};
+use crate::proc::{Ended, Proc};
+use crate::product;
+use crate::user::{Door, Who};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// What a lab looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One namespace whose only interface is the loopback.
+    Loopback,
+    /// One namespace with an Ethernet interface of MTU 1500 beside the loopback.
+    One,
+    /// Two namespaces, an Ethernet interface each, a cable between them.
+    Two {
+        /// The MTU of both interfaces.
+        mtu: u32,
+    },
+}
+
+impl Shape {
+    /// The shapes that the tools must work in.
+    pub const ALL: [Shape; 3] = [Shape::One, Shape::Two { mtu: 1500 }, Shape::Two { mtu: 9000 }];
+}
+
+/// One end of the lab: a namespace and the addresses in it.
+#[derive(Debug)]
+pub struct Side {
+    /// The namespace's name (`ip netns exec NAME ...`).
+    pub netns: String,
+    /// The interface that carries the traffic.
+    pub interface: &'static str,
+    /// Its IPv4 address.
+    pub v4: &'static str,
+    /// Its IPv6 address.
+    pub v6: &'static str,
+    device: OnceLock<Device>,
+}
+
+/// A laboratory. Dropping it ends every process inside and removes its namespaces.
+#[derive(Debug)]
+pub struct Lab {
+    sides: Vec<Side>,
+    /// What it looks like.
+    pub shape: Shape,
+    dir: PathBuf,
+    logs: AtomicU32,
+    door: Door,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Programs that poll want a core each, and the labs measure time: one lab at a time in a process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+impl Lab {
+    /// Builds a lab of `shape`.
+    pub fn new(shape: Shape) -> Result<Lab> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("weft-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(format!("weft-interop-{}", rustix::process::getuid().as_raw())).join(&name);
+        std::fs::create_dir_all(&dir)?;
+        // Ordinary users of the lab write their captures here.
+        Command::new("chmod").arg("1777").arg(&dir).status()?;
+        let door = Door::open()?;
+        let (interface, addresses) = match shape {
+            Shape::Loopback => ("lo", [("127.0.0.1", "::1"), ("127.0.0.1", "::1")]),
+            _ => ("eth0", [("10.77.0.1", "fd77::1"), ("10.77.0.2", "fd77::2")]),
+        };
+        let count = if matches!(shape, Shape::Two { .. }) { 2 } else { 1 };
+        let sides = addresses.iter().zip(["a", "b"]).take(count);
+        let sides = sides.map(|(&(v4, v6), end)| Side {
+            netns: format!("{name}{end}"),
+            interface,
+            v4,
+            v6,
+            device: OnceLock::new(),
+        });
+        let lab = Lab { sides: sides.collect(), shape, dir, logs: AtomicU32::new(0), door, _alone: alone };
+        lab.sweep();
+        lab.build()?;
+        Ok(lab)
+    }
+
+    /// The side where servers run.
+    pub fn server(&self) -> &Side {
+        self.sides.last().expect("a lab has a side")
+    }
+
+    /// The side where clients run (the same one in a lab of one namespace).
+    pub fn client(&self) -> &Side {
+        self.sides.first().expect("a lab has a side")
+    }
+
+    /// Every side once.
+    pub fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+
+    /// A path for a file of this lab, writable by every user in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The RDMA device on `side`'s interface.
+    pub fn device<'a>(&self, side: &'a Side) -> Result<&'a Device> {
+        if side.device.get().is_none() {
+            let ended = self.run(side, Who::Root, &[], &["ibv_devinfo", "-v"])?.success()?;
+            let device = device::find(&ended.text, side.v4, side.v6).with_context(|| ended.report())?;
+            let _ = side.device.set(device);
+        }
+        side.device.get().context("the device was just set")
+    }
+
+    /// The words that run `words` inside `side` as `who`, without Weft.
+    pub fn bare(&self, side: &Side, who: Who, words: &[&str]) -> Vec<String> {
+        let mut line = self.door.enter();
+        line.extend(["ip", "netns", "exec", &side.netns].map(str::to_owned));
+        line.extend(self.door.become_user(who));
+        line.extend(words.iter().map(|w| (*w).to_owned()));
+        line
+    }
+
+    /// The words that run `words` inside `side` as `who`, under `weft run`.
+    pub fn wefted(&self, side: &Side, who: Who, words: &[&str]) -> Result<Vec<String>> {
+        let weft = product::weft()?;
+        let weft = weft.to_str().context("the product's path is not UTF-8")?;
+        Ok(self.bare(side, who, &[&[weft, "run", "--"], words].concat()))
+    }
+
+    /// Starts a program under `weft run`.
+    pub fn start(&self, side: &Side, who: Who, env: &[(&str, &str)], words: &[&str]) -> Result<Proc> {
+        self.start_line(&self.wefted(side, who, words)?, env)
+    }
+
+    /// Starts a program without Weft.
+    pub fn start_bare(&self, side: &Side, who: Who, words: &[&str]) -> Result<Proc> {
+        self.start_line(&self.bare(side, who, words), &[])
+    }
+
+    /// Runs a program under `weft run` to its end (a minute at most).
+    pub fn run(&self, side: &Side, who: Who, env: &[(&str, &str)], words: &[&str]) -> Result<Ended> {
+        Ok(self.start(side, who, env, words)?.wait(Duration::from_secs(60)))
+    }
+
+    /// Runs the `weft` command itself to its end.
+    pub fn weft(&self, side: &Side, who: Who, env: &[(&str, &str)], words: &[&str]) -> Result<Ended> {
+        let weft = product::weft()?;
+        let weft = weft.to_str().context("the product's path is not UTF-8")?;
+        let line = self.bare(side, who, &[&[weft], words].concat());
+        Ok(self.start_line(&line, env)?.wait(Duration::from_secs(60)))
+    }
+
+    /// Starts a line of words with an environment; its output goes to a file of the lab.
+    pub fn start_line(&self, line: &[String], env: &[(&str, &str)]) -> Result<Proc> {
+        let log = self.file(&format!("log-{}", self.logs.fetch_add(1, Ordering::Relaxed)));
+        let env: Vec<_> = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Proc::start(line, &env, &log)
+    }
+
+    /// The processes that live in `side`'s namespace now.
+    pub fn pids(&self, side: &Side) -> Vec<u32> {
+        let out = self.inside(&["ip", "netns", "pids", &side.netns]).output();
+        let text = out.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        text.split_whitespace().filter_map(|w| w.parse().ok()).collect()
+    }
+
+    /// The process id of `side`'s daemon, if one runs.
+    pub fn daemon(&self, side: &Side) -> Option<u32> {
+        let weft = product::weft().ok()?;
+        let ours = weft.as_os_str().as_encoded_bytes();
+        self.pids(side).into_iter().find(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut words = line.split(|&b| b == 0);
+            let name = words.next().unwrap_or_default();
+            (name == ours || name.ends_with(b"/weft") || name == b"weft") && words.next() == Some(b"daemon")
+        })
+    }
+
+    /// Runs `ip ARGS` with the namespaces in sight.
+    pub fn ip(&self, args: &str) -> Result<()> {
+        let words: Vec<_> = std::iter::once("ip").chain(args.split_whitespace()).collect();
+        let out = self.inside(&words).output().context("cannot run ip (package iproute2)")?;
+        if !out.status.success() {
+            bail!("ip {args}: {}", String::from_utf8_lossy(&out.stderr).trim());
+        }
+        Ok(())
+    }
+
+    fn inside(&self, words: &[&str]) -> Command {
+        let mut line = self.door.enter();
+        line.extend(words.iter().map(|w| (*w).to_owned()));
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]);
+        command
+    }
+
+    fn build(&self) -> Result<()> {
+        for side in &self.sides {
+            self.ip(&format!("netns add {}", side.netns))?;
+            self.ip(&format!("-n {} link set lo up", side.netns))?;
+        }
+        let mtu = match self.shape {
+            Shape::Loopback => return Ok(()),
+            Shape::One => 1500,
+            Shape::Two { mtu } => mtu,
+        };
+        let (a, b) = (&self.client().netns, &self.server().netns);
+        let far = if a == b { "cable" } else { "eth0" };
+        self.ip(&format!("link add eth0 netns {a} mtu {mtu} type veth peer name {far} netns {b} mtu {mtu}"))?;
+        for side in &self.sides {
+            let Side { netns, interface, v4, v6, .. } = side;
+            self.ip(&format!("-n {netns} addr add {v4}/24 dev {interface}"))?;
+            self.ip(&format!("-n {netns} addr add {v6}/64 dev {interface} nodad"))?;
+            self.ip(&format!("-n {netns} link set {interface} up"))?;
+        }
+        if a == b {
+            self.ip(&format!("-n {a} link set cable up"))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the namespaces of test processes that were killed before they could.
+    fn sweep(&self) {
+        let Ok(out) = self.inside(&["ip", "netns", "list"]).output() else { return };
+        for name in String::from_utf8_lossy(&out.stdout).lines().filter_map(|l| l.split(' ').next()) {
+            let owner = name.strip_prefix("weft-").and_then(|rest| rest.split('-').next());
+            let owner = owner.and_then(|pid| pid.parse::<u32>().ok());
+            if owner.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()) {
+                self.remove(name);
+            }
+        }
+    }
+
+    /// Ends what lives in a namespace and removes it.
+    fn remove(&self, netns: &str) {
+        if let Ok(out) = self.inside(&["ip", "netns", "pids", netns]).output() {
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            for pid in text.split_whitespace().filter_map(|w| w.parse().ok()) {
+                if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+            }
+        }
+        let _ = self.inside(&["ip", "netns", "del", netns]).output();
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for side in &self.sides {
+            self.remove(&side.netns);
+        }
+        if std::env::var_os("WEFT_KEEP").is_none() {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}

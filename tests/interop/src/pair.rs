@@ -1,0 +1,153 @@
+//! A server and its client: started in order, waited for, and judged together.
+
+use crate::lab::Lab;
+use crate::proc::{Ended, Proc};
+use crate::user::Who;
+use anyhow::{Context, Result, bail};
+use std::time::Duration;
+
+/// The port that libibverbs' examples and perftest listen on by default.
+pub const DEFAULT_PORT: u16 = 18515;
+
+/// What a server and a client are to do.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The server's words; the client's are the same and the server's address.
+    pub server: Vec<String>,
+    /// The client's words without the server's address.
+    pub client: Vec<String>,
+    /// Environment of the server.
+    pub server_env: Vec<(String, String)>,
+    /// Environment of the client.
+    pub client_env: Vec<(String, String)>,
+    /// Who the server runs as.
+    pub server_who: Who,
+    /// Who the client runs as.
+    pub client_who: Who,
+    /// How long the client may take.
+    pub limit: Duration,
+    /// The TCP port on which the server waits for its client.
+    pub port: u16,
+}
+
+/// How both ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The server's end.
+    pub server: Ended,
+    /// The client's end.
+    pub client: Ended,
+}
+
+impl Pair {
+    /// `tool ARGS` on both sides.
+    pub fn new(tool: &str, args: &str) -> Pair {
+        let words: Vec<_> = std::iter::once(tool).chain(args.split_whitespace()).map(str::to_owned).collect();
+        Pair {
+            server: words.clone(),
+            client: words,
+            server_env: Vec::new(),
+            client_env: Vec::new(),
+            server_who: Who::Root,
+            client_who: Who::Root,
+            limit: Duration::from_secs(20),
+            port: DEFAULT_PORT,
+        }
+    }
+
+    /// Adds words to both command lines.
+    #[must_use]
+    pub fn both(mut self, args: &str) -> Pair {
+        self.server.extend(args.split_whitespace().map(str::to_owned));
+        self.client.extend(args.split_whitespace().map(str::to_owned));
+        self
+    }
+
+    /// Adds words to each command line.
+    #[must_use]
+    pub fn each(mut self, server: &str, client: &str) -> Pair {
+        self.server.extend(server.split_whitespace().map(str::to_owned));
+        self.client.extend(client.split_whitespace().map(str::to_owned));
+        self
+    }
+
+    /// Names the device of each side with `-d`.
+    pub fn devices(self, lab: &Lab) -> Result<Pair> {
+        let (server, client) = (lab.device(lab.server())?, lab.device(lab.client())?);
+        Ok(self.each(&format!("-d {}", server.name), &format!("-d {}", client.name)))
+    }
+
+    /// Runs both as `who`.
+    #[must_use]
+    pub fn who(mut self, who: Who) -> Pair {
+        (self.server_who, self.client_who) = (who, who);
+        self
+    }
+
+    /// Sets a variable in both environments.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: &str) -> Pair {
+        self.server_env.push((key.into(), value.into()));
+        self.client_env.push((key.into(), value.into()));
+        self
+    }
+
+    /// How long the client may take.
+    #[must_use]
+    pub fn within(mut self, seconds: u64) -> Pair {
+        self.limit = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Starts the server and waits until it listens.
+    pub fn start_server(&self, lab: &Lab) -> Result<Proc> {
+        let words: Vec<_> = self.server.iter().map(String::as_str).collect();
+        let env: Vec<_> = self.server_env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let mut server = lab.start(lab.server(), self.server_who, &env, &words)?;
+        if !server.wait_listening(self.port, Duration::from_secs(15)) {
+            let state = if server.running() { "does not listen after 15 s" } else { "ended at once" };
+            let ended = server.wait(Duration::ZERO);
+            bail!("the server {state}:\n      {}", ended.report());
+        }
+        Ok(server)
+    }
+
+    /// Starts the client.
+    pub fn start_client(&self, lab: &Lab) -> Result<Proc> {
+        let mut words: Vec<_> = self.client.iter().map(String::as_str).collect();
+        words.push(lab.server().v4);
+        let env: Vec<_> = self.client_env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        lab.start(lab.client(), self.client_who, &env, &words)
+    }
+
+    /// Runs both to their end, however they end.
+    pub fn run(&self, lab: &Lab) -> Result<Outcome> {
+        let server = self.start_server(lab)?;
+        let client = self.start_client(lab)?.wait(self.limit);
+        // A server ends right after its client, or not at all.
+        let server = server.wait(if client.ok() { Duration::from_secs(10) } else { Duration::from_secs(1) });
+        Ok(Outcome { server, client })
+    }
+
+    /// Runs both; both must end with exit status 0.
+    pub fn succeed(&self, lab: &Lab) -> Result<Outcome> {
+        let outcome = self.run(lab)?;
+        if !(outcome.client.ok() && outcome.server.ok()) {
+            bail!("{}", outcome.report());
+        }
+        Ok(outcome)
+    }
+
+    /// Runs both to success, then hands both texts to `judge`.
+    pub fn judged(&self, lab: &Lab, judge: impl Fn(&Outcome) -> Result<()>) -> Result<()> {
+        let outcome = self.succeed(lab)?;
+        judge(&outcome).with_context(|| outcome.report())
+    }
+}
+
+impl Outcome {
+    /// Both ends in words.
+    pub fn report(&self) -> String {
+        format!("server: {}\n      client: {}", self.server.report(), self.client.report())
+    }
+}

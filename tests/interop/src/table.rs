@@ -1,0 +1,80 @@
+//! Many cases in one test: each runs, every failure is kept, the end tells them all.
+
+use anyhow::Result;
+use std::io::Write;
+use std::time::Instant;
+
+/// After so many failures a table stops: its point is made, and each may have cost a timeout.
+const FAILURES_MAX: usize = 6;
+
+/// A table of cases.
+#[derive(Debug)]
+pub struct Table {
+    name: &'static str,
+    only: Option<String>,
+    failures: Vec<String>,
+    ran: usize,
+    left: usize,
+    started: Instant,
+}
+
+impl Table {
+    /// An empty table. `WEFT_ONLY=text` runs only the cases whose label contains the text.
+    pub fn new(name: &'static str) -> Table {
+        let only = std::env::var("WEFT_ONLY").ok().filter(|t| !t.is_empty());
+        Table { name, only, failures: Vec::new(), ran: 0, left: 0, started: Instant::now() }
+    }
+
+    /// Runs one case.
+    pub fn case(&mut self, label: &str, run: impl FnOnce() -> Result<()>) {
+        if self.only.as_ref().is_some_and(|text| !label.contains(text.as_str())) {
+            return;
+        }
+        if self.failures.len() >= FAILURES_MAX && self.only.is_none() && std::env::var_os("WEFT_ALL").is_none() {
+            self.left += 1;
+            return;
+        }
+        let started = Instant::now();
+        self.ran += 1;
+        let result = run();
+        let took = started.elapsed().as_secs_f32();
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
+        note(&format!("{} · {label} ... {word} ({took:.2} s)", self.name));
+        if let Err(error) = result {
+            self.failures.push(format!("{label} ({took:.1} s)\n      {error:#}"));
+        }
+    }
+
+    /// Ends the table.
+    ///
+    /// # Panics
+    /// When a case failed; the message tells all of them.
+    pub fn finish(self) {
+        let took = self.started.elapsed().as_secs_f32();
+        note(&format!("{}: {} cases, {} failed, {took:.1} s", self.name, self.ran, self.failures.len()));
+        assert!(
+            self.failures.is_empty(),
+            "\n{}: {} of {} cases failed{}\n  - {}\n",
+            self.name,
+            self.failures.len(),
+            self.ran,
+            if self.left > 0 { format!(" ({} more not tried)", self.left) } else { String::new() },
+            self.failures.join("\n  - ")
+        );
+    }
+}
+
+/// Writes a line for whoever watches: to the test's output, and to the file `WEFT_REPORT` if set.
+pub fn note(line: &str) {
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("WEFT_REPORT")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path)
+    {
+        let _ = writeln!(file, "{line}");
+    }
+}
+
+/// Whether only a sample of each table is wanted (`cargo xtask test --quick`).
+pub fn quick() -> bool {
+    std::env::var_os("WEFT_QUICK").is_some()
+}

@@ -1,0 +1,93 @@
+//! Who runs a program in the lab, and how a lab is entered by whoever runs the tests.
+
+use anyhow::{Result, bail};
+use std::process::{Child, Command, Stdio};
+
+/// The user id that stands for "an ordinary user" (nobody).
+pub const ORDINARY_UID: u32 = 65534;
+
+/// Who a program runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// Root (or root of the user namespace, where the tests run as an ordinary user).
+    Root,
+    /// An ordinary user without any capability.
+    Ordinary,
+}
+
+impl Who {
+    /// Both, in the order in which they are easier to satisfy.
+    pub const BOTH: [Who; 2] = [Who::Root, Who::Ordinary];
+}
+
+/// The way into the place where namespaces can be made.
+#[derive(Debug)]
+pub enum Door {
+    /// The tests run as root.
+    Root,
+    /// The tests run as an ordinary user: a process holds a user and a mount namespace open.
+    Holder(Child),
+}
+
+impl Door {
+    /// Opens the way, or says what forbids it.
+    pub fn open() -> Result<Door> {
+        if rustix::process::geteuid().is_root() {
+            return Ok(Door::Root);
+        }
+        // Its own /run, so that `ip netns add` has a place; a pipe tells when the place is ready.
+        let mut child = Command::new("unshare")
+            .args(["-Urnm", "--propagation", "private", "sh", "-c"])
+            .arg("mount -t tmpfs none /run && echo ready && exec sleep infinity")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut ready = [0u8; 5];
+        let told = child.stdout.take().map(|mut out| std::io::Read::read_exact(&mut out, &mut ready));
+        if !matches!(told, Some(Ok(()))) {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!(
+                "cannot create a user namespace with mounts; run the tests as root, or allow user namespaces \
+                 (sysctl kernel.unprivileged_userns_clone=1, and AppArmor's restriction off)"
+            );
+        }
+        Ok(Door::Holder(child))
+    }
+
+    /// The words that stand before a command so that it runs inside.
+    pub fn enter(&self) -> Vec<String> {
+        match self {
+            Door::Root => Vec::new(),
+            Door::Holder(child) => {
+                let pid = child.id().to_string();
+                ["nsenter", "-t", &pid, "-U", "-m", "-n", "--preserve-credentials"].map(str::to_owned).to_vec()
+            }
+        }
+    }
+
+    /// The words that stand before a command so that it runs as `who`, once inside.
+    pub fn become_user(&self, who: Who) -> Vec<String> {
+        let id = ORDINARY_UID;
+        let words = match (self, who) {
+            (_, Who::Root) => return Vec::new(),
+            (Door::Root, Who::Ordinary) => {
+                vec!["setpriv".into(), format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".into()]
+            }
+            // Only one id is mapped in here: an inner user namespace takes the capabilities away.
+            (Door::Holder(_), Who::Ordinary) => {
+                vec!["unshare".into(), "-U".into(), format!("--map-user={id}"), format!("--map-group={id}")]
+            }
+        };
+        words.into_iter().chain(["--".to_owned()]).collect()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if let Door::Holder(child) = self {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
