@@ -1,2 +1,56 @@
-//! Placeholder.
-fn main() {}
+//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `tidy`.
+//!
+//! Each chore is one file; what several need (running cargo, finding the repository) is in `cargo.rs`.
+
+mod bench;
+mod cargo;
+mod layers;
+mod lint;
+mod packages;
+mod purity;
+mod rings;
+mod summary;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The project's own chores")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Install what the tests need (as root on Debian), build, and run every ring of tests.
+    Test(rings::Options),
+    /// Everything that must hold before a change lands: lint, then test.
+    Ci(rings::Options),
+    /// Formatting, clippy with warnings denied, documentation, the dependency rule.
+    Lint,
+    /// The product beside its peers in the same run: TCP, a bare UDP ping-pong.
+    Bench(bench::Options),
+    /// The shared libraries export what rdma-core's do, with the same versions.
+    Abi,
+    /// Format the sources.
+    Tidy,
+    /// A busy-polling UDP ping-pong (the peer that `bench` compares latencies with).
+    #[command(hide = true)]
+    UdpPong(bench::udp_pong::Options),
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().chore {
+        Chore::Test(options) => rings::run(&options),
+        Chore::Ci(options) => lint::run().and_then(|()| rings::run(&options)),
+        Chore::Lint => lint::run(),
+        Chore::Bench(options) => bench::run(&options),
+        Chore::Abi => {
+            cargo::run(&["build", "--release"], &[])?;
+            cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[])
+        }
+        Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
+        Chore::UdpPong(options) => bench::udp_pong::run(&options),
+    }
+}

@@ -1,0 +1,85 @@
+//! A bare UDP ping-pong that polls: what the kernel's path costs without any protocol above it.
+//!
+//! Both ends spin on non-blocking sockets, as a program that polls its completion queue does; the client
+//! prints the median of half the round trip, which is what `ib_send_lat` calls typical.
+
+use anyhow::{Context, Result, bail};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// The largest datagram that is played.
+const PAYLOAD_MAX: usize = 65_000;
+
+/// An end gives up when its peer has been silent for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Which end, and how much.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The address to answer on, or with --client the address to ask.
+    address: SocketAddr,
+    /// Ask instead of answering.
+    #[arg(long)]
+    client: bool,
+    /// Bytes in a datagram.
+    #[arg(long, default_value_t = 8)]
+    payload: usize,
+    /// Round trips.
+    #[arg(long, default_value_t = 20_000)]
+    count: usize,
+}
+
+/// Plays one end.
+pub fn run(options: &Options) -> Result<()> {
+    if options.payload > PAYLOAD_MAX || options.count == 0 {
+        bail!("a payload of at most {PAYLOAD_MAX} bytes and at least one round trip");
+    }
+    if options.client { ask(options) } else { answer(options) }
+}
+
+fn answer(options: &Options) -> Result<()> {
+    let socket = UdpSocket::bind(options.address).with_context(|| format!("cannot bind {}", options.address))?;
+    socket.set_nonblocking(true)?;
+    println!("ready");
+    let mut buffer = vec![0u8; PAYLOAD_MAX];
+    // It ends with its client: a first silence longer than any start is the end, too.
+    while let Some((length, from)) = receive(&socket, &mut buffer)? {
+        socket.send_to(&buffer[..length], from)?;
+    }
+    Ok(())
+}
+
+fn ask(options: &Options) -> Result<()> {
+    let any: SocketAddr = if options.address.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    let (ping, mut pong) = (vec![7u8; options.payload], vec![0u8; PAYLOAD_MAX]);
+    let mut halves = Vec::with_capacity(options.count);
+    for _ in 0..options.count {
+        let sent = Instant::now();
+        socket.send_to(&ping, options.address)?;
+        receive(&socket, &mut pong)?.context("the other end is silent")?;
+        halves.push(sent.elapsed() / 2);
+    }
+    halves.sort_unstable();
+    println!("typical {:.3} us", halves[halves.len() / 2].as_secs_f64() * 1e6);
+    Ok(())
+}
+
+/// Spins until a datagram is there; `None` after a long silence.
+fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<(usize, SocketAddr)>> {
+    let since = Instant::now();
+    loop {
+        match socket.recv_from(buffer) {
+            Ok(got) => return Ok(Some(got)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if since.elapsed() > SILENCE_MAX {
+                    return Ok(None);
+                }
+                std::hint::spin_loop();
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

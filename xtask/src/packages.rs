@@ -1,0 +1,74 @@
+//! The Debian packages that the interop tests run: unmodified programs, and what builds namespaces.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Package and a file that it installs (asking for files works without dpkg, too).
+const NEEDED: &[(&str, &str)] = &[
+    ("ibverbs-utils", "/usr/bin/ibv_rc_pingpong"),
+    ("perftest", "/usr/bin/ib_write_bw"),
+    ("qperf", "/usr/bin/qperf"),
+    ("python3-pyverbs", "/usr/lib/python3/dist-packages/pyverbs/__init__.py"),
+    ("rdma-core", "/etc/rdma/modules/rdma.conf"),
+    ("rdmacm-utils", "/usr/bin/rping"),
+    ("infiniband-diags", "/usr/sbin/ibstat"),
+    ("tshark", "/usr/bin/tshark"),
+    ("libibverbs-dev", "/usr/include/infiniband/verbs.h"),
+    ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
+    ("libibumad-dev", "/usr/include/infiniband/umad.h"),
+    ("iproute2", "/sbin/ip"),
+    ("procps", "/usr/bin/ps"),
+];
+
+/// Debian's pyverbs tests come as documentation, which minimal images leave out when they install packages.
+const PYVERBS_TESTS: &str = "/usr/share/doc/rdma-core/tests/run_tests.py";
+
+/// Installs what is missing as root; otherwise says how, and lets the tests count their skips.
+pub fn install() -> Result<()> {
+    let missing: Vec<_> = NEEDED.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
+    let tests_missing = !Path::new(PYVERBS_TESTS).exists();
+    if missing.is_empty() && !tests_missing {
+        return Ok(());
+    }
+    let line = format!("apt-get install -y --no-install-recommends {}", missing.join(" "));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("Some tests will be skipped; as root: {line}");
+        return Ok(());
+    }
+    if !missing.is_empty() {
+        eprintln!("== {line}");
+        if !apt(&missing) {
+            // A fresh image has no package lists yet.
+            let updated = apt_get().arg("update").status().context("cannot run apt-get")?.success();
+            if !updated || !apt(&missing) {
+                bail!("cannot install {}: run `apt-get update && {line}` and see", missing.join(", "));
+            }
+        }
+    }
+    if Path::new(PYVERBS_TESTS).exists() { Ok(()) } else { unpack_pyverbs_tests() }
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn apt(packages: &[&str]) -> bool {
+    let args = ["install", "-y", "-q", "--no-install-recommends"];
+    apt_get().args(args).args(packages).status().is_ok_and(|status| status.success())
+}
+
+/// Takes the tests out of the package itself, past dpkg's exclusions.
+fn unpack_pyverbs_tests() -> Result<()> {
+    let dir = crate::cargo::root().join("target/pyverbs-package");
+    std::fs::create_dir_all(&dir)?;
+    let words = "apt-get update -q >/dev/null; apt-get download -q python3-pyverbs && \
+                 dpkg-deb --fsys-tarfile python3-pyverbs_*.deb | tar -x -C / ./usr/share/doc/rdma-core/tests";
+    let status = Command::new("sh").args(["-c", words]).current_dir(&dir).status()?;
+    if !status.success() || !Path::new(PYVERBS_TESTS).exists() {
+        bail!("Debian's pyverbs tests are not at {PYVERBS_TESTS} and cannot be taken from the package");
+    }
+    Ok(())
+}

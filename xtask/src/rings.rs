@@ -1,0 +1,125 @@
+//! `cargo xtask test`: the rings of tests, quickest first, and one table at the end.
+
+use crate::summary::{Ring, Summary};
+use crate::{cargo, lint, packages};
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Instant;
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// A sample of every table instead of the whole.
+    #[arg(long)]
+    quick: bool,
+    /// Only tests whose name contains this text (in every ring).
+    #[arg(long)]
+    filter: Option<String>,
+    /// Only this ring (rules, unit, build, sim, interop); may be repeated.
+    #[arg(long)]
+    ring: Vec<String>,
+    /// Go on after a ring has failed.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// The rings in order: what takes seconds comes before what takes minutes.
+const RINGS: &[(&str, &[&str])] = &[
+    ("rules", &[]),
+    ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
+    ("build", &["build", "--release"]),
+    ("sim", &["test", "-p", "weft-sim"]),
+    ("interop", &["test", "-p", "weft-interop"]),
+];
+
+/// Runs the rings; an error when anything failed.
+pub fn run(options: &Options) -> Result<()> {
+    if let Some(wrong) = options.ring.iter().find(|name| !RINGS.iter().any(|(ring, _)| ring == *name)) {
+        let names: Vec<_> = RINGS.iter().map(|(name, _)| *name).collect();
+        bail!("no ring is called {wrong}; there are {}", names.join(", "));
+    }
+    packages::install()?;
+    let skips = scratch("skips")?;
+    let report = scratch("interop-report")?;
+    let mut summary = Summary::default();
+    for (name, args) in RINGS {
+        if !options.ring.is_empty() && !options.ring.iter().any(|ring| ring == name) {
+            continue;
+        }
+        if summary.failed() && !options.keep_going {
+            summary.rings.push(Ring::not_run(name));
+            continue;
+        }
+        let started = Instant::now();
+        let mut ring = match *name {
+            "rules" => from_result(name, lint::rules()),
+            "build" => from_result(name, cargo::run(args, &[])),
+            _ => tests(name, args, options, &skips, &report)?,
+        };
+        ring.took = started.elapsed();
+        summary.rings.push(ring);
+    }
+    summary.skipped = std::fs::read_to_string(&skips).unwrap_or_default().lines().map(str::to_owned).collect();
+    print!("{summary}");
+    if summary.failed() {
+        // The table has said it all.
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+/// A file of this run below target/, emptied.
+fn scratch(name: &str) -> Result<PathBuf> {
+    let dir = cargo::root().join("target/xtask");
+    std::fs::create_dir_all(&dir)?;
+    let path = dir.join(name);
+    std::fs::write(&path, "")?;
+    Ok(path)
+}
+
+fn from_result(name: &'static str, result: Result<()>) -> Ring {
+    let mut ring = Ring::new(name);
+    match result {
+        Ok(()) => ring.passed = 1,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ring.failed = 1;
+            ring.failures.push(format!("{name}: {}", error.to_string().lines().next().unwrap_or_default()));
+        }
+    }
+    ring
+}
+
+/// Runs cargo's tests, shows their output as it comes, and counts.
+fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, report: &PathBuf) -> Result<Ring> {
+    let mut args: Vec<&str> = args.to_vec();
+    args.push("--no-fail-fast");
+    args.extend(options.filter.as_deref());
+    if name == "interop" {
+        // Programs that poll want a core each; labs take turns anyway.
+        args.extend(["--", "--test-threads", "1"]);
+    }
+    eprintln!("\n== cargo {}", args.join(" "));
+    let mut command = cargo::command(&args);
+    command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
+    if options.quick {
+        command.env("WEFT_QUICK", "1");
+    }
+    let mut child = command.spawn().context("cannot run cargo")?;
+    let mut ring = Ring::new(name);
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines().map_while(std::io::Result::ok) {
+            println!("{line}");
+            ring.read(&line);
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() && ring.failed == 0 {
+        // It did not compile, or a test program crashed before it could count.
+        ring.failed = 1;
+        ring.failures.push(format!("{name}: cargo {} failed without a result", args.join(" ")));
+    }
+    Ok(ring)
+}

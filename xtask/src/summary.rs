@@ -1,0 +1,109 @@
+//! What the rings counted, and the table that tells it.
+
+use std::fmt;
+use std::time::Duration;
+
+/// One ring's counts.
+#[derive(Debug, Default)]
+pub struct Ring {
+    pub name: &'static str,
+    pub passed: usize,
+    pub failed: usize,
+    pub ignored: usize,
+    /// Names of what failed.
+    pub failures: Vec<String>,
+    pub took: Duration,
+    run: bool,
+}
+
+/// All rings.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub rings: Vec<Ring>,
+    /// Skips that tests noted themselves; each of those tests also counts as passed by Rust's harness.
+    pub skipped: Vec<String>,
+}
+
+impl Ring {
+    /// A ring that runs.
+    pub fn new(name: &'static str) -> Ring {
+        Ring { name, run: true, ..Ring::default() }
+    }
+
+    /// A ring left out because an earlier one failed.
+    pub fn not_run(name: &'static str) -> Ring {
+        Ring { name, ..Ring::default() }
+    }
+
+    /// Reads a line of Rust's test harness.
+    pub fn read(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            let number = |word: &str| -> usize {
+                let before = counts.split(word).next().unwrap_or_default();
+                before.split_whitespace().last().and_then(|n| n.parse().ok()).unwrap_or(0)
+            };
+            self.passed += number(" passed");
+            self.failed += number(" failed");
+            self.ignored += number(" ignored");
+        } else if let Some(name) = line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... FAILED")) {
+            self.failures.push(format!("{}: {name}", self.name));
+        }
+    }
+}
+
+impl Summary {
+    /// Whether anything failed; with CI=true a skip is a failure.
+    pub fn failed(&self) -> bool {
+        let failed = self.rings.iter().any(|ring| ring.failed > 0);
+        failed || (weft_interop::skip::forbidden() && self.skips() > 0)
+    }
+
+    fn skips(&self) -> usize {
+        self.skipped.len() + self.rings.iter().map(|ring| ring.ignored).sum::<usize>()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:<10} {:>8} {:>8} {:>8} {:>10}", "ring", "passed", "failed", "skipped", "time")?;
+        for ring in &self.rings {
+            // A skip noted by a test belongs to interop: only its tests need programs of others.
+            let noted = if ring.name == "interop" { self.skipped.len() } else { 0 };
+            if ring.run {
+                let (passed, skipped) = (ring.passed.saturating_sub(noted), ring.ignored + noted);
+                let took = format!("{:.1} s", ring.took.as_secs_f32());
+                writeln!(f, "{:<10} {passed:>8} {:>8} {skipped:>8} {took:>10}", ring.name, ring.failed)?;
+            } else {
+                writeln!(f, "{:<10} not run, because an earlier ring failed (--keep-going runs it)", ring.name)?;
+            }
+        }
+        for failure in self.rings.iter().flat_map(|ring| &ring.failures) {
+            writeln!(f, "FAILED  {failure}")?;
+        }
+        for skip in &self.skipped {
+            writeln!(f, "SKIPPED {skip}")?;
+        }
+        let (passed, failed) = self.rings.iter().fold((0, 0), |(p, n), ring| (p + ring.passed, n + ring.failed));
+        let passed = passed.saturating_sub(self.skipped.len());
+        writeln!(f, "\n{passed} passed, {failed} failed, {} skipped", self.skips())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_the_harness_prints() {
+        let mut ring = Ring::new("unit");
+        ring.read("test wire::bth::round_trip ... ok");
+        ring.read("test hca::demux ... FAILED");
+        ring.read("test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.10s");
+        ring.read("test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s");
+        assert_eq!((ring.passed, ring.failed, ring.ignored), (17, 1, 2));
+        assert_eq!(ring.failures, ["unit: hca::demux"]);
+        let summary = Summary { rings: vec![ring], skipped: vec!["pyverbs: not installed".into()] };
+        assert!(summary.failed());
+        assert!(summary.to_string().ends_with("\n16 passed, 1 failed, 3 skipped\n"), "{summary}");
+    }
+}
