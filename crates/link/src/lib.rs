@@ -1,1 +1,28 @@
-//! Placeholder.
+//! Links: how packets leave and enter a process. [`Stack`] is what the engine holds: a [`UdpLink`] beneath, and wrapped
+//! around it what a person may ask for, an injector of faults and a capture file.
+//!
+//! ```text
+//! out: TxBatch -> UdpLink: flows, runs of equal length, ICRC, gather lists -> sendmsg with UDP_SEGMENT
+//!                    └──> capture (as it was on the wire)
+//! in:  recvmmsg with UDP_GRO -> segments -> faults (held, lost, damaged…) -> ICRC check -> capture -> RxPacket
+//! ```
+
+pub mod datagram;
+mod flow;
+mod gather;
+mod receive;
+pub mod run;
+mod seal;
+mod sockets;
+mod stack;
+mod stats;
+pub mod tracked;
+mod transmit;
+mod udp;
+pub mod wrap;
+
+pub use datagram::{Datagram, Refused};
+pub use stack::{Stack, StackConfig};
+pub use stats::LinkStats;
+pub use udp::UdpLink;
+pub use wrap::fault::{FaultSpec, FaultSpecError};

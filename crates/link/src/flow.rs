@@ -1,0 +1,175 @@
+//! Flows: packets of a batch that travel alike, from one address to one slot of another. Flows used lately are kept with
+//! all that sending on them needs.
+
+use std::io;
+use std::net::IpAddr;
+
+use weft_sys::udp::Path;
+use weft_transport::{TxBatch, TxPacket};
+use weft_verbs::{Gid, QPN_INDEX_BITS};
+use weft_wire::ROCE_V2_PORT;
+use weft_wire::icrc;
+use weft_wire::roce::IpMeta;
+
+use crate::seal::Seeds;
+use crate::sockets::TxSockets;
+
+/// Flows that are kept between batches; one batch may need more for its own time.
+const FLOWS_MAX: usize = 64;
+
+/// Hop limit where the address vector says none.
+const HOP_LIMIT_DEFAULT: u8 = weft_sys::udp::HOP_LIMIT_DEFAULT;
+
+/// What makes packets travel alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowKey {
+    sgid: Gid,
+    dgid: Gid,
+    ifindex: u32,
+    slot: u32,
+    traffic_class: u8,
+    hop_limit: u8,
+}
+
+impl FlowKey {
+    /// Of a packet.
+    #[inline]
+    pub fn of(packet: &TxPacket) -> FlowKey {
+        let av = &packet.av;
+        FlowKey {
+            sgid: av.sgid,
+            dgid: av.dgid,
+            ifindex: av.ifindex,
+            slot: packet.dest_qpn >> QPN_INDEX_BITS,
+            traffic_class: av.traffic_class,
+            hop_limit: av.hop_limit,
+        }
+    }
+
+    fn path(&self) -> Path {
+        // The routing table knows better where an address is, unless the address means nothing without an interface.
+        let scoped = self.dgid.is_link_local() || self.dgid.is_multicast();
+        Path {
+            src: self.sgid.ip(),
+            dst: self.dgid.ip(),
+            port: ROCE_V2_PORT,
+            ifindex: if scoped { self.ifindex } else { 0 },
+            traffic_class: self.traffic_class,
+            hop_limit: if self.hop_limit == 0 { HOP_LIMIT_DEFAULT } else { self.hop_limit },
+        }
+    }
+}
+
+/// A flow.
+#[derive(Debug)]
+pub struct Flow {
+    key: FlowKey,
+    /// How its packets travel.
+    pub path: Path,
+    /// Index of the socket it leaves by.
+    pub socket: usize,
+    /// Source port of that socket.
+    pub sport: u16,
+    /// Seeds of its packets' ICRC.
+    pub seeds: Seeds,
+    /// Its packets in the batch at hand, by their index there.
+    pub packets: Vec<u16>,
+}
+
+impl Flow {
+    /// What stands beneath its packet number `number` of a send.
+    pub fn meta(&self, number: u16) -> IpMeta {
+        IpMeta {
+            src: self.path.src,
+            dst: self.path.dst,
+            sport: self.sport,
+            traffic_class: self.path.traffic_class,
+            hop_limit: self.path.hop_limit,
+            ip_id: number,
+        }
+    }
+}
+
+/// The flows of the batch at hand and those used lately.
+#[derive(Debug, Default)]
+pub struct Flows {
+    flows: Vec<Flow>,
+    /// Flows that the batch at hand uses, in order of their first packets.
+    active: Vec<usize>,
+}
+
+impl Flows {
+    /// Sort a batch's packets into flows; answers how many cannot be sent at all (addresses of different families, no
+    /// socket to be had).
+    pub fn sort(&mut self, batch: &TxBatch, sockets: &mut TxSockets) -> u64 {
+        let mut refused = 0;
+        let mut last: Option<usize> = None;
+        for (index, packet) in batch.packets.iter().enumerate() {
+            let key = FlowKey::of(packet);
+            let at = match last {
+                Some(at) if self.flows[at].key == key => at,
+                _ => match self.find(key, sockets) {
+                    Ok(at) => at,
+                    Err(_) => {
+                        refused += 1;
+                        continue;
+                    }
+                },
+            };
+            if self.flows[at].packets.is_empty() {
+                self.active.push(at);
+            }
+            self.flows[at].packets.push(index as u16);
+            last = Some(at);
+        }
+        refused
+    }
+
+    /// Take the next flow that has packets; it is put back by [`Flows::put_back`].
+    pub fn take_active(&mut self, nth: usize) -> Option<(&mut Flow, Vec<u16>)> {
+        let at = *self.active.get(nth)?;
+        let flow = self.flows.get_mut(at)?;
+        let packets = std::mem::take(&mut flow.packets);
+        Some((flow, packets))
+    }
+
+    /// Give the list of packets back, to be used again.
+    pub fn put_back(&mut self, nth: usize, mut packets: Vec<u16>) {
+        packets.clear();
+        if let Some(flow) = self.active.get(nth).and_then(|&at| self.flows.get_mut(at)) {
+            flow.packets = packets;
+        }
+    }
+
+    /// The batch is done with.
+    pub fn finish(&mut self) {
+        self.active.clear();
+        self.flows.truncate(FLOWS_MAX);
+    }
+
+    fn find(&mut self, key: FlowKey, sockets: &mut TxSockets) -> io::Result<usize> {
+        if let Some(found) = self.flows.iter().position(|f| f.key == key) {
+            return Ok(found);
+        }
+        let path = key.path();
+        let socket = sockets.index(path.dst, key.slot)?;
+        let sport = sockets.get(socket).map_or(0, |s| s.port);
+        let covered = match (path.src, path.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => icrc::Flow::V4 { src, dst, sport },
+            (IpAddr::V6(src), IpAddr::V6(dst)) => icrc::Flow::V6 { src, dst, sport },
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let flow = Flow { key, path, socket, sport, seeds: Seeds::new(covered), packets: Vec::new() };
+        let idle = self.flows.iter().position(|f| f.packets.is_empty());
+        match idle.filter(|_| self.flows.len() >= FLOWS_MAX) {
+            Some(idle) => {
+                self.flows[idle] = flow;
+                Ok(idle)
+            }
+            None => {
+                self.flows.push(flow);
+                Ok(self.flows.len() - 1)
+            }
+        }
+    }
+}

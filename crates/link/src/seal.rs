@@ -1,0 +1,186 @@
+//! Sealing: padding and ICRC of a packet on its way out, either in one piece (short packets, captures) or as a gather
+//! list (payload stays where it is).
+
+use weft_sys::udp::Outbox;
+use weft_transport::{TxBatch, TxPacket};
+use weft_wire::icrc::{Flow, Icrc};
+use weft_wire::packet::{ICRC_LEN, pad_for};
+
+use crate::gather::{each_piece, header};
+
+/// Payloads up to this length are copied beside their headers: one piece for the kernel instead of three, and a CRC over
+/// one stretch of cached bytes.
+pub const COPY_BYTES_MAX: usize = 512;
+
+/// Bytes from BTH to ICRC.
+#[inline]
+pub fn sealed_len(packet: &TxPacket) -> usize {
+    let payload = packet.payload_len as usize;
+    packet.header.len() + payload + pad_for(payload) + ICRC_LEN
+}
+
+/// Pieces that the packet's gather list takes at most.
+#[inline]
+pub fn pieces_max(packet: &TxPacket) -> usize {
+    packet.pieces.len() + 2
+}
+
+/// Bytes of the outbox's own that the packet takes at most.
+#[inline]
+pub fn stage_max(batch: &TxBatch, packet: &TxPacket) -> usize {
+    if packet.payload_len as usize <= COPY_BYTES_MAX {
+        return sealed_len(packet);
+    }
+    let mut len = packet.header.len() + 3 + ICRC_LEN;
+    each_piece(batch, packet, |bytes, host| {
+        len += if host.is_none() { bytes.len() } else { 0 };
+    });
+    len
+}
+
+/// Appends the packet to the message under construction.
+#[inline]
+pub fn put(out: &mut Outbox, batch: &TxBatch, packet: &TxPacket, seed: u32) {
+    let payload = packet.payload_len as usize;
+    if payload <= COPY_BYTES_MAX {
+        copy_into(out.stage(sealed_len(packet)), batch, packet, seed);
+        return;
+    }
+    let head = header(batch, packet);
+    out.stage(head.len()).copy_from_slice(head);
+    let mut crc = Icrc::new(seed);
+    crc.header(head);
+    each_piece(batch, packet, |bytes, host| {
+        crc.update(bytes);
+        match host {
+            Some(addr) => out.host(addr, bytes.len()),
+            None => out.stage(bytes.len()).copy_from_slice(bytes),
+        }
+    });
+    let pad = pad_for(payload);
+    let tail = out.stage(pad + ICRC_LEN);
+    tail[..pad].fill(0);
+    crc.update(&tail[..pad]);
+    tail[pad..].copy_from_slice(&crc.finish().to_le_bytes());
+}
+
+/// Writes the packet, BTH to ICRC, into `room`, which is [`sealed_len`] long.
+pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32) {
+    let head = header(batch, packet);
+    room[..head.len()].copy_from_slice(head);
+    let mut at = head.len();
+    each_piece(batch, packet, |bytes, _| {
+        room[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
+    });
+    let end = room.len() - ICRC_LEN;
+    room[at..end].fill(0);
+    let mut crc = Icrc::new(seed);
+    crc.header(&room[..end]);
+    room[end..].copy_from_slice(&crc.finish().to_le_bytes());
+}
+
+/// Seeds of one flow: the CRC over the headers beneath the BTH, which differs by length and, on IPv4, by the number of
+/// the segment. Those of the length used last are kept.
+#[derive(Clone, Debug)]
+pub struct Seeds {
+    flow: Flow,
+    len: usize,
+    known: u64,
+    seeds: [u32; 64],
+}
+
+impl Seeds {
+    /// None kept yet.
+    pub fn new(flow: Flow) -> Seeds {
+        Seeds { flow, len: 0, known: 0, seeds: [0; 64] }
+    }
+
+    /// The seed of segment `index` of packets of `len` bytes from BTH to ICRC.
+    #[inline]
+    pub fn seed(&mut self, len: usize, index: u16) -> u32 {
+        let index = match self.flow {
+            Flow::V4 { .. } => usize::from(index) & 63,
+            Flow::V6 { .. } => 0,
+        };
+        if self.len != len {
+            self.len = len;
+            self.known = 0;
+        }
+        if self.known >> index & 1 == 0 {
+            self.seeds[index] = self.flow.seed(len, index as u16);
+            self.known |= 1 << index;
+        }
+        self.seeds[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use weft_verbs::{AddressVector, Gid};
+    use weft_wire::packet::HeaderBuf;
+    use weft_wire::{Bth, Headers, Opcode, Psn, icrc};
+
+    fn av() -> AddressVector {
+        AddressVector {
+            sgid: Gid::ZERO,
+            sgid_index: 0,
+            dgid: Gid::ZERO,
+            flow_label: 0,
+            hop_limit: 64,
+            traffic_class: 0,
+            sl: 0,
+            port_num: 1,
+            dlid: 0,
+            src_path_bits: 0,
+            static_rate: 0,
+            is_global: true,
+            ifindex: 0,
+        }
+    }
+
+    #[test]
+    fn the_crc_over_scattered_pieces_is_the_crc_over_the_whole() {
+        let memory: Vec<u8> = (0..5000u32).map(|i| (i * 7) as u8).collect();
+        let flow = Flow::V4 { src: Ipv4Addr::new(10, 0, 0, 1), dst: Ipv4Addr::new(10, 0, 0, 2), sport: 50_000 };
+        let mut seeds = Seeds::new(flow);
+        for payload in [0usize, 1, 2, 3, 4, 100, 511, 512, 513, 1001, 4096] {
+            let mut batch = TxBatch::default();
+            let bth = Bth::new(Opcode(4), 0xffff, 0x12_3456, Psn::new(7));
+            let head = HeaderBuf::write(bth, &Headers::default(), payload);
+            batch.begin(av(), 0x12_3456, 1, head.as_slice());
+            let cut = payload / 3;
+            batch.piece(memory.as_ptr() as u64, cut as u32);
+            batch.piece(memory[cut..].as_ptr() as u64, (payload - cut) as u32);
+            let packet = &batch.packets[0];
+            let len = sealed_len(packet);
+            let mut whole = vec![0; len];
+            copy_into(&mut whole, &batch, packet, seeds.seed(len, 3));
+            assert_eq!(icrc::verify(&flow, &whole, 0), Some(3));
+            assert_eq!(weft_wire::Packet::parse(&whole).unwrap().payload, &memory[..payload]);
+
+            // The gather list, sent to ourselves, says the same.
+            use weft_sys::{roce_port::Family, udp};
+            let (tx, _) = udp::sender(Family::V4, len as u32).unwrap();
+            let (rx, port) = udp::sender(Family::V4, len as u32).unwrap();
+            weft_sys::sockopt::set_int(&rx, 0, 8, 1).unwrap();
+            let mut out = Outbox::new();
+            put(&mut out, &batch, packet, seeds.seed(len, 3));
+            let path = udp::Path {
+                src: Ipv4Addr::LOCALHOST.into(),
+                dst: Ipv4Addr::LOCALHOST.into(),
+                port,
+                ifindex: 0,
+                traffic_class: 0,
+                hop_limit: 64,
+            };
+            out.end(&path, 0);
+            assert!(out.hand_over(&tx).error.is_none());
+            let mut inbox = udp::Inbox::new(1);
+            assert_eq!(inbox.receive(&rx, 1).unwrap(), 1);
+            assert_eq!(inbox.message(0).unwrap().bytes, whole);
+        }
+    }
+}

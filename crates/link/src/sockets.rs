@@ -1,0 +1,122 @@
+//! The sockets that packets leave by. One source port carries packets for one process of one host only (one address and
+//! one slot of queue pair numbers): the receiving kernel merges packets of one source port into one buffer and hands
+//! that to the socket that the first of them names, so packets of different slots must never share a source port.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+use weft_sys::roce_port::{self, Family};
+use weft_sys::udp;
+
+use crate::tracked;
+
+/// Sockets that one process sends from. Past that, destinations share by hash: still right, but a receiver may then
+/// see packets of two of its processes merged, and drops those that went astray.
+pub const SOCKETS_MAX: usize = 256;
+
+/// Send buffer of each socket, where the system allows it.
+const SEND_BUFFER_BYTES: usize = 8 << 20;
+
+/// One socket.
+#[derive(Debug)]
+pub struct TxSocket {
+    /// The descriptor.
+    pub fd: OwnedFd,
+    /// Its source port.
+    pub port: u16,
+    /// Whether the kernel may be asked to cut (UDP_SEGMENT); cleared when it refused.
+    pub segments: bool,
+    family: Family,
+}
+
+impl Drop for TxSocket {
+    fn drop(&mut self) {
+        tracked::forget(&self.fd);
+    }
+}
+
+/// All sockets to send from.
+#[derive(Debug, Default)]
+pub struct TxSockets {
+    sockets: Vec<TxSocket>,
+    by_destination: FxHashMap<(IpAddr, u32), u32>,
+    entropy: u64,
+}
+
+/// Destinations that are remembered before the memory of them is started afresh (the sockets stay).
+const DESTINATIONS_MAX: usize = 16_384;
+
+impl TxSockets {
+    /// None yet; `entropy` spreads source ports.
+    pub fn new(entropy: u64) -> TxSockets {
+        TxSockets { entropy, ..TxSockets::default() }
+    }
+
+    /// The socket for packets to `slot` at `dst`, made if there is none.
+    pub fn index(&mut self, dst: IpAddr, slot: u32) -> io::Result<usize> {
+        if let Some(&index) = self.by_destination.get(&(dst, slot)) {
+            return Ok(index as usize);
+        }
+        let family = match dst {
+            IpAddr::V4(_) => Family::V4,
+            IpAddr::V6(_) => Family::V6,
+        };
+        let hash = FxBuildHasher.hash_one((self.entropy, dst, slot));
+        let index = if self.sockets.len() < SOCKETS_MAX {
+            let (fd, port) = udp::sender(family, (hash >> 32) as u32)?;
+            roce_port::enlarge_send_buffer(&fd, SEND_BUFFER_BYTES);
+            tracked::track(&fd);
+            self.sockets.push(TxSocket { fd, port, segments: true, family });
+            self.sockets.len() - 1
+        } else {
+            self.shared(family, hash).ok_or(io::ErrorKind::AddrNotAvailable)?
+        };
+        if self.by_destination.len() >= DESTINATIONS_MAX {
+            self.by_destination.clear();
+        }
+        self.by_destination.insert((dst, slot), index as u32);
+        Ok(index)
+    }
+
+    fn shared(&self, family: Family, hash: u64) -> Option<usize> {
+        let of_family = |(i, s): (usize, &TxSocket)| (s.family == family).then_some(i);
+        let count = self.sockets.iter().enumerate().filter_map(of_family).count();
+        let wanted = (hash >> 20) as usize % count.max(1);
+        self.sockets.iter().enumerate().filter_map(of_family).nth(wanted)
+    }
+
+    /// A socket by its index.
+    pub fn get(&mut self, index: usize) -> Option<&mut TxSocket> {
+        self.sockets.get_mut(index)
+    }
+}
+
+impl AsFd for TxSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_port_serves_one_slot_and_the_pool_is_bounded() {
+        let mut pool = TxSockets::new(7);
+        let host = IpAddr::from([127, 0, 0, 1]);
+        let a = pool.index(host, 1).unwrap();
+        let b = pool.index(host, 2).unwrap();
+        let ports = [a, b].map(|index| pool.get(index).unwrap().port);
+        assert_ne!(ports[0], ports[1]);
+        assert!(ports.iter().all(|&port| port >= udp::SOURCE_PORT_MIN));
+        assert_eq!(pool.index(host, 1).unwrap(), a);
+        for slot in 0..600 {
+            pool.index(host, slot).unwrap();
+        }
+        assert_eq!(pool.sockets.len(), SOCKETS_MAX);
+    }
+}

@@ -1,0 +1,168 @@
+//! A link and what is wrapped around it: what the engine sends batches to and gets packets from.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use weft_transport::{RxPacket, TxBatch};
+use weft_verbs::{Instant, QPN_INDEX_BITS};
+use weft_wire::MULTICAST_QPN;
+use weft_wire::pcapng::Direction;
+
+use crate::datagram::{Datagram, Refused};
+use crate::stats::LinkStats;
+use crate::udp::UdpLink;
+use crate::wrap::fault::{Fault, FaultSpec, FaultStats};
+use crate::wrap::pcap::Capture;
+
+/// What a stack is made of.
+#[derive(Debug, Default)]
+pub struct StackConfig {
+    /// Socket of port 4791 for IPv4.
+    pub v4: Option<OwnedFd>,
+    /// Socket of port 4791 for IPv6.
+    pub v6: Option<OwnedFd>,
+    /// Slot of our queue pair numbers; packets for another one are dropped.
+    pub slot: u32,
+    /// Spreads source ports.
+    pub entropy: u64,
+    /// Faults to inject.
+    pub fault: FaultSpec,
+    /// Capture to write.
+    pub capture: Option<Capture>,
+}
+
+/// A link with its wrapping.
+#[derive(Debug)]
+pub struct Stack {
+    udp: UdpLink,
+    fault: Option<Fault>,
+    upper: Upper,
+}
+
+/// What stands above the faults: the check, the capture, the receiver of packets.
+#[derive(Debug)]
+struct Upper {
+    slot: u32,
+    capture: Option<Capture>,
+}
+
+impl Stack {
+    /// Put together.
+    pub fn new(config: StackConfig) -> Stack {
+        Stack {
+            udp: UdpLink::new(config.v4, config.v6, config.entropy),
+            fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
+            upper: Upper { slot: config.slot, capture: config.capture },
+        }
+    }
+
+    /// The socket for IPv4, to sleep on and to join groups with.
+    pub fn v4(&self) -> Option<BorrowedFd<'_>> {
+        self.udp.v4()
+    }
+
+    /// The socket for IPv6, likewise.
+    pub fn v6(&self) -> Option<BorrowedFd<'_>> {
+        self.udp.v6()
+    }
+
+    /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
+    #[inline]
+    pub fn is_blocked(&self) -> bool {
+        self.udp.blocked_until().is_some()
+    }
+
+    /// When [`Stack::handle_timeout`] has something to do.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let blocked = self.udp.blocked_until();
+        match &self.fault {
+            None => blocked,
+            Some(fault) => blocked.into_iter().chain(fault.poll_timeout()).min(),
+        }
+    }
+
+    /// Do what is due: packets that were held back go to `sink`, those that waited for a socket leave.
+    pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl FnMut(&RxPacket<'_>)) {
+        if self.udp.blocked_until().is_some_and(|at| at <= now) {
+            self.udp.retry(now);
+        }
+        let Stack { udp, fault, upper } = self;
+        if let Some(fault) = fault {
+            fault.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
+            upper.flush();
+        }
+    }
+
+    /// Send a batch.
+    #[inline]
+    pub fn send(&mut self, now: Instant, batch: &TxBatch) {
+        match &mut self.upper.capture {
+            None => self.udp.send(now, batch, None),
+            Some(capture) => {
+                let mut tap = |meta: &_, ib: &[u8]| capture.packet(Direction::Outbound, meta, ib);
+                self.udp.send(now, batch, Some(&mut tap));
+                capture.flush();
+            }
+        }
+    }
+
+    /// Receive about `budget` packets without sleeping; answers how many datagrams came. `thorough`: look everywhere,
+    /// however unlikely.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        thorough: bool,
+        sink: &mut impl FnMut(&RxPacket<'_>),
+    ) -> usize {
+        let Stack { udp, fault, upper } = self;
+        let came = match fault {
+            None => udp.receive(budget, thorough, &mut |d, stats| upper.deliver(d, stats, sink)),
+            Some(fault) => udp
+                .receive(budget, thorough, &mut |d, stats| fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink))),
+        };
+        if came > 0 {
+            upper.flush();
+        }
+        came
+    }
+
+    /// Counts of the link.
+    pub fn stats(&self) -> &LinkStats {
+        &self.udp.stats
+    }
+
+    /// Counts of the faults injected.
+    pub fn fault_stats(&self) -> Option<&FaultStats> {
+        self.fault.as_ref().map(|f| &f.stats)
+    }
+}
+
+impl Upper {
+    #[inline]
+    fn deliver(&mut self, datagram: &Datagram<'_>, stats: &mut LinkStats, sink: &mut impl FnMut(&RxPacket<'_>)) {
+        match datagram.verify() {
+            Ok((rx, ip_id)) => {
+                let qpn = rx.packet.bth.dest_qp();
+                if qpn >> QPN_INDEX_BITS != self.slot && qpn != MULTICAST_QPN {
+                    stats.rx_misrouted += 1;
+                    return;
+                }
+                stats.rx_packets += 1;
+                stats.rx_bytes += datagram.ib.len() as u64;
+                if let Some(capture) = &mut self.capture {
+                    capture.packet(Direction::Inbound, &datagram.meta(ip_id), datagram.ib);
+                }
+                sink(&rx);
+            }
+            Err(Refused::Icrc) => stats.rx_icrc_errors += 1,
+            Err(Refused::Malformed) => stats.rx_malformed += 1,
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.flush();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What a link counted.
+
+/// Counts since the link was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkStats {
+    /// Packets handed to the kernel.
+    pub tx_packets: u64,
+    /// Their bytes, BTH to ICRC.
+    pub tx_bytes: u64,
+    /// Messages (system calls' worth) that carried them.
+    pub tx_messages: u64,
+    /// Packets that the kernel refused for good (no route, interface down, too long).
+    pub tx_refused: u64,
+    /// Packets whose payload was no longer mapped.
+    pub tx_unmapped: u64,
+    /// Packets that waited because the socket's buffer was full.
+    pub tx_delayed: u64,
+    /// Packets lost because too many waited already.
+    pub tx_overflowed: u64,
+    /// Packets received with a good ICRC.
+    pub rx_packets: u64,
+    /// Their bytes, BTH to ICRC.
+    pub rx_bytes: u64,
+    /// Messages (buffers filled) that brought them.
+    pub rx_messages: u64,
+    /// Packets dropped because the ICRC was wrong.
+    pub rx_icrc_errors: u64,
+    /// Packets dropped because their bytes are none.
+    pub rx_malformed: u64,
+    /// Packets dropped because they belong to another process of this host and came merged with ours.
+    pub rx_misrouted: u64,
+}

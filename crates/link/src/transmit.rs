@@ -1,0 +1,290 @@
+//! The way out: the packets of a batch are sorted by flow ([`crate::flow`]), each flow's packets cut into runs
+//! ([`crate::run`]), each run handed to the kernel as one gather list. Order within a flow is kept, and that is all the
+//! transport needs. The hand-over comes while the payload whose CRC was just computed is still in the cache. Where the
+//! kernel will not cut (an old kernel, a device without checksum offload, a segment beyond the device's MTU) the packets
+//! go one by one.
+//!
+//! A full socket buffer (EAGAIN) delays: what is left of the batch is copied, bounded, and tried again before anything
+//! else is sent; meanwhile [`Transmitter::blocked_until`] tells the engine to hold back. Copying is right because the
+//! batch names memory that the program may take back once the adapter's lock is let go. Every packet that could not
+//! leave is counted. (The kernel's own queues may still drop what it accepted: that is loss on the wire.)
+
+use std::collections::VecDeque;
+use std::io;
+
+use weft_sys::udp::{MESSAGES_MAX, Outbox, Path};
+use weft_transport::TxBatch;
+use weft_verbs::{Duration, Instant};
+use weft_wire::roce::IpMeta;
+
+use crate::flow::{Flow, Flows};
+use crate::run::Run;
+use crate::seal;
+use crate::sockets::{TxSocket, TxSockets};
+use crate::stats::LinkStats;
+
+/// Packets that wait for room in a socket at most.
+pub const BACKLOG_PACKETS_MAX: usize = 2 * TxBatch::PACKETS_MAX;
+/// When to try again after a socket's buffer was full.
+const RETRY: Duration = Duration::from_micros(50);
+/// Bytes gathered before the kernel is called, unless the flow ends first: well inside a common L2 cache.
+const GATHER_BYTES_MAX: usize = 128 << 10;
+
+/// What a capture sees of a packet sent: what stood beneath, and BTH to ICRC.
+pub type Tap<'a> = &'a mut dyn FnMut(&IpMeta, &[u8]);
+
+#[derive(Debug)]
+struct Waiting {
+    socket: usize,
+    path: Path,
+    ib: Vec<u8>,
+}
+
+/// How a hand-over ended.
+enum Handed {
+    /// So many packets are done with.
+    Done(usize),
+    /// So many are done with, and the socket takes no more for now.
+    Full(usize),
+}
+
+/// Sends batches.
+#[derive(Debug)]
+pub struct Transmitter {
+    outbox: Outbox,
+    sockets: TxSockets,
+    flows: Flows,
+    spans: Vec<usize>,
+    backlog: VecDeque<Waiting>,
+    blocked_until: Option<Instant>,
+}
+
+impl Transmitter {
+    /// `entropy` spreads source ports.
+    pub fn new(entropy: u64) -> Transmitter {
+        Transmitter {
+            outbox: Outbox::new(),
+            sockets: TxSockets::new(entropy),
+            flows: Flows::default(),
+            spans: Vec::with_capacity(MESSAGES_MAX),
+            backlog: VecDeque::new(),
+            blocked_until: None,
+        }
+    }
+
+    /// While packets wait for room in a socket: when to call [`Transmitter::retry`]. Whoever makes batches waits too.
+    #[inline]
+    pub fn blocked_until(&self) -> Option<Instant> {
+        self.blocked_until
+    }
+
+    /// Send what waits, as far as it goes now; true if nothing waits any more.
+    pub fn retry(&mut self, now: Instant, stats: &mut LinkStats) -> bool {
+        while let Some(first) = self.backlog.pop_front() {
+            let Some(socket) = self.sockets.get(first.socket) else {
+                continue;
+            };
+            self.outbox.clear();
+            self.outbox.stage(first.ib.len()).copy_from_slice(&first.ib);
+            self.outbox.end(&first.path, 0);
+            match self.outbox.hand_over(&*socket).error {
+                None => {
+                    stats.tx_packets += 1;
+                    stats.tx_messages += 1;
+                    stats.tx_bytes += first.ib.len() as u64;
+                }
+                Some(error) if is_full(&error) => {
+                    self.backlog.push_front(first);
+                    self.blocked_until = Some(now + RETRY);
+                    return false;
+                }
+                Some(_) => stats.tx_refused += 1,
+            }
+        }
+        self.blocked_until = None;
+        true
+    }
+
+    /// Send a batch.
+    pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Option<Tap<'_>>, stats: &mut LinkStats) {
+        if batch.packets.is_empty() {
+            return;
+        }
+        if !self.backlog.is_empty() {
+            self.retry(now, stats);
+        }
+        stats.tx_refused += self.flows.sort(batch, &mut self.sockets);
+        let mut nth = 0;
+        while let Some((flow, packets)) = self.flows.take_active(nth) {
+            if let Some(socket) = self.sockets.get(flow.socket) {
+                let mut sender =
+                    Sender { outbox: &mut self.outbox, spans: &mut self.spans, stats, batch, socket, flow };
+                let (mut done, mut full) = (0, !self.backlog.is_empty());
+                while !full && done < packets.len() {
+                    match sender.hand_over(&packets[done..], &mut tap) {
+                        Handed::Done(n) => done += n,
+                        Handed::Full(n) => {
+                            done += n;
+                            full = true;
+                        }
+                    }
+                }
+                for &index in packets.get(done..).unwrap_or_default() {
+                    if self.backlog.len() < BACKLOG_PACKETS_MAX {
+                        self.backlog.push_back(sender.keep(index, &mut tap));
+                        sender.stats.tx_delayed += 1;
+                    } else {
+                        sender.stats.tx_overflowed += 1;
+                    }
+                    self.blocked_until = Some(now + RETRY);
+                }
+            }
+            self.flows.put_back(nth, packets);
+            nth += 1;
+        }
+        self.flows.finish();
+    }
+}
+
+/// One flow of one batch, being sent.
+struct Sender<'a> {
+    outbox: &'a mut Outbox,
+    spans: &'a mut Vec<usize>,
+    stats: &'a mut LinkStats,
+    batch: &'a TxBatch,
+    socket: &'a mut TxSocket,
+    flow: &'a mut Flow,
+}
+
+impl Sender<'_> {
+    /// Build as many runs as go into one hand-over, and make it.
+    fn hand_over(&mut self, packets: &[u16], tap: &mut Option<Tap<'_>>) -> Handed {
+        self.build(packets);
+        if self.spans.is_empty() {
+            // A packet larger than the outbox: no transport makes one.
+            self.stats.tx_refused += 1;
+            return Handed::Done(1);
+        }
+        let handed = self.outbox.hand_over(&*self.socket);
+        let done: usize = self.spans.iter().take(handed.messages).sum();
+        self.count(handed.messages, &packets[..done]);
+        if let Some(tap) = tap {
+            let mut rest = packets;
+            for nth in 0..handed.messages {
+                let (these, others) = rest.split_at(self.spans[nth]);
+                for (number, &index) in these.iter().enumerate() {
+                    self.show(index, number as u16, tap);
+                }
+                rest = others;
+            }
+        }
+        let Some(error) = handed.error else {
+            return Handed::Done(done);
+        };
+        let failed = self.spans.get(handed.messages).copied().unwrap_or(0);
+        if is_full(&error) {
+            return Handed::Full(done);
+        }
+        if failed > 1 && self.socket.segments && refuses_segments(&error) {
+            self.socket.segments = false;
+            return Handed::Done(done);
+        }
+        if is_unmapped(&error) && failed > 1 {
+            // One of them is at fault, the others are not: one by one.
+            return self.singly(&packets[done..done + failed], done, tap);
+        }
+        match is_unmapped(&error) {
+            true => self.stats.tx_unmapped += failed as u64,
+            false => self.stats.tx_refused += failed as u64,
+        }
+        Handed::Done(done + failed)
+    }
+
+    fn singly(&mut self, packets: &[u16], before: usize, tap: &mut Option<Tap<'_>>) -> Handed {
+        for (n, index) in packets.iter().enumerate() {
+            if let Handed::Full(_) = self.hand_over(std::slice::from_ref(index), tap) {
+                return Handed::Full(before + n);
+            }
+        }
+        Handed::Done(before + packets.len())
+    }
+
+    fn build(&mut self, packets: &[u16]) {
+        self.outbox.clear();
+        self.spans.clear();
+        let (mut run, mut gathered) = (Run::default(), 0);
+        for &index in packets {
+            let packet = &self.batch.packets[usize::from(index)];
+            let (len, pieces) = (seal::sealed_len(packet), seal::pieces_max(packet));
+            if !run.takes(len, pieces, !self.socket.segments) {
+                self.outbox.end(&self.flow.path, run.segment());
+                self.spans.push(run.count());
+                gathered += run.bytes();
+                run = Run::default();
+                if gathered + len > GATHER_BYTES_MAX {
+                    break;
+                }
+            }
+            if !self.outbox.has_room(seal::stage_max(self.batch, packet), pieces) {
+                break;
+            }
+            let number = run.add(len, pieces);
+            seal::put(self.outbox, self.batch, packet, self.flow.seeds.seed(len, number));
+        }
+        if run.count() > 0 {
+            self.outbox.end(&self.flow.path, run.segment());
+            self.spans.push(run.count());
+        }
+    }
+
+    fn count(&mut self, messages: usize, packets: &[u16]) {
+        self.stats.tx_messages += messages as u64;
+        self.stats.tx_packets += packets.len() as u64;
+        for &index in packets {
+            self.stats.tx_bytes += seal::sealed_len(&self.batch.packets[usize::from(index)]) as u64;
+        }
+    }
+
+    fn sealed(&mut self, index: u16, number: u16) -> Vec<u8> {
+        let packet = &self.batch.packets[usize::from(index)];
+        let mut ib = vec![0; seal::sealed_len(packet)];
+        let seed = self.flow.seeds.seed(ib.len(), number);
+        seal::copy_into(&mut ib, self.batch, packet, seed);
+        ib
+    }
+
+    fn show(&mut self, index: u16, number: u16, tap: &mut Tap<'_>) {
+        let ib = self.sealed(index, number);
+        tap(&self.flow.meta(number), &ib);
+    }
+
+    /// A copy that waits; a capture sees it now.
+    fn keep(&mut self, index: u16, tap: &mut Option<Tap<'_>>) -> Waiting {
+        let ib = self.sealed(index, 0);
+        if let Some(tap) = tap {
+            tap(&self.flow.meta(0), &ib);
+        }
+        Waiting { socket: self.flow.socket, path: self.flow.path, ib }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// EFAULT has no kind of its own.
+fn is_unmapped(error: &io::Error) -> bool {
+    const EFAULT: i32 = 14;
+    error.raw_os_error() == Some(EFAULT)
+}
+
+/// Whether the error may mean that the kernel will not cut: EINVAL or EMSGSIZE (segment beyond the MTU), EIO (no
+/// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it meant something else, single packets will say so.
+fn refuses_segments(error: &io::Error) -> bool {
+    const EIO: i32 = 5;
+    const EINVAL: i32 = 22;
+    const EMSGSIZE: i32 = 90;
+    const ENOPROTOOPT: i32 = 92;
+    const EOPNOTSUPP: i32 = 95;
+    matches!(error.raw_os_error(), Some(EIO | EINVAL | EMSGSIZE | ENOPROTOOPT | EOPNOTSUPP))
+}

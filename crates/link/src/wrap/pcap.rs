@@ -1,0 +1,138 @@
+//! A capture of what this process sent and received: `WEFT_PCAP=file.pcapng`. UDP sockets show no frames, so Ethernet,
+//! IP and UDP headers are made up around each packet as they were on the wire: IPv4's identification is the one that the
+//! ICRC proves, the MAC addresses are derived from the IP addresses. Packets received are those whose ICRC was good.
+//!
+//! A file belongs to one process: `%p` in the name becomes the process's number, and if another living process holds
+//! the file, the number is put behind the name.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::FlockOperation;
+use weft_wire::pcapng::{self, Direction};
+use weft_wire::roce::{self, IpMeta};
+
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// A capture file.
+#[derive(Debug)]
+pub struct Capture {
+    file: File,
+    path: PathBuf,
+    pending: Vec<u8>,
+    frame: Vec<u8>,
+    /// Set when a write failed: the capture ends there, whole blocks only.
+    failed: Option<io::Error>,
+}
+
+impl Capture {
+    /// Start one; `name` as the person gave it.
+    pub fn create(name: &str) -> io::Result<Capture> {
+        let pid = std::process::id();
+        let path = PathBuf::from(name.replace("%p", &pid.to_string()));
+        let (file, path) = match claim(&path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut other = path.into_os_string();
+                other.push(format!(".{pid}"));
+                let other = PathBuf::from(other);
+                (claim(&other)?, other)
+            }
+            claimed => (claimed?, path),
+        };
+        file.set_len(0)?;
+        let mut capture = Capture { file, path, pending: Vec::new(), frame: Vec::new(), failed: None };
+        pcapng::put_header(&mut capture.pending, "weft");
+        capture.flush();
+        match capture.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(capture),
+        }
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Note a packet, BTH to ICRC.
+    pub fn packet(&mut self, direction: Direction, meta: &IpMeta, ib: &[u8]) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.frame.clear();
+        self.frame.extend_from_slice(&mac_of(meta.dst));
+        self.frame.extend_from_slice(&mac_of(meta.src));
+        let ethertype: u16 = if meta.src.is_ipv4() { 0x0800 } else { 0x86dd };
+        self.frame.extend_from_slice(&ethertype.to_be_bytes());
+        roce::put_v2(&mut self.frame, meta, ib);
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        pcapng::put_packet(&mut self.pending, time.as_nanos() as u64, direction, &self.frame);
+        if self.pending.len() >= WRITE_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Write what is pending: a process may end without telling us.
+    pub fn flush(&mut self) {
+        if self.pending.is_empty() || self.failed.is_some() {
+            return;
+        }
+        self.failed = self.file.write_all(&self.pending).err();
+        self.pending.clear();
+    }
+
+    /// Why the capture ended early, if it did.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+}
+
+/// Open and lock; `WouldBlock` means that another process has it.
+fn claim(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// A locally administered address that tells which host it stands for, or the group's own.
+fn mac_of(ip: IpAddr) -> [u8; 6] {
+    match ip {
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            if v4.is_multicast() { [0x01, 0x00, 0x5e, b & 0x7f, c, d] } else { [0x02, 0x00, a, b, c, d] }
+        }
+        IpAddr::V6(v6) => {
+            let o = v6.octets();
+            if v6.is_multicast() {
+                [0x33, 0x33, o[12], o[13], o[14], o[15]]
+            } else {
+                [0x02, o[11], o[12], o[13], o[14], o[15]]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_use_gets_the_number_of_the_process() {
+        let dir = std::env::temp_dir();
+        let name = format!("weft-capture-test-{}", std::process::id());
+        let name = dir.join(name).to_string_lossy().into_owned();
+        let first = Capture::create(&name).unwrap();
+        let second = Capture::create(&name).unwrap();
+        assert_eq!(first.path(), Path::new(&name));
+        assert_eq!(second.path(), Path::new(&format!("{name}.{}", std::process::id())));
+        let third = Capture::create(&format!("{name}-%p")).unwrap();
+        assert!(third.path().to_string_lossy().ends_with(&format!("-{}", std::process::id())));
+        for capture in [first, second, third] {
+            std::fs::remove_file(capture.path()).unwrap();
+        }
+    }
+}
