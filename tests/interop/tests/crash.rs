@@ -1,0 +1,98 @@
+//! kill -9 in the middle of traffic: the survivor gets what an adapter gives, and the next run works.
+
+use anyhow::{Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+use weft_interop::{Lab, Pair, Proc, Shape, Table, Who, skip};
+
+const SHAPES: [Shape; 2] = [Shape::One, Shape::Two { mtu: 1500 }];
+
+/// How long traffic flows before something is killed.
+const FLOW: Duration = Duration::from_millis(300);
+
+/// retry_cnt 7 with timeout 14 takes half a second at least; an adapter may take four times as long.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+#[test]
+fn survivors() {
+    if !skip::have("survivors", &["ip", "ibv_rc_pingpong", "ib_write_bw"]) {
+        return;
+    }
+    let mut table = Table::new("kill -9");
+    for shape in SHAPES {
+        let lab = Lab::new(shape).expect("a lab");
+        for victim in ["client", "server"] {
+            table.case(&format!("{shape:?} {victim} of ibv_rc_pingpong"), || {
+                let pair = pingpong(&lab, "-n 100000000")?;
+                let survivor = kill_one(&lab, &pair, victim)?.wait(GIVE_UP);
+                ensure!(survivor.status.is_some(), "the survivor hangs: {}", survivor.report());
+                let wanted = "transport retry counter exceeded (12)";
+                ensure!(survivor.text.contains(wanted), "no {wanted:?}: {}", survivor.report());
+                next_run_works(&lab)
+            });
+            table.case(&format!("{shape:?} {victim} of ib_write_bw"), || {
+                let pair = Pair::new("ib_write_bw", "-s 65536 -D 60 -f 1").devices(&lab)?;
+                let survivor = kill_one(&lab, &pair, victim)?.wait(GIVE_UP);
+                ensure!(survivor.status.is_some(), "the survivor hangs: {}", survivor.report());
+                ensure!(survivor.status.is_some_and(|s| s.code().is_some()), "it crashed: {}", survivor.report());
+                next_run_works(&lab)
+            });
+        }
+        table.case(&format!("{shape:?} daemon"), || {
+            let pair = pingpong(&lab, "-c -n 30000")?.within(60);
+            let server = pair.start_server(&lab)?;
+            let client = pair.start_client(&lab)?;
+            std::thread::sleep(FLOW);
+            for side in lab.sides() {
+                let daemon = lab.daemon(side);
+                ensure!(daemon.is_some(), "no daemon found in {}", side.netns);
+                if let Some(pid) = daemon.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+                    kill_process(pid, Signal::KILL)?;
+                }
+            }
+            // While these still run, newcomers find a new daemon.
+            lab.run(lab.client(), Who::Root, &[], &["ibv_devinfo"])?.success()?;
+            client.wait(pair.limit).success()?;
+            server.wait(Duration::from_secs(10)).success()?;
+            next_run_works(&lab)
+        });
+        table.case(&format!("{shape:?} a stopped client goes on"), || {
+            let pair = pingpong(&lab, "-c -n 20000")?.within(60);
+            let server = pair.start_server(&lab)?;
+            let client = pair.start_client(&lab)?;
+            std::thread::sleep(FLOW);
+            client.signal(Signal::STOP);
+            std::thread::sleep(Duration::from_millis(150));
+            client.signal(Signal::CONT);
+            client.wait(pair.limit).success()?;
+            server.wait(Duration::from_secs(10)).success().map(drop)
+        });
+    }
+    table.finish();
+}
+
+fn pingpong(lab: &Lab, args: &str) -> Result<Pair> {
+    let (server, client) = (lab.device(lab.server())?.gid_v4, lab.device(lab.client())?.gid_v4);
+    let pair = Pair::new("ibv_rc_pingpong", args).devices(lab)?;
+    Ok(pair.each(&format!("-g {server}"), &format!("-g {client}")))
+}
+
+/// Starts both, lets traffic flow, kills one with SIGKILL; returns the other.
+fn kill_one(lab: &Lab, pair: &Pair, victim: &str) -> Result<Proc> {
+    let mut server = pair.start_server(lab)?;
+    let mut client = pair.start_client(lab)?;
+    std::thread::sleep(FLOW);
+    ensure!(client.running(), "the client ended before it was killed:\n{}", client.text());
+    ensure!(server.running(), "the server ended before it was killed:\n{}", server.text());
+    if victim == "client" {
+        client.kill();
+        Ok(server)
+    } else {
+        server.kill();
+        Ok(client)
+    }
+}
+
+fn next_run_works(lab: &Lab) -> Result<()> {
+    pingpong(lab, "-c -n 100")?.succeed(lab).map(drop)
+}

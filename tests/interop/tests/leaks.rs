@@ -1,0 +1,99 @@
+//! Two hundred crashes later: no descriptor, no shared memory, no slot is missing; and the daemon leaves at last.
+
+use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+use weft_interop::{Lab, Pair, Shape, Side, Who, skip, table};
+
+/// Rounds of killing.
+const ROUNDS: usize = 200;
+
+/// The daemon leaves ten seconds after its last client.
+const LEAVES_WITHIN: Duration = Duration::from_secs(25);
+
+/// What a side holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holdings {
+    daemon: u32,
+    daemon_fds: usize,
+    slots: u64,
+    shared_files: usize,
+}
+
+#[test]
+fn two_hundred_crashes_leak_nothing() {
+    if !skip::have("two_hundred_crashes_leak_nothing", &["ip", "ibv_rc_pingpong"]) {
+        return;
+    }
+    crashes(if table::quick() { 20 } else { ROUNDS }).expect("no leak");
+}
+
+fn crashes(rounds: usize) -> Result<()> {
+    let lab = Lab::new(Shape::One)?;
+    let side = lab.client();
+    let gid = lab.device(side)?.gid_v4;
+    // The first rounds let the daemon grow to its working size.
+    for round in 0..3 {
+        crash(&lab, gid, round)?;
+    }
+    let before = settled(&lab, side, None)?;
+    for round in 0..rounds {
+        crash(&lab, gid, round).with_context(|| format!("round {round}"))?;
+    }
+    let after = settled(&lab, side, Some(before))?;
+    table::note(&format!("leaks: {before:?} before, {after:?} after {rounds} crashes"));
+    ensure!(after == before, "{before:?} before and {after:?} after {rounds} crashes");
+    // The next run works, and then nobody needs the daemon.
+    Pair::new("ibv_rc_pingpong", &format!("-c -g {gid}")).devices(&lab)?.succeed(&lab)?;
+    let until = Instant::now() + LEAVES_WITHIN;
+    while lab.daemon(side).is_some() {
+        ensure!(Instant::now() < until, "the daemon stays {LEAVES_WITHIN:?} after its last client");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// One round: a pair in traffic, one or both killed at a moment that differs from round to round.
+fn crash(lab: &Lab, gid: usize, round: usize) -> Result<()> {
+    let who = if round % 3 == 2 { Who::Ordinary } else { Who::Root };
+    let pair = Pair::new("ibv_rc_pingpong", &format!("-n 100000000 -g {gid}")).devices(lab)?.who(who);
+    let server = pair.start_server(lab)?;
+    let client = pair.start_client(lab)?;
+    std::thread::sleep(Duration::from_millis(10 + (round as u64 * 7) % 60));
+    if round.is_multiple_of(2) {
+        client.kill();
+        server.kill();
+    } else {
+        server.kill();
+        client.kill();
+    }
+    Ok(())
+}
+
+/// What is held once the daemon has noticed the last death (or still differs from `wanted` after a while).
+fn settled(lab: &Lab, side: &Side, wanted: Option<Holdings>) -> Result<Holdings> {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let now = holdings(lab, side)?;
+        let still = wanted.map_or(now.slots == 0, |w| w == now);
+        if still || Instant::now() > until {
+            return Ok(now);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn holdings(lab: &Lab, side: &Side) -> Result<Holdings> {
+    let ended = lab.weft(side, Who::Root, &[], &["status", "--json"])?.success()?;
+    let status: serde_json::Value = serde_json::from_str(&ended.text).with_context(|| ended.report())?;
+    let number = |name: &str| {
+        status.get(name).and_then(serde_json::Value::as_u64).with_context(|| format!("no {name} in {}", ended.report()))
+    };
+    let daemon = u32::try_from(number("pid")?)?;
+    let shared = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    Ok(Holdings {
+        daemon,
+        daemon_fds: std::fs::read_dir(format!("/proc/{daemon}/fd")).context("the daemon is gone")?.count(),
+        slots: number("slots_in_use")?,
+        shared_files: shared.filter(|e| e.file_name().to_string_lossy().contains("weft")).count(),
+    })
+}
