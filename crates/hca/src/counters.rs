@@ -1,7 +1,7 @@
 //! Counters of a port, under the names that sysfs gives them.
 
 use weft_transport::{Memory, Qp, RxPacket, TxPacket};
-use weft_verbs::DeviceId;
+use weft_verbs::{DeviceId, Wc, WcOpcode, WcStatus};
 use weft_wire::MULTICAST_QPN;
 
 use crate::Hca;
@@ -31,25 +31,34 @@ pub struct HwCounters {
 }
 
 impl HwCounters {
-    /// What one queue pair has counted.
+    /// What one queue pair has counted. The rest is counted where completions are made.
     pub(crate) fn of(qp: &Qp) -> HwCounters {
         let stats = qp.stats();
         HwCounters {
-            sent_pkts: stats.packets_sent,
-            rcvd_pkts: stats.packets_received,
-            duplicate_request: stats.duplicate_requests,
-            out_of_seq_request: stats.out_of_sequence_requests,
+            sent_pkts: stats.tx_packets,
+            rcvd_pkts: stats.rx_packets,
+            duplicate_request: stats.duplicates,
+            out_of_seq_request: stats.out_of_order,
             rcvd_rnr_err: stats.rnr_naks_received,
             send_rnr_err: stats.rnr_naks_sent,
             rcvd_seq_err: stats.sequence_naks_received,
-            ack_deferred: stats.acks_deferred,
-            retry_exceeded_err: stats.retries_exceeded,
-            retry_rnr_exceeded_err: stats.rnr_retries_exceeded,
-            completer_retry_err: stats.retries,
-            send_err: stats.send_errors,
-            link_downed: 0,
-            rdma_sends: stats.sends,
-            rdma_recvs: stats.recvs,
+            completer_retry_err: stats.timeouts,
+            ..HwCounters::default()
+        }
+    }
+
+    /// Count a completion.
+    pub(crate) fn on_completion(&mut self, wc: &Wc) {
+        match wc.status {
+            WcStatus::Success => match wc.opcode {
+                WcOpcode::Send => self.rdma_sends += 1,
+                WcOpcode::Recv => self.rdma_recvs += 1,
+                _ => {}
+            },
+            WcStatus::RetryExcErr => self.retry_exceeded_err += 1,
+            WcStatus::RnrRetryExcErr => self.retry_rnr_exceeded_err += 1,
+            WcStatus::WrFlushErr => {}
+            _ => self.send_err += 1,
         }
     }
 

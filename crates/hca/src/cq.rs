@@ -37,6 +37,9 @@ pub(crate) struct Cq {
 impl<M> World<M> {
     /// Put a completion on a queue, ring its bell, or let it fail if it is full.
     pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
+        if let Some(device) = self.devices.get_mut(&self.acting) {
+            device.counters.hw.on_completion(&wc);
+        }
         let Ok(cq) = self.cqs.get_mut(id) else { return };
         if cq.failed {
             return;

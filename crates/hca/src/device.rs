@@ -44,6 +44,12 @@ impl<M: Memory> Hca<M> {
         if before.port.state == PortState::Active && state == PortState::Down {
             device.counters.link_downed += 1;
         }
+        let mtu = device.attr.port.active_mtu;
+        if before.port.active_mtu != mtu {
+            for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == id) {
+                entry.qp.set_port_mtu(mtu);
+            }
+        }
         if gids_changed {
             self.world.raise(id, AsyncEvent::GidChange, port, 0);
         }

@@ -57,10 +57,10 @@ const WINDOW_RIGHTS: Access = Access::REMOTE_WRITE
 impl Keys {
     fn unbind(&mut self, id: MwId) {
         let Ok(mw) = self.mws.get_mut(id) else { return };
-        if let Some(binding) = mw.binding.take() {
-            if let Ok(mr) = self.mrs.get_mut(binding.mr) {
-                mr.windows = mr.windows.saturating_sub(1);
-            }
+        if let Some(binding) = mw.binding.take()
+            && let Ok(mr) = self.mrs.get_mut(binding.mr)
+        {
+            mr.windows = mr.windows.saturating_sub(1);
         }
     }
 

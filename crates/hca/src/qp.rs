@@ -2,8 +2,8 @@
 
 use weft_transport::{Memory, Qp};
 use weft_verbs::{
-    AddressVector, Cookie, CqId, DeviceId, INLINE_MAX, Instant, PdId, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap,
-    QpId, QpInit, QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
+    AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
+    QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
 };
 use weft_wire::MULTICAST_QPN;
 
@@ -113,8 +113,13 @@ impl<M: Memory> Hca<M> {
         }
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
+        let mtu = self.world.present(device)?.attr.port.active_mtu;
         let id = self.qps.insert_with(|id| QpEntry {
-            qp: Qp::new(id, qpn, &init, device),
+            qp: {
+                let mut qp = Qp::new(id, qpn, &init, device);
+                qp.set_port_mtu(mtu);
+                qp
+            },
             device,
             init,
             peer: None,
@@ -270,11 +275,5 @@ impl<M: Memory> Hca<M> {
             peer: entry.peer,
             path: entry.qp.path_kind(),
         })
-    }
-
-    /// Cookie and completion queues of a queue pair: what events about it lead to.
-    pub fn qp_parts(&self, id: QpId) -> Result<(Cookie, Option<PdId>, [Option<CqId>; 2]), VerbsError> {
-        let init = &self.qps.get(id)?.init;
-        Ok((init.cookie, init.pd, [init.send_cq, init.recv_cq]))
     }
 }

@@ -99,10 +99,10 @@ impl<M: Memory> Hca<M> {
         if self.world.pds.get(init.pd)?.device != device {
             return Err(VerbsError::Invalid("the protection domain is another device's"));
         }
-        if let Some((xrcd, cq)) = init.xrc {
-            if self.world.xrcds.get(xrcd)?.device != device || self.world.cqs.get(cq)?.device != device {
-                return Err(VerbsError::Invalid("the XRC domain or completion queue is another device's"));
-            }
+        if let Some((xrcd, cq)) = init.xrc
+            && (self.world.xrcds.get(xrcd)?.device != device || self.world.cqs.get(cq)?.device != device)
+        {
+            return Err(VerbsError::Invalid("the XRC domain or completion queue is another device's"));
         }
         let number = self.world.srqs.draw(&mut self.world.rng);
         let id = self.world.srqs.table.insert(Srq {

@@ -1,1 +1,18 @@
-//! Placeholder.
+//! Two and more adapters under a seeded clock. Packets are really serialised, with their ICRC, and cross a network that
+//! loses, reorders, duplicates, delays and damages them as a seed says; then they are parsed and checked as a link
+//! would. So a run is a function of its seed, and a failure found once can be looked at for ever.
+#![forbid(unsafe_code)]
+
+pub mod end;
+pub mod hostile;
+pub mod memory;
+pub mod net;
+pub mod rng;
+pub mod workload;
+pub mod world;
+
+pub use end::{End, QpOptions, pair};
+pub use memory::SimMemory;
+pub use net::Faults;
+pub use rng::Rng;
+pub use world::{Host, World};

@@ -1,0 +1,192 @@
+//! The network between the adapters: every packet gets a time of arrival, or none, or two.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
+
+use weft_verbs::{Duration, Instant};
+
+use crate::rng::Rng;
+
+/// What the network does to packets; chances are of 10,000.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Lost.
+    pub loss: u32,
+    /// Held back so that later ones overtake.
+    pub reorder: u32,
+    /// Delivered twice.
+    pub duplicate: u32,
+    /// One to three bits turned over.
+    pub corrupt: u32,
+    /// Extra time, up to this.
+    pub jitter: Duration,
+    /// Time that a packet occupies the wire; with `queue`, packets beyond it are dropped.
+    pub spacing: Duration,
+    /// Packets that wait for the wire at most; 0 = any number.
+    pub queue: u32,
+}
+
+impl Faults {
+    /// A network that does nothing wrong.
+    pub const NONE: Faults = Faults {
+        loss: 0,
+        reorder: 0,
+        duplicate: 0,
+        corrupt: 0,
+        jitter: Duration::ZERO,
+        spacing: Duration::ZERO,
+        queue: 0,
+    };
+
+    /// Whether packets can arrive twice or in another order.
+    pub fn shuffles(&self) -> bool {
+        self.reorder > 0 || self.duplicate > 0
+    }
+}
+
+/// A packet under way: BTH to ICRC, between two addresses.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Sender.
+    pub src: IpAddr,
+    /// Receiver, or a group.
+    pub dst: IpAddr,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// BTH to ICRC.
+    pub bytes: Vec<u8>,
+}
+
+/// What happens at some time.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A packet arrives.
+    Arrival(Datagram),
+    /// A test asked to be woken; the number is its own.
+    Wake(u64),
+}
+
+struct Scheduled {
+    at: Instant,
+    order: u64,
+    what: Happening,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Scheduled {}
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// Time that a packet takes at least.
+const LATENCY: Duration = Duration::from_micros(2);
+/// Time between packets of one sender if the faults name none.
+const SPACING: Duration = Duration::from_nanos(80);
+
+/// Counts of what was done to packets.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct NetStats {
+    pub sent: u64,
+    pub lost: u64,
+    pub reordered: u64,
+    pub duplicated: u64,
+    pub corrupted: u64,
+}
+
+/// The network.
+pub struct Net {
+    /// What it does to packets; may be changed at any time.
+    pub faults: Faults,
+    /// What it did.
+    pub stats: NetStats,
+    queue: BinaryHeap<Reverse<Scheduled>>,
+    order: u64,
+    /// When the wire of a sender is free again.
+    free_at: BTreeMap<IpAddr, Instant>,
+}
+
+impl Net {
+    /// An empty network.
+    pub fn new(faults: Faults) -> Net {
+        Net { faults, stats: NetStats::default(), queue: BinaryHeap::new(), order: 0, free_at: BTreeMap::new() }
+    }
+
+    fn schedule(&mut self, at: Instant, what: Happening) {
+        self.order += 1;
+        self.queue.push(Reverse(Scheduled { at, order: self.order, what }));
+    }
+
+    /// Ask to be woken.
+    pub fn wake(&mut self, at: Instant, number: u64) {
+        self.schedule(at, Happening::Wake(number));
+    }
+
+    /// Let a packet arrive at a given time, unharmed.
+    pub fn deliver_at(&mut self, at: Instant, datagram: Datagram) {
+        self.schedule(at, Happening::Arrival(datagram));
+    }
+
+    /// Send a packet through all that can happen to it.
+    pub fn send(&mut self, now: Instant, rng: &mut Rng, mut datagram: Datagram) {
+        self.stats.sent += 1;
+        let faults = self.faults;
+        let spacing = if faults.spacing.is_zero() { SPACING } else { faults.spacing };
+        let free = self.free_at.entry(datagram.src).or_default();
+        let start = (*free).max(now);
+        if faults.queue > 0 && start.since(now) > spacing * faults.queue {
+            self.stats.lost += 1;
+            return;
+        }
+        *free = start + spacing;
+        let mut arrival = start + LATENCY;
+        if rng.chance(faults.loss.into(), 10_000) {
+            self.stats.lost += 1;
+            return;
+        }
+        if rng.chance(faults.corrupt.into(), 10_000) {
+            self.stats.corrupted += 1;
+            for _ in 0..rng.range(1, 3) {
+                let bit = rng.below(datagram.bytes.len() as u64 * 8);
+                datagram.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+            }
+        }
+        if rng.chance(faults.reorder.into(), 10_000) {
+            self.stats.reordered += 1;
+            arrival = arrival + Duration::from_nanos(rng.range(100, 20_000));
+        }
+        if !faults.jitter.is_zero() {
+            arrival = arrival + Duration::from_nanos(rng.below(faults.jitter.as_nanos() as u64));
+        }
+        if rng.chance(faults.duplicate.into(), 10_000) {
+            self.stats.duplicated += 1;
+            let later = arrival + Duration::from_nanos(rng.range(50, 50_000));
+            self.schedule(later, Happening::Arrival(datagram.clone()));
+        }
+        self.schedule(arrival, Happening::Arrival(datagram));
+    }
+
+    /// When the next thing happens.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.queue.peek().map(|Reverse(next)| next.at)
+    }
+
+    /// The next thing.
+    pub fn pop(&mut self) -> Option<Happening> {
+        self.queue.pop().map(|Reverse(next)| next.what)
+    }
+}

@@ -1,0 +1,14 @@
+//! Random traffic and what must come of it. A seed chooses hosts, faults, queue pairs and, for each direction of each
+//! queue pair, a list of operations. For a reliable service every byte of memory and every completion is foretold; for
+//! an unreliable one everything that arrives must be something that was sent.
+//!
+//! `plan` chooses, `flow` prepares the operations of one direction and foretells their results, `receiver` keeps
+//! receive queues filled, `run` drives all of it and compares.
+
+mod flow;
+mod plan;
+mod receiver;
+mod run;
+
+pub use plan::Plan;
+pub use run::run;

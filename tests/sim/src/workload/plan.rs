@@ -1,0 +1,138 @@
+//! What a seed stands for.
+
+use weft_verbs::{Duration, Mtu, QpCap, QpType};
+
+use crate::end::QpOptions;
+use crate::net::Faults;
+use crate::rng::Rng;
+
+/// One pair of queue pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct PairPlan {
+    /// Where the two ends are.
+    pub hosts: [usize; 2],
+    /// How they are made.
+    pub options: QpOptions,
+    /// Whether they receive from a queue that they share with others of their host.
+    pub srq: bool,
+    /// Operations of each direction; none: nothing is sent that way.
+    pub ops: [usize; 2],
+    /// Longest message.
+    pub len_max: u32,
+    /// Whether receives are posted late and few, so that senders meet empty queues.
+    pub slow: bool,
+    /// One send in how many is signalled at least.
+    pub signal_every: u32,
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Hosts.
+    pub hosts: usize,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// What the network does.
+    pub faults: Faults,
+    /// Queue pairs.
+    pub pairs: Vec<PairPlan>,
+}
+
+fn faults(rng: &mut Rng) -> Faults {
+    let mut faults = Faults::NONE;
+    match rng.below(10) {
+        0 | 1 => {}
+        2 => faults.loss = 100,
+        3 => faults.loss = rng.range(200, 1000) as u32,
+        4 => faults.reorder = rng.range(100, 2000) as u32,
+        5 => faults.duplicate = rng.range(100, 2000) as u32,
+        6 => faults.corrupt = rng.range(10, 300) as u32,
+        7 => faults.jitter = Duration::from_micros(rng.range(1, 200)),
+        8 => {
+            faults.spacing = Duration::from_nanos(rng.range(100, 2000));
+            faults.queue = rng.range(8, 64) as u32;
+        }
+        _ => {
+            faults = Faults {
+                loss: rng.range(10, 400) as u32,
+                reorder: rng.range(10, 400) as u32,
+                duplicate: rng.range(10, 400) as u32,
+                corrupt: rng.range(1, 100) as u32,
+                jitter: Duration::from_micros(rng.range(0, 30)),
+                ..Faults::NONE
+            };
+        }
+    }
+    faults
+}
+
+/// A first PSN: often just before the numbers wrap around.
+fn psn(rng: &mut Rng) -> u32 {
+    match rng.below(3) {
+        0 => 0x00ff_ffff - rng.below(40) as u32,
+        1 => 0x007f_ffff - rng.below(40) as u32,
+        _ => rng.next() as u32 & 0x00ff_ffff,
+    }
+}
+
+fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
+    let kind = match rng.below(10) {
+        0..=5 => QpType::Rc,
+        6 => QpType::XrcSend,
+        7 | 8 => QpType::Uc,
+        _ => QpType::Ud,
+    };
+    let mtu = rng.pick(&Mtu::ALL);
+    let sge_max = if rng.chance(1, 8) { 30 } else { rng.range(1, 5) as u32 };
+    let depth = if rng.chance(1, 4) { rng.range(1, 3) } else { rng.range(4, 40) } as u32;
+    let options = QpOptions {
+        kind,
+        mtu,
+        timeout: rng.range(9, 13) as u8,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        min_rnr_timer: rng.pick(&[1, 4, 8, 12]),
+        rd_atomic: rng.pick(&[1, 1, 2, 4, 16, 128]),
+        psn: [psn(rng), psn(rng)],
+        cap: QpCap {
+            max_send_wr: depth,
+            max_recv_wr: rng.range(1, 24) as u32,
+            max_send_sge: sge_max,
+            max_recv_sge: rng.range(1, 5) as u32,
+            max_inline_data: rng.pick(&[0, 32, 256, 1024]),
+        },
+        sq_sig_all: rng.chance(1, 4),
+        qkey: rng.next() as u32 & 0x7fff_ffff,
+        ..QpOptions::default()
+    };
+    let first = rng.below(hosts as u64) as usize;
+    let second = (first + 1 + rng.below(hosts as u64 - 1) as usize) % hosts;
+    let len_max = match rng.below(12) {
+        0..=3 => 300,
+        4..=9 => mtu.bytes() as u32 * 4,
+        10 => mtu.bytes() as u32 * 12,
+        _ => mtu.bytes() as u32 * 40,
+    };
+    let count = if len_max > 40_000 { 8 } else { 28 };
+    let one_way = kind == QpType::XrcSend || rng.chance(1, 2);
+    let ops = [rng.range(1, count) as usize, if one_way { 0 } else { rng.range(1, count) as usize }];
+    PairPlan {
+        hosts: [first, second],
+        options,
+        srq: kind == QpType::XrcSend || (kind == QpType::Rc && rng.chance(1, 4)),
+        ops,
+        len_max,
+        slow: rng.chance(1, 5),
+        signal_every: rng.range(1, 8) as u32,
+    }
+}
+
+impl Plan {
+    /// What the seed stands for.
+    pub fn new(rng: &mut Rng) -> Plan {
+        let hosts = if rng.chance(1, 4) { 3 } else { 2 };
+        let faults = faults(rng);
+        let pairs = (0..rng.range(1, 3)).map(|_| pair(rng, hosts)).collect();
+        Plan { hosts, v6: rng.chance(1, 3), faults, pairs }
+    }
+}

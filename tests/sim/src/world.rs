@@ -1,0 +1,317 @@
+//! Hosts, the network between them, and the clock.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use weft_hca::{AhRequest, Hca, HcaConfig};
+use weft_transport::{Memory, Piece, RxPacket, TxBatch};
+use weft_verbs::{
+    Access, AddressVector, DeviceAttr, DeviceId, Duration, Event, Gid, GidEntry, GidType, Instant, Mtu, PdId, PortAttr,
+    PortState, Wc,
+};
+use weft_wire::icrc::{Flow, Icrc, of_packet};
+use weft_wire::packet::{Packet, pad_for};
+
+use crate::memory::SimMemory;
+use crate::net::{Datagram, Faults, Happening, Net};
+use crate::rng::Rng;
+
+/// Source port of all packets; the ICRC covers it.
+const SPORT: u16 = 0xc001;
+/// The one device of each host.
+pub const DEVICE: DeviceId = DeviceId(0);
+
+/// One process on a machine of its own.
+pub struct Host {
+    /// Its adapter.
+    pub hca: Hca<SimMemory>,
+    /// Its address.
+    pub ip: IpAddr,
+    /// Events that were raised.
+    pub events: Vec<Event>,
+    /// It takes part no longer: packets to it vanish.
+    pub dead: bool,
+}
+
+impl Host {
+    /// Its GID.
+    pub fn gid(&self) -> Gid {
+        Gid::from(self.ip)
+    }
+
+    /// Memory of its own.
+    pub fn alloc(&mut self, len: usize) -> u64 {
+        self.hca.memory().alloc(len)
+    }
+
+    /// Allocate and register; answers address and key.
+    pub fn region(&mut self, pd: PdId, len: usize, access: Access) -> (u64, u32) {
+        let addr = self.alloc(len);
+        let keys = self.hca.reg_mr(pd, addr, len as u64, addr, access).expect("registration");
+        (addr, keys.rkey)
+    }
+
+    /// Store bytes.
+    pub fn fill(&mut self, addr: u64, data: &[u8]) {
+        self.hca.memory().write(addr, data);
+    }
+
+    /// Look at bytes.
+    pub fn look(&mut self, addr: u64, len: usize) -> Vec<u8> {
+        self.hca.memory().bytes(addr, len).to_vec()
+    }
+
+    /// All completions that wait on a queue.
+    pub fn poll(&mut self, cq: weft_verbs::CqId) -> Vec<Wc> {
+        let mut all = Vec::new();
+        let mut some = [Wc::default(); 16];
+        while let Ok(n @ 1..) = self.hca.poll_cq(cq, &mut some) {
+            all.extend_from_slice(&some[..n]);
+        }
+        all
+    }
+
+    /// The path to another host.
+    pub fn path_to(&self, dgid: Gid) -> AddressVector {
+        let ah = AhRequest { dgid, is_global: true, port_num: 1, hop_limit: 64, ..AhRequest::default() };
+        self.hca.resolve_av(DEVICE, &ah).expect("a path")
+    }
+}
+
+/// All there is.
+pub struct World {
+    /// The time.
+    pub now: Instant,
+    /// Chance.
+    pub rng: Rng,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// What is between them.
+    pub net: Net,
+    /// Packets sent, if they are kept: see [`World::record`].
+    pub recorded: Option<Vec<Datagram>>,
+    tx: TxBatch,
+}
+
+/// What a step was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Packet or timer at this host.
+    Host(usize),
+    /// A wake-up that a test asked for.
+    Wake(u64),
+    /// Nothing a test would care for.
+    Other,
+    /// Nothing will ever happen again.
+    Idle,
+}
+
+fn address(v6: bool, host: usize) -> IpAddr {
+    if v6 {
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16 + 1))
+    } else {
+        IpAddr::V4(Ipv4Addr::new(10, 77, 0, host as u8 + 1))
+    }
+}
+
+fn flow(src: IpAddr, dst: IpAddr) -> Flow {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => Flow::V4 { src, dst, sport: SPORT },
+        (IpAddr::V6(src), IpAddr::V6(dst)) => Flow::V6 { src, dst, sport: SPORT },
+        _ => panic!("a packet from {src} to {dst}: mixed families"),
+    }
+}
+
+/// Put the right ICRC at the end of a packet.
+pub fn seal(src: IpAddr, dst: IpAddr, bytes: &mut [u8]) {
+    let crc = of_packet(flow(src, dst).seed(bytes.len(), 0), bytes);
+    if let Some(end) = bytes.last_chunk_mut::<4>() {
+        *end = crc.to_le_bytes();
+    }
+}
+
+impl World {
+    /// `count` hosts on one network.
+    pub fn new(seed: u64, count: usize, v6: bool, faults: Faults) -> World {
+        let mut rng = Rng::new(seed);
+        let hosts = (0..count)
+            .map(|host| {
+                let ip = address(v6, host);
+                let config = HcaConfig {
+                    slot: host as u32 + 1,
+                    seed: [rng.next(), rng.next(), rng.next(), rng.next()],
+                    ..HcaConfig::default()
+                };
+                let mut hca = Hca::new(config, SimMemory::new((host as u64 + 1) << 44));
+                hca.set_device(DEVICE, device(host, ip));
+                Host { hca, ip, events: Vec::new(), dead: false }
+            })
+            .collect();
+        World { now: Instant(1_000), rng, hosts, net: Net::new(faults), recorded: None, tx: TxBatch::default() }
+    }
+
+    /// Keep every packet sent from now on.
+    pub fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// Let all hosts send what they can.
+    pub fn flush(&mut self) {
+        for index in 0..self.hosts.len() {
+            while self.hosts[index].hca.wants_transmit() {
+                self.tx.clear();
+                let more = self.hosts[index].hca.poll_transmit(self.now, &mut self.tx);
+                self.send_batch(index);
+                if !more {
+                    break;
+                }
+            }
+            while let Some(event) = self.hosts[index].hca.poll_event() {
+                self.hosts[index].events.push(event);
+            }
+        }
+    }
+
+    fn send_batch(&mut self, index: usize) {
+        let tx = std::mem::take(&mut self.tx);
+        let host = &mut self.hosts[index];
+        assert!(tx.packets.len() <= TxBatch::PACKETS_MAX, "a batch of {} packets", tx.packets.len());
+        for packet in &tx.packets {
+            let header = &tx.arena[packet.header.start as usize..packet.header.end as usize];
+            let payload = packet.payload_len as usize;
+            let len = header.len() + payload + pad_for(payload) + 4;
+            let mut bytes = Vec::with_capacity(len);
+            bytes.extend_from_slice(header);
+            for piece in &tx.pieces[packet.pieces.start as usize..packet.pieces.end as usize] {
+                match *piece {
+                    Piece::Host { addr, len } => {
+                        let at = bytes.len();
+                        bytes.resize(at + len as usize, 0);
+                        host.hca.memory().read(addr, &mut bytes[at..]);
+                    }
+                    Piece::Arena { start, len } => {
+                        bytes.extend_from_slice(&tx.arena[start as usize..(start + len) as usize]);
+                    }
+                }
+            }
+            assert_eq!(bytes.len(), header.len() + payload, "payload_len is not the sum of the pieces");
+            bytes.resize(len, 0);
+            let (src, dst) = (packet.av.sgid.ip(), packet.av.dgid.ip());
+            assert_eq!(src, host.ip, "a packet with another's source address");
+            let mut crc = Icrc::new(flow(src, dst).seed(len, 0));
+            crc.header(&bytes[..len - 4]);
+            let crc = crc.finish().to_le_bytes();
+            bytes[len - 4..].copy_from_slice(&crc);
+            let parsed = Packet::parse(&bytes).expect("what is sent can be parsed");
+            assert_eq!(parsed.payload.len(), payload, "the pad count is wrong");
+            assert_eq!(parsed.bth.dest_qp(), packet.dest_qpn);
+            let hop_limit = if packet.av.hop_limit == 0 { 64 } else { packet.av.hop_limit };
+            let datagram = Datagram { src, dst, traffic_class: packet.av.traffic_class, hop_limit, bytes };
+            if let Some(recorded) = &mut self.recorded {
+                recorded.push(datagram.clone());
+            }
+            if !host.dead {
+                self.net.send(self.now, &mut self.rng, datagram);
+            }
+        }
+        self.tx = tx;
+    }
+
+    /// A packet arrives: check it as a link does and hand it to whoever has the address.
+    pub fn arrive(&mut self, datagram: &Datagram) -> Option<usize> {
+        let (src, dst) = (datagram.src, datagram.dst);
+        let want = Packet::icrc(&datagram.bytes)?;
+        if of_packet(flow(src, dst).seed(datagram.bytes.len(), 0), &datagram.bytes) != want {
+            return None;
+        }
+        let packet = Packet::parse(&datagram.bytes).ok()?;
+        let rx = RxPacket {
+            packet,
+            sgid: Gid::from(src),
+            dgid: Gid::from(dst),
+            traffic_class: datagram.traffic_class,
+            hop_limit: datagram.hop_limit,
+            ifindex: 0,
+        };
+        let mut touched = None;
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            if !host.dead && (host.ip == dst || dst.is_multicast()) {
+                host.hca.handle_packet(self.now, &rx);
+                touched = Some(index);
+            }
+        }
+        touched
+    }
+
+    /// Let the next thing happen.
+    pub fn step(&mut self) -> Step {
+        self.flush();
+        let timer = self
+            .hosts
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, host)| !host.dead)
+            .filter_map(|(index, host)| Some((host.hca.poll_timeout()?, index)))
+            .min();
+        let step = match (self.net.next_at(), timer) {
+            (None, None) => return Step::Idle,
+            (Some(at), timer) if timer.is_none_or(|(deadline, _)| at <= deadline) => {
+                self.now = self.now.max(at);
+                match self.net.pop() {
+                    Some(Happening::Arrival(datagram)) => self.arrive(&datagram).map_or(Step::Other, Step::Host),
+                    Some(Happening::Wake(number)) => Step::Wake(number),
+                    None => Step::Other,
+                }
+            }
+            (_, Some((deadline, index))) => {
+                self.now = self.now.max(deadline);
+                self.hosts[index].hca.handle_timeout(self.now);
+                Step::Host(index)
+            }
+            _ => Step::Other,
+        };
+        self.flush();
+        step
+    }
+
+    /// Go on until nothing will happen any more. Panics after `steps_max` steps: something goes in circles.
+    pub fn run(&mut self, steps_max: u64) {
+        for _ in 0..steps_max {
+            if self.step() == Step::Idle {
+                return;
+            }
+        }
+        panic!("still busy after {steps_max} steps");
+    }
+
+    /// Go on until nothing will happen any more: a million steps at most.
+    pub fn settle(&mut self) {
+        self.run(1_000_000);
+    }
+
+    /// Go on for a while.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.net.wake(end, u64::MAX);
+        while self.now < end {
+            if self.step() == Step::Idle {
+                break;
+            }
+        }
+    }
+}
+
+/// The description of a host's device.
+pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
+    DeviceAttr {
+        name: format!("sim{host}"),
+        node_guid: 0x0200_0000_0000_0000 + host as u64,
+        netdev: "eth0".to_owned(),
+        ifindex: 2,
+        port: PortAttr {
+            state: PortState::Active,
+            active_mtu: Mtu::Mtu4096,
+            gids: vec![GidEntry { index: 0, gid: Gid::from(ip), gid_type: GidType::RoceV2, ifindex: 2 }],
+            link_speed_mbps: Some(100_000),
+        },
+    }
+}

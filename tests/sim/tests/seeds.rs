@@ -1,0 +1,75 @@
+//! Ten thousand seeds. `WEFT_SIM_SEEDS` sets another number, `WEFT_SIM_FIRST` another first one; a failing seed is
+//! printed, and `WEFT_SIM_SEED=… cargo test -p weft-sim replay` runs it alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Seeds that a run covers.
+const SEEDS: u64 = 10_000;
+const THREADS: u64 = 2;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn try_seed(seed: u64) -> Result<(), String> {
+    match catch_unwind(AssertUnwindSafe(|| weft_sim::workload::run(seed))) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            Err(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+fn report(seed: u64, error: &str) {
+    eprintln!("seed {seed}: {error}");
+    eprintln!("    WEFT_SIM_SEED={seed} cargo test -p weft-sim replay -- --nocapture");
+}
+
+#[test]
+fn every_seed_keeps_its_promises() {
+    let first = number("WEFT_SIM_FIRST").unwrap_or(0);
+    let count = number("WEFT_SIM_SEEDS").unwrap_or(SEEDS);
+    let keep_going = std::env::var_os("WEFT_SIM_ALL").is_some();
+    let next = AtomicU64::new(first);
+    let (failed, failures) = (AtomicBool::new(false), AtomicU64::new(0));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while keep_going || !failed.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        break;
+                    }
+                    if let Err(error) = try_seed(seed) {
+                        failed.store(true, Ordering::Relaxed);
+                        failures.fetch_add(1, Ordering::Relaxed);
+                        if keep_going {
+                            eprintln!("seed {seed}: {}", error.lines().next().unwrap_or_default());
+                        } else {
+                            report(seed, &error);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    eprintln!("{count} seeds, {} failed, {:.1} s", failures.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
+    assert!(!failed.load(Ordering::Relaxed), "a seed failed: see above");
+}
+
+/// Does nothing unless `WEFT_SIM_SEED` names a seed.
+#[test]
+fn replay() {
+    if let Some(seed) = number("WEFT_SIM_SEED") {
+        if let Err(error) = weft_sim::workload::run(seed) {
+            report(seed, &error);
+            panic!("seed {seed} failed");
+        }
+        eprintln!("seed {seed} holds");
+    }
+}
