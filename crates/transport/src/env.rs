@@ -3,9 +3,7 @@
 //! address; [`Memory`] moves the bytes. So the transport itself is values in, values out.
 
 use smallvec::SmallVec;
-use weft_verbs::{
-    Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId,
-};
+use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
 /// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`]
 /// only, which have checked them.

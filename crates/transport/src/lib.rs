@@ -3,9 +3,21 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+mod core;
 pub mod env;
+mod qp;
+mod rc;
+mod rq;
 pub mod rx;
+mod segment;
+mod sq;
+#[cfg(test)]
+mod testing;
+mod uc;
+mod ud;
 
+pub use crate::core::QpStats;
 pub use batch::{Piece, TxBatch, TxPacket};
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
+pub use qp::{Qp, TX_BURST_PACKETS};
 pub use rx::RxPacket;

@@ -1,0 +1,213 @@
+//! What every queue pair has whatever its service: identity, attributes, counters, and the way to the outside
+//! (completions, events, packets). The halves of a service borrow it beside their own state, and tell the shell
+//! through [`Core::fault`] that the queue pair must leave its state.
+
+use weft_verbs::{
+    AsyncEvent, AsyncSubject, CqId, DEFAULT_PKEY, DeviceId, Instant, Mtu, PdId, QpAttr, QpAttrMask, QpId, QpInit,
+    QpState, QpType, Qpn, Wc, WcOpcode, WcStatus,
+};
+use weft_wire::packet::HeaderBuf;
+use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
+
+use crate::{Env, TxBatch};
+
+/// Counters of one queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QpStats {
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Payload bytes sent.
+    pub tx_bytes: u64,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Payload bytes received.
+    pub rx_bytes: u64,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Times that the retry timer ran out.
+    pub timeouts: u64,
+    /// Tail-loss probes sent.
+    pub probes: u64,
+    /// PSN sequence error NAKs sent.
+    pub sequence_naks_sent: u64,
+    /// PSN sequence error NAKs received.
+    pub sequence_naks_received: u64,
+    /// RNR NAKs sent.
+    pub rnr_naks_sent: u64,
+    /// RNR NAKs received.
+    pub rnr_naks_received: u64,
+    /// Requests that arrived out of order.
+    pub out_of_order: u64,
+    /// Requests that arrived again.
+    pub duplicates: u64,
+    /// Gaps in READ responses and acknowledgements that skip one.
+    pub implied_naks: u64,
+    /// Packets that were not for this queue pair's state, or made no sense.
+    pub dropped: u64,
+    /// Datagrams with a wrong Q_Key.
+    pub qkey_violations: u64,
+}
+
+/// What the handling of a packet, a timer or a work request demands of the shell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// Go to ERR and flush everything; replies that wait may still go out.
+    Error,
+    /// Go to SQE and flush the send queue (UC and UD).
+    SendError,
+}
+
+/// The common part.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub id: QpId,
+    pub qpn: Qpn,
+    pub device: DeviceId,
+    pub init: QpInit,
+    pub attr: QpAttr,
+    /// Largest payload of a datagram.
+    pub port_mtu: Mtu,
+    pub stats: QpStats,
+    pub fault: Option<Fault>,
+    /// The instant handed in last; completions carry it.
+    pub now: Instant,
+    /// COMM_EST has been raised.
+    pub established: bool,
+}
+
+/// A protection domain that owns nothing: what a queue pair without one is checked against.
+const NO_PD: PdId = PdId { index: u32::MAX, generation: u32::MAX };
+
+impl Core {
+    pub fn new(id: QpId, qpn: Qpn, init: &QpInit, device: DeviceId) -> Core {
+        Core {
+            id,
+            qpn,
+            device,
+            init: *init,
+            attr: QpAttr { cap: init.cap, ..QpAttr::default() },
+            port_mtu: Mtu::Mtu4096,
+            stats: QpStats::default(),
+            fault: None,
+            now: Instant::default(),
+            established: false,
+        }
+    }
+
+    pub fn state(&self) -> QpState {
+        self.attr.qp_state
+    }
+
+    pub fn set_state(&mut self, state: QpState) {
+        self.attr.qp_state = state;
+        self.attr.cur_qp_state = state;
+    }
+
+    pub fn qp_type(&self) -> QpType {
+        self.init.qp_type
+    }
+
+    pub fn service(&self) -> Service {
+        match self.init.qp_type {
+            QpType::Rc => Service::Rc,
+            QpType::Uc => Service::Uc,
+            QpType::Ud => Service::Ud,
+            QpType::XrcSend | QpType::XrcRecv => Service::Xrc,
+        }
+    }
+
+    pub fn pd(&self) -> PdId {
+        self.init.pd.unwrap_or(NO_PD)
+    }
+
+    pub fn mtu(&self) -> u32 {
+        self.attr.path_mtu.bytes() as u32
+    }
+
+    /// Take over the attributes that the mask names, the state excepted.
+    pub fn apply(&mut self, from: &QpAttr, mask: QpAttrMask) {
+        macro_rules! take {
+            ($($bit:ident => $($field:ident),+;)*) => {$(
+                if mask.contains(QpAttrMask::$bit) { $(self.attr.$field = from.$field;)+ }
+            )*};
+        }
+        take! {
+            EN_SQD_ASYNC_NOTIFY => en_sqd_async_notify;
+            ACCESS_FLAGS => qp_access;
+            PKEY_INDEX => pkey_index;
+            PORT => port_num;
+            QKEY => qkey;
+            AV => av;
+            PATH_MTU => path_mtu;
+            TIMEOUT => timeout;
+            RETRY_CNT => retry_cnt;
+            RNR_RETRY => rnr_retry;
+            RQ_PSN => rq_psn;
+            MAX_QP_RD_ATOMIC => max_rd_atomic;
+            MIN_RNR_TIMER => min_rnr_timer;
+            SQ_PSN => sq_psn;
+            MAX_DEST_RD_ATOMIC => max_dest_rd_atomic;
+            DEST_QPN => dest_qpn;
+        }
+    }
+
+    /// A completion of this queue pair with the fields that are always the same.
+    pub fn wc(&self, wr_id: u64, status: WcStatus, opcode: WcOpcode) -> Wc {
+        Wc {
+            wr_id,
+            status,
+            opcode,
+            qp_num: self.qpn,
+            pkey_index: self.attr.pkey_index,
+            solicited: status != WcStatus::Success,
+            timestamp: self.now.0,
+            ..Wc::default()
+        }
+    }
+
+    pub fn complete_send<E: Env>(&self, env: &mut E, wc: Wc) {
+        if let Some(cq) = self.init.send_cq {
+            env.complete(cq, wc);
+        }
+    }
+
+    pub fn complete_recv<E: Env>(&self, env: &mut E, cq: Option<CqId>, wc: Wc) {
+        if let Some(cq) = cq.or(self.init.recv_cq) {
+            env.complete(cq, wc);
+        }
+    }
+
+    pub fn event<E: Env>(&self, env: &mut E, event: AsyncEvent) {
+        env.event(event, AsyncSubject::Qp(self.id), self.init.cookie);
+    }
+
+    /// Raise COMM_EST once, when the first packet arrives before the program went to RTS (IBA 11.6.3.1).
+    pub fn note_arrival<E: Env>(&mut self, env: &mut E) {
+        if !self.established {
+            self.established = true;
+            if self.state() == QpState::Rtr {
+                self.event(env, AsyncEvent::CommEst);
+            }
+        }
+    }
+
+    /// Begin a packet to the connected peer; payload pieces follow. A queue pair without a path sends nothing.
+    pub fn begin(&mut self, tx: &mut TxBatch, kind: Kind, psn: u64, bits: Bits, ext: &Headers, payload_len: u32) {
+        let Some(av) = self.attr.av else { return };
+        let Some(opcode) = Opcode::of(self.service(), kind) else { return };
+        let mut bth = Bth::new(opcode, DEFAULT_PKEY, self.attr.dest_qpn, Psn::new(psn as u32));
+        bth.set_ack_req(bits.ack_req);
+        bth.set_solicited(bits.solicited);
+        let header = HeaderBuf::write(bth, ext, payload_len as usize);
+        tx.begin(av, self.attr.dest_qpn, self.qpn, header.as_slice());
+        self.stats.tx_packets += 1;
+        self.stats.tx_bytes += u64::from(payload_len);
+    }
+}
+
+/// Bits of the BTH that differ from packet to packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bits {
+    pub ack_req: bool,
+    pub solicited: bool,
+}

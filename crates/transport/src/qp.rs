@@ -1,0 +1,391 @@
+//! One queue pair of any kind: the shell that checks what is posted, changes states, and hands packets, time and room
+//! to send to the service within.
+//!
+//! ```text
+//!            post_recv        receive        send
+//!   RESET ──▶ INIT ──▶ RTR ──▶ RTS ◀──▶ SQD        UC, UD: send error: RTS ──▶ SQE ──▶ RTS
+//!     ▲                         │
+//!     └──── any state ──────────┴──▶ ERR: everything flushes
+//! ```
+
+use weft_verbs::{
+    AsyncEvent, DeviceId, Instant, Mtu, QpAttr, QpAttrMask, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags,
+    SendOp, SendWr, VerbsError, WcOpcode, WcStatus,
+};
+
+use crate::core::{Core, Fault, QpStats};
+use crate::rc::Rc;
+use crate::rq::RecvQueue;
+use crate::sq::{SendQueue, wc_opcode};
+use crate::uc::Uc;
+use crate::ud::Ud;
+use crate::{Env, Memory, RxPacket, TxBatch};
+
+/// Packets that one call of [`Qp::poll_transmit`] hands out at most, so that queue pairs take turns.
+pub const TX_BURST_PACKETS: u32 = 64;
+
+#[derive(Debug)]
+enum Service {
+    Rc(Box<Rc>),
+    Uc(Box<Uc>),
+    Ud(Box<Ud>),
+}
+
+/// A queue pair.
+#[derive(Debug)]
+pub struct Qp {
+    core: Core,
+    sq: SendQueue,
+    rq: RecvQueue,
+    service: Service,
+}
+
+impl Qp {
+    /// A queue pair in RESET. `init.cap` is what was granted.
+    pub fn new(id: QpId, qpn: Qpn, init: &QpInit, device: DeviceId) -> Qp {
+        let cap = &init.cap;
+        let kind = init.qp_type;
+        let send = if kind.has_send_queue() { cap.max_send_wr } else { 0 };
+        let recv = if kind.has_recv_queue() && init.srq.is_none() { cap.max_recv_wr } else { 0 };
+        Qp {
+            core: Core::new(id, qpn, init, device),
+            sq: SendQueue::new(send, cap.max_send_sge, cap.max_inline_data, kind == QpType::Ud),
+            rq: RecvQueue::new(recv, cap.max_recv_sge),
+            service: match kind {
+                QpType::Uc => Service::Uc(Box::default()),
+                QpType::Ud => Service::Ud(Box::default()),
+                QpType::Rc | QpType::XrcSend | QpType::XrcRecv => Service::Rc(Box::default()),
+            },
+        }
+    }
+
+    /// Its number.
+    pub fn qpn(&self) -> Qpn {
+        self.core.qpn
+    }
+
+    /// Its handle.
+    pub fn id(&self) -> QpId {
+        self.core.id
+    }
+
+    /// Its state.
+    pub fn state(&self) -> QpState {
+        self.core.state()
+    }
+
+    /// Its kind.
+    pub fn qp_type(&self) -> QpType {
+        self.core.qp_type()
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> DeviceId {
+        self.core.device
+    }
+
+    /// Its attributes as they are now.
+    pub fn query(&self) -> QpAttr {
+        QpAttr { sq_draining: self.state() == QpState::Sqd && !self.drained(), ..self.core.attr }
+    }
+
+    /// What it was created with.
+    pub fn init(&self) -> &QpInit {
+        &self.core.init
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> QpStats {
+        self.core.stats
+    }
+
+    /// How it reaches its peer.
+    pub fn path_kind(&self) -> &'static str {
+        "wire"
+    }
+
+    /// Tell the port's MTU, which bounds datagrams: at creation, and when the port changes.
+    pub fn set_port_mtu(&mut self, mtu: Mtu) {
+        self.core.port_mtu = mtu;
+    }
+
+    /// Take over attributes and change state. The caller has checked the transition against
+    /// [`weft_verbs::qp_state::check`] and resolved the address vector.
+    pub fn modify(&mut self, now: Instant, attr: &QpAttr, mask: QpAttrMask, env: &mut impl Env) {
+        self.core.now = now;
+        self.core.apply(attr, mask);
+        if !mask.contains(QpAttrMask::STATE) {
+            return;
+        }
+        let (from, to) = (self.state(), attr.qp_state);
+        match to {
+            QpState::Reset => self.reset(),
+            QpState::Err => self.enter_error(env, false),
+            QpState::Rtr if from != to => {
+                let psn = self.core.attr.rq_psn;
+                match &mut self.service {
+                    Service::Rc(rc) => rc.start_responder(psn),
+                    Service::Uc(uc) => uc.start_responder(psn),
+                    Service::Ud(_) => {}
+                }
+            }
+            QpState::Rts if from == QpState::Rtr => {
+                let psn = self.core.attr.sq_psn;
+                match &mut self.service {
+                    Service::Rc(rc) => rc.start_requester(psn, &self.core, &self.sq),
+                    Service::Uc(uc) => uc.start_requester(psn),
+                    Service::Ud(ud) => ud.start_requester(psn),
+                }
+            }
+            _ => {}
+        }
+        if !matches!(to, QpState::Reset | QpState::Err) {
+            self.core.set_state(to);
+        }
+        if to == QpState::Sqd && from != to {
+            if let Service::Rc(rc) = &mut self.service {
+                rc.drain();
+            }
+            self.after(env);
+            // UC and UD have nothing in flight beyond the call that sent it.
+            if !matches!(self.service, Service::Rc(_)) && self.core.attr.en_sqd_async_notify {
+                self.core.event(env, AsyncEvent::SqDrained);
+            }
+        }
+    }
+
+    /// Post a send work request.
+    pub fn post_send(&mut self, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
+        if !self.qp_type().has_send_queue() {
+            return Err(VerbsError::Invalid("an XRC target has no send queue"));
+        }
+        if matches!(self.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first"));
+        }
+        self.check_send(wr)?;
+        if matches!(self.state(), QpState::Err | QpState::Sqe) {
+            let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, wc_opcode(&wr.op));
+            self.core.complete_send(env, wc);
+            return Ok(());
+        }
+        let signaled = self.core.init.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED);
+        self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), VerbsError> {
+        let bytes = crate::segment::total(wr.sges);
+        let kind = self.qp_type();
+        let allowed = match wr.op {
+            SendOp::Send | SendOp::SendImm(_) => true,
+            SendOp::Write(_) | SendOp::WriteImm(..) | SendOp::BindMw(_) | SendOp::LocalInv(_) => kind != QpType::Ud,
+            _ => kind.is_reliable(),
+        };
+        if !allowed {
+            return Err(VerbsError::Invalid("the operation is not one of this kind of queue pair"));
+        }
+        let inline_ok = matches!(
+            wr.op,
+            SendOp::Send
+                | SendOp::SendImm(_)
+                | SendOp::SendInv(_)
+                | SendOp::Write(_)
+                | SendOp::WriteImm(..)
+                | SendOp::AtomicWrite(_)
+        );
+        if wr.flags.contains(SendFlags::INLINE) && !inline_ok {
+            return Err(VerbsError::Invalid("only what is sent can be inline"));
+        }
+        match wr.op {
+            SendOp::CompareSwap { target, .. } | SendOp::FetchAdd { target, .. } => {
+                if target.addr % 8 != 0 || bytes < 8 {
+                    return Err(VerbsError::Invalid("an atomic takes 8 bytes at an address that is a multiple of 8"));
+                }
+            }
+            SendOp::AtomicWrite(target) => {
+                if target.addr % 8 != 0 || bytes != 8 {
+                    return Err(VerbsError::Invalid(
+                        "ATOMIC WRITE takes 8 bytes to an address that is a multiple of 8",
+                    ));
+                }
+            }
+            _ => {}
+        }
+        if kind == QpType::Ud {
+            if wr.ud.is_none() {
+                return Err(VerbsError::Invalid("a datagram needs an address handle"));
+            }
+            if bytes > self.core.port_mtu.bytes() as u64 {
+                return Err(VerbsError::Invalid("a datagram is one packet: no longer than the port's MTU"));
+            }
+        }
+        if kind == QpType::XrcSend && wr.xrc_srqn.is_none() {
+            return Err(VerbsError::Invalid("XRC needs the number of the peer's SRQ"));
+        }
+        Ok(())
+    }
+
+    /// Post a receive work request.
+    pub fn post_recv(&mut self, wr: &RecvWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
+        if !self.qp_type().has_recv_queue() || self.core.init.srq.is_some() {
+            return Err(VerbsError::Invalid("the queue pair has no receive queue of its own"));
+        }
+        match self.state() {
+            QpState::Reset => Err(VerbsError::Invalid("receives can be posted from INIT on")),
+            QpState::Err => {
+                let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, WcOpcode::Recv);
+                self.core.complete_recv(env, None, wc);
+                Ok(())
+            }
+            _ => self.rq.push(wr),
+        }
+    }
+
+    /// A packet for this queue pair.
+    pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>, env: &mut impl Env) {
+        self.core.now = now;
+        self.core.stats.rx_packets += 1;
+        self.core.stats.rx_bytes += rx.packet.payload.len() as u64;
+        let receives = matches!(self.state(), QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe);
+        if !receives || rx.packet.info.service != self.core.service() {
+            self.core.stats.dropped += 1;
+            if let Service::Rc(rc) = &mut self.service
+                && self.core.attr.qp_state == QpState::Err
+                && rx.packet.info.service == self.core.service()
+            {
+                rc.on_late_packet(rx);
+            }
+            return;
+        }
+        self.core.note_arrival(env);
+        let core = &mut self.core;
+        match &mut self.service {
+            Service::Rc(rc) => rc.handle_packet(core, &mut self.sq, &mut self.rq, now, rx, env),
+            Service::Uc(uc) => uc.handle_packet(core, &mut self.rq, rx, env),
+            Service::Ud(ud) => ud.handle_packet(core, &mut self.rq, rx, env),
+        }
+        self.after(env);
+    }
+
+    /// The instant that [`Qp::poll_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Instant, env: &mut impl Env) {
+        self.core.now = now;
+        if let Service::Rc(rc) = &mut self.service {
+            rc.handle_timeout(&mut self.core, &mut self.sq, now, env);
+            self.after(env);
+        }
+    }
+
+    /// Fill the batch with what may be sent now, at most [`TX_BURST_PACKETS`]. Answers whether there is more.
+    pub fn poll_transmit(&mut self, now: Instant, tx: &mut TxBatch, env: &mut impl Env) -> bool {
+        self.core.now = now;
+        let core = &mut self.core;
+        match &mut self.service {
+            Service::Rc(rc) => rc.poll_transmit(core, &mut self.sq, now, tx, env),
+            Service::Uc(uc) => uc.poll_transmit(core, &mut self.sq, tx, env),
+            Service::Ud(ud) => ud.poll_transmit(core, &mut self.sq, tx, env),
+        }
+        self.after(env);
+        self.wants_transmit(now)
+    }
+
+    /// Whether [`Qp::poll_transmit`] would send something.
+    pub fn wants_transmit(&self, now: Instant) -> bool {
+        match &self.service {
+            Service::Rc(rc) => rc.wants_transmit(&self.core, &self.sq, now),
+            Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq),
+            Service::Ud(_) => self.state() == QpState::Rts && !self.sq.is_empty(),
+        }
+    }
+
+    /// When [`Qp::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.service {
+            Service::Rc(rc) => rc.poll_timeout(&self.core),
+            _ => None,
+        }
+    }
+
+    /// Go to ERR and flush, because something around the queue pair failed (CQ overrun, device gone).
+    pub fn to_error(&mut self, now: Instant, env: &mut impl Env) {
+        self.core.now = now;
+        self.enter_error(env, false);
+    }
+
+    /// A shared receive queue that was empty has receives again. Nothing waits for it: the peer retries after RNR.
+    pub fn srq_changed(&mut self) {}
+
+    /// Act upon what the service found: errors, and the end of draining.
+    fn after(&mut self, env: &mut impl Env) {
+        match self.core.fault.take() {
+            Some(Fault::Error) => self.enter_error(env, true),
+            Some(Fault::SendError) if self.state() != QpState::Err => {
+                self.core.set_state(QpState::Sqe);
+                self.flush_send(env);
+            }
+            _ => {}
+        }
+        if self.state() == QpState::Sqd
+            && let Service::Rc(rc) = &mut self.service
+            && rc.note_drained(&self.sq)
+            && self.core.attr.en_sqd_async_notify
+        {
+            self.core.event(env, AsyncEvent::SqDrained);
+        }
+    }
+
+    fn drained(&self) -> bool {
+        match &self.service {
+            Service::Rc(rc) => rc.is_drained(&self.sq),
+            _ => true,
+        }
+    }
+
+    /// ERR: complete everything with a flush error, in order. `reply` lets answers that wait go out, the NAK that
+    /// tells the peer why among them.
+    fn enter_error(&mut self, env: &mut impl Env, reply: bool) {
+        if self.state() == QpState::Err {
+            return;
+        }
+        let was_reset = self.state() == QpState::Reset;
+        self.core.set_state(QpState::Err);
+        let held = match &mut self.service {
+            Service::Rc(rc) => rc.stop(reply),
+            Service::Uc(uc) => uc.stop(),
+            Service::Ud(_) => None,
+        };
+        self.flush_send(env);
+        if let Some((wr_id, cq)) = held {
+            let wc = self.core.wc(wr_id, WcStatus::WrFlushErr, WcOpcode::Recv);
+            self.core.complete_recv(env, cq, wc);
+        }
+        while let Some(wr_id) = self.rq.pop_id() {
+            let wc = self.core.wc(wr_id, WcStatus::WrFlushErr, WcOpcode::Recv);
+            self.core.complete_recv(env, None, wc);
+        }
+        if self.core.init.srq.is_some() && !was_reset {
+            self.core.event(env, AsyncEvent::QpLastWqeReached);
+        }
+    }
+
+    fn flush_send(&mut self, env: &mut impl Env) {
+        while !self.sq.is_empty() {
+            let wqe = self.sq.get(self.sq.head());
+            let wc = self.core.wc(wqe.wr_id, WcStatus::WrFlushErr, wqe.wc_opcode());
+            self.sq.pop();
+            self.core.complete_send(env, wc);
+        }
+    }
+
+    /// RESET: work requests vanish without completions, attributes return to what they were at birth.
+    fn reset(&mut self) {
+        self.sq.clear();
+        self.rq.clear();
+        self.service = match &self.service {
+            Service::Rc(_) => Service::Rc(Box::default()),
+            Service::Uc(_) => Service::Uc(Box::default()),
+            Service::Ud(_) => Service::Ud(Box::default()),
+        };
+        let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
+        self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };
+    }
+}

@@ -1,0 +1,219 @@
+//! The requester's other ear: acknowledgements, responses and NAKs, and what is done by them.
+
+use weft_verbs::{Instant, QpState, SendOp, WcStatus};
+use weft_wire::{Kind, NakCode, Packet, Syndrome};
+
+use crate::Env;
+use crate::core::Core;
+use crate::segment;
+use crate::sq::SendQueue;
+
+use super::requester::{Requester, extend};
+
+/// Responses that may overtake a missing one before it counts as lost: the network may reorder a little.
+const REORDER_SLACK: u64 = 3;
+
+/// Why a response cannot be taken.
+enum Bad {
+    /// It is none of ours.
+    Stray,
+    /// The request it answers fails.
+    Fails(WcStatus),
+}
+
+impl Requester {
+    /// A response packet.
+    pub fn on_response<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) {
+        let psn = extend(self.una, packet.bth.psn());
+        if !matches!(core.state(), QpState::Rts | QpState::Sqd) || psn >= self.max {
+            core.stats.dropped += 1;
+            return;
+        }
+        let syndrome = packet.ext.aeth.map(|a| (a.syndrome(), a.msn()));
+        if let Some((Syndrome::Ack(code), msn)) = syndrome {
+            self.credits.on_ack(msn, code);
+        }
+        if packet.info.kind != Kind::Acknowledge {
+            return self.on_data(core, sq, now, packet, psn, env);
+        }
+        match syndrome {
+            Some((Syndrome::Ack(_), _)) => self.on_ack(core, sq, now, psn, env),
+            Some((Syndrome::RnrNak(timer), _)) => self.on_rnr_nak(core, sq, now, psn, timer, env),
+            Some((Syndrome::Nak(NakCode::PSN_SEQUENCE), _)) => self.on_sequence_nak(core, sq, now, psn, env),
+            Some((Syndrome::Nak(code), _)) => self.on_fatal_nak(core, sq, now, psn, code, env),
+            _ => core.stats.dropped += 1,
+        }
+    }
+
+    fn on_ack<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, psn: u64, env: &mut E) {
+        if psn < self.una {
+            return;
+        }
+        self.learn(psn + 1);
+        self.acked_to = self.acked_to.max(psn + 1);
+        self.settle(core, sq, now, None, env);
+        if self.una < self.acked_to {
+            self.on_gap(core, now);
+        }
+        self.after_resend(sq, psn + 1);
+    }
+
+    /// An acknowledgement beyond what was sent again since a NAK rewound us: the peer had kept the rest after all.
+    fn learn(&mut self, acked_to: u64) {
+        let (from, to) = self.resent;
+        if from != 0 && from == to && self.nxt < self.max && acked_to > self.nxt.max(from + 1) {
+            self.peer_buffers = Some(true);
+        }
+    }
+
+    /// After a NAK the missing packets were sent again: what does the acknowledgement say about the peer?
+    fn after_resend(&mut self, sq: &SendQueue, acked_to: u64) {
+        let (from, to) = self.resent;
+        if self.hold_until.is_none() || acked_to <= from {
+            return;
+        }
+        if acked_to > to || to >= self.max {
+            self.peer_buffers = if acked_to > to { Some(true) } else { self.peer_buffers };
+            self.hold_until = None;
+        } else if acked_to == to {
+            self.peer_buffers = Some(false);
+            self.hold_until = None;
+            self.rewind(sq, acked_to.max(self.una));
+        }
+    }
+
+    /// READ responses, atomic acknowledgements, and the empty responses of FLUSH and ATOMIC WRITE.
+    fn on_data<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        packet: &Packet<'_>,
+        psn: u64,
+        env: &mut E,
+    ) {
+        if psn < self.una || self.received.has(psn) {
+            core.stats.duplicates += 1;
+            return;
+        }
+        let Some(at) = self.chunks.iter().position(|c| c.holds(psn)) else {
+            core.stats.dropped += 1;
+            return;
+        };
+        let chunk = self.chunks[at];
+        let request = self.find(sq, psn);
+        match store(core, sq, request, packet, psn, env) {
+            Ok(()) => {}
+            Err(Bad::Stray) => {
+                core.stats.dropped += 1;
+                return;
+            }
+            Err(Bad::Fails(status)) => return self.fail_now(core, sq, request, status, env),
+        }
+        self.acked_to = self.acked_to.max(chunk.first);
+        self.settle(core, sq, now, Some(psn), env);
+        if self.hold_until.is_some() && self.una > self.resent.0 {
+            // The NAK was for this request; what the peer did with those behind it is not known yet.
+            self.hold_until = None;
+            if self.peer_buffers != Some(true) {
+                self.rewind(sq, self.resent.1.max(self.acked_to).min(self.max));
+            }
+        }
+        if psn > self.una && (at > 0 || psn + 1 == chunk.end || psn - self.una >= REORDER_SLACK) {
+            self.on_gap(core, now);
+        }
+    }
+
+    /// Move `una` over all that is acknowledged or has arrived, `arrived` among it, and complete what is done.
+    pub fn settle<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        arrived: Option<u64>,
+        env: &mut E,
+    ) {
+        let before = self.una;
+        loop {
+            let Some(chunk) = self.chunks.front().copied() else {
+                self.una = self.una.max(self.acked_to);
+                break;
+            };
+            if self.una < chunk.first {
+                self.una = self.una.max(self.acked_to.min(chunk.first));
+                if self.una < chunk.first {
+                    break;
+                }
+            }
+            while self.una < chunk.end && (arrived == Some(self.una) || self.received.has(self.una)) {
+                self.una += 1;
+            }
+            if self.una < chunk.end {
+                break;
+            }
+            self.chunks.pop_front();
+        }
+        if let Some(psn) = arrived.filter(|p| *p >= self.una) {
+            self.received.insert(self.una, psn);
+        }
+        if self.una == before {
+            return;
+        }
+        self.received.forget_before(self.una);
+        self.window.on_ack(self.una - before, core.mtu());
+        self.timing.on_ack(self.una, now);
+        self.retry_left = core.attr.retry_cnt;
+        self.rnr_left = core.attr.rnr_retry;
+        self.holds = 0;
+        if self.una > self.rnr_psn {
+            self.rnr_until = None;
+        }
+        if self.una >= self.max {
+            self.timing.disarm();
+            self.resend = None;
+            self.reread = false;
+            self.hold_until = None;
+        } else if self.rnr_until.is_none() {
+            self.timing.restart(core.attr.timeout, now);
+        }
+        let reached = self.una.max(self.acked_to);
+        if self.nxt < reached {
+            self.rewind(sq, reached);
+        }
+        self.retire(core, sq, env);
+    }
+}
+
+/// Store what a response brings.
+fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn: u64, env: &mut E) -> Result<(), Bad> {
+    if at >= sq.tail() {
+        return Err(Bad::Stray);
+    }
+    let wqe = sq.get(at);
+    let atomic = packet.info.kind == Kind::AtomicAcknowledge;
+    let local = |status| Bad::Fails(status);
+    match wqe.op {
+        SendOp::Read(_) if !atomic => {
+            let mtu = u64::from(core.mtu());
+            let offset = (psn - wqe.first) * mtu;
+            let want = wqe.length.saturating_sub(offset).min(mtu);
+            if packet.payload.len() as u64 != want {
+                return Err(Bad::Fails(WcStatus::BadRespErr));
+            }
+            segment::scatter(env, core.pd(), &wqe.sges, offset, packet.payload).map_err(local)
+        }
+        SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if atomic => {
+            let original = packet.ext.atomic_ack.map_or(0, |a| a.original());
+            segment::scatter(env, core.pd(), &wqe.sges, 0, &original.to_ne_bytes()).map_err(local)
+        }
+        SendOp::AtomicWrite(_) | SendOp::Flush { .. } if !atomic && packet.payload.is_empty() => Ok(()),
+        _ => Err(Bad::Fails(WcStatus::BadRespErr)),
+    }
+}

@@ -1,0 +1,198 @@
+//! The requester's packets: new ones, those sent again, and the requests for missing responses.
+
+use weft_verbs::{Instant, SendFlags, SendOp, WcStatus};
+use weft_wire::ext::{AtomicEth, Feth, Reth, XrcEth};
+use weft_wire::{Headers, Kind, Service};
+
+use crate::core::{Bits, Core};
+use crate::segment::{Payload, Segment};
+use crate::sq::SendQueue;
+use crate::{Env, TxBatch};
+
+use super::requester::Requester;
+
+/// An acknowledgement is asked for at the end of a message, and at least once in so many packets.
+const ACK_REQ_PACKETS: u64 = 32;
+
+impl Requester {
+    /// The next packet that was never sent.
+    pub fn send_new<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        tx: &mut TxBatch,
+        env: &mut E,
+    ) {
+        let at = self.cur;
+        let psn = self.nxt;
+        let wqe = sq.get(at);
+        let window = self.window.packets(core.mtu());
+        let answered = wqe.has_response();
+        let end = wqe.end();
+        let limit = if matches!(wqe.op, SendOp::Read(_)) {
+            let room = window.saturating_sub(psn - self.una).max(1);
+            end.min(psn + self.chunk_packets(core, window).min(room))
+        } else {
+            psn + 1
+        };
+        self.silent += 1;
+        let ack_req = answered
+            || limit == end
+            || self.silent >= ACK_REQ_PACKETS.min(window / 2)
+            || limit - self.una >= window
+            || (wqe.takes_receive() && !self.credits.allow(wqe.ssn));
+        let split = psn != wqe.first && answered;
+        match emit(core, sq, at, psn, limit, ack_req, tx, env) {
+            Ok(()) => {}
+            Err(status) => return self.fail_at(core, sq, at, psn, status, env),
+        }
+        if answered {
+            self.chunks.push_back(super::requester::Chunk { first: psn, end: limit });
+            if split {
+                self.credits.number();
+            }
+        }
+        if ack_req {
+            self.silent = 0;
+            self.timing.time(psn, now);
+        }
+        self.nxt = limit;
+        self.max = limit;
+        if limit == end {
+            self.cur += 1;
+        }
+    }
+
+    /// The first PSN from `psn` on that the peer still needs.
+    fn needed(&self, psn: u64) -> u64 {
+        if psn >= self.acked_to {
+            return psn;
+        }
+        match self.chunks.iter().find(|c| c.end > psn) {
+            Some(c) => psn.max(c.first.min(self.acked_to)),
+            None => self.acked_to,
+        }
+    }
+
+    /// PSN after what a packet at `psn` asks for: a whole response range, or itself.
+    fn reach(&self, psn: u64) -> u64 {
+        self.chunks.iter().find(|c| c.holds(psn)).map_or(psn + 1, |c| c.end)
+    }
+
+    /// Go back: send again at `nxt`.
+    pub fn send_again<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
+        let psn = self.needed(self.nxt);
+        if psn >= self.max {
+            return self.rewind(sq, self.max);
+        }
+        let limit = self.reach(psn);
+        let at = self.find(sq, psn);
+        let window = self.window.packets(core.mtu());
+        self.silent += 1;
+        let ack_req = limit == sq.get(at).end()
+            || psn == self.una
+            || limit >= self.max
+            || self.silent >= ACK_REQ_PACKETS.min(window / 2)
+            || limit - self.una >= window;
+        if ack_req {
+            self.silent = 0;
+        }
+        core.stats.retransmits += 1;
+        match emit(core, sq, at, psn, limit, ack_req, tx, env) {
+            Ok(()) => self.rewind(sq, limit),
+            Err(status) => self.fail_at(core, sq, at, psn, status, env),
+        }
+    }
+
+    /// Send again out of turn what a NAK named, or a probe.
+    pub fn send_resend<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
+        let Some((from, to)) = self.resend.take() else { return };
+        let psn = self.needed(from.max(self.una));
+        if psn >= to.min(self.max) {
+            return;
+        }
+        let limit = self.reach(psn);
+        if limit < to {
+            self.resend = Some((limit, to));
+        } else if (from, to) == self.resent {
+            self.resent.1 = limit;
+        }
+        let at = self.find(sq, psn);
+        core.stats.retransmits += 1;
+        if let Err(status) = emit(core, sq, at, psn, limit, limit >= to, tx, env) {
+            self.fail_at(core, sq, at, psn, status, env);
+        }
+    }
+
+    /// Ask again for the responses from `una` up to the next one that is here.
+    pub fn send_reread<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
+        self.reread = false;
+        let psn = self.una;
+        let Some(chunk) = self.chunks.front().copied().filter(|c| c.holds(psn)) else { return };
+        let limit = self.received.first_in(psn + 1, chunk.end);
+        let at = self.find(sq, psn);
+        core.stats.retransmits += 1;
+        if let Err(status) = emit(core, sq, at, psn, limit, true, tx, env) {
+            self.fail_at(core, sq, at, psn, status, env);
+        }
+    }
+}
+
+/// Put the packet at `psn` of request `at` into the batch. `limit` is the PSN after what it covers, which differs from
+/// the next one for READ only.
+#[allow(clippy::too_many_arguments)] // The two halves of the state and the outside world; a struct would only hide it.
+fn emit<E: Env>(
+    core: &mut Core,
+    sq: &SendQueue,
+    at: u64,
+    psn: u64,
+    limit: u64,
+    ack_req: bool,
+    tx: &mut TxBatch,
+    env: &mut E,
+) -> Result<(), WcStatus> {
+    let wqe = sq.get(at);
+    let mtu = core.mtu();
+    let xrc = core.service() == Service::Xrc;
+    let base = Headers { xrceth: xrc.then(|| XrcEth::new(wqe.srqn)), ..Headers::default() };
+    let bits = Bits { ack_req, solicited: false };
+    match wqe.op {
+        SendOp::Read(target) => {
+            let offset = (psn - wqe.first) * u64::from(mtu);
+            let len = wqe.length.min((limit - wqe.first) * u64::from(mtu)).saturating_sub(offset);
+            let reth = Reth::new(target.addr.wrapping_add(offset), target.rkey, len as u32);
+            core.begin(tx, Kind::ReadRequest, psn, bits, &Headers { reth: Some(reth), ..base }, 0);
+        }
+        SendOp::CompareSwap { target, compare, swap } => {
+            let atomic = AtomicEth::new(target.addr, target.rkey, swap, compare);
+            core.begin(tx, Kind::CompareSwap, psn, bits, &Headers { atomic: Some(atomic), ..base }, 0);
+        }
+        SendOp::FetchAdd { target, add } => {
+            let atomic = AtomicEth::new(target.addr, target.rkey, add, 0);
+            core.begin(tx, Kind::FetchAdd, psn, bits, &Headers { atomic: Some(atomic), ..base }, 0);
+        }
+        SendOp::Flush { target, length, placement, level } => {
+            let feth = Some(Feth::new(placement, level));
+            let reth = Some(Reth::new(target.addr, target.rkey, length));
+            core.begin(tx, Kind::Flush, psn, bits, &Headers { feth, reth, ..base }, 0);
+        }
+        SendOp::AtomicWrite(target) => {
+            let payload = Payload::of(env, core.pd(), wqe, 0, 8)?;
+            let reth = Some(Reth::new(target.addr, target.rkey, 8));
+            core.begin(tx, Kind::AtomicWrite, psn, bits, &Headers { reth, ..base }, 8);
+            payload.add(wqe, tx);
+        }
+        // Local operations hold no PSN.
+        SendOp::BindMw(_) | SendOp::LocalInv(_) => {}
+        _ => {
+            let segment = Segment::of(wqe, psn - wqe.first, mtu, xrc);
+            let payload = Payload::of(env, core.pd(), wqe, segment.offset, segment.len)?;
+            let takes = segment.last && wqe.takes_receive();
+            let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
+            core.begin(tx, segment.kind, psn, Bits { ack_req, solicited }, &segment.ext, segment.len);
+            payload.add(wqe, tx);
+        }
+    }
+    Ok(())
+}

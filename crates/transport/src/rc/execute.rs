@@ -1,0 +1,306 @@
+//! Requests carried out in order: rights and lengths checked, memory written, receives completed (IBA 9.7.4).
+
+use weft_verbs::{Access, MSG_SIZE_MAX, PdId, QpType, WcFlags, WcOpcode, WcStatus};
+use weft_wire::ext::{Feth, Reth};
+use weft_wire::opcode::Place;
+use weft_wire::{Kind, NakCode, Packet};
+
+use crate::core::Core;
+use crate::rq::RecvQueue;
+use crate::{Env, Memory, segment};
+
+use super::replies::Reply;
+use super::resources::{Answered, Resource};
+use super::responder::{Message, Responder};
+
+/// Why a request is not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// There is no receive: the peer may try again.
+    NotReady,
+    /// The connection ends.
+    Fatal {
+        /// What the peer is told.
+        code: NakCode,
+        /// How the receive in use completes, if there is one.
+        recv: Option<WcStatus>,
+    },
+}
+
+/// The request is not one that can be carried out.
+const INVALID: Refusal = Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: None };
+/// The key, the range or the right is wrong.
+const NO_ACCESS: Refusal = Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: None };
+
+/// Our own receive is at fault.
+fn local_fault(status: WcStatus) -> Refusal {
+    Refusal::Fatal { code: NakCode::REMOTE_OPERATIONAL, recv: Some(status) }
+}
+
+impl Responder {
+    /// Carry out the request at the expected PSN. Answers how many PSNs it takes.
+    #[inline]
+    pub fn execute<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<u64, Refusal> {
+        let kind = packet.info.kind;
+        if kind.is_write() {
+            return self.write(core, rq, packet, env).map(|()| 1);
+        }
+        if kind.is_send() {
+            return self.send(core, rq, packet, env).map(|()| 1);
+        }
+        if self.message != Message::Idle {
+            return Err(INVALID);
+        }
+        // The peer may have so many of these outstanding and no more (IBA C9-115).
+        if self.replies.fresh() >= usize::from(core.attr.max_dest_rd_atomic) {
+            return Err(INVALID);
+        }
+        let pd = self.domain(core, packet, env)?;
+        let (psns, what) = match kind {
+            Kind::ReadRequest => read(core, pd, packet, env)?,
+            Kind::CompareSwap | Kind::FetchAdd => (1, atomic(core, pd, packet, env)?),
+            Kind::AtomicWrite => (1, atomic_write(core, pd, packet, env)?),
+            Kind::Flush => (1, flush(core, pd, packet, env)?),
+            _ => return Err(INVALID),
+        };
+        self.msn = self.msn.wrapping_add(1) & 0xff_ffff;
+        let (first, end, msn) = (self.epsn, self.epsn + psns, self.msn);
+        self.resources.push(Resource { first, end, msn, what }, usize::from(core.attr.max_dest_rd_atomic));
+        self.replies.push(Reply { first, next: first, end, msn, what, fresh: true });
+        Ok(psns)
+    }
+
+    /// The protection domain that a request is checked against: XRC takes it from the SRQ that the packet names.
+    fn domain<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, env: &E) -> Result<PdId, Refusal> {
+        if core.qp_type() != QpType::XrcRecv {
+            return Ok(core.pd());
+        }
+        let number = packet.ext.xrceth.ok_or(INVALID)?.value();
+        let xrcd = core.init.xrcd.ok_or(INVALID)?;
+        let srq = env.xrc_srq(xrcd, number).ok_or(INVALID)?;
+        self.xrc = Some((number, srq));
+        Ok(srq.pd)
+    }
+
+    /// Take the receive that a message is to fill.
+    fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Refusal> {
+        let shared = if core.qp_type() == QpType::XrcRecv { self.xrc.map(|(_, x)| x.srq) } else { core.init.srq };
+        let taken = match shared {
+            Some(srq) => match env.srq_take(srq) {
+                Some(recv) => {
+                    self.recv = recv;
+                    true
+                }
+                None => false,
+            },
+            None => rq.pop_into(&mut self.recv),
+        };
+        self.holds_recv = taken;
+        if taken { Ok(()) } else { Err(Refusal::NotReady) }
+    }
+
+    /// Complete the receive.
+    fn complete<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, opcode: WcOpcode, bytes: u64, env: &mut E) {
+        let mut wc = core.wc(self.recv.wr_id, WcStatus::Success, opcode);
+        wc.byte_len = bytes as u32;
+        wc.solicited = packet.bth.solicited();
+        wc.src_qp = self.xrc.map_or(core.attr.dest_qpn, |(number, _)| number);
+        if let Some(imm) = packet.ext.imm {
+            wc.imm_data = imm.value().to_be();
+            wc.flags |= WcFlags::WITH_IMM;
+        }
+        if let Some(ieth) = packet.ext.ieth {
+            wc.imm_data = ieth.value();
+            wc.flags |= WcFlags::WITH_INV;
+        }
+        self.holds_recv = false;
+        core.complete_recv(env, self.xrc.map(|(_, x)| x.cq), wc);
+    }
+
+    fn finish(&mut self) {
+        self.msn = self.msn.wrapping_add(1) & 0xff_ffff;
+        self.message = Message::Idle;
+    }
+
+    fn send<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Refusal> {
+        let place = packet.info.place;
+        let offset = match (place, self.message) {
+            (Place::First | Place::Only, Message::Idle) => 0,
+            (Place::Middle | Place::Last, Message::Send { offset }) => offset,
+            _ => return Err(INVALID),
+        };
+        check_len(core, place, packet.payload.len())?;
+        let starts = matches!(place, Place::First | Place::Only);
+        if starts {
+            self.domain(core, packet, env)?;
+            self.take_recv(core, rq, env)?;
+        }
+        let pd = self.xrc.map_or(core.pd(), |(_, x)| x.pd);
+        if starts {
+            segment::check(env, pd, &self.recv.sges, true).map_err(local_fault)?;
+        }
+        let end = offset + packet.payload.len() as u64;
+        if end > segment::total(&self.recv.sges) {
+            return Err(Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: Some(WcStatus::LocLenErr) });
+        }
+        segment::scatter(env, pd, &self.recv.sges, offset, packet.payload).map_err(local_fault)?;
+        if matches!(place, Place::First | Place::Middle) {
+            self.message = Message::Send { offset: end };
+            return Ok(());
+        }
+        if let Some(ieth) = packet.ext.ieth {
+            env.invalidate_remote(pd, core.qpn, ieth.value())
+                .map_err(|_| Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: Some(WcStatus::RemInvReqErr) })?;
+        }
+        self.finish();
+        self.complete(core, packet, WcOpcode::Recv, end, env);
+        Ok(())
+    }
+
+    #[inline]
+    fn write<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Refusal> {
+        let place = packet.info.place;
+        let starts = matches!(place, Place::First | Place::Only);
+        let ends = matches!(place, Place::Last | Place::Only);
+        let (rkey, va, left, total) = match (starts, self.message) {
+            (true, Message::Idle) => {
+                let reth = self.open_write(core, packet, env)?;
+                let len = u64::from(reth.dma_len());
+                (reth.rkey(), reth.va(), len, len)
+            }
+            (false, Message::Write { rkey, va, left, total }) => (rkey, va, left, total),
+            _ => return Err(INVALID),
+        };
+        let len = packet.payload.len() as u64;
+        check_len(core, place, packet.payload.len())?;
+        // Neither more nor fewer bytes than the RETH announced.
+        if if ends { len != left } else { len >= left } {
+            return Err(INVALID);
+        }
+        if packet.ext.imm.is_some() {
+            self.take_recv(core, rq, env)?;
+        }
+        if len != 0 {
+            let pd = self.xrc.map_or(core.pd(), |(_, x)| x.pd);
+            let addr = env.remote(pd, core.qpn, rkey, va, len, Access::REMOTE_WRITE).map_err(|_| NO_ACCESS)?;
+            env.memory().write(addr, packet.payload);
+        }
+        if !ends {
+            self.message = Message::Write { rkey, va: va.wrapping_add(len), left: left - len, total };
+            return Ok(());
+        }
+        self.finish();
+        if packet.ext.imm.is_some() {
+            self.complete(core, packet, WcOpcode::RecvRdmaWithImm, total, env);
+        }
+        Ok(())
+    }
+
+    /// The first packet of a WRITE: right, length, and key for the whole of it.
+    fn open_write<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, env: &E) -> Result<Reth, Refusal> {
+        let reth = packet.ext.reth.ok_or(INVALID)?;
+        if !core.attr.qp_access.contains(Access::REMOTE_WRITE) || reth.dma_len() > MSG_SIZE_MAX {
+            return Err(INVALID);
+        }
+        let pd = self.domain(core, packet, env)?;
+        if packet.info.place == Place::First && reth.dma_len() != 0 {
+            let len = u64::from(reth.dma_len());
+            env.remote(pd, core.qpn, reth.rkey(), reth.va(), len, Access::REMOTE_WRITE).map_err(|_| NO_ACCESS)?;
+        }
+        Ok(reth)
+    }
+}
+
+/// The length that a packet's place in its message demands (IBA 9.7.4.1.6).
+fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Refusal> {
+    let mtu = core.mtu() as usize;
+    let ok = match place {
+        Place::First | Place::Middle => len == mtu,
+        Place::Last => len != 0 && len <= mtu,
+        Place::Only => len <= mtu,
+    };
+    if ok { Ok(()) } else { Err(INVALID) }
+}
+
+fn read<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &E) -> Result<(u64, Answered), Refusal> {
+    let reth = packet.ext.reth.ok_or(INVALID)?;
+    if !core.attr.qp_access.contains(Access::REMOTE_READ) || reth.dma_len() > MSG_SIZE_MAX {
+        return Err(INVALID);
+    }
+    let (rkey, va, len) = (reth.rkey(), reth.va(), u64::from(reth.dma_len()));
+    if len != 0 {
+        env.remote(pd, core.qpn, rkey, va, len, Access::REMOTE_READ).map_err(|_| NO_ACCESS)?;
+    }
+    Ok((segment::packets(len, core.mtu()), Answered::Read { pd, rkey, va, len }))
+}
+
+fn atomic<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
+    let atomic = packet.ext.atomic.ok_or(INVALID)?;
+    if !core.attr.qp_access.contains(Access::REMOTE_ATOMIC) || atomic.va() % 8 != 0 {
+        return Err(INVALID);
+    }
+    let addr = env.remote(pd, core.qpn, atomic.rkey(), atomic.va(), 8, Access::REMOTE_ATOMIC).map_err(|_| NO_ACCESS)?;
+    // A region may map an aligned address of its own to one that the processor cannot change in one go.
+    if addr % 8 != 0 {
+        return Err(INVALID);
+    }
+    let before = if packet.info.kind == Kind::CompareSwap {
+        env.memory().compare_swap(addr, atomic.compare(), atomic.swap_add())
+    } else {
+        env.memory().fetch_add(addr, atomic.swap_add())
+    };
+    Ok(Answered::Atomic(before))
+}
+
+fn atomic_write<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
+    let reth = packet.ext.reth.ok_or(INVALID)?;
+    let value: [u8; 8] = packet.payload.try_into().map_err(|_| INVALID)?;
+    let allowed = core.attr.qp_access.contains(Access::REMOTE_WRITE);
+    if !allowed || reth.dma_len() != 8 || reth.va() % 8 != 0 {
+        return Err(INVALID);
+    }
+    let addr = env.remote(pd, core.qpn, reth.rkey(), reth.va(), 8, Access::REMOTE_WRITE).map_err(|_| NO_ACCESS)?;
+    if addr % 8 != 0 {
+        return Err(INVALID);
+    }
+    env.memory().store_u64(addr, value);
+    Ok(Answered::Done)
+}
+
+fn flush<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
+    let (reth, feth) = (packet.ext.reth.ok_or(INVALID)?, packet.ext.feth.ok_or(INVALID)?);
+    let mut need = Access::empty();
+    need.set(Access::FLUSH_GLOBAL, feth.placement() & Feth::GLOBAL != 0);
+    need.set(Access::FLUSH_PERSISTENT, feth.placement() & Feth::PERSISTENT != 0);
+    if need.is_empty() || !core.attr.qp_access.contains(need) {
+        return Err(INVALID);
+    }
+    let (va, len) = match feth.level() {
+        0 => (reth.va(), u64::from(reth.dma_len())),
+        1 => env.remote_range(pd, core.qpn, reth.rkey()).map_err(|_| NO_ACCESS)?,
+        _ => return Err(INVALID),
+    };
+    if len != 0 {
+        let addr = env.remote(pd, core.qpn, reth.rkey(), va, len, need).map_err(|_| NO_ACCESS)?;
+        env.memory().flush(addr, len, need.contains(Access::FLUSH_PERSISTENT));
+    }
+    Ok(Answered::Done)
+}

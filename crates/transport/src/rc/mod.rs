@@ -1,0 +1,133 @@
+//! Reliable connection, and XRC which is RC with the SRQ named in each request. A queue pair has two halves that
+//! share nothing but the wire: the [`requester`] with its [`completer`], and the [`responder`].
+
+mod completer;
+mod credits;
+mod emit;
+mod execute;
+mod received;
+mod recovery;
+mod reorder;
+mod replies;
+mod requester;
+mod resources;
+mod responder;
+mod retry;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use weft_verbs::{CqId, Instant, QpState, QpType};
+
+use crate::core::Core;
+use crate::qp::TX_BURST_PACKETS;
+use crate::rq::RecvQueue;
+use crate::sq::SendQueue;
+use crate::{Env, RxPacket, TxBatch};
+
+use requester::Requester;
+use responder::Responder;
+
+/// Both halves.
+#[derive(Debug, Default)]
+pub(crate) struct Rc {
+    requester: Requester,
+    responder: Responder,
+}
+
+impl Rc {
+    pub fn start_responder(&mut self, psn: u32) {
+        self.responder.start(psn);
+    }
+
+    pub fn start_requester(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
+        self.requester.start(psn, core, sq);
+    }
+
+    /// SQD was entered.
+    pub fn drain(&mut self) {
+        self.requester.draining = true;
+    }
+
+    /// Whether every request that was started has ended.
+    pub fn is_drained(&self, sq: &SendQueue) -> bool {
+        self.requester.started <= sq.head()
+    }
+
+    /// Whether draining ended just now; true once for each [`Rc::drain`].
+    pub fn note_drained(&mut self, sq: &SendQueue) -> bool {
+        let ended = self.requester.draining && self.is_drained(sq);
+        if ended {
+            self.requester.draining = false;
+        }
+        ended
+    }
+
+    /// ERR was entered: the receive that was being filled, with its CQ if that is not the queue pair's.
+    pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
+        self.requester = Requester::default();
+        self.responder.stop(reply)
+    }
+
+    /// A packet that arrives in ERR.
+    pub fn on_late_packet(&mut self, rx: &RxPacket<'_>) {
+        if !rx.packet.info.kind.is_response() {
+            self.responder.on_late_request(&rx.packet);
+        }
+    }
+
+    pub fn handle_packet<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        rq: &mut RecvQueue,
+        now: Instant,
+        rx: &RxPacket<'_>,
+        env: &mut E,
+    ) {
+        let response = rx.packet.info.kind.is_response();
+        let wanted = match core.qp_type() {
+            QpType::XrcSend => response,
+            QpType::XrcRecv => !response,
+            _ => true,
+        };
+        if !wanted {
+            core.stats.dropped += 1;
+        } else if response {
+            self.requester.on_response(core, sq, now, &rx.packet, env);
+        } else {
+            self.responder.on_request(core, rq, &rx.packet, env);
+        }
+    }
+
+    pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
+        self.requester.on_timeout(core, sq, now, env);
+    }
+
+    pub fn poll_transmit<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        tx: &mut TxBatch,
+        env: &mut E,
+    ) {
+        let mut budget = TX_BURST_PACKETS;
+        self.responder.poll_transmit(core, tx, env, &mut budget);
+        // A fault found while replying is acted upon first.
+        if core.fault.is_none() {
+            self.requester.poll_transmit(core, sq, now, tx, env, budget);
+        }
+    }
+
+    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
+        self.responder.wants_transmit() || self.requester.step(core, sq, now).is_some()
+    }
+
+    pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
+        match core.state() {
+            QpState::Rts | QpState::Sqd => self.requester.poll_timeout(),
+            _ => None,
+        }
+    }
+}

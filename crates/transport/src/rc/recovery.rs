@@ -1,0 +1,226 @@
+//! The requester against loss: NAKs, gaps among responses, and timers. What is sent again is legal go-back-N, but as
+//! little of it as the peer needs: after a NAK the missing packet alone goes out, and the requester holds for about a
+//! round trip; a peer that kept what arrived behind the gap acknowledges it all, and nothing else is sent twice.
+
+use weft_verbs::{Duration, Instant, QpState, WcStatus};
+use weft_wire::NakCode;
+use weft_wire::aeth::rnr_delay_us;
+
+use crate::Env;
+use crate::core::Core;
+use crate::sq::SendQueue;
+
+use super::requester::Requester;
+
+/// Packets sent again at once when NAKs follow each other packet by packet: a burst was lost.
+const RESEND_RUN_MAX: u64 = 64;
+/// Times that the missing packet alone is sent again, before everything is.
+const HOLDS_MAX: u32 = 3;
+/// rnr_retry that means "for ever".
+const RNR_RETRY_INFINITE: u8 = 7;
+
+impl Requester {
+    /// The peer misses `psn`; all before it is acknowledged.
+    pub fn on_sequence_nak<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        psn: u64,
+        env: &mut E,
+    ) {
+        if psn < self.acked_to.max(self.una) {
+            return;
+        }
+        core.stats.sequence_naks_received += 1;
+        self.acked_to = psn;
+        self.settle(core, sq, now, None, env);
+        // A NAK repeated while the missing packet is on its way again says nothing new.
+        let repeated = self.hold_until.is_some() && psn == self.resent.0;
+        if core.fault.is_some() || psn >= self.max || repeated {
+            return;
+        }
+        self.window.on_loss(psn, self.max, core.mtu());
+        self.timing.forget_sample();
+        let (from, to) = self.resent;
+        let asked_before = from < to;
+        if asked_before && psn > to && self.hold_until.is_some() {
+            self.peer_buffers = Some(true);
+        }
+        if self.peer_buffers == Some(false) {
+            self.hold_until = None;
+            self.resend = None;
+            self.resent = (psn, psn);
+            return self.rewind(sq, psn);
+        }
+        let run = if asked_before && psn == to { ((to - from) * 2).min(RESEND_RUN_MAX) } else { 1 };
+        let end = (psn + run).min(self.max);
+        self.resend = Some((psn, end));
+        self.resent = (psn, end);
+        self.holds = 0;
+        self.hold_until = Some(now + self.timing.hold());
+        self.rewind(sq, self.max);
+    }
+
+    /// The peer had no receive for `psn`.
+    pub fn on_rnr_nak<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        psn: u64,
+        timer: u8,
+        env: &mut E,
+    ) {
+        let waiting = self.rnr_until.is_some() && self.rnr_psn == psn;
+        if psn < self.una || psn < self.acked_to || waiting {
+            return;
+        }
+        core.stats.rnr_naks_received += 1;
+        self.acked_to = psn;
+        self.settle(core, sq, now, None, env);
+        if core.fault.is_some() || psn >= self.max {
+            return;
+        }
+        if core.attr.rnr_retry != RNR_RETRY_INFINITE {
+            if self.rnr_left == 0 {
+                let at = self.find(sq, psn);
+                return self.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
+            }
+            self.rnr_left -= 1;
+        }
+        self.rnr_psn = psn;
+        self.rnr_until = Some(now + Duration::from_micros(u64::from(rnr_delay_us(timer))));
+        self.resend = None;
+        self.reread = false;
+        self.hold_until = None;
+        self.timing.forget_sample();
+        self.timing.disarm();
+        self.rewind(sq, psn);
+    }
+
+    /// The peer refuses the request that `psn` belongs to.
+    pub fn on_fatal_nak<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        psn: u64,
+        code: NakCode,
+        env: &mut E,
+    ) {
+        let status = match code {
+            NakCode::INVALID_REQUEST => WcStatus::RemInvReqErr,
+            NakCode::REMOTE_ACCESS => WcStatus::RemAccessErr,
+            NakCode::REMOTE_OPERATIONAL => WcStatus::RemOpErr,
+            NakCode::INVALID_RD_REQUEST => WcStatus::RemInvRdReqErr,
+            _ => {
+                core.stats.dropped += 1;
+                return;
+            }
+        };
+        if psn < self.una {
+            return;
+        }
+        self.acked_to = self.acked_to.max(psn);
+        self.settle(core, sq, now, None, env);
+        if core.fault.is_none() && self.una < self.max {
+            let at = self.find(sq, psn);
+            self.fail_now(core, sq, at, status, env);
+        }
+    }
+
+    /// A response is missing at `una` though something behind it came (IBA 9.7.5.2.8: an implied NAK).
+    pub fn on_gap(&mut self, core: &mut Core, now: Instant) {
+        let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
+        if !missing || self.nxt <= self.una || (self.gap.0 == self.una && now < self.gap.1) {
+            return;
+        }
+        core.stats.implied_naks += 1;
+        self.gap = (self.una, now + self.timing.hold());
+        self.window.on_loss(self.una, self.max, core.mtu());
+        self.timing.forget_sample();
+        self.reread = true;
+    }
+
+    /// The earliest deadline.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        [self.rnr_until, self.hold_until, self.timing.retry_at, self.timing.probe_at].into_iter().flatten().min()
+    }
+
+    /// Act upon the deadlines that have passed.
+    pub fn on_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
+        if !matches!(core.state(), QpState::Rts | QpState::Sqd) {
+            return;
+        }
+        if self.rnr_until.is_some_and(|t| t <= now) {
+            self.rnr_until = None;
+            self.timing.restart(core.attr.timeout, now);
+        }
+        if self.hold_until.is_some_and(|t| t <= now) {
+            self.on_hold_over(sq, now);
+        }
+        if self.timing.retry_at.is_some_and(|t| t <= now) {
+            self.on_retry(core, sq, now, env);
+        } else if self.timing.probe_at.is_some_and(|t| t <= now) {
+            self.on_probe(core, now);
+        }
+    }
+
+    /// No answer to what was sent again after a NAK.
+    fn on_hold_over(&mut self, sq: &SendQueue, now: Instant) {
+        self.hold_until = None;
+        let from = self.resent.0.max(self.una);
+        if from >= self.resent.1 {
+            return;
+        }
+        if self.peer_buffers == Some(true) && self.holds < HOLDS_MAX {
+            self.holds += 1;
+            self.resend = Some((from, self.resent.1));
+            self.hold_until = Some(now + self.timing.hold() * (1 << self.holds));
+        } else {
+            self.resend = None;
+            self.rewind(sq, self.una);
+        }
+    }
+
+    /// A whole timeout without progress.
+    fn on_retry<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
+        if self.una >= self.max {
+            return self.timing.disarm();
+        }
+        core.stats.timeouts += 1;
+        if self.retry_left == 0 {
+            return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
+        }
+        self.retry_left -= 1;
+        self.resend = None;
+        self.reread = false;
+        self.hold_until = None;
+        self.resent = (0, 0);
+        self.window.on_timeout(self.max, core.mtu());
+        self.timing.on_retry(core.attr.timeout, now);
+        self.rewind(sq, self.una);
+    }
+
+    /// A few round trips without an answer: provoke one. The last packet first, since a peer that misses something
+    /// before it answers with a NAK; in between the oldest one, in case that NAK was sent and lost.
+    fn on_probe(&mut self, core: &mut Core, now: Instant) {
+        if self.una >= self.max {
+            return self.timing.disarm();
+        }
+        let before = self.timing.on_probe(now);
+        if self.reread || self.resend.is_some() || self.nxt < self.max {
+            return;
+        }
+        core.stats.probes += 1;
+        let last = self.max - 1;
+        if self.chunks.front().is_some_and(|c| c.holds(self.una)) {
+            self.reread = true;
+        } else if before % 2 == 0 && !self.chunks.iter().any(|c| c.holds(last)) {
+            self.resend = Some((last, self.max));
+        } else {
+            self.resend = Some((self.una, self.una + 1));
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The requester: which packet goes next. PSNs are counted without wrapping from the first one on, so that a message
+//! of 2^31 bytes compares like any other.
+//!
+//! ```text
+//!        una            acked_to          nxt              max
+//!   ──────┴────────────────┴───────────────┴────────────────┴──────▶ PSN
+//!    done   a response is     acknowledged   to be sent again  new
+//!           missing           or on its way  (after a rewind)
+//! ```
+
+use std::collections::VecDeque;
+
+use weft_verbs::{Instant, QpState, SendFlags, SendOp, WcStatus};
+use weft_wire::Psn;
+
+use crate::core::{Core, Fault};
+use crate::sq::{SendQueue, Wqe};
+use crate::{Env, TxBatch};
+
+use super::credits::Credits;
+use super::received::Received;
+use super::retry::Timing;
+use super::window::Window;
+
+/// Bytes of one READ request on the wire, if several may be outstanding; a longer READ becomes several requests.
+const READ_CHUNK_BYTES: u64 = 128 << 10;
+/// Where the count of PSNs starts, so that none before the first is negative.
+const PSN_BASE: u64 = 1 << 32;
+
+/// The count nearest to `near` whose low 24 bits are `psn`.
+pub(crate) fn extend(near: u64, psn: Psn) -> u64 {
+    near.wrapping_add_signed(i64::from(psn.distance(Psn::new(near as u32))))
+}
+
+/// The count to start with for a first PSN.
+pub(crate) fn origin(psn: u32) -> u64 {
+    PSN_BASE + u64::from(psn & Psn::MASK)
+}
+
+/// A request on the wire that the peer answers with responses of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    /// First PSN.
+    pub first: u64,
+    /// PSN after its last.
+    pub end: u64,
+}
+
+impl Chunk {
+    pub fn holds(&self, psn: u64) -> bool {
+        self.first <= psn && psn < self.end
+    }
+}
+
+/// What can be sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Ask again for the response missing at `una`.
+    Reread,
+    /// Send again what the peer or a probe asked for, out of turn.
+    Resend,
+    /// Send again at `nxt`.
+    Again,
+    /// Next packet of the request that is being sent.
+    Continue,
+    /// Start the next request.
+    Start,
+}
+
+/// State of the requester.
+#[derive(Debug, Default)]
+pub(crate) struct Requester {
+    /// Oldest PSN that is not done.
+    pub una: u64,
+    /// PSN before which the peer acknowledged everything; ahead of `una` while a response is missing.
+    pub acked_to: u64,
+    /// PSN to be sent next.
+    pub nxt: u64,
+    /// PSN after the last one ever sent.
+    pub max: u64,
+    /// Position of the request that `nxt` belongs to.
+    pub cur: u64,
+    /// Position after the last request that was started.
+    pub started: u64,
+    /// Requests whose responses are awaited, oldest first; at most max_rd_atomic.
+    pub chunks: VecDeque<Chunk>,
+    pub received: Received,
+    pub window: Window,
+    pub timing: Timing,
+    pub credits: Credits,
+    /// PSNs to be sent again out of turn.
+    pub resend: Option<(u64, u64)>,
+    /// PSNs that were sent again after the last NAK.
+    pub resent: (u64, u64),
+    /// Ask again for the response at `una`.
+    pub reread: bool,
+    /// The gap asked for last, and until when it is not asked for again.
+    pub gap: (u64, Instant),
+    /// After a NAK: wait for the peer's answer until then.
+    pub hold_until: Option<Instant>,
+    /// Holds since the last progress.
+    pub holds: u32,
+    /// Whether the peer keeps what arrives behind a gap, once known.
+    pub peer_buffers: Option<bool>,
+    /// The peer had no receive: wait until then.
+    pub rnr_until: Option<Instant>,
+    /// PSN of that RNR NAK.
+    pub rnr_psn: u64,
+    pub rnr_left: u8,
+    pub retry_left: u8,
+    /// A request has failed; it completes when its turn comes, and nothing new is sent.
+    pub stopped: bool,
+    /// SQD was entered and SQ_DRAINED not yet told.
+    pub draining: bool,
+    /// Packets sent since an acknowledgement was asked for.
+    pub silent: u64,
+}
+
+impl Requester {
+    /// RTS: `psn` is the first to be sent.
+    pub fn start(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
+        let first = origin(psn);
+        *self = Requester {
+            una: first,
+            acked_to: first,
+            nxt: first,
+            max: first,
+            cur: sq.head(),
+            started: sq.head(),
+            rnr_left: core.attr.rnr_retry,
+            retry_left: core.attr.retry_cnt,
+            ..Requester::default()
+        };
+    }
+
+    /// PSNs in flight, by what is sent next.
+    fn inflight(&self) -> u64 {
+        self.nxt.saturating_sub(self.una)
+    }
+
+    fn holding(&self) -> bool {
+        self.hold_until.is_some() && self.peer_buffers != Some(true)
+    }
+
+    /// What can be sent now, if anything.
+    #[inline]
+    pub fn step(&self, core: &Core, sq: &SendQueue, now: Instant) -> Option<Step> {
+        if !matches!(core.state(), QpState::Rts | QpState::Sqd) || self.rnr_until.is_some_and(|t| now < t) {
+            return None;
+        }
+        if self.reread {
+            return Some(Step::Reread);
+        }
+        if self.resend.is_some() {
+            return Some(Step::Resend);
+        }
+        if self.holding() {
+            return None;
+        }
+        let window = self.window.packets(core.mtu());
+        if self.nxt < self.max {
+            return (self.inflight() < window).then_some(Step::Again);
+        }
+        if self.stopped || self.cur >= sq.tail() {
+            return None;
+        }
+        let wqe = sq.get(self.cur);
+        if self.cur < self.started {
+            let open = self.window_open(core, wqe, window, wqe.end() - self.nxt) && self.credit(wqe, wqe.ssn);
+            return open.then_some(Step::Continue);
+        }
+        if core.state() != QpState::Rts {
+            return None;
+        }
+        if wqe.flags.contains(SendFlags::FENCE) && !self.chunks.is_empty() {
+            return None;
+        }
+        if wqe.is_local() {
+            // A key must not vanish under requests that may have to be sent again.
+            let ready = !matches!(wqe.op, SendOp::LocalInv(_)) || sq.head() == self.cur;
+            return ready.then_some(Step::Start);
+        }
+        let left = crate::segment::packets(wqe.length, core.mtu());
+        let open = self.window_open(core, wqe, window, left) && self.credit(wqe, self.credits.upcoming());
+        open.then_some(Step::Start)
+    }
+
+    fn window_open(&self, core: &Core, wqe: &Wqe, window: u64, left: u64) -> bool {
+        let inflight = self.inflight();
+        if inflight >= window {
+            return false;
+        }
+        if !wqe.has_response() {
+            return true;
+        }
+        // A depth of zero lets the request through to fail.
+        if self.chunks.len() >= usize::from(core.attr.max_rd_atomic.max(1)) {
+            return false;
+        }
+        // No dribble of tiny READ requests into a window that is almost full.
+        inflight == 0 || window - inflight >= left.min(self.chunk_packets(core, window) / 2)
+    }
+
+    /// Packets that one READ request asks for at most.
+    pub fn chunk_packets(&self, core: &Core, window: u64) -> u64 {
+        let fixed = READ_CHUNK_BYTES / u64::from(core.mtu());
+        let share = window / u64::from(core.attr.max_rd_atomic.max(1));
+        fixed.max(share).clamp(1, window)
+    }
+
+    /// Whether end-to-end credits let a packet of `wqe` out: without credit, one at a time as a probe.
+    fn credit(&self, wqe: &Wqe, ssn: u32) -> bool {
+        !wqe.takes_receive() || self.credits.allow(ssn) || self.una == self.max
+    }
+
+    /// Send what may be sent.
+    pub fn poll_transmit<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        now: Instant,
+        tx: &mut TxBatch,
+        env: &mut E,
+        budget: u32,
+    ) {
+        if self.rnr_until.is_some_and(|t| t <= now) {
+            self.rnr_until = None;
+        }
+        for _ in 0..budget {
+            if !tx.has_room() || core.fault.is_some() {
+                break;
+            }
+            let Some(step) = self.step(core, sq, now) else { break };
+            match step {
+                Step::Reread => self.send_reread(core, sq, tx, env),
+                Step::Resend => self.send_resend(core, sq, tx, env),
+                Step::Again => self.send_again(core, sq, tx, env),
+                Step::Continue => self.send_new(core, sq, now, tx, env),
+                Step::Start => {
+                    if self.begin(core, sq, env) {
+                        self.send_new(core, sq, now, tx, env);
+                    }
+                }
+            }
+        }
+        if self.una < self.max && self.rnr_until.is_none() {
+            self.timing.arm(core.attr.timeout, now);
+        }
+    }
+
+    /// Start the request at `cur`. False if nothing of it goes to the wire: a local operation, or a failure.
+    fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) -> bool {
+        let (pd, qpn, mtu) = (core.pd(), core.qpn, core.mtu());
+        let at = self.cur;
+        let wqe = sq.get_mut(at);
+        wqe.first = self.max;
+        wqe.psns = 0;
+        self.started = at + 1;
+        let verdict = match wqe.op {
+            SendOp::BindMw(ref bind) => env.bind_mw(pd, qpn, bind).map(|()| false),
+            SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
+            _ if wqe.length > u64::from(weft_verbs::MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
+            _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
+            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
+                crate::segment::check(env, pd, &wqe.sges, true).map(|()| true)
+            }
+            _ => Ok(true),
+        };
+        match verdict {
+            Ok(true) => {
+                let wqe = sq.get_mut(at);
+                wqe.psns = match wqe.op {
+                    SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => crate::segment::packets(wqe.length, mtu),
+                    SendOp::Write(_) | SendOp::WriteImm(..) | SendOp::Read(_) => {
+                        crate::segment::packets(wqe.length, mtu)
+                    }
+                    _ => 1,
+                };
+                wqe.ssn = self.credits.number();
+                true
+            }
+            Ok(false) => {
+                self.cur += 1;
+                self.retire(core, sq, env);
+                false
+            }
+            Err(status) => {
+                let max = self.max;
+                self.fail_at(core, sq, at, max, status, env);
+                false
+            }
+        }
+    }
+
+    /// The position of the started request that holds `psn`, or the one to be started next.
+    pub fn find(&self, sq: &SendQueue, psn: u64) -> u64 {
+        let (mut low, mut high) = (sq.head(), self.started);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if sq.get(middle).end() <= psn {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Send again from `psn` on.
+    pub fn rewind(&mut self, sq: &SendQueue, psn: u64) {
+        self.nxt = psn;
+        self.cur = self.find(sq, psn);
+    }
+
+    /// Complete requests whose turn has come, oldest first.
+    pub fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        while sq.head() < self.started {
+            let wqe = sq.get(sq.head());
+            if self.una < wqe.end() {
+                break;
+            }
+            let status = wqe.status;
+            if status != WcStatus::Success || wqe.signaled {
+                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
+                wc.byte_len = wqe.length as u32;
+                core.complete_send(env, wc);
+            }
+            sq.pop();
+            if status != WcStatus::Success {
+                core.fault = Some(Fault::Error);
+                break;
+            }
+        }
+        self.cur = self.cur.max(sq.head());
+    }
+
+    /// Request `at` cannot go on at `psn` for a local reason: what went before it still ends as it may.
+    pub fn fail_at<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        at: u64,
+        psn: u64,
+        status: WcStatus,
+        env: &mut E,
+    ) {
+        let wqe = sq.get_mut(at);
+        wqe.status = status;
+        wqe.psns = psn.saturating_sub(wqe.first);
+        self.stopped = true;
+        self.resend = None;
+        self.reread = false;
+        self.hold_until = None;
+        self.chunks.retain(|c| c.first < psn);
+        if let Some(last) = self.chunks.back_mut() {
+            last.end = last.end.min(psn);
+        }
+        self.max = psn;
+        self.nxt = self.nxt.min(psn);
+        self.cur = self.find(sq, self.nxt);
+        self.retire(core, sq, env);
+    }
+
+    /// Request `at` has failed for good: earlier ones that did not end are flushed, and the queue pair goes to ERR.
+    pub fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
+        while sq.head() <= at && sq.head() < sq.tail() {
+            let wqe = sq.get(sq.head());
+            let status = if sq.head() == at { status } else { WcStatus::WrFlushErr };
+            let wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
+            sq.pop();
+            core.complete_send(env, wc);
+        }
+        self.stopped = true;
+        core.fault = Some(Fault::Error);
+    }
+}

@@ -1,0 +1,243 @@
+//! The responder: which requests are executed, which were executed before, and which came too early. Execution itself
+//! stands in [`super::execute`].
+//!
+//! | PSN against the expected one | what is done |
+//! |---|---|
+//! | equal | execute, then all that waited behind it |
+//! | behind | a duplicate: acknowledge again, or replay the READ or atomic |
+//! | ahead | keep it, and send one NAK for the gap |
+
+use weft_verbs::{AsyncEvent, CqId, WcOpcode, WcStatus};
+use weft_wire::{Kind, NakCode, Packet};
+
+use crate::core::{Core, Fault};
+use crate::rq::RecvQueue;
+use crate::{Env, RecvWqe, TxBatch, XrcSrq};
+
+use super::execute::Refusal;
+use super::reorder::{Kept, Reorder};
+use super::replies::{Answer, Replies, Reply};
+use super::requester::{extend, origin};
+use super::resources::{Answered, Resources};
+
+/// Packets executed before an acknowledgement is sent unasked, so that the peer's window moves.
+const ACK_PACKETS: u32 = 32;
+
+/// The message that is being received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Message {
+    /// None: the next packet begins one.
+    #[default]
+    Idle,
+    /// A SEND; bytes so far.
+    Send { offset: u64 },
+    /// An RDMA WRITE; where the next byte goes.
+    Write { rkey: u32, va: u64, left: u64, total: u64 },
+}
+
+/// State of the responder.
+#[derive(Debug, Default)]
+pub(crate) struct Responder {
+    /// Expected PSN, counted without wrapping.
+    pub epsn: u64,
+    /// Messages completed, 24 bits.
+    pub msn: u32,
+    pub message: Message,
+    /// The receive that is being filled, if `holds_recv`.
+    pub recv: RecvWqe,
+    pub holds_recv: bool,
+    /// The SRQ that the message named (XRC).
+    pub xrc: Option<(u32, XrcSrq)>,
+    pub replies: Replies,
+    pub resources: Resources,
+    reorder: Option<Box<Reorder>>,
+    /// A NAK was sent for the gap at `epsn`.
+    gap_told: bool,
+    /// The request at `epsn` found no receive: what comes behind it is not wanted.
+    waits_recv: bool,
+    /// Packets executed since the last acknowledgement.
+    silent: u32,
+    /// Why and where the connection ended, to repeat it if it is lost.
+    refused: Option<(NakCode, u64)>,
+}
+
+impl Responder {
+    /// RTR: `psn` is expected first.
+    pub fn start(&mut self, psn: u32) {
+        *self = Responder { epsn: origin(psn), ..Responder::default() };
+    }
+
+    /// ERR was entered. Answers the receive that was being filled, and its CQ if XRC named one.
+    pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
+        if !reply {
+            self.replies.clear();
+            self.refused = None;
+        }
+        self.reorder = None;
+        self.resources.clear();
+        self.message = Message::Idle;
+        let held = self.holds_recv.then(|| (self.recv.wr_id, self.xrc.map(|(_, x)| x.cq)));
+        self.holds_recv = false;
+        held
+    }
+
+    pub fn wants_transmit(&self) -> bool {
+        self.replies.wants_transmit()
+    }
+
+    pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, tx: &mut TxBatch, env: &mut E, budget: &mut u32) {
+        if !self.replies.wants_transmit() {
+            return;
+        }
+        let ok = self.replies.poll_transmit(core, self.epsn, self.msn, tx, env, budget);
+        if !ok && core.state() != weft_verbs::QpState::Err {
+            core.event(env, AsyncEvent::QpAccessErr);
+            core.fault = Some(Fault::Error);
+        }
+    }
+
+    /// A request.
+    pub fn on_request<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, packet: &Packet<'_>, env: &mut E) {
+        let psn = extend(self.epsn, packet.bth.psn());
+        if psn == self.epsn {
+            self.accept(core, rq, packet, env);
+            if self.reorder.is_some() {
+                self.drain(core, rq, env);
+            }
+        } else if psn < self.epsn {
+            core.stats.duplicates += 1;
+            self.repeat(core, packet, psn);
+        } else {
+            core.stats.out_of_order += 1;
+            self.early(packet, psn);
+        }
+    }
+
+    /// A request that arrives in ERR: if this side refused the connection, say so again.
+    pub fn on_late_request(&mut self, packet: &Packet<'_>) {
+        if let Some((code, psn)) = self.refused
+            && extend(psn, packet.bth.psn()) >= psn
+        {
+            self.replies.answer = Answer::Fatal(code, psn);
+        }
+    }
+
+    /// The request that is expected.
+    fn accept<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, packet: &Packet<'_>, env: &mut E) {
+        match self.execute(core, rq, packet, env) {
+            Ok(psns) => {
+                self.epsn += psns;
+                self.gap_told = false;
+                self.waits_recv = false;
+                self.silent += 1;
+                // What answers for itself acknowledges all before it.
+                let plain = is_plain(packet.info.kind);
+                let due = packet.bth.ack_req() || self.silent >= ACK_PACKETS;
+                match self.replies.answer {
+                    Answer::SequenceNak | Answer::RnrNak(_) if !plain => self.replies.answer = Answer::None,
+                    Answer::SequenceNak | Answer::RnrNak(_) => self.replies.answer = Answer::Ack,
+                    Answer::None if plain && due => self.replies.answer = Answer::Ack,
+                    _ => {}
+                }
+                if due || !plain {
+                    self.silent = 0;
+                }
+            }
+            Err(Refusal::NotReady) => {
+                self.waits_recv = true;
+                self.reorder = None;
+                self.replies.answer = Answer::RnrNak(core.attr.min_rnr_timer);
+            }
+            Err(Refusal::Fatal { code, recv }) => self.refuse(core, code, recv, env),
+        }
+    }
+
+    /// End the connection (IBA 9.9.3): NAK, completion or event, ERR.
+    fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, env: &mut E) {
+        self.refused = Some((code, self.epsn));
+        self.replies.answer = Answer::Fatal(code, self.epsn);
+        match recv {
+            Some(status) if self.holds_recv => {
+                self.holds_recv = false;
+                let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
+                core.complete_recv(env, self.xrc.map(|(_, x)| x.cq), wc);
+            }
+            _ if code == NakCode::REMOTE_ACCESS => core.event(env, AsyncEvent::QpAccessErr),
+            _ if code == NakCode::INVALID_REQUEST => core.event(env, AsyncEvent::QpReqErr),
+            _ => core.event(env, AsyncEvent::QpFatal),
+        }
+        core.fault = Some(Fault::Error);
+    }
+
+    /// Execute what waited behind the gap that has just closed.
+    fn drain<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, env: &mut E) {
+        let mut drained = false;
+        while core.fault.is_none() && !self.waits_recv {
+            let Some(stored) = self.reorder.as_mut().and_then(|r| r.take(self.epsn)) else { break };
+            self.accept(core, rq, &stored.packet(), env);
+            drained = true;
+        }
+        if core.fault.is_some() || self.waits_recv {
+            self.reorder = None;
+            return;
+        }
+        if self.reorder.as_ref().is_some_and(|r| r.is_empty()) {
+            self.reorder = None;
+        }
+        if self.reorder.is_some() && !self.gap_told {
+            self.gap_told = true;
+            self.replies.answer = Answer::SequenceNak;
+        } else if drained && self.replies.answer == Answer::None {
+            self.replies.answer = Answer::Ack;
+        }
+    }
+
+    /// A request that was executed before (IBA 9.7.5.1.1).
+    fn repeat(&mut self, core: &Core, packet: &Packet<'_>, psn: u64) {
+        if is_plain(packet.info.kind) {
+            if self.replies.answer == Answer::None {
+                self.replies.answer = Answer::Ack;
+            }
+            return;
+        }
+        let Some(resource) = self.resources.find(psn) else { return };
+        let reply = match (packet.info.kind, resource.what) {
+            (Kind::ReadRequest, Answered::Read { pd, rkey, va, len }) => {
+                let Some(reth) = packet.ext.reth else { return };
+                let offset = (psn - resource.first) * u64::from(core.mtu());
+                let wanted = u64::from(reth.dma_len());
+                let same = reth.rkey() == rkey && reth.va() == va.wrapping_add(offset);
+                if !same || offset + wanted > len {
+                    return;
+                }
+                let what = Answered::Read { pd, rkey, va: reth.va(), len: wanted };
+                let end = psn + crate::segment::packets(wanted, core.mtu());
+                Reply { first: psn, next: psn, end, msn: resource.msn, what, fresh: false }
+            }
+            (Kind::CompareSwap | Kind::FetchAdd, Answered::Atomic(_))
+            | (Kind::Flush | Kind::AtomicWrite, Answered::Done) => {
+                Reply { first: psn, next: psn, end: psn + 1, msn: resource.msn, what: resource.what, fresh: false }
+            }
+            _ => return,
+        };
+        self.replies.replay(reply, usize::from(core.attr.max_dest_rd_atomic));
+    }
+
+    /// A request behind a gap.
+    fn early(&mut self, packet: &Packet<'_>, psn: u64) {
+        if self.waits_recv {
+            return;
+        }
+        let kept = self.reorder.get_or_insert_default().insert(psn, packet);
+        let asks_again = kept == Kept::Again && packet.bth.ack_req();
+        if !self.gap_told || asks_again {
+            self.gap_told = true;
+            self.replies.answer = Answer::SequenceNak;
+        }
+    }
+}
+
+/// Whether a request is answered by a plain acknowledgement.
+fn is_plain(kind: Kind) -> bool {
+    kind.is_send() || kind.is_write()
+}

@@ -1,0 +1,73 @@
+//! The receive queue of a queue pair that has its own: a ring of slots made once.
+
+use smallvec::SmallVec;
+use weft_verbs::{RecvWr, VerbsError};
+
+use crate::RecvWqe;
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct RecvQueue {
+    slots: Box<[RecvWqe]>,
+    mask: u64,
+    capacity: u64,
+    sge_max: usize,
+    head: u64,
+    tail: u64,
+}
+
+impl RecvQueue {
+    pub fn new(capacity: u32, sge_max: u32) -> RecvQueue {
+        let slots = if capacity == 0 { 0 } else { capacity.next_power_of_two() as usize };
+        RecvQueue {
+            slots: (0..slots).map(|_| RecvWqe::default()).collect(),
+            mask: (slots as u64).wrapping_sub(1),
+            capacity: u64::from(capacity),
+            sge_max: sge_max as usize,
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Forget everything without a completion (RESET).
+    pub fn clear(&mut self) {
+        self.head = self.tail;
+    }
+
+    pub fn push(&mut self, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+        if wr.sges.len() > self.sge_max {
+            return Err(VerbsError::Invalid("more scatter/gather elements than max_recv_sge"));
+        }
+        if self.tail - self.head >= self.capacity {
+            return Err(VerbsError::NoMemory("the receive queue is full"));
+        }
+        let slot = &mut self.slots[(self.tail & self.mask) as usize];
+        slot.wr_id = wr.wr_id;
+        slot.sges.clear();
+        slot.sges.extend_from_slice(wr.sges);
+        self.tail += 1;
+        Ok(())
+    }
+
+    /// Take the oldest receive; its list's room changes hands with that of `into`, so nothing is allocated.
+    pub fn pop_into(&mut self, into: &mut RecvWqe) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let slot = &mut self.slots[(self.head & self.mask) as usize];
+        into.wr_id = slot.wr_id;
+        std::mem::swap(&mut into.sges, &mut slot.sges);
+        self.head += 1;
+        true
+    }
+
+    /// Take the oldest receive's number (flushing).
+    pub fn pop_id(&mut self) -> Option<u64> {
+        let mut wqe = RecvWqe { wr_id: 0, sges: SmallVec::new() };
+        self.pop_into(&mut wqe).then_some(wqe.wr_id)
+    }
+}

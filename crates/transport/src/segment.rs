@@ -1,0 +1,194 @@
+//! A message as packets, and a scatter/gather list as pieces: which packet carries which bytes, and where those bytes
+//! stand in registered memory.
+
+use smallvec::SmallVec;
+use weft_verbs::{PdId, SendOp, Sge, WcStatus};
+use weft_wire::Headers;
+use weft_wire::Kind;
+use weft_wire::ext::{Ieth, ImmDt, Reth, XrcEth};
+
+use crate::sq::Wqe;
+use crate::{Env, Memory, TxBatch};
+
+/// Pieces of one packet's payload: (host address, bytes).
+pub(crate) type Pieces = SmallVec<[(u64, u32); 4]>;
+
+/// Bytes that a list names.
+pub(crate) fn total(sges: &[Sge]) -> u64 {
+    sges.iter().map(|s| u64::from(s.length)).sum()
+}
+
+/// Packets of a message: a message of no bytes is one packet of no bytes.
+pub(crate) fn packets(length: u64, mtu: u32) -> u64 {
+    length.div_ceil(u64::from(mtu)).max(1)
+}
+
+/// The parts of a list's elements that hold bytes `offset .. offset + len` of the message.
+fn parts(sges: &[Sge], offset: u64, len: u64) -> impl Iterator<Item = Sge> + '_ {
+    let end = offset + len;
+    let mut at = 0u64;
+    sges.iter().filter_map(move |sge| {
+        let (from, to) = (at, at + u64::from(sge.length));
+        at = to;
+        let (from_cut, to_cut) = (from.max(offset), to.min(end));
+        (from_cut < to_cut).then(|| Sge {
+            addr: sge.addr.wrapping_add(from_cut - from),
+            length: (to_cut - from_cut) as u32,
+            lkey: sge.lkey,
+        })
+    })
+}
+
+/// Check every element of a list.
+pub(crate) fn check<E: Env>(env: &E, pd: PdId, sges: &[Sge], write: bool) -> Result<(), WcStatus> {
+    for sge in sges.iter().filter(|s| s.length != 0) {
+        env.local(pd, sge, write)?;
+    }
+    Ok(())
+}
+
+/// Where the bytes of one packet are to be read. Keys are looked at now, because a region may have gone since.
+pub(crate) fn gather<E: Env>(env: &E, pd: PdId, sges: &[Sge], offset: u64, len: u32) -> Result<Pieces, WcStatus> {
+    let mut pieces = Pieces::new();
+    for part in parts(sges, offset, u64::from(len)) {
+        pieces.push((env.local(pd, &part, false)?, part.length));
+    }
+    Ok(pieces)
+}
+
+/// Store `data` at `offset` of the message that a list receives.
+pub(crate) fn scatter<E: Env>(env: &mut E, pd: PdId, sges: &[Sge], offset: u64, data: &[u8]) -> Result<(), WcStatus> {
+    let mut rest = data;
+    for part in parts(sges, offset, data.len() as u64) {
+        let addr = env.local(pd, &part, true)?;
+        let (now, later) = rest.split_at(part.length as usize);
+        env.memory().write(addr, now);
+        rest = later;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(WcStatus::LocLenErr) }
+}
+
+/// What the payload of one packet is, checked and ready to be added to a batch.
+pub(crate) enum Payload {
+    /// Bytes of the work request's inline buffer.
+    Inline(std::ops::Range<usize>),
+    /// Registered memory.
+    Pieces(Pieces),
+}
+
+impl Payload {
+    /// The payload of a SEND or WRITE packet.
+    pub fn of<E: Env>(env: &E, pd: PdId, wqe: &Wqe, offset: u64, len: u32) -> Result<Payload, WcStatus> {
+        if wqe.is_inline() {
+            let start = offset as usize;
+            return Ok(Payload::Inline(start..start + len as usize));
+        }
+        gather(env, pd, &wqe.sges, offset, len).map(Payload::Pieces)
+    }
+
+    /// Add it to the packet begun last.
+    pub fn add(&self, wqe: &Wqe, tx: &mut TxBatch) {
+        match self {
+            Payload::Inline(range) => tx.bytes(wqe.inline.get(range.clone()).unwrap_or_default()),
+            Payload::Pieces(pieces) => {
+                for &(addr, len) in pieces {
+                    tx.piece(addr, len);
+                }
+            }
+        }
+    }
+}
+
+/// One packet of a SEND or WRITE.
+pub(crate) struct Segment {
+    pub kind: Kind,
+    pub ext: Headers,
+    pub offset: u64,
+    pub len: u32,
+    pub last: bool,
+}
+
+impl Segment {
+    /// Packet number `n` of a SEND or WRITE message.
+    pub fn of(wqe: &Wqe, n: u64, mtu: u32, xrc: bool) -> Segment {
+        let offset = n * u64::from(mtu);
+        let len = wqe.length.saturating_sub(offset).min(u64::from(mtu)) as u32;
+        let first = n == 0;
+        let last = offset + u64::from(len) >= wqe.length;
+        let (kind, ext) = shape(wqe, first, last, xrc);
+        Segment { kind, ext, offset, len, last }
+    }
+}
+
+fn shape(wqe: &Wqe, first: bool, last: bool, xrc: bool) -> (Kind, Headers) {
+    use Kind::*;
+    let pick = |f, m, l, o| match (first, last) {
+        (true, false) => f,
+        (false, false) => m,
+        (false, true) => l,
+        (true, true) => o,
+    };
+    let mut ext = Headers { xrceth: xrc.then(|| XrcEth::new(wqe.srqn)), ..Headers::default() };
+    let kind = match wqe.op {
+        SendOp::SendImm(imm) => {
+            ext.imm = last.then(|| ImmDt::new(u32::from_be(imm)));
+            pick(SendFirst, SendMiddle, SendLastImm, SendOnlyImm)
+        }
+        SendOp::SendInv(rkey) => {
+            ext.ieth = last.then(|| Ieth::new(rkey));
+            pick(SendFirst, SendMiddle, SendLastInv, SendOnlyInv)
+        }
+        SendOp::Write(to) | SendOp::WriteImm(to, _) => {
+            ext.reth = first.then(|| Reth::new(to.addr, to.rkey, wqe.length as u32));
+            if let SendOp::WriteImm(_, imm) = wqe.op {
+                ext.imm = last.then(|| ImmDt::new(u32::from_be(imm)));
+                pick(WriteFirst, WriteMiddle, WriteLastImm, WriteOnlyImm)
+            } else {
+                pick(WriteFirst, WriteMiddle, WriteLast, WriteOnly)
+            }
+        }
+        _ => pick(SendFirst, SendMiddle, SendLast, SendOnly),
+    };
+    (kind, ext)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sge(addr: u64, length: u32) -> Sge {
+        Sge { addr, length, lkey: 7 }
+    }
+
+    #[test]
+    fn parts_cut_across_elements() {
+        let list = [sge(100, 10), sge(0, 0), sge(200, 5), sge(300, 20)];
+        let cut: Vec<_> = parts(&list, 8, 10).map(|s| (s.addr, s.length)).collect();
+        assert_eq!(cut, [(108, 2), (200, 5), (300, 3)]);
+        assert_eq!(parts(&list, 35, 4).count(), 0);
+        assert_eq!(total(&list), 35);
+    }
+
+    #[test]
+    fn a_message_of_no_bytes_is_a_packet() {
+        assert_eq!(packets(0, 256), 1);
+        assert_eq!(packets(256, 256), 1);
+        assert_eq!(packets(257, 256), 2);
+        assert_eq!(packets(1 << 31, 256), 1 << 23);
+        let wqe = Wqe::default();
+        let s = Segment::of(&wqe, 0, 1024, false);
+        assert_eq!((s.kind, s.len, s.last), (Kind::SendOnly, 0, true));
+    }
+
+    #[test]
+    fn first_middle_last() {
+        let mut wqe = Wqe { length: 2049, ..Wqe::default() };
+        wqe.op = SendOp::SendImm(0x0102_0304_u32.to_be());
+        let kinds: Vec<_> = (0..3).map(|n| Segment::of(&wqe, n, 1024, false)).collect();
+        assert_eq!(kinds[0].kind, Kind::SendFirst);
+        assert_eq!(kinds[1].kind, Kind::SendMiddle);
+        assert_eq!((kinds[2].kind, kinds[2].len), (Kind::SendLastImm, 1));
+        assert_eq!(kinds[2].ext.imm.unwrap().value(), 0x0102_0304);
+        assert!(kinds[0].ext.imm.is_none());
+    }
+}

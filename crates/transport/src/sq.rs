@@ -1,0 +1,221 @@
+//! The send queue: a ring of slots made once, whose gather lists and inline buffers are used again lap after lap.
+//! Positions are counted from the queue's birth, so that "earlier" is a plain comparison.
+
+use smallvec::SmallVec;
+use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
+
+use crate::segment;
+
+/// A send work request on its way.
+#[derive(Debug)]
+pub(crate) struct Wqe {
+    pub wr_id: u64,
+    pub op: SendOp,
+    pub flags: SendFlags,
+    /// Whether success makes a completion.
+    pub signaled: bool,
+    /// How it ended, if that is known before its turn to complete has come.
+    pub status: WcStatus,
+    /// Bytes of the message.
+    pub length: u64,
+    /// First PSN, counted without wrapping; set when the transmission starts.
+    pub first: u64,
+    /// PSNs that it takes.
+    pub psns: u64,
+    /// Number of the message, for end-to-end credits.
+    pub ssn: u32,
+    /// SRQ at the peer (XRC).
+    pub srqn: u32,
+    pub sges: SmallVec<[Sge; 2]>,
+    /// Payload taken at posting, if the request was inline.
+    pub inline: Vec<u8>,
+}
+
+impl Default for Wqe {
+    fn default() -> Wqe {
+        Wqe {
+            wr_id: 0,
+            op: SendOp::Send,
+            flags: SendFlags::empty(),
+            signaled: false,
+            status: WcStatus::Success,
+            length: 0,
+            first: 0,
+            psns: 0,
+            ssn: 0,
+            srqn: 0,
+            sges: SmallVec::new(),
+            inline: Vec::new(),
+        }
+    }
+}
+
+impl Wqe {
+    /// PSN after its last.
+    pub fn end(&self) -> u64 {
+        self.first + self.psns
+    }
+
+    pub fn is_inline(&self) -> bool {
+        self.flags.contains(SendFlags::INLINE)
+    }
+
+    /// Whether the peer answers with data, or answers on its own (IBA: READ, atomics, FLUSH, ATOMIC WRITE).
+    pub fn has_response(&self) -> bool {
+        matches!(
+            self.op,
+            SendOp::Read(_)
+                | SendOp::CompareSwap { .. }
+                | SendOp::FetchAdd { .. }
+                | SendOp::AtomicWrite(_)
+                | SendOp::Flush { .. }
+        )
+    }
+
+    /// Whether nothing of it goes to the wire.
+    pub fn is_local(&self) -> bool {
+        matches!(self.op, SendOp::BindMw(_) | SendOp::LocalInv(_))
+    }
+
+    /// Whether it uses up a receive at the peer.
+    pub fn takes_receive(&self) -> bool {
+        matches!(self.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) | SendOp::WriteImm(..))
+    }
+
+    pub fn wc_opcode(&self) -> WcOpcode {
+        wc_opcode(&self.op)
+    }
+}
+
+/// The completion opcode of an operation.
+pub(crate) fn wc_opcode(op: &SendOp) -> WcOpcode {
+    match op {
+        SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => WcOpcode::Send,
+        SendOp::Write(_) | SendOp::WriteImm(..) => WcOpcode::RdmaWrite,
+        SendOp::Read(_) => WcOpcode::RdmaRead,
+        SendOp::CompareSwap { .. } => WcOpcode::CompSwap,
+        SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
+        SendOp::AtomicWrite(_) => WcOpcode::AtomicWrite,
+        SendOp::Flush { .. } => WcOpcode::Flush,
+        SendOp::BindMw(_) => WcOpcode::BindMw,
+        SendOp::LocalInv(_) => WcOpcode::LocalInv,
+    }
+}
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    slots: Box<[Wqe]>,
+    /// Datagram destinations, beside the slots because only UD has them.
+    targets: Box<[Option<UdTarget>]>,
+    mask: u64,
+    capacity: u64,
+    sge_max: usize,
+    inline_max: u64,
+    head: u64,
+    tail: u64,
+}
+
+impl SendQueue {
+    pub fn new(capacity: u32, sge_max: u32, inline_max: u32, datagrams: bool) -> SendQueue {
+        let slots = if capacity == 0 { 0 } else { capacity.next_power_of_two() as usize };
+        SendQueue {
+            slots: (0..slots).map(|_| Wqe::default()).collect(),
+            targets: if datagrams { vec![None; slots].into() } else { Box::new([]) },
+            mask: (slots as u64).wrapping_sub(1),
+            capacity: u64::from(capacity),
+            sge_max: sge_max as usize,
+            inline_max: u64::from(inline_max),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// Position of the oldest request.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Position after the newest request.
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    pub fn get(&self, position: u64) -> &Wqe {
+        &self.slots[(position & self.mask) as usize]
+    }
+
+    pub fn get_mut(&mut self, position: u64) -> &mut Wqe {
+        &mut self.slots[(position & self.mask) as usize]
+    }
+
+    pub fn target(&self, position: u64) -> Option<UdTarget> {
+        self.targets.get((position & self.mask) as usize).copied().flatten()
+    }
+
+    /// Drop the oldest request.
+    pub fn pop(&mut self) {
+        debug_assert!(self.head < self.tail);
+        self.head += 1;
+    }
+
+    /// Forget everything without a completion (RESET).
+    pub fn clear(&mut self) {
+        self.head = self.tail;
+    }
+
+    /// Take a request in. `inline` data is read by `read(addr, out)`, from the caller's own memory.
+    pub fn push(
+        &mut self,
+        wr: &SendWr<'_>,
+        signaled: bool,
+        mut read: impl FnMut(u64, &mut [u8]),
+    ) -> Result<(), VerbsError> {
+        if wr.sges.len() > self.sge_max {
+            return Err(VerbsError::Invalid("more scatter/gather elements than max_send_sge"));
+        }
+        let length = match wr.op {
+            SendOp::Flush { .. } | SendOp::BindMw(_) | SendOp::LocalInv(_) => 0,
+            _ => segment::total(wr.sges),
+        };
+        if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {
+            return Err(VerbsError::Invalid("more inline bytes than max_inline_data"));
+        }
+        if self.tail - self.head >= self.capacity {
+            return Err(VerbsError::NoMemory("the send queue is full"));
+        }
+        let index = (self.tail & self.mask) as usize;
+        let wqe = &mut self.slots[index];
+        wqe.wr_id = wr.wr_id;
+        wqe.op = wr.op;
+        wqe.flags = wr.flags;
+        wqe.signaled = signaled;
+        wqe.status = WcStatus::Success;
+        wqe.length = length;
+        wqe.first = 0;
+        wqe.psns = 0;
+        wqe.srqn = wr.xrc_srqn.unwrap_or(0);
+        wqe.sges.clear();
+        wqe.inline.clear();
+        if wr.flags.contains(SendFlags::INLINE) {
+            wqe.inline.resize(length as usize, 0);
+            let mut at = 0;
+            for sge in wr.sges {
+                let end = at + sge.length as usize;
+                read(sge.addr, &mut wqe.inline[at..end]);
+                at = end;
+            }
+        } else {
+            wqe.sges.extend_from_slice(wr.sges);
+        }
+        if let Some(place) = self.targets.get_mut(index) {
+            *place = wr.ud;
+        }
+        self.tail += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! Unreliable connection: messages in packets, no acknowledgements. A gap costs the message it falls into; a message
+//! that cannot be delivered is dropped in silence (IBA 9.8).
+
+use weft_verbs::{Access, MSG_SIZE_MAX, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{CqId, QpState};
+use weft_wire::opcode::Place;
+use weft_wire::{Packet, Psn};
+
+use crate::core::{Bits, Core, Fault};
+use crate::qp::TX_BURST_PACKETS;
+use crate::rq::RecvQueue;
+use crate::segment::{self, Payload, Segment};
+use crate::sq::SendQueue;
+use crate::{Env, Memory, RecvWqe, RxPacket, TxBatch};
+
+/// The message that is being received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Message {
+    /// None, or one that is being dropped: the next first packet begins one.
+    #[default]
+    Idle,
+    Send {
+        offset: u64,
+    },
+    Write {
+        rkey: u32,
+        va: u64,
+        left: u64,
+        total: u64,
+    },
+}
+
+/// A message that is dropped.
+struct Dropped;
+
+/// State of a UC queue pair.
+#[derive(Debug, Default)]
+pub(crate) struct Uc {
+    /// PSN sent next.
+    next: Psn,
+    /// Packets of the oldest request that were sent.
+    sent: u64,
+    /// PSN expected next.
+    expected: Psn,
+    message: Message,
+    /// The receive taken last; it serves the next message if the one it was taken for was dropped.
+    recv: RecvWqe,
+    holds_recv: bool,
+}
+
+impl Uc {
+    pub fn start_responder(&mut self, psn: u32) {
+        self.expected = Psn::new(psn);
+    }
+
+    pub fn start_requester(&mut self, psn: u32) {
+        self.next = Psn::new(psn);
+        self.sent = 0;
+    }
+
+    /// ERR was entered: the receive that was being filled.
+    pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
+        self.message = Message::Idle;
+        std::mem::take(&mut self.holds_recv).then_some((self.recv.wr_id, None))
+    }
+
+    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue) -> bool {
+        let started = core.state() == QpState::Sqd && self.sent != 0;
+        (core.state() == QpState::Rts || started) && !sq.is_empty()
+    }
+
+    pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
+        for _ in 0..TX_BURST_PACKETS {
+            if !tx.has_room() || core.fault.is_some() || !self.wants_transmit(core, sq) {
+                return;
+            }
+            let wqe = sq.get(sq.head());
+            let outcome = match wqe.op {
+                SendOp::BindMw(ref bind) => env.bind_mw(core.pd(), core.qpn, bind).map(|()| true),
+                SendOp::LocalInv(key) => env.invalidate_local(core.pd(), core.qpn, key).map(|()| true),
+                _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
+                _ => {
+                    let segment = Segment::of(wqe, self.sent, core.mtu(), false);
+                    Payload::of(env, core.pd(), wqe, segment.offset, segment.len).map(|payload| {
+                        let takes = segment.last && wqe.takes_receive();
+                        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
+                        let bits = Bits { ack_req: false, solicited };
+                        let psn = u64::from(self.next.value());
+                        core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
+                        payload.add(wqe, tx);
+                        self.next = self.next.next();
+                        self.sent += 1;
+                        segment.last
+                    })
+                }
+            };
+            let status = match outcome {
+                Ok(false) => continue,
+                Ok(true) => WcStatus::Success,
+                Err(status) => {
+                    core.fault = Some(Fault::SendError);
+                    status
+                }
+            };
+            if wqe.signaled || status != WcStatus::Success {
+                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
+                wc.byte_len = wqe.length as u32;
+                core.complete_send(env, wc);
+            }
+            sq.pop();
+            self.sent = 0;
+        }
+    }
+
+    pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
+        let packet = &rx.packet;
+        let starts = matches!(packet.info.place, Place::First | Place::Only);
+        if packet.bth.psn() != self.expected {
+            core.stats.out_of_order += 1;
+            self.message = Message::Idle;
+        }
+        self.expected = packet.bth.psn().next();
+        if starts {
+            self.message = Message::Idle;
+        }
+        let outcome = if packet.info.kind.is_write() {
+            self.write(core, rq, packet, env)
+        } else if packet.info.kind.is_send() {
+            self.send(core, rq, packet, env)
+        } else {
+            Err(Dropped)
+        };
+        if outcome.is_err() {
+            core.stats.dropped += 1;
+            self.message = Message::Idle;
+        }
+    }
+
+    fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Dropped> {
+        if self.holds_recv {
+            return Ok(());
+        }
+        self.holds_recv = match core.init.srq {
+            Some(srq) => env.srq_take(srq).map(|recv| self.recv = recv).is_some(),
+            None => rq.pop_into(&mut self.recv),
+        };
+        if self.holds_recv { Ok(()) } else { Err(Dropped) }
+    }
+
+    fn complete<E: Env>(
+        &mut self,
+        core: &Core,
+        packet: &Packet<'_>,
+        status: WcStatus,
+        opcode: WcOpcode,
+        bytes: u64,
+        env: &mut E,
+    ) {
+        let mut wc = core.wc(self.recv.wr_id, status, opcode);
+        wc.byte_len = bytes as u32;
+        wc.solicited |= packet.bth.solicited();
+        wc.src_qp = core.attr.dest_qpn;
+        if let Some(imm) = packet.ext.imm {
+            wc.imm_data = imm.value().to_be();
+            wc.flags |= WcFlags::WITH_IMM;
+        }
+        self.holds_recv = false;
+        core.complete_recv(env, None, wc);
+    }
+
+    fn send<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Dropped> {
+        let place = packet.info.place;
+        let offset = match (place, self.message) {
+            (Place::First | Place::Only, _) => {
+                self.take_recv(core, rq, env)?;
+                0
+            }
+            (_, Message::Send { offset }) => offset,
+            _ => return Err(Dropped),
+        };
+        check_len(core, place, packet.payload.len())?;
+        let end = offset + packet.payload.len() as u64;
+        let stored = if end > segment::total(&self.recv.sges) {
+            Err(WcStatus::LocLenErr)
+        } else {
+            segment::scatter(env, core.pd(), &self.recv.sges, offset, packet.payload)
+        };
+        if let Err(status) = stored {
+            // Our own receive is at fault: it completes in error, the queue pair lives on.
+            self.complete(core, packet, status, WcOpcode::Recv, 0, env);
+            return Err(Dropped);
+        }
+        if matches!(place, Place::First | Place::Middle) {
+            self.message = Message::Send { offset: end };
+            return Ok(());
+        }
+        self.message = Message::Idle;
+        self.complete(core, packet, WcStatus::Success, WcOpcode::Recv, end, env);
+        Ok(())
+    }
+
+    fn write<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Dropped> {
+        let place = packet.info.place;
+        let ends = matches!(place, Place::Last | Place::Only);
+        let (rkey, va, left, total) = match (place, self.message) {
+            (Place::First | Place::Only, _) => {
+                let reth = packet.ext.reth.ok_or(Dropped)?;
+                let allowed = core.attr.qp_access.contains(Access::REMOTE_WRITE);
+                if !allowed || reth.dma_len() > MSG_SIZE_MAX {
+                    return Err(Dropped);
+                }
+                let len = u64::from(reth.dma_len());
+                if len != 0 {
+                    env.remote(core.pd(), core.qpn, reth.rkey(), reth.va(), len, Access::REMOTE_WRITE)
+                        .map_err(|_| Dropped)?;
+                }
+                (reth.rkey(), reth.va(), len, len)
+            }
+            (_, Message::Write { rkey, va, left, total }) => (rkey, va, left, total),
+            _ => return Err(Dropped),
+        };
+        let len = packet.payload.len() as u64;
+        check_len(core, place, packet.payload.len())?;
+        if if ends { len != left } else { len >= left } {
+            return Err(Dropped);
+        }
+        if packet.ext.imm.is_some() {
+            self.take_recv(core, rq, env)?;
+        }
+        if len != 0 {
+            let addr = env.remote(core.pd(), core.qpn, rkey, va, len, Access::REMOTE_WRITE).map_err(|_| Dropped)?;
+            env.memory().write(addr, packet.payload);
+        }
+        if !ends {
+            self.message = Message::Write { rkey, va: va.wrapping_add(len), left: left - len, total };
+            return Ok(());
+        }
+        self.message = Message::Idle;
+        if packet.ext.imm.is_some() {
+            self.complete(core, packet, WcStatus::Success, WcOpcode::RecvRdmaWithImm, total, env);
+        }
+        Ok(())
+    }
+}
+
+fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Dropped> {
+    let mtu = core.mtu() as usize;
+    let ok = match place {
+        Place::First | Place::Middle => len == mtu,
+        Place::Last => len != 0 && len <= mtu,
+        Place::Only => len <= mtu,
+    };
+    if ok { Ok(()) } else { Err(Dropped) }
+}

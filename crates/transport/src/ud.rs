@@ -1,0 +1,162 @@
+//! Unreliable datagrams: one packet a message, to any queue pair that an address handle and a Q_Key reach. The first
+//! 40 bytes of each receive hold the network header the datagram came with (IBA 11.4.1.2, RoCE A17.4.5.1).
+
+use std::net::IpAddr;
+
+use weft_verbs::{DEFAULT_PKEY, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_wire::ext::{Deth, ImmDt};
+use weft_wire::packet::{HeaderBuf, ICRC_LEN, pad_for};
+use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
+use zerocopy::IntoBytes;
+
+use crate::core::{Core, Fault};
+use crate::qp::TX_BURST_PACKETS;
+use crate::rq::RecvQueue;
+use crate::segment::{self, Payload};
+use crate::sq::SendQueue;
+use crate::{Env, RecvWqe, RxPacket, TxBatch};
+
+/// Bytes of the network header in front of the payload.
+const GRH_LEN: usize = 40;
+/// A Q_Key with this bit set in a work request stands for the sender's own (IBA 10.2.5).
+const CONTROLLED_QKEY: u32 = 0x8000_0000;
+/// Next header and protocol value of UDP.
+const UDP: u8 = 17;
+/// Bytes of a UDP header.
+const UDP_LEN: usize = 8;
+
+/// State of a UD queue pair.
+#[derive(Debug, Default)]
+pub(crate) struct Ud {
+    next: Psn,
+    recv: RecvWqe,
+}
+
+impl Ud {
+    pub fn start_requester(&mut self, psn: u32) {
+        self.next = Psn::new(psn);
+    }
+
+    pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
+        for _ in 0..TX_BURST_PACKETS {
+            if !tx.has_room() || core.state() != QpState::Rts || core.fault.is_some() || sq.is_empty() {
+                return;
+            }
+            let at = sq.head();
+            let status = match self.send(core, sq, at, tx, env) {
+                Ok(()) => WcStatus::Success,
+                Err(status) => {
+                    core.fault = Some(Fault::SendError);
+                    status
+                }
+            };
+            let wqe = sq.get(at);
+            if wqe.signaled || status != WcStatus::Success {
+                let mut wc = core.wc(wqe.wr_id, status, WcOpcode::Send);
+                wc.byte_len = wqe.length as u32;
+                core.complete_send(env, wc);
+            }
+            sq.pop();
+        }
+    }
+
+    fn send<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &SendQueue,
+        at: u64,
+        tx: &mut TxBatch,
+        env: &mut E,
+    ) -> Result<(), WcStatus> {
+        let wqe = sq.get(at);
+        let target = sq.target(at).ok_or(WcStatus::LocQpOpErr)?;
+        // The port's MTU may have shrunk since the request was posted.
+        if wqe.length > core.port_mtu.bytes() as u64 {
+            return Err(WcStatus::LocLenErr);
+        }
+        let len = wqe.length as u32;
+        let payload = Payload::of(env, core.pd(), wqe, 0, len)?;
+        let (kind, imm) = match wqe.op {
+            SendOp::SendImm(imm) => (Kind::SendOnlyImm, Some(ImmDt::new(u32::from_be(imm)))),
+            _ => (Kind::SendOnly, None),
+        };
+        let opcode = Opcode::of(Service::Ud, kind).ok_or(WcStatus::LocQpOpErr)?;
+        let qkey = if target.remote_qkey & CONTROLLED_QKEY != 0 { core.attr.qkey } else { target.remote_qkey };
+        let mut bth = Bth::new(opcode, DEFAULT_PKEY, target.remote_qpn, self.next);
+        bth.set_solicited(wqe.flags.contains(SendFlags::SOLICITED));
+        let ext = Headers { deth: Some(Deth::new(qkey, core.qpn)), imm, ..Headers::default() };
+        let header = HeaderBuf::write(bth, &ext, len as usize);
+        tx.begin(target.av, target.remote_qpn, core.qpn, header.as_slice());
+        payload.add(wqe, tx);
+        self.next = self.next.next();
+        core.stats.tx_packets += 1;
+        core.stats.tx_bytes += u64::from(len);
+        Ok(())
+    }
+
+    pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
+        let packet = &rx.packet;
+        let Some(deth) = packet.ext.deth else {
+            core.stats.dropped += 1;
+            return;
+        };
+        if deth.qkey() != core.attr.qkey {
+            core.stats.qkey_violations += 1;
+            return;
+        }
+        let taken = match core.init.srq {
+            Some(srq) => env.srq_take(srq).map(|recv| self.recv = recv).is_some(),
+            None => rq.pop_into(&mut self.recv),
+        };
+        if !taken {
+            core.stats.dropped += 1;
+            return;
+        }
+        let pd = core.pd();
+        let bytes = GRH_LEN + packet.payload.len();
+        let stored = if bytes as u64 > segment::total(&self.recv.sges) {
+            Err(WcStatus::LocLenErr)
+        } else {
+            segment::scatter(env, pd, &self.recv.sges, 0, &network_header(rx))
+                .and_then(|()| segment::scatter(env, pd, &self.recv.sges, GRH_LEN as u64, packet.payload))
+        };
+        let mut wc = core.wc(self.recv.wr_id, stored.err().unwrap_or_default(), WcOpcode::Recv);
+        wc.byte_len = bytes as u32;
+        wc.src_qp = deth.src_qp();
+        wc.flags = WcFlags::GRH;
+        wc.solicited |= packet.bth.solicited();
+        if let Some(imm) = packet.ext.imm {
+            wc.imm_data = imm.value().to_be();
+            wc.flags |= WcFlags::WITH_IMM;
+        }
+        core.complete_recv(env, None, wc);
+    }
+}
+
+/// The 40 bytes in front of the payload: the IPv6 header, or 20 bytes of zeros and the IPv4 header. Fields that a UDP
+/// socket does not tell (identification, flow label) have the values that RoCE senders use.
+fn network_header(rx: &RxPacket<'_>) -> [u8; GRH_LEN] {
+    let payload = rx.packet.payload.len();
+    let transport = UDP_LEN + rx.packet.info.header_len + payload + pad_for(payload) + ICRC_LEN;
+    let mut out = [0; GRH_LEN];
+    let (IpAddr::V4(from), IpAddr::V4(to)) = (rx.sgid.ip(), rx.dgid.ip()) else {
+        let gids = [rx.sgid.0, rx.dgid.0];
+        let grh = weft_wire::grh::Grh::new(rx.traffic_class, 0, transport as u16, UDP, rx.hop_limit, gids);
+        out.copy_from_slice(grh.as_bytes());
+        return out;
+    };
+    let ip = &mut out[20..];
+    ip[0] = 0x45;
+    ip[1] = rx.traffic_class;
+    ip[2..4].copy_from_slice(&((20 + transport) as u16).to_be_bytes());
+    ip[6] = 0x40; // Don't fragment.
+    ip[8] = rx.hop_limit;
+    ip[9] = UDP;
+    ip[12..16].copy_from_slice(&from.octets());
+    ip[16..20].copy_from_slice(&to.octets());
+    let sum: u32 = ip.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    out
+}
