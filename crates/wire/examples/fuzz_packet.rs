@@ -1,6 +1,9 @@
 //! Fuzzing without nightly: mutate packets of the captures and feed the fuzz targets, for `--seconds N`. A panic is a
 //! finding; the bytes at fault are printed as hexadecimal, for `tests/corpus`.
 
+// A program for a person at a terminal, not part of the crate: it may look at the clock.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
