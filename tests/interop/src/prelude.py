@@ -37,7 +37,7 @@ def connect(qp, peer_qpn, peer_gid, timeout=14):
 
 def gid():
     """The device's own GID."""
-    return context.query_gid(1, gid_index).gid
+    return context.query_gid(1, gid_index)
 
 
 def rss_kib():

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
-use weft_interop::{Ended, Lab, Pair, Shape, Table, Who, python, skip};
+use weft_interop::{Ended, Lab, Pair, Shape, Table, Who, skip};
 
 /// A UDP socket on the RoCE port that shares it with nobody, as Linux's rxe has.
 const SQUATTER: &str = "import socket, time\n\
@@ -130,125 +130,6 @@ fn daemon_of_another_version() {
     });
     table.finish();
 }
-
-#[test]
-fn faults_of_the_application() {
-    let lab = Lab::new(Shape::One).expect("a lab");
-    let mut table = Table::new("application faults");
-    for (name, who, body) in SCRIPTS {
-        table.case(name, || {
-            let script = python::start(&lab, lab.client(), *who, "fault", &format!("{FAULTS}{body}"))?;
-            let ended = script.wait(Duration::from_secs(20)).success()?;
-            ensure!(ended.text.contains("as it must be"), "{}", ended.report());
-            Ok(())
-        });
-    }
-    table.finish();
-}
-
-/// Two connected queue pairs and a region each; `status` posts a request and returns its completion's status.
-const FAULTS: &str = r"
-from pyverbs.pyverbs_error import PyverbsRDMAError
-import errno
-cq = CQ(context, 64)
-a, b = rc(cq, 4, 4), rc(cq, 4, 4)
-connect(a, b.qp_num, gid()); connect(b, a.qp_num, gid())
-LOCAL, ALL = e.IBV_ACCESS_LOCAL_WRITE, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-mine, theirs, closed = MR(pd, 4096, LOCAL), MR(pd, 4096, ALL), MR(pd, 4096, LOCAL)
-
-def status(opcode, sge, rkey=0, addr=0):
-    wr = SendWR(1, opcode=opcode, num_sge=1, sg=[sge], send_flags=e.IBV_SEND_SIGNALED)
-    if rkey or addr:
-        wr.set_wr_rdma(rkey, addr)
-    a.post_send(wr)
-    until = time.time() + 5
-    while time.time() < until:
-        n, wcs = cq.poll(1)
-        if n:
-            return wcs[0].status
-    raise SystemExit('no completion')
-
-def expect(got, wanted):
-    if got != wanted:
-        raise SystemExit(f'got {got}, wanted {wanted}')
-    print('as it must be')
-
-def refused(call, code):
-    try:
-        call()
-    except PyverbsRDMAError as ex:
-        return expect(ex.error_code, code)
-    raise SystemExit('it was allowed')
-";
-
-const SCRIPTS: &[(&str, Who, &str)] = &[
-    (
-        "a good WRITE",
-        Who::Ordinary,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey, theirs.buf), e.IBV_WC_SUCCESS)",
-    ),
-    (
-        "a wrong rkey",
-        Who::Ordinary,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey ^ 0x5a00, theirs.buf), e.IBV_WC_REM_ACCESS_ERR)",
-    ),
-    (
-        "memory outside a region",
-        Who::Root,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey, theirs.buf + 4090), e.IBV_WC_REM_ACCESS_ERR)",
-    ),
-    (
-        "memory before a region",
-        Who::Root,
-        "expect(status(e.IBV_WR_RDMA_READ, SGE(mine.buf, 64, mine.lkey), theirs.rkey, theirs.buf - 8), e.IBV_WC_REM_ACCESS_ERR)",
-    ),
-    (
-        "an address that wraps",
-        Who::Root,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey, 2**64 - 8), e.IBV_WC_REM_ACCESS_ERR)",
-    ),
-    (
-        "a region without the right",
-        Who::Ordinary,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), closed.rkey, closed.buf), e.IBV_WC_REM_ACCESS_ERR)",
-    ),
-    (
-        "a wrong lkey",
-        Who::Ordinary,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey ^ 0x5a00), theirs.rkey, theirs.buf), e.IBV_WC_LOC_PROT_ERR)",
-    ),
-    (
-        "a local length outside its region",
-        Who::Root,
-        "expect(status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 5000, mine.lkey), theirs.rkey, theirs.buf), e.IBV_WC_LOC_PROT_ERR)",
-    ),
-    (
-        "a receive buffer that is too small",
-        Who::Root,
-        "b.post_recv(RecvWR(num_sge=1, sg=[SGE(theirs.buf, 8, theirs.lkey)]))\nexpect(status(e.IBV_WR_SEND, SGE(mine.buf, 64, mine.lkey)) in (e.IBV_WC_REM_INV_REQ_ERR, e.IBV_WC_LOC_LEN_ERR), True)",
-    ),
-    (
-        "too many pieces",
-        Who::Root,
-        "sges = [SGE(mine.buf, 8, mine.lkey)] * 64\nrefused(lambda: a.post_send(SendWR(1, num_sge=64, sg=sges)), errno.EINVAL)",
-    ),
-    (
-        "a send queue that is full",
-        Who::Root,
-        "c = rc(cq, 1, 1)\ncap = c.query(e.IBV_QP_CAP)[1].cap.max_send_wr\ndeaf = rc(cq)\nconnect(c, deaf.qp_num, gid(), 20)\ndef fill():\n    for _ in range(cap + 1): c.post_send(SendWR(1, num_sge=1, sg=[SGE(mine.buf, 8, mine.lkey)], send_flags=e.IBV_SEND_SIGNALED))\nrefused(fill, errno.ENOMEM)",
-    ),
-    (
-        "a state that does not follow",
-        Who::Ordinary,
-        "c = rc(cq)\nrefused(lambda: c.modify(QPAttr(qp_state=e.IBV_QPS_RTS), e.IBV_QP_STATE), errno.EINVAL)",
-    ),
-    (
-        "a controlled Q_Key needs privilege",
-        Who::Ordinary,
-        "cap = QPCap(1, 1, 1, 1)\nud = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_UD, scq=cq, rcq=cq, cap=cap))\nattr = QPAttr(qp_state=e.IBV_QPS_INIT)\nattr.qkey = 0x80010001\nrefused(lambda: ud.modify(attr, e.IBV_QP_STATE | e.IBV_QP_PKEY_INDEX | e.IBV_QP_PORT | e.IBV_QP_QKEY), errno.EPERM)",
-    ),
-    ("a completion queue beyond the limit", Who::Root, "refused(lambda: CQ(context, 1 << 30), errno.EINVAL)"),
-];
 
 fn fails_with(ended: &Ended, wanted: &[&str]) -> Result<()> {
     ensure!(ended.status.is_some_and(|s| s.code().is_some_and(|c| c != 0)), "it did not fail: {}", ended.report());
