@@ -16,15 +16,15 @@ pub fn invent(rng: &mut Rng, from: &Datagram, qpns: &[u32]) -> Datagram {
         let all: Vec<u8> = Opcode::all().map(|info| info.opcode.0).collect();
         rng.pick(&all)
     } else {
-        rng.next() as u8
+        rng.bits() as u8
     };
-    let mut bytes = vec![opcode, 0x40 | (rng.next() as u8 & 0xb0), 0xff, 0xff, 0];
+    let mut bytes = vec![opcode, 0x40 | (rng.bits() as u8 & 0xb0), 0xff, 0xff, 0];
     bytes.extend_from_slice(&rng.pick(qpns).to_be_bytes()[1..]);
-    let psn = rng.next() as u32;
+    let psn = rng.bits() as u32;
     bytes.extend_from_slice(&psn.to_be_bytes());
     let header = Opcode(opcode).info().map_or(0, |info| info.header_len.saturating_sub(12));
     let len = header as u64 + if rng.chance(1, 3) { 0 } else { rng.below(PAYLOAD_MAX) };
-    bytes.extend((0..len).map(|_| rng.next() as u8));
+    bytes.extend((0..len).map(|_| rng.bits() as u8));
     bytes.extend([0; 4]);
     Datagram { bytes, ..from.clone() }
 }
@@ -35,7 +35,7 @@ pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
     for _ in 0..rng.range(1, 4) {
         let len = datagram.bytes.len() as u64;
         match rng.below(8) {
-            0 => datagram.bytes[0] = rng.next() as u8,
+            0 => datagram.bytes[0] = rng.bits() as u8,
             1 => {
                 // A PSN near the true one: the interesting ones are those in the window.
                 let psn = u32::from_be_bytes([0, datagram.bytes[9], datagram.bytes[10], datagram.bytes[11]]);
@@ -55,7 +55,7 @@ pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
                 let at = rng.below(len.min(40)) as usize;
                 // Not the destination: it is the queue pair that is to be hit.
                 if !(4..8).contains(&at) {
-                    datagram.bytes[at] = rng.next() as u8;
+                    datagram.bytes[at] = rng.bits() as u8;
                 }
             }
         }

@@ -138,7 +138,7 @@ impl World {
                 let ip = address(v6, host);
                 let config = HcaConfig {
                     slot: host as u32 + 1,
-                    seed: [rng.next(), rng.next(), rng.next(), rng.next()],
+                    seed: [rng.bits(), rng.bits(), rng.bits(), rng.bits()],
                     ..HcaConfig::default()
                 };
                 let mut hca = Hca::new(config, SimMemory::new((host as u64 + 1) << 44));

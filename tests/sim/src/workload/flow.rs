@@ -157,7 +157,7 @@ impl Preparing<'_> {
     fn send(&mut self, limit: u32) -> Operation {
         let len = self.length(limit);
         let data = self.payload(len);
-        let imm = self.rng.chance(1, 3).then(|| self.rng.next() as u32);
+        let imm = self.rng.chance(1, 3).then(|| self.rng.bits() as u32);
         let op = imm.map_or(SendOp::Send, SendOp::SendImm);
         let mut sges = self.local(&data, 1);
         let flags = self.flags(len, true);
@@ -180,7 +180,7 @@ impl Preparing<'_> {
         };
         self.target[at..at + len as usize].copy_from_slice(&data);
         let place = RemoteTarget { addr: self.target_addr + at as u64, rkey: self.target_key };
-        let imm = self.rng.chance(1, 3).then(|| self.rng.next() as u32);
+        let imm = self.rng.chance(1, 3).then(|| self.rng.bits() as u32);
         let op = imm.map_or(SendOp::Write(place), |imm| SendOp::WriteImm(place, imm));
         let sges = self.local(&data, 1);
         let flags = self.flags(len, true) | self.changes();
@@ -219,11 +219,11 @@ impl Preparing<'_> {
         let (at, target) = self.word();
         let old = u64::from_ne_bytes(self.target[at..at + 8].try_into().expect("a word"));
         let (op, new, opcode) = if self.rng.chance(1, 2) {
-            let add = self.rng.next();
+            let add = self.rng.bits();
             (SendOp::FetchAdd { target, add }, old.wrapping_add(add), WcOpcode::FetchAdd)
         } else {
-            let compare = if self.rng.chance(2, 3) { old } else { self.rng.next() };
-            let swap = self.rng.next();
+            let compare = if self.rng.chance(2, 3) { old } else { self.rng.bits() };
+            let swap = self.rng.bits();
             let new = if compare == old { swap } else { old };
             (SendOp::CompareSwap { target, compare, swap }, new, WcOpcode::CompSwap)
         };
@@ -290,7 +290,7 @@ impl Flow {
         count: usize,
         srqn: Option<u32>,
     ) -> Flow {
-        let mut rng = Rng::new(world.rng.next());
+        let mut rng = Rng::new(world.rng.bits());
         let kind = plan.options.kind;
         let reliable = kind.is_reliable();
         let room = plan.len_max as usize + 64;
@@ -302,13 +302,13 @@ impl Flow {
         let read_only = Access::REMOTE_READ;
         let (fixed_addr, fixed_key) = world.hosts[to.host].region(to.pd, room, read_only);
         let mut before = vec![0; target_len];
-        pattern_fill(rng.next(), 0, &mut before);
+        pattern_fill(rng.bits(), 0, &mut before);
         world.hosts[to.host].fill(target_addr, &before);
         let mut fixed = vec![0; room];
-        pattern_fill(rng.next(), 0, &mut fixed);
+        pattern_fill(rng.bits(), 0, &mut fixed);
         world.hosts[to.host].fill(fixed_addr, &fixed);
 
-        let key = rng.next();
+        let key = rng.bits();
         let mut preparing = Preparing {
             rng: &mut rng,
             plan,

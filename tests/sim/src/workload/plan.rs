@@ -71,7 +71,7 @@ fn psn(rng: &mut Rng) -> u32 {
     match rng.below(3) {
         0 => 0x00ff_ffff - rng.below(40) as u32,
         1 => 0x007f_ffff - rng.below(40) as u32,
-        _ => rng.next() as u32 & 0x00ff_ffff,
+        _ => rng.bits() as u32 & 0x00ff_ffff,
     }
 }
 
@@ -102,7 +102,7 @@ fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
             max_inline_data: rng.pick(&[0, 32, 256, 1024]),
         },
         sq_sig_all: rng.chance(1, 4),
-        qkey: rng.next() as u32 & 0x7fff_ffff,
+        qkey: rng.bits() as u32 & 0x7fff_ffff,
         ..QpOptions::default()
     };
     let first = rng.below(hosts as u64) as usize;

@@ -54,12 +54,12 @@ impl Receiver {
         slow: bool,
         exact: bool,
     ) -> Receiver {
-        let mut rng = Rng::new(world.rng.next());
+        let mut rng = Rng::new(world.rng.bits());
         let stride = capacity as usize + 64;
         let len = stride * depth as usize;
         let (base, lkey) = world.hosts[host].region(pd, len, Access::LOCAL_WRITE);
         let mut model = vec![0; len];
-        pattern_fill(rng.next(), 0, &mut model);
+        pattern_fill(rng.bits(), 0, &mut model);
         world.hosts[host].fill(base, &model);
         let slots = (0..depth as usize)
             .map(|slot| {

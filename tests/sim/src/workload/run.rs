@@ -41,7 +41,7 @@ pub fn run(seed: u64) -> Result<(), String> {
 
 impl Run {
     fn new(rng: &mut Rng, plan: &Plan) -> Result<Run, String> {
-        let mut world = World::new(rng.next(), plan.hosts, plan.v6, plan.faults);
+        let mut world = World::new(rng.bits(), plan.hosts, plan.v6, plan.faults);
         let mut shared: Vec<Parts> = (0..plan.hosts).map(|host| end::parts(&mut world, host)).collect();
         let capacity = plan.pairs.iter().map(|pair| pair.len_max).max().unwrap_or(0) + GRH_LEN as u32;
         let mut run = Run {
@@ -53,11 +53,11 @@ impl Run {
             xrcds: vec![],
             shuffles: plan.faults.shuffles() || !plan.faults.jitter.is_zero(),
         };
-        for host in 0..plan.hosts {
+        for (host, parts) in shared.iter_mut().enumerate() {
             let wanted = plan.pairs.iter().any(|p| p.srq && p.options.kind == QpType::Rc && p.hosts.contains(&host));
             if wanted {
                 let slow = plan.pairs.iter().any(|p| p.slow);
-                shared[host].srq = Some(run.add_srq(host, &shared[host].clone(), None, capacity, slow)?);
+                parts.srq = Some(run.add_srq(host, parts, None, capacity, slow)?);
             }
         }
         for pair in &plan.pairs {
