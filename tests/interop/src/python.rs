@@ -5,6 +5,9 @@ use crate::proc::Proc;
 use crate::user::Who;
 use anyhow::{Context, Result};
 
+/// What must be installed for these programs: name it to [`crate::skip::have`].
+pub const PYVERBS: &str = "/usr/lib/python3/dist-packages/pyverbs/__init__.py";
+
 /// The words every script begins with: a device, a protection domain, and two helpers.
 const PRELUDE: &str = include_str!("prelude.py");
 

@@ -34,8 +34,11 @@ pub fn have(what: &str, tools: &[&str]) -> bool {
     false
 }
 
-/// Where `tool` is on PATH, the administrator's directories included.
+/// Where `tool` is on PATH, the administrator's directories included; a path stands for itself.
 pub fn on_path(tool: &str) -> Option<std::path::PathBuf> {
+    if tool.starts_with('/') {
+        return std::path::Path::new(tool).is_file().then(|| tool.into());
+    }
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin:/usr/bin:/bin";
     path.split(':').map(|dir| std::path::Path::new(dir).join(tool)).find(|p| p.is_file())
 }

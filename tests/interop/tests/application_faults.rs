@@ -5,10 +5,13 @@
 
 use anyhow::ensure;
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Table, Who, python};
+use weft_interop::{Lab, Shape, Table, Who, python, skip};
 
 #[test]
 fn faults_of_the_application() {
+    if !skip::have("faults_of_the_application", &["ip", python::PYVERBS]) {
+        return;
+    }
     let lab = Lab::new(Shape::One).expect("a lab");
     let mut table = Table::new("application faults");
     for (name, who, body) in SCRIPTS {

@@ -12,14 +12,14 @@ const QP_KIB_MAX: f64 = 16.0;
 
 #[test]
 fn a_connected_idle_process_and_the_daemon_use_no_cpu() {
-    if skip::have("a_connected_idle_process_and_the_daemon_use_no_cpu", &["ip"]) {
+    if skip::have("a_connected_idle_process_and_the_daemon_use_no_cpu", &["ip", python::PYVERBS]) {
         idle_cpu().expect("no processor time used");
     }
 }
 
 #[test]
 fn an_idle_queue_pair_is_small() {
-    if skip::have("an_idle_queue_pair_is_small", &["ip"]) {
+    if skip::have("an_idle_queue_pair_is_small", &["ip", python::PYVERBS]) {
         qp_memory().expect("16 KiB or less for a queue pair");
     }
 }
