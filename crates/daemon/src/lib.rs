@@ -1,1 +1,44 @@
-//! Placeholder.
+//! The kernel's stand-in: one daemon in each network namespace keeps what must be single. It knows the devices and
+//! follows their interfaces, gives each process its part of the QP number space and the sockets that its packets come
+//! to, and tells everybody what changes. Libraries start it when they need it; it leaves when nobody does.
+//!
+//! Way of a message: `server` (sockets) → `broker` (decisions, no I/O) → `host` (what has to be done) → `pool` (sockets of
+//! the port). Way of an address: `routes` → `rtnl` → `netdev` → `devices` → `gid_table`.
+
+#![forbid(unsafe_code)]
+
+pub mod anchor;
+pub mod broker;
+pub mod connection;
+pub mod devices;
+pub mod gid_table;
+pub mod host;
+pub mod limits;
+pub mod log;
+pub mod netdev;
+pub mod options;
+pub mod pool;
+pub mod refusal;
+pub mod routes;
+pub mod rtnl;
+pub mod saved;
+mod server;
+pub mod slots;
+
+pub use options::{LogTarget, Options};
+
+/// Serves the programs of this network namespace until nobody needs it any more or somebody ends it. Returns at once if
+/// another daemon does so already.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let mut log = log::Log::open(&options.log);
+    match server::Server::new(options, log::Log::open(&options.log))? {
+        Some(server) => {
+            log.note(format_args!("serves, user {}", weft_sys::process::euid()));
+            server.serve()
+        }
+        None => {
+            log.note(format_args!("another weft daemon serves this network namespace already"));
+            Ok(())
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 
@@ -86,12 +86,7 @@ fn describe_packets(fd: &OwnedFd, family: Family) -> io::Result<()> {
             set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
             // A group joined by one process is no business of the others.
             set_int(fd, libc::IPPROTO_IP, IP_MULTICAST_ALL, 0)?;
-            set_int(
-                fd,
-                libc::IPPROTO_IP,
-                libc::IP_MTU_DISCOVER,
-                libc::IP_PMTUDISC_DO,
-            )?;
+            set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
         }
         Family::V6 => {
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
@@ -99,12 +94,7 @@ fn describe_packets(fd: &OwnedFd, family: Family) -> io::Result<()> {
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
             // Linux 4.20; before it only groups joined by somebody here reach us, and the demultiplexer drops them.
             let _ = set_int(fd, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
-            set_int(
-                fd,
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                libc::IP_PMTUDISC_DO,
-            )?;
+            set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
         }
     }
     // Linux 5.0; without it packets come one by one, which is slower and just as right.
@@ -135,12 +125,32 @@ pub fn drain(fd: impl AsFd) -> usize {
     let fd = fd.as_fd();
     let mut byte = [0u8; 1];
     let mut count = 0;
-    while count < DRAIN_PACKETS_MAX
-        && rustix::net::recv(fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::TRUNC).is_ok()
+    while count < DRAIN_PACKETS_MAX && rustix::net::recv(fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::TRUNC).is_ok()
     {
         count += 1;
     }
     count
+}
+
+/// Packets that a socket did not take: it was sealed, or its buffer was full. The count wraps.
+pub fn dropped_packets(fd: impl AsFd) -> io::Result<u32> {
+    const SK_MEMINFO_DROPS: usize = 8;
+    let mut info = [0u32; SK_MEMINFO_DROPS + 1];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: `info` and `len` are valid for writing, `len` is the size of `info`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(info.get(SK_MEMINFO_DROPS).copied().unwrap_or(0))
 }
 
 /// Sets the receive buffer, past the system's limit if we may.
@@ -166,41 +176,27 @@ pub fn recognise(fd: impl AsFd) -> Option<Family> {
         return None;
     }
     let address: SocketAddr = rustix::net::getsockname(fd).ok()?.try_into().ok()?;
-    let family = if address.is_ipv4() {
-        Family::V4
-    } else {
-        Family::V6
-    };
+    let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
     (address.ip().is_unspecified() && address.port() == ROCE_V2_UDP_PORT).then_some(family)
 }
 
 /// Joins a multicast group on an interface.
 pub fn join_multicast(fd: impl AsFd, group: IpAddr, ifindex: u32) -> io::Result<()> {
     match group {
-        IpAddr::V4(group) => Ok(rustix::net::sockopt::set_ip_add_membership_with_ifindex(
-            fd,
-            &group,
-            &Ipv4Addr::UNSPECIFIED,
-            ifindex,
-        )?),
-        IpAddr::V6(group) => Ok(rustix::net::sockopt::set_ipv6_add_membership(
-            fd, &group, ifindex,
-        )?),
+        IpAddr::V4(group) => {
+            Ok(rustix::net::sockopt::set_ip_add_membership_with_ifindex(fd, &group, &Ipv4Addr::UNSPECIFIED, ifindex)?)
+        }
+        IpAddr::V6(group) => Ok(rustix::net::sockopt::set_ipv6_add_membership(fd, &group, ifindex)?),
     }
 }
 
 /// Leaves a multicast group on an interface.
 pub fn leave_multicast(fd: impl AsFd, group: IpAddr, ifindex: u32) -> io::Result<()> {
     match group {
-        IpAddr::V4(group) => Ok(rustix::net::sockopt::set_ip_drop_membership_with_ifindex(
-            fd,
-            &group,
-            &Ipv4Addr::UNSPECIFIED,
-            ifindex,
-        )?),
-        IpAddr::V6(group) => Ok(rustix::net::sockopt::set_ipv6_drop_membership(
-            fd, &group, ifindex,
-        )?),
+        IpAddr::V4(group) => {
+            Ok(rustix::net::sockopt::set_ip_drop_membership_with_ifindex(fd, &group, &Ipv4Addr::UNSPECIFIED, ifindex)?)
+        }
+        IpAddr::V6(group) => Ok(rustix::net::sockopt::set_ipv6_drop_membership(fd, &group, ifindex)?),
     }
 }
 
@@ -217,9 +213,7 @@ pub struct Holder {
 pub fn holders() -> Vec<Holder> {
     let mut all = Vec::new();
     for path in ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"] {
-        all.extend(parse_holders(
-            &std::fs::read_to_string(path).unwrap_or_default(),
-        ));
+        all.extend(parse_holders(&std::fs::read_to_string(path).unwrap_or_default()));
     }
     all
 }
@@ -233,10 +227,7 @@ fn parse_holders(table: &str) -> Vec<Holder> {
             continue;
         }
         // remote, state, queues, timer, retransmits come between.
-        if let (Some(Ok(uid)), Some(Ok(inode))) = (
-            columns.nth(5).map(str::parse),
-            columns.nth(1).map(str::parse),
-        ) {
+        if let (Some(Ok(uid)), Some(Ok(inode))) = (columns.nth(5).map(str::parse), columns.nth(1).map(str::parse)) {
             found.push(Holder { uid, inode });
         }
     }
@@ -253,15 +244,6 @@ mod tests {
             1: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1 2 0 0\n\
             2: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 4711 2 0 0\n\
             3: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 0 2 0 0\n garbage\n";
-        assert_eq!(
-            parse_holders(table),
-            [
-                Holder {
-                    uid: 1000,
-                    inode: 4711
-                },
-                Holder { uid: 0, inode: 0 }
-            ]
-        );
+        assert_eq!(parse_holders(table), [Holder { uid: 1000, inode: 4711 }, Holder { uid: 0, inode: 0 }]);
     }
 }

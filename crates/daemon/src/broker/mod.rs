@@ -1,0 +1,291 @@
+//! The daemon without its sockets: bytes of clients in, bytes for clients out, time passed in. It knows who is
+//! connected, what devices there are, who has which slot, and who may do what.
+//!
+//! ```text
+//! Recovering --anchor of a survivor--> Grace --5 s--> Normal        a predecessor's pool goes on
+//!     '-------- 3 s, nobody came ----------------------^            its port stays taken until its programs end
+//! ```
+
+mod requests;
+mod session;
+mod slot_requests;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use weft_ipc::{DaemonFrame, Event, McastGroup, Usage, encode};
+use weft_sys::unix::Credentials;
+
+use crate::devices::Devices;
+use crate::host::Host;
+use crate::limits;
+use crate::saved::Saved;
+use crate::slots::{ClientId, SlotTable};
+
+/// What the broker is told at its start.
+#[derive(Clone, Debug)]
+pub struct BrokerConfig {
+    /// Process of the daemon.
+    pub pid: u32,
+    /// User of the daemon.
+    pub uid: u32,
+    /// Whether that number stands for this user alone.
+    pub uid_is_ours_alone: bool,
+    /// Something that stays the same while the network namespace lives.
+    pub namespace: u64,
+    /// Slots of one user.
+    pub slots_per_user_max: u32,
+    /// Connections of one user.
+    pub connections_per_user_max: u32,
+    /// How long to stay when nobody needs the daemon; `None` is for ever.
+    pub idle_exit: Option<Duration>,
+    /// Whether programs that outlived a predecessor hold the port.
+    pub survivors: bool,
+}
+
+/// What the server has to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send to a client.
+    Send {
+        /// To whom.
+        client: ClientId,
+        /// What.
+        bytes: Vec<u8>,
+        /// Descriptors that go with it.
+        attach: Attach,
+        /// The device that this is an event about: a newer one takes its place if it still waits.
+        about: Option<u32>,
+    },
+    /// Close a client's connection once everything before was sent, and say so by [`Broker::disconnect`].
+    Close {
+        /// Whose.
+        client: ClientId,
+    },
+    /// End the daemon once everything before was sent.
+    Stop,
+}
+
+/// Descriptors that go with a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Attach {
+    /// The sockets of this slot.
+    pub sockets_of: Option<u32>,
+    /// The anchor.
+    pub anchor: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Handled {
+    /// It was dealt with.
+    Done,
+    /// It has to wait until the recovery is over: keep it, read no more from this client, bring it again then.
+    Deferred,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Normal,
+    Recovering { until: Instant },
+    Grace { until: Instant },
+}
+
+#[derive(Debug)]
+enum Standing {
+    /// Has not said hello; `Some` is why it will be refused when it does.
+    New(Option<String>),
+    Session,
+    /// To be closed; what it still says is not heard.
+    Leaving,
+}
+
+#[derive(Debug)]
+struct Client {
+    credentials: Credentials,
+    standing: Standing,
+    program: String,
+    subscribed: bool,
+    slot: Option<u32>,
+    groups: BTreeSet<McastGroup>,
+    usage: Usage,
+}
+
+/// Clients over a quota that are kept to be told so.
+const DOOMED_CLIENTS_MAX: usize = 32;
+
+/// The daemon's mind.
+#[derive(Debug)]
+pub struct Broker {
+    config: BrokerConfig,
+    devices: Devices,
+    slots: SlotTable,
+    clients: BTreeMap<ClientId, Client>,
+    next_client: ClientId,
+    phase: Phase,
+    started: Instant,
+    idle_since: Option<Instant>,
+    output: VecDeque<Output>,
+}
+
+impl Broker {
+    /// A broker that knows of no interface yet.
+    pub fn new(now: Instant, config: BrokerConfig) -> Broker {
+        let phase = match config.survivors {
+            true => Phase::Recovering { until: now + limits::RECOVERY_WAIT },
+            false => Phase::Normal,
+        };
+        Broker {
+            devices: Devices::new(config.namespace),
+            config,
+            slots: SlotTable::default(),
+            clients: BTreeMap::new(),
+            next_client: 1,
+            phase,
+            started: now,
+            idle_since: Some(now),
+            output: VecDeque::new(),
+        }
+    }
+
+    /// The interfaces and devices. After changing them call [`Broker::refresh`].
+    pub fn devices(&mut self) -> &mut Devices {
+        &mut self.devices
+    }
+
+    /// Tells the subscribers what changed.
+    pub fn refresh(&mut self) {
+        let events = self.devices.refresh(self.slots.in_use() > 0);
+        self.broadcast(&events);
+    }
+
+    /// A connection came. `None`: close it at once, there are too many.
+    pub fn connect(&mut self, now: Instant, credentials: Credentials) -> Option<ClientId> {
+        let same_user = self.clients.values().filter(|client| client.credentials.uid == credentials.uid).count();
+        let over = if self.clients.len() >= limits::CONNECTIONS_MAX {
+            Some(format!("there are {} connections to it, the most there can be", limits::CONNECTIONS_MAX))
+        } else if credentials.uid != 0 && same_user >= self.config.connections_per_user_max as usize {
+            Some(format!(
+                "user {} has {same_user} connections to it, the most that one user may have: end some of the programs",
+                credentials.uid
+            ))
+        } else {
+            None
+        };
+        let doomed = |client: &&Client| matches!(client.standing, Standing::New(Some(_)));
+        if over.is_some() && self.clients.values().filter(doomed).count() >= DOOMED_CLIENTS_MAX {
+            return None;
+        }
+        let id = self.next_client;
+        self.next_client += 1;
+        self.clients.insert(
+            id,
+            Client {
+                credentials,
+                standing: Standing::New(over),
+                program: String::new(),
+                subscribed: false,
+                slot: None,
+                groups: BTreeSet::new(),
+                usage: Usage::default(),
+            },
+        );
+        self.update_idle(now);
+        Some(id)
+    }
+
+    /// A connection ended: everything that the process held is free.
+    pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
+        if let Some(client) = self.clients.remove(&id)
+            && let Some(slot) = client.slot
+        {
+            for group in client.groups {
+                let _ = host.multicast(slot, group, false);
+            }
+            host.seal_slot(slot);
+            self.slots.release(slot);
+        }
+        self.update_idle(now);
+    }
+
+    /// Whether descriptors that clients send are wanted: else they should not even enter this process.
+    pub fn accepts_descriptors(&self) -> bool {
+        self.phase != Phase::Normal || self.slots.is_empty()
+    }
+
+    /// Whether messages are being deferred.
+    pub fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovering { .. })
+    }
+
+    /// Takes the next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.output.pop_front()
+    }
+
+    /// When [`Broker::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Normal => None,
+            Phase::Recovering { until } | Phase::Grace { until } => Some(until),
+        };
+        let idle = self.idle_since.and_then(|since| Some(since + self.config.idle_exit?));
+        [phase, idle].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
+        match self.phase {
+            Phase::Recovering { until } if now >= until => self.phase = Phase::Normal,
+            Phase::Grace { until } if now >= until => {
+                self.phase = Phase::Normal;
+                for slot in self.slots.waiting() {
+                    host.seal_slot(slot);
+                    self.slots.release(slot);
+                }
+            }
+            _ => {}
+        }
+        if let (Some(since), Some(patience)) = (self.idle_since, self.config.idle_exit)
+            && now >= since + patience
+        {
+            self.output.push_back(Output::Stop);
+        }
+    }
+
+    /// What a successor needs to go on.
+    pub fn save(&self) -> Saved {
+        let (next_device, devices) = self.devices.save();
+        Saved { next_device, devices, slots: self.slots.save() }
+    }
+
+    fn update_idle(&mut self, now: Instant) {
+        let needed = !self.clients.is_empty() || self.devices.any_explicit();
+        self.idle_since = match (needed, self.idle_since) {
+            (true, _) => None,
+            (false, since) => since.or(Some(now)),
+        };
+    }
+
+    /// Whether a user may see all sockets and change devices: root, and who runs the daemon (who could do it anyway).
+    fn is_trusted(&self, uid: u32) -> bool {
+        uid == 0 || (uid == self.config.uid && self.config.uid_is_ours_alone)
+    }
+
+    fn broadcast(&mut self, events: &[Event]) {
+        for event in events {
+            let about = match event {
+                Event::DeviceChanged(info) => Some(info.index),
+                Event::DeviceRemoved { index } => Some(*index),
+                Event::Disconnected | Event::Overrun => None,
+            };
+            let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) else { continue };
+            for (&client, _) in self.clients.iter().filter(|(_, client)| client.subscribed) {
+                let attach = Attach::default();
+                self.output.push_back(Output::Send { client, bytes: bytes.clone(), attach, about });
+            }
+        }
+    }
+}

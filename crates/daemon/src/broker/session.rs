@@ -1,0 +1,175 @@
+//! From bytes to requests: hellos, frames, and who is allowed what.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use weft_ipc::{
+    ClientFrame, DaemonFrame, Hello, HelloReply, HelloStatus, PROTOCOL_VERSION, Purpose, Refusal, Request, Response,
+    decode, encode,
+};
+
+use super::{Attach, Broker, Handled, Output, Standing};
+use crate::host::Host;
+use crate::slots::ClientId;
+
+/// What a request led to.
+pub(super) enum Outcome {
+    Reply(Response, Attach),
+    NoReply,
+    Deferred,
+}
+
+impl From<Response> for Outcome {
+    fn from(response: Response) -> Outcome {
+        Outcome::Reply(response, Attach::default())
+    }
+}
+
+impl Broker {
+    /// A message of a client. One that is not understood ends the connection: nothing that follows could be trusted.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        bytes: &[u8],
+        fds: &[OwnedFd],
+        host: &mut impl Host,
+    ) -> Handled {
+        match self.clients.get_mut(&id).map(|client| &mut client.standing) {
+            None | Some(Standing::Leaving) => return Handled::Done,
+            Some(Standing::New(over)) => {
+                let over = over.take();
+                self.handle_hello(id, bytes, over);
+                return Handled::Done;
+            }
+            Some(Standing::Session) => {}
+        }
+        let Ok(ClientFrame { id: number, request }) = decode(bytes) else {
+            self.close(id);
+            return Handled::Done;
+        };
+        match self.handle_request(now, id, request, fds, host) {
+            Ok(Outcome::Deferred) => return Handled::Deferred,
+            Ok(Outcome::NoReply) => {}
+            Ok(Outcome::Reply(response, attach)) => self.reply(id, number, Ok(response), attach),
+            Err(refusal) => self.reply(id, number, Err(refusal), Attach::default()),
+        }
+        Handled::Done
+    }
+
+    fn handle_hello(&mut self, id: ClientId, bytes: &[u8], over_quota: Option<String>) {
+        let Some(hello) = Hello::decode(bytes) else { return self.close(id) };
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let uid = client.credentials.uid;
+        if hello.purpose == Purpose::Stop {
+            if self.is_trusted(uid) {
+                self.greet(id, HelloStatus::Stopping, "");
+                self.output.push_back(Output::Stop);
+            } else {
+                let text = format!("only root and user {}, who runs the daemon, may end it", self.config.uid);
+                self.greet(id, HelloStatus::Refused, &text);
+            }
+            return self.close(id);
+        }
+        if hello.protocol != PROTOCOL_VERSION {
+            let text = format!(
+                "this weft daemon speaks protocol {PROTOCOL_VERSION}, the program's libibverbs speaks {}: end the \
+                 daemon with `weft daemon --stop` once the programs that use it are done, then run the program again",
+                hello.protocol
+            );
+            self.greet(id, HelloStatus::OtherVersion, &text);
+            return self.close(id);
+        }
+        if let Some(text) = over_quota {
+            self.greet(id, HelloStatus::Refused, &text);
+            return self.close(id);
+        }
+        client.program = hello.program;
+        client.standing = Standing::Session;
+        self.greet(id, HelloStatus::Welcome, "");
+    }
+
+    fn handle_request(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        request: Request,
+        fds: &[OwnedFd],
+        host: &mut impl Host,
+    ) -> Result<Outcome, Refusal> {
+        // While a predecessor's programs may still show up, nothing is said that they could prove wrong.
+        let waits = !matches!(request, Request::Reattach { .. } | Request::Status { .. } | Request::ReportUsage(_));
+        if waits && self.is_recovering() {
+            return Ok(Outcome::Deferred);
+        }
+        match request {
+            Request::ListDevices { offset } => Ok(self.list_devices(offset).into()),
+            Request::Subscribe => self.subscribe(id),
+            Request::AllocateSlot => self.allocate_slot(id, host),
+            Request::Reattach { slot, groups } => self.reattach(now, id, slot, groups, fds, host),
+            Request::JoinMulticast(group) => self.multicast(id, group, true, host),
+            Request::LeaveMulticast(group) => self.multicast(id, group, false, host),
+            Request::LinkAdd { name, kind, netdev } => {
+                self.must_be_trusted(id, "add devices")?;
+                self.devices.add(&name, &kind, &netdev)?;
+                self.after_configuration(now);
+                Ok(Response::Done.into())
+            }
+            Request::LinkDel { name } => {
+                self.must_be_trusted(id, "remove devices")?;
+                let index = self.devices.remove(&name)?;
+                self.broadcast(&[weft_ipc::Event::DeviceRemoved { index }]);
+                self.after_configuration(now);
+                Ok(Response::Done.into())
+            }
+            Request::DevRename { old, new } => {
+                self.must_be_trusted(id, "rename devices")?;
+                self.devices.rename(&old, &new)?;
+                self.after_configuration(now);
+                Ok(Response::Done.into())
+            }
+            Request::Status { offset } => Ok(self.status(now, offset, host).into()),
+            Request::ReportUsage(usage) => {
+                if let Some(client) = self.clients.get_mut(&id) {
+                    client.usage = usage;
+                }
+                Ok(Outcome::NoReply)
+            }
+        }
+    }
+
+    fn after_configuration(&mut self, now: Instant) {
+        self.refresh();
+        self.update_idle(now);
+    }
+
+    fn must_be_trusted(&self, id: ClientId, what: &str) -> Result<(), Refusal> {
+        let uid = self.clients.get(&id).map_or(u32::MAX, |client| client.credentials.uid);
+        if self.is_trusted(uid) {
+            return Ok(());
+        }
+        let text = format!("user {uid} may not {what}: only root and user {}, who runs the daemon", self.config.uid);
+        Err(crate::refusal::refuse(crate::refusal::EPERM, text))
+    }
+
+    fn greet(&mut self, client: ClientId, status: HelloStatus, text: &str) {
+        let bytes = HelloReply::new(status, text).encode();
+        self.output.push_back(Output::Send { client, bytes, attach: Attach::default(), about: None });
+    }
+
+    fn reply(&mut self, client: ClientId, id: u32, result: Result<Response, Refusal>, attach: Attach) {
+        match encode(&DaemonFrame::Reply { id, result }) {
+            Ok(bytes) => self.output.push_back(Output::Send { client, bytes, attach, about: None }),
+            // Pages are cut so that this cannot be; a client left without its answer would wait for ever.
+            Err(_) => self.close(client),
+        }
+    }
+
+    pub(super) fn close(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.standing = Standing::Leaving;
+            client.subscribed = false;
+            self.output.push_back(Output::Close { client: id });
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Requests about slots: a new one, one that outlived a daemon, and the multicast groups of one.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Response, SlotGrant};
+
+use super::session::Outcome;
+use super::{Attach, Broker, Phase};
+use crate::host::Host;
+use crate::limits::{POOL_SLOTS_INITIAL, RECOVERY_GRACE};
+use crate::refusal::{EAGAIN, EALREADY, EINVAL, ENODEV, ENOSPC, refuse};
+use crate::slots::{Choice, ClientId, SlotTable};
+
+impl Broker {
+    pub(super) fn allocate_slot(&mut self, id: ClientId, host: &mut impl Host) -> Result<Outcome, Refusal> {
+        let uid = self.uid_without_slot(id)?;
+        let most = self.config.slots_per_user_max;
+        if uid != 0 && self.slots.in_use_by(uid) >= most {
+            return Err(refuse(
+                EAGAIN,
+                format!(
+                    "user {uid} already has {most} processes with RDMA devices open, the most that one user may \
+                     have: end some, or restart the daemon with `weft daemon --max-slots-per-user N`"
+                ),
+            ));
+        }
+        let slot = loop {
+            match self.slots.choose(uid, POOL_SLOTS_INITIAL) {
+                Choice::Take(slot) => break slot,
+                Choice::Exhausted => {
+                    return Err(refuse(
+                        EAGAIN,
+                        format!(
+                            "all {} parts of the QP number space are taken by processes with RDMA devices open, or \
+                             were used by other users: end some",
+                            self.slots.len()
+                        ),
+                    ));
+                }
+                Choice::GrowTo(count) => {
+                    let before = self.slots.len();
+                    let now = host.grow_pool(count)?;
+                    self.slots.grow_to(now);
+                    if self.slots.len() == before {
+                        return Err(refuse(EAGAIN, "the pool of sockets could not grow"));
+                    }
+                }
+            }
+        };
+        host.open_slot(slot)?;
+        self.slots.own(slot, id, uid);
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.slot = Some(slot);
+        }
+        let anchor = self.is_trusted(uid);
+        let grant = SlotGrant { slot, has_v4: true, has_v6: host.has_v6(), has_anchor: anchor };
+        Ok(Outcome::Reply(Response::Slot(grant), Attach { sockets_of: Some(slot), anchor }))
+    }
+
+    pub(super) fn reattach(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        slot: u32,
+        groups: Vec<McastGroup>,
+        fds: &[OwnedFd],
+        host: &mut impl Host,
+    ) -> Result<Outcome, Refusal> {
+        let uid = self.uid_without_slot(id)?;
+        if self.slots.is_empty() {
+            match fds.get(1) {
+                Some(anchor) if self.is_trusted(uid) => self.adopt(now, anchor, host)?,
+                // Another survivor may still bring the anchor.
+                _ if self.is_recovering() => return Ok(Outcome::Deferred),
+                _ => return Err(lost()),
+            }
+        }
+        let proven = fds.first().is_some_and(|proof| host.proves(slot, proof));
+        if !proven || !self.slots.may_come_back(slot, uid) || groups.len() > MULTICAST_GROUPS_MAX {
+            return Err(lost());
+        }
+        if !self.slots.waiting().contains(&slot) {
+            // It came too late and the slot was sealed, but nobody had it since.
+            host.open_slot(slot)?;
+            for &group in &groups {
+                host.multicast(slot, group, true)?;
+            }
+        }
+        self.slots.own(slot, id, uid);
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.slot = Some(slot);
+            client.groups = groups.into_iter().collect();
+        }
+        let anchor = self.is_trusted(uid);
+        let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
+        Ok(Outcome::Reply(Response::Slot(grant), Attach { sockets_of: None, anchor }))
+    }
+
+    fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
+        let adopted = host.adopt_pool(anchor)?;
+        self.slots = SlotTable::restore(adopted.slots, &adopted.saved.slots);
+        let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
+        self.broadcast(&events);
+        self.phase = Phase::Grace { until: now + RECOVERY_GRACE };
+        self.refresh();
+        self.update_idle(now);
+        Ok(())
+    }
+
+    pub(super) fn multicast(
+        &mut self,
+        id: ClientId,
+        group: McastGroup,
+        join: bool,
+        host: &mut impl Host,
+    ) -> Result<Outcome, Refusal> {
+        let client = self.clients.get_mut(&id).ok_or_else(lost)?;
+        let Some(slot) = client.slot else {
+            return Err(refuse(EINVAL, "a process without an open device cannot join multicast groups"));
+        };
+        if !group.group.is_multicast() {
+            return Err(refuse(EINVAL, format!("{} is no multicast address", group.group)));
+        }
+        if self.devices.netdevs.by_index(group.ifindex).is_none() {
+            return Err(refuse(ENODEV, format!("there is no network interface {}", group.ifindex)));
+        }
+        if client.groups.contains(&group) == join {
+            return Ok(Response::Done.into());
+        }
+        if join && client.groups.len() >= MULTICAST_GROUPS_MAX {
+            return Err(refuse(ENOSPC, format!("a process can join {MULTICAST_GROUPS_MAX} multicast groups")));
+        }
+        host.multicast(slot, group, join)?;
+        match join {
+            true => client.groups.insert(group),
+            false => client.groups.remove(&group),
+        };
+        Ok(Response::Done.into())
+    }
+
+    fn uid_without_slot(&self, id: ClientId) -> Result<u32, Refusal> {
+        match self.clients.get(&id) {
+            Some(client) if client.slot.is_none() => Ok(client.credentials.uid),
+            Some(_) => Err(refuse(EALREADY, "this connection has a slot already")),
+            None => Err(lost()),
+        }
+    }
+}
+
+fn lost() -> Refusal {
+    refuse(
+        ENODEV,
+        "the weft daemon died and the sockets it kept for this process could not be taken over by the next: the \
+         devices that this process had open are gone, open them again",
+    )
+}

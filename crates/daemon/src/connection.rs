@@ -1,0 +1,104 @@
+//! One client's socket and what waits to be sent on it. A client that does not read is dropped once too much waits; it
+//! can never make the daemon sleep or grow.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use weft_sys::unix::{self, Wait};
+
+use crate::broker::Attach;
+use crate::limits::OUTBOX_MESSAGES_MAX;
+use crate::pool::PoolHost;
+
+#[derive(Debug)]
+struct Waiting {
+    bytes: Vec<u8>,
+    attach: Attach,
+    about: Option<u32>,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its socket.
+    pub fd: OwnedFd,
+    /// Its process; readable once that died.
+    pub process: Option<OwnedFd>,
+    /// A message that has to wait for the end of a recovery.
+    pub deferred: Option<(Vec<u8>, Vec<OwnedFd>)>,
+    /// Close it once everything is sent.
+    pub closing: bool,
+    outbox: VecDeque<Waiting>,
+}
+
+impl Connection {
+    /// A new one.
+    pub fn new(fd: OwnedFd) -> Connection {
+        let process = unix::peer_pidfd(&fd);
+        Connection { fd, process, deferred: None, closing: false, outbox: VecDeque::new() }
+    }
+
+    /// Whether something waits to be sent.
+    pub fn wants_to_send(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Queues a message, in the place of an older one about the same device. False: too many wait, drop the client.
+    #[must_use]
+    pub fn push(&mut self, bytes: Vec<u8>, attach: Attach, about: Option<u32>) -> bool {
+        if about.is_some() {
+            self.outbox.retain(|waiting| waiting.about != about);
+        }
+        self.outbox.push_back(Waiting { bytes, attach, about });
+        self.outbox.len() <= OUTBOX_MESSAGES_MAX
+    }
+
+    /// Sends what can be sent without sleeping. An error means that the client is gone.
+    pub fn flush(&mut self, host: &PoolHost) -> io::Result<()> {
+        while let Some(next) = self.outbox.front() {
+            let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
+            if let Some(slot) = next.attach.sockets_of {
+                fds.extend(host.sockets(slot));
+            }
+            if next.attach.anchor {
+                fds.extend(host.anchor());
+            }
+            match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
+                Ok(_) => drop(self.outbox.pop_front()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_event_takes_the_place_of_the_older() {
+        let (fd, _peer) = unix::pair().unwrap();
+        let mut connection = Connection::new(fd);
+        for n in 0..10_000u32 {
+            assert!(connection.push(vec![1], Attach::default(), Some(n % 5)));
+        }
+        assert_eq!(connection.outbox.len(), 5);
+    }
+
+    #[test]
+    fn who_does_not_read_is_noticed_and_never_waited_for() {
+        let (fd, peer) = unix::pair().unwrap();
+        let mut connection = Connection::new(fd);
+        let mut taken = 0;
+        while connection.push(vec![0; 1000], Attach::default(), None) {
+            connection.flush(&PoolHost::default()).unwrap();
+            taken += 1;
+            assert!(taken < 100_000);
+        }
+        drop(peer);
+        assert!(connection.flush(&PoolHost::default()).is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! The devices: one on every interface that has an address, made by the daemon of itself, unless somebody made one there
+//! by name. What they are follows their interface; every difference is told once, as a whole new description.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weft_ipc::{
+    DEVICE_KIND_RXE, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, PhysState, PortState, Refusal,
+    active_mtu_bytes, node_guid_of_mac, valid_device_name,
+};
+
+use crate::gid_table::GidTable;
+use crate::netdev::{Netdev, Netdevs};
+use crate::refusal::{EEXIST, EINVAL, ENODEV, ENOSPC, refuse};
+
+/// P_Key of the default partition, full member: the only one that RoCE has.
+const PKEY_DEFAULT: u16 = 0xffff;
+
+/// What a device is, besides what its interface says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Device {
+    index: u32,
+    name: String,
+    ifindex: u32,
+    auto: bool,
+    gids: GidTable,
+    published: Option<DeviceInfo>,
+}
+
+/// A device as a successor of this daemon needs it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SavedDevice {
+    index: u32,
+    name: String,
+    ifindex: u32,
+    auto: bool,
+    rows: Vec<Option<[u8; 16]>>,
+}
+
+/// All devices, and the interfaces they stand on.
+#[derive(Clone, Debug)]
+pub struct Devices {
+    /// Interfaces and addresses.
+    pub netdevs: Netdevs,
+    map: BTreeMap<u32, Device>,
+    next_index: u32,
+    /// Seed for GUIDs of devices whose interface has no hardware address.
+    namespace: u64,
+}
+
+impl Devices {
+    /// None yet. `namespace` stays the same while the network namespace lives.
+    pub fn new(namespace: u64) -> Devices {
+        Devices { netdevs: Netdevs::default(), map: BTreeMap::new(), next_index: 0, namespace }
+    }
+
+    /// Number of devices.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Whether somebody made one by name.
+    pub fn any_explicit(&self) -> bool {
+        self.map.values().any(|device| !device.auto)
+    }
+
+    /// Descriptions in the order of enumeration: by interface, the loopback last, for programs take the first.
+    pub fn list(&self) -> Vec<&DeviceInfo> {
+        let mut list: Vec<(bool, u32, &DeviceInfo)> = self
+            .map
+            .values()
+            .filter_map(|device| {
+                let loopback = self.netdevs.by_index(device.ifindex).is_some_and(Netdev::is_loopback);
+                Some((loopback, device.ifindex, device.published.as_ref()?))
+            })
+            .collect();
+        list.sort_by_key(|&(loopback, ifindex, _)| (loopback, ifindex));
+        list.into_iter().map(|(_, _, info)| info).collect()
+    }
+
+    /// Makes a device by name, as `rdma link add`.
+    pub fn add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<(), Refusal> {
+        if kind != DEVICE_KIND_RXE {
+            return Err(refuse(EINVAL, format!("unknown device type {kind:?}: this daemon makes only rxe")));
+        }
+        check_name(name)?;
+        let Some(ifindex) = self.netdevs.by_name(netdev).map(|netdev| netdev.ifindex) else {
+            return Err(refuse(ENODEV, format!("no network interface {netdev} in this network namespace")));
+        };
+        let standing = self.map.values().find(|device| device.ifindex == ifindex).map(|device| device.index);
+        if let Some(other) = self.map.values().find(|device| device.name == name && Some(device.index) != standing) {
+            return Err(refuse(EEXIST, format!("device {} exists already", other.name)));
+        }
+        if let Some(device) = standing.and_then(|index| self.map.get_mut(&index)) {
+            if !device.auto {
+                let text = format!("device {} stands on {netdev} already: remove it first", device.name);
+                return Err(refuse(EEXIST, text));
+            }
+            // Programs that use the automatic one go on: it is the same adapter under another name.
+            device.auto = false;
+            name.clone_into(&mut device.name);
+            return Ok(());
+        }
+        if self.map.len() >= DEVICES_MAX {
+            let text = format!("there are {DEVICES_MAX} devices already, the most there can be");
+            return Err(refuse(ENOSPC, text));
+        }
+        self.insert(name.to_owned(), ifindex, false);
+        Ok(())
+    }
+
+    /// Removes a device that was made by name, as `rdma link delete`; programs that use it lose it.
+    pub fn remove(&mut self, name: &str) -> Result<u32, Refusal> {
+        let device = self.by_name(name)?;
+        if device.auto {
+            return Err(refuse(
+                EINVAL,
+                format!("{name} was made by the daemon of itself, because its interface has an address; it stays"),
+            ));
+        }
+        let index = device.index;
+        self.map.remove(&index);
+        Ok(index)
+    }
+
+    /// Names a device anew, as `rdma dev set ... name`.
+    pub fn rename(&mut self, old: &str, new: &str) -> Result<(), Refusal> {
+        check_name(new)?;
+        let index = self.by_name(old)?.index;
+        if self.map.values().any(|device| device.name == new && device.index != index) {
+            return Err(refuse(EEXIST, format!("device {new} exists already")));
+        }
+        if let Some(device) = self.map.get_mut(&index) {
+            new.clone_into(&mut device.name);
+        }
+        Ok(())
+    }
+
+    fn by_name(&self, name: &str) -> Result<&Device, Refusal> {
+        let found = self.map.values().find(|device| device.name == name);
+        found.ok_or_else(|| refuse(ENODEV, format!("no device {name}: `weft dev` lists them")))
+    }
+
+    fn insert(&mut self, name: String, ifindex: u32, auto: bool) {
+        let index = self.next_index;
+        self.next_index += 1;
+        self.map.insert(index, Device { index, name, ifindex, auto, gids: GidTable::default(), published: None });
+    }
+
+    /// Brings the devices in step with the interfaces and tells what changed since the last time. `in_use` tells whether
+    /// programs hold devices open, so that rows of GID tables must not move.
+    pub fn refresh(&mut self, in_use: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.map.retain(|&index, device| {
+            let lives = self.netdevs.by_index(device.ifindex).is_some();
+            if !lives && device.published.is_some() {
+                events.push(Event::DeviceRemoved { index });
+            }
+            lives
+        });
+        self.make_automatic();
+        let namespace = self.namespace;
+        for device in self.map.values_mut() {
+            let Some(netdev) = self.netdevs.by_index(device.ifindex) else { continue };
+            device.gids.follow(&netdev.usable_addresses(), in_use);
+            let info = describe(device, netdev, namespace);
+            if device.published.as_ref() != Some(&info) {
+                events.push(Event::DeviceChanged(info.clone()));
+                device.published = Some(info);
+            }
+        }
+        events
+    }
+
+    fn make_automatic(&mut self) {
+        let wanting: Vec<(u32, String)> = self
+            .netdevs
+            .iter()
+            .filter(|netdev| !self.map.values().any(|device| device.ifindex == netdev.ifindex))
+            .filter(|netdev| !netdev.name.is_empty() && netdev.addresses.iter().any(|address| address.is_usable()))
+            .map(|netdev| (netdev.ifindex, netdev.name.clone()))
+            .collect();
+        for (ifindex, netdev) in wanting {
+            if self.map.len() >= DEVICES_MAX {
+                return;
+            }
+            let mut name = automatic_name(&netdev);
+            if self.map.values().any(|device| device.name == name) {
+                // Somebody gave our name away; an interface's index is unique.
+                name = format!("{name}_{ifindex}");
+            }
+            self.insert(name, ifindex, true);
+        }
+    }
+
+    /// What a successor needs to go on with the same devices.
+    pub fn save(&self) -> (u32, Vec<SavedDevice>) {
+        let devices = self.map.values().map(|device| SavedDevice {
+            index: device.index,
+            name: device.name.clone(),
+            ifindex: device.ifindex,
+            auto: device.auto,
+            rows: device.gids.rows().to_vec(),
+        });
+        (self.next_index, devices.collect())
+    }
+
+    /// Goes on with a predecessor's devices in place of those made so far; `refresh` then tells what changed.
+    pub fn restore(&mut self, next_index: u32, devices: Vec<SavedDevice>) -> Vec<Event> {
+        let events = self
+            .map
+            .values()
+            .filter(|device| device.published.is_some())
+            .map(|device| Event::DeviceRemoved { index: device.index })
+            .collect();
+        // Numbers that were told to clients of this daemon must not come back for other devices.
+        self.next_index = self.next_index.max(next_index);
+        self.map.clear();
+        for saved in devices.into_iter().take(DEVICES_MAX) {
+            if saved.index >= self.next_index || !valid_device_name(&saved.name) {
+                continue;
+            }
+            let gids = GidTable::from_rows(saved.rows);
+            let SavedDevice { index, name, ifindex, auto, .. } = saved;
+            self.map.insert(index, Device { index, name, ifindex, auto, gids, published: None });
+        }
+        events
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    if valid_device_name(name) {
+        return Ok(());
+    }
+    let text = format!("{name:?} cannot be a device's name: 1 to 63 visible characters without / and %");
+    Err(refuse(EINVAL, text))
+}
+
+fn automatic_name(netdev: &str) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    // An interface's name has at most 15 bytes, so this has at most 63.
+    "rxe_".chars().chain(netdev.chars().map(clean)).take(40).collect()
+}
+
+fn describe(device: &Device, netdev: &Netdev, namespace: u64) -> DeviceInfo {
+    let active = netdev.is_running();
+    DeviceInfo {
+        index: device.index,
+        name: device.name.clone(),
+        kind: DEVICE_KIND_RXE.to_owned(),
+        node_guid: node_guid(netdev, namespace),
+        netdev: netdev.name.clone(),
+        ifindex: netdev.ifindex,
+        mac: netdev.mac,
+        netdev_mtu: netdev.mtu,
+        active_mtu: active_mtu_bytes(netdev.mtu),
+        state: if active { PortState::Active } else { PortState::Down },
+        phys_state: match (active, netdev.is_up()) {
+            (true, _) => PhysState::LinkUp,
+            (false, true) => PhysState::Polling,
+            (false, false) => PhysState::Disabled,
+        },
+        gids: device
+            .gids
+            .entries()
+            .map(|(index, gid)| GidEntry { index, gid, gid_type: GidType::RoceV2, ifindex: netdev.ifindex })
+            .collect(),
+        pkeys: vec![PKEY_DEFAULT],
+        link_speed_mbps: netdev.speed_mbps,
+        auto: device.auto,
+    }
+}
+
+fn node_guid(netdev: &Netdev, namespace: u64) -> u64 {
+    if netdev.mac != [0; 6] {
+        return node_guid_of_mac(netdev.mac);
+    }
+    // Locally administered, as the universal bit (inverted in an EUI-64) says by being clear, and never zero.
+    let mixed = (namespace ^ u64::from(netdev.ifindex)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed & !(3 << 56)) | 1
+}

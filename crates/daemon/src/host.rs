@@ -1,0 +1,117 @@
+//! What the broker needs done in the world: sockets opened and sealed, the pool grown or taken over. The broker itself
+//! does no I/O, so that it can be driven by tests and by a fuzzer.
+
+use std::os::fd::OwnedFd;
+
+use weft_ipc::{McastGroup, Refusal};
+
+use crate::saved::Saved;
+
+/// The pool of a predecessor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Adopted {
+    /// Its slots.
+    pub slots: u32,
+    /// What the predecessor knew.
+    pub saved: Saved,
+}
+
+/// The world.
+pub trait Host {
+    /// Makes the pool this large (making one if there is none); tells how large it is then.
+    fn grow_pool(&mut self, slots: u32) -> Result<u32, Refusal>;
+
+    /// Readies a slot's sockets for a process: empty, deep, and no longer dropping.
+    fn open_slot(&mut self, slot: u32) -> Result<(), Refusal>;
+
+    /// Makes a slot's sockets drop everything and hold nothing.
+    fn seal_slot(&mut self, slot: u32);
+
+    /// Whether slots have an IPv6 socket.
+    fn has_v6(&self) -> bool;
+
+    /// Joins or leaves a multicast group on a slot's socket.
+    fn multicast(&mut self, slot: u32, group: McastGroup, join: bool) -> Result<(), Refusal>;
+
+    /// Whether this descriptor is the slot's own first socket.
+    fn proves(&self, slot: u32, proof: &OwnedFd) -> bool;
+
+    /// Takes over the pool that a predecessor parked in this anchor. Only asked for anchors of trusted users.
+    fn adopt_pool(&mut self, anchor: &OwnedFd) -> Result<Adopted, Refusal>;
+
+    /// Packets that came for the daemon's own slot.
+    fn slot0_packets(&self) -> u64;
+
+    /// Why the port could not be had, at the last attempt.
+    fn port_trouble(&self) -> Option<String>;
+}
+
+/// A world without sockets, for tests and fuzzing: it keeps only what must stay true.
+#[derive(Clone, Debug, Default)]
+pub struct FakeHost {
+    /// Slots of the pool.
+    pub slots: u32,
+    /// Open ones.
+    pub open: std::collections::BTreeSet<u32>,
+    /// Groups joined.
+    pub groups: std::collections::BTreeSet<(u32, McastGroup)>,
+    /// What an anchor brings, if anything.
+    pub anchored: Option<Adopted>,
+    /// Refuse to grow with this.
+    pub port_trouble: Option<Refusal>,
+}
+
+impl Host for FakeHost {
+    fn grow_pool(&mut self, slots: u32) -> Result<u32, Refusal> {
+        if let Some(refusal) = &self.port_trouble {
+            return Err(refusal.clone());
+        }
+        self.slots = slots;
+        Ok(slots)
+    }
+
+    fn open_slot(&mut self, slot: u32) -> Result<(), Refusal> {
+        assert!(slot != 0 && slot < self.slots, "slot {slot} of {}", self.slots);
+        assert!(self.open.insert(slot), "slot {slot} is open already");
+        Ok(())
+    }
+
+    fn seal_slot(&mut self, slot: u32) {
+        assert!(self.open.remove(&slot), "slot {slot} is not open");
+        assert!(!self.groups.iter().any(|&(other, _)| other == slot), "slot {slot} is sealed with groups joined");
+    }
+
+    fn has_v6(&self) -> bool {
+        true
+    }
+
+    fn multicast(&mut self, slot: u32, group: McastGroup, join: bool) -> Result<(), Refusal> {
+        assert!(self.open.contains(&slot));
+        match join {
+            true => assert!(self.groups.insert((slot, group))),
+            // A survivor of a predecessor may have claimed groups that it never joined.
+            false => drop(self.groups.remove(&(slot, group))),
+        }
+        Ok(())
+    }
+
+    fn proves(&self, _slot: u32, _proof: &OwnedFd) -> bool {
+        true
+    }
+
+    fn adopt_pool(&mut self, _anchor: &OwnedFd) -> Result<Adopted, Refusal> {
+        let adopted = self.anchored.take().ok_or_else(|| crate::refusal::refuse(crate::refusal::EINVAL, "empty"))?;
+        self.slots = adopted.slots;
+        let owned = adopted.saved.slots.iter().filter(|saved| saved.owned && saved.slot < adopted.slots);
+        self.open = owned.map(|saved| saved.slot).filter(|&slot| slot != 0).collect();
+        Ok(adopted)
+    }
+
+    fn slot0_packets(&self) -> u64 {
+        0
+    }
+
+    fn port_trouble(&self) -> Option<String> {
+        self.port_trouble.as_ref().map(|refusal| refusal.text.clone())
+    }
+}

@@ -1,0 +1,43 @@
+//! The daemon's limits: what one user or one hostile program can make it keep.
+
+use std::time::Duration;
+
+/// Slots of the pool at first.
+pub const POOL_SLOTS_INITIAL: u32 = 64;
+
+/// Slots that the pool can grow to: all that a QP number can name.
+pub const POOL_SLOTS_MAX: u32 = weft_ipc::SLOTS_MAX;
+
+/// Processes with a slot that one user may have; root may have all.
+pub const SLOTS_PER_USER_MAX: u32 = 256;
+
+/// Connections that one user may have; root may have all.
+pub const CONNECTIONS_PER_USER_MAX: u32 = 512;
+
+/// Connections of all users.
+pub const CONNECTIONS_MAX: usize = 4096;
+
+/// Messages read from one client before the others get a turn.
+pub const MESSAGES_PER_TURN: usize = 16;
+
+/// Messages waiting for one client that does not read them; one more and it is dropped. Events about one device take
+/// one place.
+pub const OUTBOX_MESSAGES_MAX: usize = 1280;
+
+/// Interfaces that are followed.
+pub const NETDEVS_MAX: usize = 4096;
+
+/// Addresses of one interface that are followed.
+pub const ADDRESSES_PER_NETDEV_MAX: usize = 1024;
+
+/// How long a daemon that nobody needs stays.
+pub const IDLE_EXIT: Duration = Duration::from_secs(10);
+
+/// How long a daemon that finds the port held by programs that outlived its predecessor waits for the first of them.
+pub const RECOVERY_WAIT: Duration = Duration::from_secs(3);
+
+/// How long after that the others have to show up before their slots are free.
+pub const RECOVERY_GRACE: Duration = Duration::from_secs(5);
+
+/// Sockets bound to the port from which on they are taken for a pool that outlived its daemon.
+pub const SURVIVING_SOCKETS_MIN: usize = 16;

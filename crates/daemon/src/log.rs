@@ -1,0 +1,38 @@
+//! Notes of the daemon: few lines, for the person who wonders what it did.
+
+use std::fmt::Arguments;
+use std::fs::File;
+use std::io::Write;
+use std::time::Instant;
+
+use crate::options::LogTarget;
+
+/// Where notes go.
+#[derive(Debug)]
+pub struct Log {
+    sink: Option<File>,
+    stderr: bool,
+    started: Instant,
+}
+
+impl Log {
+    /// Opens it. A file that cannot be opened is no reason not to serve.
+    pub fn open(target: &LogTarget) -> Log {
+        let sink = match target {
+            LogTarget::File(path) => File::options().append(true).create(true).open(path).ok(),
+            LogTarget::None | LogTarget::Stderr => None,
+        };
+        Log { sink, stderr: *target == LogTarget::Stderr, started: Instant::now() }
+    }
+
+    /// Notes a line.
+    pub fn note(&mut self, text: Arguments<'_>) {
+        let line =
+            || format!("weft daemon[{}] {:.3}s: {text}\n", std::process::id(), self.started.elapsed().as_secs_f64());
+        if self.stderr {
+            let _ = std::io::stderr().write_all(line().as_bytes());
+        } else if let Some(mut file) = self.sink.as_ref() {
+            let _ = file.write_all(line().as_bytes());
+        }
+    }
+}

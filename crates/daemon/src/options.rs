@@ -1,0 +1,44 @@
+//! What `weft daemon` can be told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::limits;
+
+/// Options of a daemon.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to stay when nobody needs it; `None` is for ever.
+    pub idle_exit: Option<Duration>,
+    /// Processes with a slot that one user may have.
+    pub slots_per_user_max: u32,
+    /// Connections that one user may have.
+    pub connections_per_user_max: u32,
+    /// Where it notes what it does.
+    pub log: LogTarget,
+    /// Abstract name to listen on; only tests have reason to change it.
+    pub socket_name: String,
+}
+
+/// Where notes go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LogTarget {
+    /// Nowhere.
+    None,
+    /// Standard error, for `--foreground`.
+    Stderr,
+    /// The end of this file.
+    File(PathBuf),
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            idle_exit: Some(limits::IDLE_EXIT),
+            slots_per_user_max: limits::SLOTS_PER_USER_MAX,
+            connections_per_user_max: limits::CONNECTIONS_PER_USER_MAX,
+            log: std::env::var_os("WEFT_DAEMON_LOG").map_or(LogTarget::None, |path| LogTarget::File(path.into())),
+            socket_name: weft_ipc::SOCKET_NAME.to_owned(),
+        }
+    }
+}

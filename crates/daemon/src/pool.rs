@@ -1,0 +1,243 @@
+//! The pool of sockets on UDP port 4791: one (or, with IPv6, two) a slot, in a reuseport group whose order is the slots'.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use weft_ipc::{McastGroup, Refusal};
+use weft_sys::roce_port::{self, Family};
+use weft_sys::sockopt;
+
+use crate::anchor::{self, Anchor};
+use crate::host::{Adopted, Host};
+use crate::limits::{POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
+use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, refuse};
+use crate::saved::{Saved, SavedFile};
+
+#[derive(Debug)]
+struct Pool {
+    v4: Vec<OwnedFd>,
+    v6: Vec<OwnedFd>,
+    anchor: Anchor,
+    state: SavedFile,
+}
+
+/// The real world of a [`crate::broker::Broker`].
+#[derive(Debug, Default)]
+pub struct PoolHost {
+    pool: Option<Pool>,
+    trouble: Option<String>,
+}
+
+impl PoolHost {
+    /// Sockets of a slot: IPv4, then IPv6 if there is.
+    pub fn sockets(&self, slot: u32) -> Vec<BorrowedFd<'_>> {
+        let Some(pool) = &self.pool else { return Vec::new() };
+        [pool.v4.get(slot as usize), pool.v6.get(slot as usize)].into_iter().flatten().map(AsFd::as_fd).collect()
+    }
+
+    /// What processes hold so that the pool outlives us.
+    pub fn anchor(&self) -> Option<BorrowedFd<'_>> {
+        self.pool.as_ref().map(|pool| pool.anchor.keeper())
+    }
+
+    /// Keeps what a successor needs, if there is a pool that could outlive us.
+    pub fn save(&mut self, saved: &Saved) -> io::Result<()> {
+        self.pool.as_mut().map_or(Ok(()), |pool| pool.state.write(saved))
+    }
+
+    fn create(&mut self) -> Result<&mut Pool, Refusal> {
+        let has_v6 = roce_port::family_exists(Family::V6);
+        let families = if has_v6 { &[Family::V4, Family::V6][..] } else { &[Family::V4] };
+        for &family in families {
+            match roce_port::port_is_free(family) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let text = describe_holders(&roce_port::holders());
+                    self.trouble = Some(text.clone());
+                    return Err(refuse(EADDRINUSE, text));
+                }
+                Err(error) => return Err(failed("open UDP port 4791", &error)),
+            }
+        }
+        self.trouble = None;
+        let make = || -> io::Result<Pool> {
+            let state = SavedFile::new()?;
+            let anchor = Anchor::new(state.file())?;
+            let mut pool = Pool { v4: Vec::new(), v6: Vec::new(), anchor, state };
+            // The daemon's own slot; it also settles whether there is IPv6.
+            pool.grow(1, has_v6)?;
+            Ok(pool)
+        };
+        let pool = make().map_err(|error| failed("open UDP port 4791", &error))?;
+        Ok(self.pool.insert(pool))
+    }
+}
+
+impl Pool {
+    fn grow(&mut self, slots: usize, has_v6: bool) -> io::Result<()> {
+        let before = self.v4.len();
+        let mut add = || -> io::Result<()> {
+            while self.v4.len() < slots {
+                self.v4.push(roce_port::join_group(Family::V4)?);
+                if has_v6 {
+                    self.v6.push(roce_port::join_group(Family::V6)?);
+                }
+            }
+            self.anchor.park(before, &self.v4[before..], if has_v6 { &self.v6[before..] } else { &[] })
+        };
+        add().inspect_err(|_| {
+            // From the end, so that none changes its place.
+            while self.v4.len() > before {
+                self.v4.pop();
+            }
+            while self.v6.len() > before {
+                self.v6.pop();
+            }
+        })
+    }
+
+    fn of(&self, slot: u32) -> impl Iterator<Item = &OwnedFd> {
+        [self.v4.get(slot as usize), self.v6.get(slot as usize)].into_iter().flatten()
+    }
+}
+
+impl Host for PoolHost {
+    fn grow_pool(&mut self, slots: u32) -> Result<u32, Refusal> {
+        let pool = match &mut self.pool {
+            Some(pool) => pool,
+            None => self.create()?,
+        };
+        let has_v6 = !pool.v6.is_empty();
+        pool.grow(slots.min(POOL_SLOTS_MAX) as usize, has_v6)
+            .map_err(|error| failed("add sockets to the pool on UDP port 4791", &error))?;
+        Ok(pool.v4.len() as u32)
+    }
+
+    fn open_slot(&mut self, slot: u32) -> Result<(), Refusal> {
+        let sockets = self.pool.iter().flat_map(|pool| pool.of(slot));
+        sockets.into_iter().try_for_each(roce_port::open).map_err(|error| failed("open a slot's sockets", &error))
+    }
+
+    fn seal_slot(&mut self, slot: u32) {
+        for socket in self.pool.iter().flat_map(|pool| pool.of(slot)) {
+            // It fails only for want of memory, and then the socket keeps packets that nobody reads.
+            let _ = roce_port::seal(socket);
+        }
+    }
+
+    fn has_v6(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| !pool.v6.is_empty())
+    }
+
+    fn multicast(&mut self, slot: u32, group: McastGroup, join: bool) -> Result<(), Refusal> {
+        let pool = self.pool.as_ref().ok_or_else(|| refuse(EINVAL, "there is no slot"))?;
+        let socket = if group.group.is_ipv4() { pool.v4.get(slot as usize) } else { pool.v6.get(slot as usize) };
+        let socket = socket.ok_or_else(|| refuse(EINVAL, "this machine has no IPv6"))?;
+        let result = match join {
+            true => roce_port::join_multicast(socket, group.group, group.ifindex),
+            false => roce_port::leave_multicast(socket, group.group, group.ifindex),
+        };
+        match result {
+            // A predecessor had joined it for the same slot.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && join => Ok(()),
+            result => result.map_err(|error| failed(&format!("join multicast group {}", group.group), &error)),
+        }
+    }
+
+    fn proves(&self, slot: u32, proof: &OwnedFd) -> bool {
+        let own = self.pool.as_ref().and_then(|pool| pool.v4.get(slot as usize));
+        own.is_some_and(|own| same_socket(own, proof))
+    }
+
+    fn adopt_pool(&mut self, keeper: &OwnedFd) -> Result<Adopted, Refusal> {
+        let (pool, saved) =
+            adopt(keeper).map_err(|error| failed("take over the sockets of the last daemon", &error))?;
+        let slots = pool.v4.len() as u32;
+        self.pool = Some(pool);
+        self.trouble = None;
+        Ok(Adopted { slots, saved })
+    }
+
+    fn slot0_packets(&self) -> u64 {
+        let sockets = self.pool.iter().flat_map(|pool| pool.of(0));
+        sockets.map(|socket| u64::from(roce_port::dropped_packets(socket).unwrap_or(0))).sum()
+    }
+
+    fn port_trouble(&self) -> Option<String> {
+        self.trouble.clone()
+    }
+}
+
+fn adopt(keeper: &OwnedFd) -> io::Result<(Pool, Saved)> {
+    let parked = anchor::peek(keeper)?;
+    let whole =
+        parked.v4.len() <= POOL_SLOTS_MAX as usize && all_of(&parked.v4, Family::V4) && all_of(&parked.v6, Family::V6);
+    if !whole {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it holds sockets of another kind"));
+    }
+    let (state, saved) = SavedFile::open(parked.state)?;
+    let anchor = Anchor::new(state.file())?;
+    anchor.park(0, &parked.v4, &parked.v6)?;
+    Ok((Pool { v4: parked.v4, v6: parked.v6, anchor, state }, saved))
+}
+
+fn all_of(sockets: &[OwnedFd], family: Family) -> bool {
+    let distinct: BTreeSet<u64> = sockets.iter().filter_map(|socket| sockopt::cookie(socket).ok()).collect();
+    distinct.len() == sockets.len() && sockets.iter().all(|socket| roce_port::recognise(socket) == Some(family))
+}
+
+fn same_socket(a: &OwnedFd, b: &OwnedFd) -> bool {
+    matches!((sockopt::cookie(a), sockopt::cookie(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn failed(what: &str, error: &io::Error) -> Refusal {
+    refuse(error.raw_os_error().unwrap_or(EAGAIN), format!("the weft daemon could not {what}: {error}"))
+}
+
+/// Whether the port is held by what looks like a pool whose daemon died.
+pub fn survivors_hold_the_port() -> bool {
+    if roce_port::port_is_free(Family::V4).unwrap_or(true) {
+        return false;
+    }
+    let holders = roce_port::holders();
+    // Without /proc nothing is known, so wait for them.
+    holders.is_empty() || holders.iter().filter(|holder| holder.inode != 0).count() >= SURVIVING_SOCKETS_MIN
+}
+
+fn describe_holders(holders: &[roce_port::Holder]) -> String {
+    const WHERE: &str = "UDP port 4791, the port of RoCE v2, is in use in this network namespace";
+    let users: BTreeSet<u32> = holders.iter().filter(|holder| holder.inode != 0).map(|holder| holder.uid).collect();
+    let users: Vec<String> = users.iter().map(u32::to_string).collect();
+    if holders.iter().any(|holder| holder.inode == 0) {
+        format!(
+            "{WHERE} by the kernel itself (the kernel's rdma_rxe module?): use its devices, or remove them with \
+             `rdma link delete` or `modprobe -r rdma_rxe`"
+        )
+    } else if holders.len() >= SURVIVING_SOCKETS_MIN {
+        format!(
+            "{WHERE} by programs of user {} that outlived a weft daemon and did not come back to this one: end them",
+            users.join(", ")
+        )
+    } else if users.is_empty() {
+        format!("{WHERE} (the kernel's rdma_rxe module?): `ss -ulpn sport = 4791` shows by whom")
+    } else {
+        format!("{WHERE} by a program of user {}: `ss -ulpn sport = 4791` shows which; end it", users.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_sys::roce_port::Holder;
+
+    #[test]
+    fn who_holds_the_port_is_said() {
+        let kernel = Holder { uid: 0, inode: 0 };
+        let user = Holder { uid: 1000, inode: 5 };
+        assert!(describe_holders(&[kernel]).contains("rdma_rxe"));
+        assert!(describe_holders(&[user]).contains("a program of user 1000"));
+        assert!(describe_holders(&[user; 64]).contains("outlived"));
+        assert!(describe_holders(&[]).contains("ss -ulpn"));
+    }
+}

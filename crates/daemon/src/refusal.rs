@@ -1,0 +1,25 @@
+//! Refusals: an errno for programs, a sentence for people.
+
+use weft_ipc::Refusal;
+
+/// Not allowed.
+pub const EPERM: i32 = 1;
+/// Nothing there now; a limit is reached.
+pub const EAGAIN: i32 = 11;
+/// Not the device that was meant.
+pub const ENODEV: i32 = 19;
+/// Exists already.
+pub const EEXIST: i32 = 17;
+/// Not a value that can be.
+pub const EINVAL: i32 = 22;
+/// Full.
+pub const ENOSPC: i32 = 28;
+/// The port is taken.
+pub const EADDRINUSE: i32 = 98;
+/// Already in that state.
+pub const EALREADY: i32 = 114;
+
+/// A refusal.
+pub fn refuse(errno: i32, text: impl Into<String>) -> Refusal {
+    Refusal { errno, text: text.into() }
+}

@@ -1,0 +1,97 @@
+//! Following rtnetlink: a dump at the start (and whenever notifications were lost), notifications from then on.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use weft_sys::epoll::wait_readable;
+use weft_sys::ethtool;
+use weft_sys::netlink::RouteSocket;
+
+use crate::netdev::Netdevs;
+use crate::rtnl::{self, RouteMessage};
+
+/// Longest datagram; the kernel builds dumps in pieces of at most half of this.
+const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+
+/// Datagrams taken before clients get a turn.
+const DATAGRAMS_PER_TURN: usize = 64;
+
+/// How long the kernel may take for a dump.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The socket that notifications come to.
+#[derive(Debug)]
+pub struct Routes {
+    socket: RouteSocket,
+    buffer: Vec<u8>,
+}
+
+impl Routes {
+    /// Opens it: from here on nothing is missed.
+    pub fn open() -> io::Result<Routes> {
+        Ok(Routes { socket: RouteSocket::open(rtnl::GROUPS)?, buffer: vec![0; DATAGRAM_BYTES_MAX] })
+    }
+
+    /// Brings the interfaces in step with the notifications that wait.
+    pub fn follow(&mut self, netdevs: &mut Netdevs) -> io::Result<()> {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let length = match self.socket.recv(&mut self.buffer) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // Some were lost, so all that is known is in doubt.
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
+                    *netdevs = dump()?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            apply(netdevs, self.buffer.get(..length).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+const ENOBUFS: i32 = 105;
+
+impl AsFd for Routes {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// All interfaces and addresses that there are.
+pub fn dump() -> io::Result<Netdevs> {
+    let socket = RouteSocket::open(0)?;
+    let mut netdevs = Netdevs::default();
+    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+    for request in [rtnl::dump_links(1), rtnl::dump_addresses(2)] {
+        socket.send(&request)?;
+        while !dump_part(&socket, &mut buffer, &mut netdevs)? {}
+    }
+    Ok(netdevs)
+}
+
+fn dump_part(socket: &RouteSocket, buffer: &mut [u8], netdevs: &mut Netdevs) -> io::Result<bool> {
+    if !wait_readable(socket, DUMP_TIMEOUT)? {
+        return Err(io::Error::from(io::ErrorKind::TimedOut));
+    }
+    let length = match socket.recv(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+        result => result?,
+    };
+    let messages = apply(netdevs, buffer.get(..length).unwrap_or_default());
+    Ok(messages.iter().any(|message| matches!(message, RouteMessage::Done | RouteMessage::Failed)))
+}
+
+fn apply(netdevs: &mut Netdevs, datagram: &[u8]) -> Vec<RouteMessage> {
+    let messages = rtnl::parse(datagram);
+    for message in &messages {
+        if let Some(ifindex) = netdevs.apply(message)
+            && let Some(name) = netdevs.by_index(ifindex).map(|netdev| netdev.name.clone())
+        {
+            netdevs.set_speed(ifindex, ethtool::link_speed_mbps(&name));
+        }
+    }
+    messages
+}

@@ -1,0 +1,264 @@
+//! The daemon's loop: one thread, one epoll, asleep until somebody wants something. It moves bytes between the sockets
+//! and the broker, and the broker decides.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use anyhow::Context;
+use weft_ipc::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use weft_sys::epoll::{Epoll, Interest, Ready};
+use weft_sys::unix::{self, Wait};
+
+use crate::broker::{Broker, BrokerConfig, Handled, Output};
+use crate::connection::Connection;
+use crate::limits::MESSAGES_PER_TURN;
+use crate::log::Log;
+use crate::options::Options;
+use crate::pool::{PoolHost, survivors_hold_the_port};
+use crate::routes::{self, Routes};
+use crate::slots::ClientId;
+
+const TOKEN_LISTENER: u64 = 0;
+const TOKEN_ROUTES: u64 = 1;
+/// Tokens of a client: this plus twice its number for its socket, one more for its process.
+const TOKEN_CLIENTS: u64 = 2;
+
+const BACKLOG: i32 = 128;
+
+pub(crate) struct Server {
+    epoll: Epoll,
+    listener: OwnedFd,
+    listening: bool,
+    routes: Routes,
+    broker: Broker,
+    host: PoolHost,
+    connections: BTreeMap<ClientId, Connection>,
+    buffer: Vec<u8>,
+    log: Log,
+}
+
+impl Server {
+    /// Readies everything; `None` if another daemon has the name already.
+    pub(crate) fn new(options: &Options, log: Log) -> anyhow::Result<Option<Server>> {
+        let listener = match unix::listen_abstract(&options.socket_name, BACKLOG) {
+            Ok(listener) => listener,
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(None),
+            Err(error) => return Err(error).context("could not listen for programs on the abstract Unix socket"),
+        };
+        let _ = weft_sys::process::raise_descriptor_limit();
+        let routes = Routes::open().context("could not follow the network interfaces (rtnetlink)")?;
+        let config = BrokerConfig {
+            pid: std::process::id(),
+            uid: weft_sys::process::euid(),
+            uid_is_ours_alone: weft_sys::process::euid_is_ours_alone(),
+            namespace: weft_sys::process::network_namespace_identity(),
+            slots_per_user_max: options.slots_per_user_max,
+            connections_per_user_max: options.connections_per_user_max,
+            idle_exit: options.idle_exit,
+            survivors: survivors_hold_the_port(),
+        };
+        let mut broker = Broker::new(Instant::now(), config);
+        broker.devices().netdevs = routes::dump().context("could not list the network interfaces (rtnetlink)")?;
+        broker.refresh();
+        let epoll = Epoll::new().context("could not make an epoll instance")?;
+        epoll.add(&listener, TOKEN_LISTENER, Interest::READ)?;
+        epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
+        let host = PoolHost::default();
+        let (connections, buffer) = (BTreeMap::new(), vec![0; MESSAGE_BYTES_MAX]);
+        Ok(Some(Server { epoll, listener, listening: true, routes, broker, host, connections, buffer, log }))
+    }
+
+    /// Serves until nobody needs it or somebody ends it.
+    pub(crate) fn serve(mut self) -> anyhow::Result<()> {
+        let mut ready = Vec::new();
+        loop {
+            if self.perform() {
+                self.log.note(format_args!("ends"));
+                return Ok(());
+            }
+            let now = Instant::now();
+            let timeout = self.broker.poll_timeout().map(|at| at.saturating_duration_since(now));
+            self.epoll.wait(&mut ready, timeout).context("could not wait for programs (epoll)")?;
+            let now = Instant::now();
+            for event in &ready {
+                self.dispatch(now, event)?;
+            }
+            if self.broker.poll_timeout().is_some_and(|at| at <= now) {
+                self.broker.handle_timeout(now, &mut self.host);
+            }
+            self.resume_deferred(now);
+        }
+    }
+
+    fn dispatch(&mut self, now: Instant, event: &Ready) -> anyhow::Result<()> {
+        match event.token {
+            TOKEN_LISTENER => self.accept(now),
+            TOKEN_ROUTES => {
+                let netdevs = &mut self.broker.devices().netdevs;
+                self.routes.follow(netdevs).context("could not follow the network interfaces (rtnetlink)")?;
+                self.broker.refresh();
+            }
+            token => {
+                let client = (token - TOKEN_CLIENTS) / 2;
+                if (token - TOKEN_CLIENTS) % 2 == 1 {
+                    // Its process is dead, whoever else may hold the connection.
+                    self.drop_client(now, client);
+                } else {
+                    self.on_client(now, client, event);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, now: Instant) {
+        loop {
+            let fd = match unix::accept(&self.listener) {
+                Ok(fd) => fd,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => {
+                    // Out of descriptors or memory: listen again when a client leaves, do not spin until then.
+                    self.log.note(format_args!("cannot accept: {error}"));
+                    self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::NONE).is_err();
+                    return;
+                }
+            };
+            let Ok(credentials) = unix::peer_credentials(&fd) else { continue };
+            let Some(client) = self.broker.connect(now, credentials) else { continue };
+            let connection = Connection::new(fd);
+            let token = TOKEN_CLIENTS + client * 2;
+            let added = self.epoll.add(&connection.fd, token, Interest::READ).and_then(|()| {
+                connection.process.as_ref().map_or(Ok(()), |fd| self.epoll.add(fd, token + 1, Interest::READ))
+            });
+            self.connections.insert(client, connection);
+            if added.is_err() {
+                self.drop_client(now, client);
+            }
+        }
+    }
+
+    fn on_client(&mut self, now: Instant, client: ClientId, event: &Ready) {
+        if event.readable {
+            for _ in 0..MESSAGES_PER_TURN {
+                let Some(connection) = self.connections.get(&client) else { return };
+                if connection.deferred.is_some() || connection.closing {
+                    break;
+                }
+                let fds_max = if self.broker.accepts_descriptors() { MESSAGE_FDS_MAX } else { 0 };
+                match unix::recv(&connection.fd, &mut self.buffer, fds_max, Wait::No) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Ok(received) if received.len > 0 && !received.truncated => {
+                        let bytes = self.buffer.get(..received.len).unwrap_or_default().to_vec();
+                        self.handle(now, client, bytes, received.fds);
+                        if self.perform_for_clients() {
+                            return;
+                        }
+                    }
+                    // The end, or what no client of ours sends.
+                    _ => return self.drop_client(now, client),
+                }
+            }
+        }
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        let flushed = if event.writable { connection.flush(&self.host) } else { Ok(()) };
+        let done = connection.closing && !connection.wants_to_send();
+        // With nothing left to read, or nothing that we would read, a hang-up is the end.
+        let gone = event.hung_up && (!event.readable || connection.deferred.is_some() || connection.closing);
+        if flushed.is_err() || done || gone {
+            return self.drop_client(now, client);
+        }
+        self.watch(client);
+    }
+
+    fn handle(&mut self, now: Instant, client: ClientId, bytes: Vec<u8>, fds: Vec<OwnedFd>) {
+        if self.broker.handle_message(now, client, &bytes, &fds, &mut self.host) == Handled::Deferred
+            && let Some(connection) = self.connections.get_mut(&client)
+        {
+            connection.deferred = Some((bytes, fds));
+        }
+    }
+
+    fn resume_deferred(&mut self, now: Instant) {
+        let waiting: Vec<ClientId> =
+            self.connections.iter().filter(|(_, c)| c.deferred.is_some()).map(|(&client, _)| client).collect();
+        for client in waiting {
+            let Some((bytes, fds)) = self.connections.get_mut(&client).and_then(|c| c.deferred.take()) else {
+                continue;
+            };
+            self.handle(now, client, bytes, fds);
+            self.watch(client);
+        }
+    }
+
+    /// Watches a client for what it can be served with now.
+    fn watch(&mut self, client: ClientId) {
+        if let Some(connection) = self.connections.get(&client) {
+            let interest = Interest {
+                readable: connection.deferred.is_none() && !connection.closing,
+                writable: connection.wants_to_send(),
+            };
+            let _ = self.epoll.modify(&connection.fd, TOKEN_CLIENTS + client * 2, interest);
+        }
+    }
+
+    /// Does what the broker wants done; true if that is to end.
+    fn perform(&mut self) -> bool {
+        let stop = self.perform_for_clients();
+        let saved = self.broker.save();
+        if let Err(error) = self.host.save(&saved) {
+            self.log.note(format_args!("cannot keep the state for a successor: {error}"));
+        }
+        stop
+    }
+
+    fn perform_for_clients(&mut self) -> bool {
+        let mut stop = false;
+        while let Some(output) = self.broker.poll_output() {
+            let client = match output {
+                Output::Stop => {
+                    stop = true;
+                    continue;
+                }
+                Output::Close { client } => {
+                    if let Some(connection) = self.connections.get_mut(&client) {
+                        connection.closing = true;
+                    }
+                    client
+                }
+                Output::Send { client, bytes, attach, about } => {
+                    let Some(connection) = self.connections.get_mut(&client) else { continue };
+                    if !connection.push(bytes, attach, about) {
+                        self.log.note(format_args!("client {client} does not read; dropped"));
+                        self.drop_client(Instant::now(), client);
+                        continue;
+                    }
+                    client
+                }
+            };
+            let Some(connection) = self.connections.get_mut(&client) else { continue };
+            let flushed = connection.flush(&self.host);
+            if flushed.is_err() || (connection.closing && !connection.wants_to_send()) {
+                self.drop_client(Instant::now(), client);
+            } else {
+                self.watch(client);
+            }
+        }
+        stop
+    }
+
+    fn drop_client(&mut self, now: Instant, client: ClientId) {
+        if let Some(connection) = self.connections.remove(&client) {
+            let _ = self.epoll.delete(&connection.fd);
+            if let Some(process) = &connection.process {
+                let _ = self.epoll.delete(process);
+            }
+        }
+        self.broker.disconnect(now, client, &mut self.host);
+        if !self.listening {
+            self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::READ).is_ok();
+        }
+    }
+}
