@@ -306,10 +306,10 @@ impl Requester {
         low
     }
 
-    /// Send again from `psn` on.
+    /// Send again from `psn` on, but nothing that is done.
     pub fn rewind(&mut self, sq: &SendQueue, psn: u64) {
-        self.nxt = psn;
-        self.cur = self.find(sq, psn);
+        self.nxt = psn.max(self.una);
+        self.cur = self.find(sq, self.nxt);
     }
 
     /// Complete requests whose turn has come, oldest first.
