@@ -1,1 +1,35 @@
-//! Placeholder.
+//! The pump, one for each process: links, the process's slice of the adapters, its memory, timers and threads. This is
+//! the only place that knows the time. A thread of the program that polls a completion queue drives it; a background
+//! thread that sleeps otherwise drives it when nobody polls, so that one-sided operations, acknowledgements and timers
+//! go on by themselves, and an idle process uses no processor time.
+//!
+//! ```text
+//! poll_cq ──┐                    ┌─> receive -> Hca::handle_packet ─┐
+//! with ─────┼─> [ lock: Pump ] ──┼─> timers  -> Hca::handle_timeout ├─> events -> unlock -> sinks
+//! thread ───┘                    └─> Hca::poll_transmit -> send ────┘
+//! ```
+
+mod background;
+mod clock;
+mod config;
+mod devices;
+mod engine;
+mod error;
+mod events;
+mod fork;
+mod handover;
+mod log;
+mod memory;
+mod multicast;
+mod pump;
+mod regions;
+mod session;
+mod singleton;
+
+pub use devices::DeviceSnapshot;
+pub use engine::Engine;
+pub use error::{EngineError, last_error};
+pub use events::{ContextId, EventSink};
+pub use memory::HostMemory;
+pub use pump::{Pump, PumpConfig};
+pub use singleton::engine;

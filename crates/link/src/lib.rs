@@ -16,7 +16,6 @@ mod seal;
 mod sockets;
 mod stack;
 mod stats;
-pub mod tracked;
 mod transmit;
 mod udp;
 pub mod wrap;

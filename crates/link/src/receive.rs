@@ -4,11 +4,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use weft_sys::fork;
 use weft_sys::udp::{Inbox, Received};
 
 use crate::datagram::Datagram;
 use crate::stats::LinkStats;
-use crate::tracked;
 
 /// Buffers of 64 KiB.
 const RECEIVE_BUFFERS: usize = 8;
@@ -32,14 +32,14 @@ struct RxSocket {
 
 impl RxSocket {
     fn new(fd: OwnedFd) -> RxSocket {
-        tracked::track(&fd);
+        fork::track(&fd);
         RxSocket { fd, warm: 0, depth: 1 }
     }
 }
 
 impl Drop for RxSocket {
     fn drop(&mut self) {
-        tracked::forget(&self.fd);
+        fork::forget(&self.fd);
     }
 }
 

@@ -8,10 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use weft_sys::fork;
 use weft_sys::roce_port::{self, Family};
 use weft_sys::udp;
-
-use crate::tracked;
 
 /// Sockets that one process sends from. Past that, destinations share by hash: still right, but a receiver may then
 /// see packets of two of its processes merged, and drops those that went astray.
@@ -34,7 +33,7 @@ pub struct TxSocket {
 
 impl Drop for TxSocket {
     fn drop(&mut self) {
-        tracked::forget(&self.fd);
+        fork::forget(&self.fd);
     }
 }
 
@@ -68,7 +67,7 @@ impl TxSockets {
         let index = if self.sockets.len() < SOCKETS_MAX {
             let (fd, port) = udp::sender(family, (hash >> 32) as u32)?;
             roce_port::enlarge_send_buffer(&fd, SEND_BUFFER_BYTES);
-            tracked::track(&fd);
+            fork::track(&fd);
             self.sockets.push(TxSocket { fd, port, segments: true, family });
             self.sockets.len() - 1
         } else {

@@ -1,0 +1,194 @@
+//! The background thread: one for each process that opened a device. It sleeps until a packet comes, a deadline is
+//! reached, the daemon has something to tell, or somebody wakes it; while the program polls it leaves the sockets alone
+//! ([`crate::handover`]).
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weft_sys::event::EventFd;
+use weft_sys::{fork, thread};
+use weft_verbs::{Duration, Instant};
+
+use crate::clock;
+use crate::engine::Engine;
+use crate::handover::{LOOK_INTERVAL, Seen};
+
+/// Its stack: nothing here recurses.
+const STACK_BYTES: usize = 256 << 10;
+/// First pause between two attempts to reach the next daemon, and the longest.
+const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// A deadline this far off is kept even when it is no longer needed: to wake once for nothing is cheaper than to be told
+/// of a new one with every packet.
+const KEPT_DEADLINE_MIN: Duration = Duration::from_millis(1);
+
+/// Start the thread.
+pub fn start(engine: &'static Engine) -> std::io::Result<()> {
+    let (v4, v6) = {
+        let pump = engine.pump.lock();
+        let stack = pump.as_ref().map(|p| &p.stack);
+        let copy = |fd: Option<std::os::fd::BorrowedFd<'_>>| fd.map(|fd| fd.try_clone_to_owned());
+        (copy(stack.and_then(|s| s.v4())).transpose()?, copy(stack.and_then(|s| s.v6())).transpose()?)
+    };
+    for fd in [&v4, &v6].into_iter().flatten() {
+        fork::track(fd);
+    }
+    let mut background = Background { engine, v4, v6, daemon: None, generation: 0, seen: Seen::default(), kept: None };
+    thread::spawn_without_signals("weft", STACK_BYTES, move || {
+        thread::sleep_precisely();
+        background.run();
+    })?;
+    Ok(())
+}
+
+struct Background {
+    engine: &'static Engine,
+    v4: Option<OwnedFd>,
+    v6: Option<OwnedFd>,
+    daemon: Option<OwnedFd>,
+    /// Connection that `daemon` is a copy of.
+    generation: u64,
+    seen: Seen,
+    /// Deadline that was promised at the last sleep.
+    kept: Option<Instant>,
+}
+
+/// What a sleep ended with.
+struct Woken {
+    daemon: bool,
+}
+
+impl Background {
+    fn run(&mut self) {
+        self.watch_daemon();
+        loop {
+            let woken = match self.serve() {
+                Serve::Parked => self.sleep(false, Some(LOOK_INTERVAL)),
+                Serve::Until(None) => self.sleep(true, None),
+                Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
+            };
+            if woken.daemon {
+                self.hear_daemon();
+            }
+            self.watch_daemon();
+        }
+    }
+
+    /// One turn of the pump, or none if the program does it; answers how long to sleep.
+    fn serve(&mut self) -> Serve {
+        let engine = self.engine;
+        let polled = engine.handover.look(&mut self.seen);
+        let mut guard = engine.handover.lock(&engine.pump);
+        let Some(pump) = guard.as_mut() else {
+            return Serve::Until(None);
+        };
+        if polled && !pump.hca.any_cq_armed() {
+            engine.handover.park(true);
+            engine.handover.unlock(guard);
+            return Serve::Parked;
+        }
+        engine.handover.park(false);
+        let now = clock::now();
+        pump.turn(now, true);
+        let until = self.deadline(now, pump.poll_timeout());
+        engine.handover.will_sleep(until);
+        engine.leave(guard);
+        Serve::Until(until)
+    }
+
+    fn deadline(&mut self, now: Instant, next: Option<Instant>) -> Option<Instant> {
+        let kept = self.kept.filter(|&at| at > now + KEPT_DEADLINE_MIN);
+        let until = next.into_iter().chain(kept).min();
+        self.kept = until;
+        until
+    }
+
+    fn sleep(&self, sockets: bool, limit: Option<Duration>) -> Woken {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs().min(1 << 20) as i64,
+            tv_nsec: limit.subsec_nanos().into(),
+        });
+        let wake = self.engine.handover.wake_fd();
+        let mut fds = [
+            PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
+            watched_or(self.daemon.as_ref(), wake),
+            watched_or(self.v4.as_ref(), wake),
+            watched_or(self.v6.as_ref(), wake),
+        ];
+        let watched = if sockets { 4 } else { 2 };
+        let _ = poll(&mut fds[..watched], limit.as_ref());
+        if fds[0].revents().contains(PollFlags::IN) {
+            wake.take();
+        }
+        Woken { daemon: self.daemon.is_some() && !fds[1].revents().is_empty() }
+    }
+
+    /// Keep a copy of the descriptor of the connection there is now.
+    fn watch_daemon(&mut self) {
+        // A request may be under way and take its time; then what there is serves until the next turn.
+        let Some(session) = self.engine.session.try_lock() else {
+            return;
+        };
+        if self.generation == session.generation() {
+            return;
+        }
+        if let Some(old) = self.daemon.take() {
+            fork::forget(&old);
+        }
+        (self.generation, self.daemon) = session.watch();
+        if let Some(new) = &self.daemon {
+            fork::track(new);
+        }
+    }
+
+    fn hear_daemon(&mut self) {
+        let Some(mut session) = self.engine.session.try_lock() else {
+            // Whoever has it reads what comes; do not spin on the descriptor meanwhile.
+            std::thread::sleep(LOOK_INTERVAL);
+            return;
+        };
+        let was_connected = session.is_connected();
+        let changes = session.changes();
+        self.engine.apply(&changes);
+        if was_connected && !session.is_connected() {
+            reconnect_in_time(self.engine);
+        }
+    }
+}
+
+/// Reach the next daemon from a thread of its own: that may take seconds, and packets do not wait.
+fn reconnect_in_time(engine: &'static Engine) {
+    let started = thread::spawn_without_signals("weft-reconnect", STACK_BYTES, move || {
+        let (mut pause, longest) = RECONNECT_PAUSE;
+        loop {
+            std::thread::sleep(pause);
+            let mut session = engine.session.lock();
+            if session.is_connected() {
+                break;
+            }
+            match session.reconnect() {
+                Ok(changes) => {
+                    engine.apply(&changes);
+                    break;
+                }
+                Err(_) => pause = (pause * 2).min(longest),
+            }
+        }
+        engine.handover.wake();
+    });
+    if let Err(error) = started {
+        crate::log::note(&format!("no thread to reach the next daemon with: {error}"));
+    }
+}
+
+/// A descriptor to be watched; what is not there is stood in for by something watched for nothing.
+fn watched_or<'a>(fd: Option<&'a OwnedFd>, other: &'a EventFd) -> PollFd<'a> {
+    match fd {
+        Some(fd) => PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN),
+        None => PollFd::from_borrowed_fd(other.as_fd(), PollFlags::empty()),
+    }
+}
+
+enum Serve {
+    Parked,
+    Until(Option<Instant>),
+}

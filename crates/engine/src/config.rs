@@ -1,0 +1,39 @@
+//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP` (and `WEFT_LOG`, see [`crate::log`]). It is
+//! read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
+//! never runs without them.
+
+use weft_link::FaultSpec;
+use weft_link::wrap::pcap::Capture;
+
+use crate::error::EngineError;
+
+/// Faults to inject.
+pub fn faults() -> Result<FaultSpec, EngineError> {
+    let text = text_of("WEFT_FAULT")?;
+    FaultSpec::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_FAULT: {error}")))
+}
+
+/// Capture to write.
+pub fn capture() -> Result<Option<Capture>, EngineError> {
+    let name = text_of("WEFT_PCAP")?;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    Capture::create(&name).map(Some).map_err(|error| {
+        let errno = error.raw_os_error().unwrap_or(EngineError::EINVAL);
+        EngineError::new(
+            errno,
+            format!("WEFT_PCAP={name}: the capture cannot be written: {error}; name a file in a directory that exists"),
+        )
+    })
+}
+
+fn text_of(variable: &str) -> Result<String, EngineError> {
+    match std::env::var(variable) {
+        Ok(text) => Ok(text),
+        Err(std::env::VarError::NotPresent) => Ok(String::new()),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(EngineError::new(EngineError::EINVAL, format!("{variable} is not text")))
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The engine as the C interface sees it: devices, a way to call the adapter under the lock, and the polling of
+//! completion queues.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use weft_hca::Hca;
+use weft_link::StackConfig;
+use weft_verbs::{CqId, DeviceId, Event, Instant, VerbsError, Wc};
+
+use crate::devices::DeviceSnapshot;
+use crate::error::EngineError;
+use crate::events::{ContextId, EventSink, SharedSinks};
+use crate::handover::Handover;
+use crate::memory::HostMemory;
+use crate::pump::{Pump, PumpConfig};
+use crate::session::{Change, Session};
+use crate::{background, clock, config, fork};
+
+/// What every call answers in a process that forked since its devices were opened.
+const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
+/// What a call answers before a device was opened.
+const CLOSED: VerbsError = VerbsError::NoDevice("no device is open");
+
+/// The engine of a process.
+///
+/// Locks are taken in this order: session, pump, sinks.
+pub struct Engine {
+    depth: usize,
+    pub(crate) session: Mutex<Session>,
+    pub(crate) pump: Mutex<Option<Pump>>,
+    pub(crate) sinks: SharedSinks,
+    pub(crate) handover: Handover,
+    background: AtomicBool,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("dead", &self.is_dead()).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    pub(crate) fn connect() -> Result<Engine, EngineError> {
+        Ok(Engine {
+            depth: fork::depth(),
+            session: Mutex::new(Session::open()?),
+            pump: Mutex::new(None),
+            sinks: SharedSinks::default(),
+            handover: Handover::new()?,
+            background: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the process forked since: everything here belongs to the parent.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.depth != fork::depth()
+    }
+
+    /// The clock of everything here, completion timestamps included: CLOCK_MONOTONIC.
+    pub fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    /// The devices there are.
+    ///
+    /// # Errors
+    /// The daemon is gone and cannot be reached again.
+    pub fn list_devices(&self) -> Result<Vec<DeviceSnapshot>, EngineError> {
+        self.live()?;
+        let mut session = self.session.lock();
+        self.refresh(&mut session)?;
+        Ok(session.devices().to_vec())
+    }
+
+    /// Open a device; `sink` is told of events until [`Engine::close`]. The first open gets the process its slot, its
+    /// sockets and its background thread.
+    ///
+    /// # Errors
+    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is used up); `WEFT_FAULT` or
+    /// `WEFT_PCAP` ask for what cannot be.
+    pub fn open(&'static self, device: DeviceId, sink: Arc<dyn EventSink>) -> Result<ContextId, EngineError> {
+        self.live()?;
+        let mut session = self.session.lock();
+        self.refresh(&mut session)?;
+        if session.device(device).is_none() {
+            return Err(EngineError::new(EngineError::ENODEV, "the device is gone; list the devices again"));
+        }
+        if self.pump.lock().is_none() {
+            let pump = self.make_pump(&mut session)?;
+            *self.pump.lock() = Some(pump);
+        }
+        drop(session);
+        if !self.background.swap(true, Ordering::Relaxed)
+            && let Err(error) = background::start(self)
+        {
+            self.background.store(false, Ordering::Relaxed);
+            return Err(error.into());
+        }
+        Ok(self.sinks.lock().add(device, sink))
+    }
+
+    /// Close an open device. Its objects stay until they are destroyed.
+    pub fn close(&self, context: ContextId) {
+        if !self.is_dead() {
+            self.sinks.lock().remove(context);
+        }
+    }
+
+    /// Wait until no thread is telling of an event any more that was raised before this call: an object that was
+    /// destroyed is not spoken of after that, and what its cookie names can be freed. Not to be called from a sink.
+    pub fn quiesce_events(&self) {
+        if !self.is_dead() {
+            drop(self.sinks.lock());
+        }
+    }
+
+    /// Lock, call, send what came of it, unlock, tell of events.
+    #[inline]
+    pub fn with<R>(
+        &self,
+        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
+    ) -> Result<R, VerbsError> {
+        self.enter(|pump, now| {
+            let result = f(&mut pump.hca, now);
+            pump.transmit(now);
+            result
+        })
+    }
+
+    /// Lock, call, unlock, tell of events; nothing is sent. For receives, and for questions.
+    #[inline]
+    pub fn quietly<R>(
+        &self,
+        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
+    ) -> Result<R, VerbsError> {
+        self.enter(|pump, now| f(&mut pump.hca, now))
+    }
+
+    #[inline]
+    pub(crate) fn enter<R>(
+        &self,
+        f: impl FnOnce(&mut Pump, Instant) -> Result<R, VerbsError>,
+    ) -> Result<R, VerbsError> {
+        if self.is_dead() {
+            return Err(DEAD);
+        }
+        let mut guard = self.handover.lock(&self.pump);
+        let Some(pump) = guard.as_mut() else {
+            return Err(CLOSED);
+        };
+        let result = f(pump, clock::now());
+        self.leave(guard);
+        result
+    }
+
+    /// Take completions off a queue. If there are none, turn the pump once and look again.
+    ///
+    /// # Errors
+    /// No such queue, or it overflowed and everything it held was taken.
+    pub fn poll_cq(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
+        if self.is_dead() {
+            return Err(DEAD);
+        }
+        let mut guard = self.handover.lock(&self.pump);
+        let Some(pump) = guard.as_mut() else {
+            return Err(CLOSED);
+        };
+        let polled = match pump.hca.poll_cq(cq, out) {
+            Ok(0) if !out.is_empty() => {
+                self.handover.on_poll(true);
+                let now = clock::now();
+                pump.receive(now, false);
+                pump.timers(now);
+                let polled = pump.hca.poll_cq(cq, out);
+                // A program that got a completion answers it, most of the time, with a post: acknowledgements leave
+                // with that, and the completion is not kept waiting for them.
+                if polled == Ok(0) || !pump.postpone_transmit() {
+                    pump.transmit(now);
+                }
+                polled
+            }
+            polled => {
+                self.handover.on_poll(false);
+                if polled.is_ok() && !pump.postpone_transmit() {
+                    pump.transmit(clock::now());
+                }
+                polled
+            }
+        };
+        self.leave(guard);
+        polled
+    }
+
+    /// Ask for an event when the next completion is added to a queue.
+    ///
+    /// # Errors
+    /// No such queue.
+    pub fn arm_cq(&self, cq: CqId, solicited_only: bool) -> Result<(), VerbsError> {
+        self.quietly(|hca, _| hca.arm_cq(cq, solicited_only))?;
+        // Whoever arms is about to sleep: the background thread takes over now, not at its next look.
+        if self.handover.is_parked() {
+            self.handover.wake();
+        }
+        Ok(())
+    }
+
+    /// Unlock after a turn: wake the background thread if it would sleep too long, tell of events.
+    #[inline]
+    pub(crate) fn leave(&self, mut guard: MutexGuard<'_, Option<Pump>>) {
+        let Some(pump) = guard.as_mut() else { return };
+        let wake = !self.handover.is_parked() && self.handover.must_wake_for(pump.poll_timeout());
+        match pump.hca.poll_event() {
+            None => self.handover.unlock(guard),
+            Some(first) => self.tell(first, guard),
+        }
+        if wake {
+            self.handover.wake();
+        }
+    }
+
+    #[cold]
+    fn tell(&self, first: Event, mut guard: MutexGuard<'_, Option<Pump>>) {
+        let mut events = vec![first];
+        if let Some(pump) = guard.as_mut() {
+            pump.take_events(&mut events);
+        }
+        let sinks = self.sinks.lock();
+        self.handover.unlock(guard);
+        sinks.tell(&events);
+    }
+
+    fn live(&self) -> Result<(), EngineError> {
+        if self.is_dead() {
+            return Err(EngineError::new(EngineError::ENODEV, DEAD.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Take in what the daemon told, reaching the next daemon if this one is gone.
+    fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
+        let changes = session.changes();
+        self.apply(&changes);
+        if !session.is_connected() {
+            let changes = session.reconnect()?;
+            self.apply(&changes);
+            self.handover.wake();
+        }
+        Ok(())
+    }
+
+    /// Let the adapters know of changes.
+    pub(crate) fn apply(&self, changes: &[Change]) {
+        if changes.is_empty() {
+            return;
+        }
+        let _ = self.enter(|pump, now| {
+            for change in changes {
+                match change {
+                    Change::Set(device) => pump.hca.set_device(device.id, device.attr.clone()),
+                    Change::Removed(id) => pump.hca.remove_device(*id),
+                }
+            }
+            pump.transmit(now);
+            Ok(())
+        });
+    }
+
+    fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
+        let fault = config::faults()?;
+        let capture = config::capture()?;
+        let slot = session.allocate_slot()?;
+        let mut pump = Pump::new(PumpConfig {
+            slot: slot.number,
+            seed: std::array::from_fn(|_| weft_sys::random::u64()),
+            privileged: is_privileged(),
+            stack: StackConfig {
+                v4: Some(slot.v4),
+                v6: slot.v6,
+                slot: slot.number,
+                entropy: weft_sys::random::u64(),
+                fault,
+                capture,
+            },
+        });
+        for device in session.devices() {
+            pump.hca.set_device(device.id, device.attr.clone());
+        }
+        Ok(pump)
+    }
+}
+
+/// Whether this process may use what the kernel reserves for CAP_NET_RAW.
+fn is_privileged() -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::NET_RAW))
+}

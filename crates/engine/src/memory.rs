@@ -1,0 +1,139 @@
+//! Registered memory: plain loads and stores at the addresses that a program registered. This module and the link's
+//! `gather` are the only places that follow such an address.
+//!
+//! The program may touch the same bytes at the same time (it must not, but it can, and a program that spins on a byte
+//! until an RDMA WRITE arrives must be able to see it): data is copied by the machine's own copy instructions, atomics
+//! and the eight bytes of an ATOMIC WRITE by the processor's atomic ones. Memory that the program unmapped while it was
+//! registered raises the signal that touching it raises.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use weft_transport::Memory;
+
+/// Bytes behind the null region: the longest message.
+const NULL_BYTES: usize = weft_verbs::MSG_SIZE_MAX as usize;
+
+/// The memory of this process.
+#[derive(Debug)]
+pub struct HostMemory {
+    /// Reads as zeros; writes there vanish.
+    null: Range<u64>,
+}
+
+impl HostMemory {
+    /// With a null region behind it if the system lets us map one.
+    pub fn new() -> HostMemory {
+        HostMemory { null: weft_sys::mapping::zeros(NULL_BYTES).unwrap_or_default() }
+    }
+
+    /// Where the null region stands.
+    pub fn null(&self) -> Range<u64> {
+        self.null.clone()
+    }
+
+    #[inline]
+    fn is_null(&self, addr: u64) -> bool {
+        self.null.contains(&addr)
+    }
+}
+
+impl Default for HostMemory {
+    fn default() -> HostMemory {
+        HostMemory::new()
+    }
+}
+
+fn pointer<T>(addr: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(addr as usize)
+}
+
+/// The eight bytes at an address, which the transport has checked to be aligned.
+fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
+    // SAFETY: the address comes from the adapter's check of a registered region (mapped and writable when it was
+    // registered) and is a multiple of eight; every access we make here is atomic.
+    unsafe { AtomicU64::from_ptr(pointer(addr)) }
+}
+
+impl Memory for HostMemory {
+    #[inline]
+    fn read(&self, addr: u64, out: &mut [u8]) {
+        // SAFETY: the range comes from the adapter's check of a registered region, mapped when it was registered; `out`
+        // is ours alone, so the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(pointer::<u8>(addr), out.as_mut_ptr(), out.len()) };
+    }
+
+    #[inline]
+    fn write(&mut self, addr: u64, data: &[u8]) {
+        if self.is_null(addr) {
+            return;
+        }
+        // SAFETY: the range comes from the adapter's check of a registered region with the right to be written; `data`
+        // is a receive buffer or the transport's own, which no program registers. The program's other threads may read
+        // the bytes while they change, as with an adapter.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer::<u8>(addr), data.len()) };
+    }
+
+    fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
+        if self.is_null(addr) {
+            return 0;
+        }
+        let (Ok(was) | Err(was)) = atomic(addr).compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst);
+        was
+    }
+
+    fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
+        if self.is_null(addr) {
+            return 0;
+        }
+        atomic(addr).fetch_add(add, Ordering::SeqCst)
+    }
+
+    fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
+        if !self.is_null(addr) {
+            atomic(addr).store(u64::from_ne_bytes(value), Ordering::Release);
+        }
+    }
+
+    fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
+        // The processor's caches are coherent, so what was stored is visible; order it before what follows.
+        fence(Ordering::SeqCst);
+        if persistent && !self.is_null(addr) {
+            weft_sys::mapping::sync(addr, len);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_atomics_reach_memory() {
+        let mut words = vec![0u64; 4];
+        let addr = words.as_mut_ptr().expose_provenance() as u64;
+        let mut memory = HostMemory::new();
+        memory.write(addr + 8, &7u64.to_ne_bytes());
+        assert_eq!(memory.fetch_add(addr + 8, 5), 7);
+        assert_eq!(memory.compare_swap(addr + 8, 12, 40), 12);
+        assert_eq!(memory.compare_swap(addr + 8, 12, 41), 40);
+        memory.store_u64(addr + 16, 3u64.to_ne_bytes());
+        let mut out = [0; 16];
+        memory.read(addr + 8, &mut out);
+        assert_eq!(out[..8], 40u64.to_ne_bytes());
+        assert_eq!(words, [0, 40, 3, 0]);
+    }
+
+    #[test]
+    fn the_null_region_reads_zeros_and_forgets() {
+        let mut memory = HostMemory::new();
+        let addr = memory.null().start;
+        memory.write(addr, &[1; 64]);
+        assert_eq!(memory.fetch_add(addr, 1), 0);
+        assert_eq!(memory.compare_swap(addr, 0, 1), 0);
+        memory.store_u64(addr, [1; 8]);
+        let mut out = [9; 64];
+        memory.read(addr + 100, &mut out);
+        assert_eq!(out, [0; 64]);
+    }
+}

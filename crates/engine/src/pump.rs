@@ -1,0 +1,124 @@
+//! What stands under the engine's lock: the process's slice of the adapters, the links, and the room that packets and
+//! events pass through. One turn of the pump receives, looks at timers, transmits.
+
+use weft_hca::{Hca, HcaConfig};
+use weft_link::{Stack, StackConfig};
+use weft_transport::TxBatch;
+use weft_verbs::{Event, Instant};
+
+use crate::memory::HostMemory;
+
+/// Packets received in one turn, about.
+const RECEIVE_BUDGET: usize = 256;
+/// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
+const BATCHES_MAX: usize = 4;
+
+/// What a pump is made of.
+#[derive(Debug)]
+pub struct PumpConfig {
+    /// Slot of our queue pair numbers.
+    pub slot: u32,
+    /// Seed of keys and numbers.
+    pub seed: [u64; 4],
+    /// Whether the process has the rights of an administrator over the network.
+    pub privileged: bool,
+    /// The links.
+    pub stack: StackConfig,
+}
+
+/// The adapters and the links of one process.
+pub struct Pump {
+    /// The adapters.
+    pub hca: Hca<HostMemory>,
+    /// The links.
+    pub stack: Stack,
+    batch: TxBatch,
+    /// Something that may be sent was left for the next turn, so that a completion could be told first.
+    owed: u32,
+}
+
+impl std::fmt::Debug for Pump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pump").field("stack", &self.stack).finish_non_exhaustive()
+    }
+}
+
+impl Pump {
+    /// Put together; no device is known yet.
+    pub fn new(config: PumpConfig) -> Pump {
+        let memory = HostMemory::new();
+        let hca = HcaConfig {
+            slot: config.slot,
+            seed: config.seed,
+            privileged: config.privileged,
+            null_memory: memory.null(),
+        };
+        Pump { hca: Hca::new(hca, memory), stack: Stack::new(config.stack), batch: TxBatch::default(), owed: 0 }
+    }
+
+    /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
+    pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
+        let Pump { hca, stack, .. } = self;
+        stack.receive(now, RECEIVE_BUDGET, thorough, &mut |rx| hca.handle_packet(now, rx))
+    }
+
+    /// Do what is due.
+    pub fn timers(&mut self, now: Instant) {
+        let Pump { hca, stack, .. } = self;
+        if stack.poll_timeout().is_some_and(|at| at <= now) {
+            stack.handle_timeout(now, &mut |rx| hca.handle_packet(now, rx));
+        }
+        if hca.poll_timeout().is_some_and(|at| at <= now) {
+            hca.handle_timeout(now);
+        }
+    }
+
+    /// Send what may be sent.
+    pub fn transmit(&mut self, now: Instant) {
+        self.owed = 0;
+        for _ in 0..BATCHES_MAX {
+            if !self.hca.wants_transmit() || self.stack.is_blocked() {
+                return;
+            }
+            self.batch.clear();
+            let more = self.hca.poll_transmit(now, &mut self.batch);
+            self.stack.send(now, &self.batch);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// A whole turn; answers how many datagrams came.
+    pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
+        let came = self.receive(now, thorough);
+        self.timers(now);
+        self.transmit(now);
+        came
+    }
+
+    /// Leave what may be sent for the next turn, if that has not been done too often in a row; answers whether it has
+    /// been left. What is left is sent with the program's next call, or by the background thread.
+    pub fn postpone_transmit(&mut self) -> bool {
+        const POSTPONED_MAX: u32 = 4;
+        self.owed += 1;
+        self.owed <= POSTPONED_MAX
+    }
+
+    /// When the next turn is due: now if something can be sent at once, else the earliest deadline.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        if self.hca.wants_transmit() && !self.stack.is_blocked() {
+            return Some(Instant(0));
+        }
+        let link = self.stack.poll_timeout();
+        self.hca.poll_timeout().into_iter().chain(link).min()
+    }
+
+    /// Move the events that wait to `out`.
+    #[inline]
+    pub fn take_events(&mut self, out: &mut Vec<Event>) {
+        while let Some(event) = self.hca.poll_event() {
+            out.push(event);
+        }
+    }
+}

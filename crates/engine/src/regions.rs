@@ -1,0 +1,49 @@
+//! Registration of memory: the adapter keeps the table, but only here can it be found out whether memory is there.
+
+use weft_hca::MrKeys;
+use weft_sys::mapping;
+use weft_verbs::{Access, MrId, PdId, VerbsError};
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Register memory with a protection domain.
+    ///
+    /// # Errors
+    /// The memory is not mapped, or not writable as the access asks; what the adapter refuses.
+    pub fn reg_mr(&self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
+        probe(addr, len, access)?;
+        self.quietly(|hca, _| hca.reg_mr(pd, addr, len, iova, access))
+    }
+
+    /// Change a region's domain, range (`addr`, `len`, `iova`) or access.
+    ///
+    /// # Errors
+    /// As [`Engine::reg_mr`].
+    pub fn rereg_mr(
+        &self,
+        id: MrId,
+        pd: Option<PdId>,
+        range: Option<(u64, u64, u64)>,
+        access: Option<Access>,
+    ) -> Result<MrKeys, VerbsError> {
+        if range.is_some() || access.is_some() {
+            let (addr, len) = match range {
+                Some((addr, len, _)) => (addr, len),
+                None => self.quietly(|hca, _| hca.mr_range(id))?,
+            };
+            probe(addr, len, access.unwrap_or(Access::empty()))?;
+        }
+        self.quietly(|hca, _| hca.rereg_mr(id, pd, range, access))
+    }
+}
+
+/// Check that memory is there. On-demand regions may be mapped later.
+fn probe(addr: u64, len: u64, access: Access) -> Result<(), VerbsError> {
+    if len == 0 || access.contains(Access::ON_DEMAND) {
+        return Ok(());
+    }
+    let write = access.intersects(Access::LOCAL_WRITE.union(Access::REMOTE_CHANGE));
+    mapping::check(addr, len, write)
+        .map_err(|_| VerbsError::Fault("the memory is not mapped, or not with these rights"))
+}

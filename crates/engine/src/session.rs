@@ -1,0 +1,153 @@
+//! The session with the daemon: which devices there are, the slot, multicast groups. A daemon that dies is replaced; the
+//! queue pairs and the packets of the process do not notice.
+
+use std::os::fd::OwnedFd;
+
+use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate};
+use weft_sys::fork;
+use weft_verbs::DeviceId;
+
+use crate::devices::{DeviceSnapshot, snapshot};
+use crate::error::EngineError;
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A device is new or different.
+    Set(DeviceSnapshot),
+    /// A device is gone.
+    Removed(DeviceId),
+}
+
+/// The session.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    devices: Vec<DeviceSnapshot>,
+    /// Counts connections, so that whoever watches the descriptor knows when there is a new one.
+    generation: u64,
+}
+
+impl Session {
+    /// Reach the daemon of this network namespace, starting one if there is none.
+    pub fn open() -> Result<Session, EngineError> {
+        let here = Session::open as fn() -> _;
+        let options = ConnectOptions {
+            library_dir: weft_sys::mapping::file_of_code(here as usize)
+                .and_then(|file| Some(file.parent()?.to_owned())),
+            ..ConnectOptions::default()
+        };
+        let mut client = Client::connect(&options)?;
+        let devices = client.subscribe()?.iter().map(snapshot).collect();
+        fork::track(client.fd());
+        Ok(Session { client, devices, generation: 1 })
+    }
+
+    /// The devices, in the order in which programs see them.
+    pub fn devices(&self) -> &[DeviceSnapshot] {
+        &self.devices
+    }
+
+    /// A device.
+    pub fn device(&self, id: DeviceId) -> Option<&DeviceSnapshot> {
+        self.devices.iter().find(|d| d.id == id)
+    }
+
+    /// A slot for this process.
+    pub fn allocate_slot(&mut self) -> Result<Slot, RequestError> {
+        self.client.allocate_slot()
+    }
+
+    /// The client, for requests.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Number of the connection, and a descriptor that is readable when events wait there; `None` while there is no
+    /// daemon.
+    pub fn watch(&self) -> (u64, Option<OwnedFd>) {
+        let fd = self.client.is_connected().then(|| self.client.fd().try_clone_to_owned().ok()).flatten();
+        (self.generation, fd)
+    }
+
+    /// Number of the connection.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether the daemon is there, as far as we know.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_connected()
+    }
+
+    /// Take in what the daemon told.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for event in self.client.poll_events() {
+            match event {
+                Event::DeviceChanged(info) => self.set(snapshot(&info), &mut changes),
+                Event::DeviceRemoved { index } => self.remove(DeviceId(index), &mut changes),
+                Event::Overrun => {
+                    if let Ok(devices) = self.client.list_devices() {
+                        self.replace(devices.iter().map(snapshot).collect(), &mut changes);
+                    }
+                }
+                Event::Disconnected => {
+                    crate::log::note("the weft daemon is gone");
+                    self.generation += 1;
+                }
+            }
+        }
+        changes
+    }
+
+    /// Reach the next daemon. It may take seconds.
+    pub fn reconnect(&mut self) -> Result<Vec<Change>, EngineError> {
+        fork::forget(self.client.fd());
+        let reconnected = self.client.reconnect();
+        fork::track(self.client.fd());
+        self.generation += 1;
+        let reconnected = reconnected?;
+        let mut changes = Vec::new();
+        if let SlotFate::Lost(why) = &reconnected.slot {
+            crate::log::note(&format!("the place of this process is lost: {why}"));
+            for device in std::mem::take(&mut self.devices) {
+                changes.push(Change::Removed(device.id));
+            }
+        } else {
+            self.replace(reconnected.devices.iter().map(snapshot).collect(), &mut changes);
+        }
+        Ok(changes)
+    }
+
+    fn set(&mut self, new: DeviceSnapshot, changes: &mut Vec<Change>) {
+        match self.devices.iter_mut().find(|d| d.id == new.id) {
+            Some(old) if *old == new => return,
+            Some(old) => *old = new.clone(),
+            None => self.devices.push(new.clone()),
+        }
+        changes.push(Change::Set(new));
+    }
+
+    fn remove(&mut self, id: DeviceId, changes: &mut Vec<Change>) {
+        let before = self.devices.len();
+        self.devices.retain(|d| d.id != id);
+        if self.devices.len() != before {
+            changes.push(Change::Removed(id));
+        }
+    }
+
+    fn replace(&mut self, new: Vec<DeviceSnapshot>, changes: &mut Vec<Change>) {
+        for old in &self.devices {
+            if new.iter().all(|d| d.id != old.id) {
+                changes.push(Change::Removed(old.id));
+            }
+        }
+        for device in &new {
+            if !self.devices.contains(device) {
+                changes.push(Change::Set(device.clone()));
+            }
+        }
+        self.devices = new;
+    }
+}

@@ -1,0 +1,42 @@
+//! The one engine of a process. A forked child gets another one, in the next place of a list: the parent's may have been
+//! locked by a thread that the child does not have.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::fork;
+
+/// Forks in a row, each in the child of the one before, that may use devices.
+const FORK_DEPTH_MAX: usize = 256;
+
+struct Place {
+    engine: OnceLock<Box<Engine>>,
+    making: Mutex<()>,
+}
+
+static PLACES: [Place; FORK_DEPTH_MAX] =
+    [const { Place { engine: OnceLock::new(), making: Mutex::new(()) } }; FORK_DEPTH_MAX];
+
+/// The engine of this process; made, and connected to the daemon, when it is first asked for. An error is not kept: the
+/// next call tries again.
+///
+/// # Errors
+/// The daemon cannot be reached or started, or is of another version.
+pub fn engine() -> Result<&'static Engine, EngineError> {
+    fork::watch();
+    let place = PLACES.get(fork::depth()).ok_or_else(|| {
+        EngineError::new(EngineError::ENODEV, "too many forks in a row; execute a program anew to use devices")
+    })?;
+    if let Some(engine) = place.engine.get() {
+        return Ok(engine);
+    }
+    let _making = place.making.lock();
+    if let Some(engine) = place.engine.get() {
+        return Ok(engine);
+    }
+    let engine = Engine::connect()?;
+    Ok(place.engine.get_or_init(|| Box::new(engine)))
+}

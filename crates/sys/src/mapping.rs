@@ -1,0 +1,170 @@
+//! What memory of this process is mapped, and memory that stands for nothing.
+
+use std::io;
+use std::sync::OnceLock;
+
+/// Lengths up to this are made present when they are checked, as registration with an adapter pins them: no page fault
+/// then lies on a packet's way. Longer ones are checked at their ends and for holes only.
+pub const POPULATE_BYTES_MAX: u64 = 4 << 30;
+
+const MADV_POPULATE_READ: i32 = 22;
+const MADV_POPULATE_WRITE: i32 = 23;
+
+fn page_size() -> u64 {
+    static SIZE: OnceLock<u64> = OnceLock::new();
+    *SIZE.get_or_init(|| rustix::param::page_size() as u64)
+}
+
+/// Checks that every page of the range is mapped and can be read, or written if `write`; `InvalidInput` if not.
+pub fn check(addr: u64, len: u64, write: bool) -> io::Result<()> {
+    let page = page_size();
+    let fault = || io::Error::from(io::ErrorKind::InvalidInput);
+    let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(page)).ok_or_else(fault)?;
+    let start = addr & !(page - 1);
+    if len == 0 {
+        return Ok(());
+    }
+    if end - start <= POPULATE_BYTES_MAX {
+        return populate(start, end - start, write).or_else(|_| by_table(start, end, write));
+    }
+    by_table(start, end, write)
+}
+
+fn populate(start: u64, len: u64, write: bool) -> io::Result<()> {
+    let advice = if write { MADV_POPULATE_WRITE } else { MADV_POPULATE_READ };
+    loop {
+        // SAFETY: populating makes pages present as touching them would and changes no byte; a range that is not
+        // mapped is refused.
+        let rc = unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(start as usize), len as usize, advice) };
+        if rc == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// By the kernel's list of mappings: for kernels before 5.14, memory of devices, and very long ranges.
+fn by_table(start: u64, end: u64, write: bool) -> io::Result<()> {
+    let table = std::fs::read_to_string("/proc/self/maps")?;
+    if covered(&table, start, end, write) { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+fn covered(table: &str, start: u64, end: u64, write: bool) -> bool {
+    let mut at = start;
+    for line in table.lines() {
+        let mut columns = line.split_ascii_whitespace();
+        let (Some(range), Some(rights)) = (columns.next(), columns.next()) else {
+            continue;
+        };
+        let Some((first, last)) = range.split_once('-') else {
+            continue;
+        };
+        let (Ok(first), Ok(last)) = (u64::from_str_radix(first, 16), u64::from_str_radix(last, 16)) else {
+            continue;
+        };
+        if last <= at {
+            continue;
+        }
+        let right = rights.starts_with('r') && (!write || rights.as_bytes().get(1) == Some(&b'w'));
+        if first > at || !right {
+            return false;
+        }
+        at = last;
+        if at >= end {
+            return true;
+        }
+    }
+    false
+}
+
+/// Maps `len` bytes that read as zeros for ever: they cannot be written and take no memory. They stay until the process
+/// ends.
+pub fn zeros(len: usize) -> io::Result<std::ops::Range<u64>> {
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
+    let addr = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if addr == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = addr.expose_provenance() as u64;
+    Ok(start..start + len as u64)
+}
+
+/// Writes the range back to the file that is mapped there, if one is; returns when that is done.
+pub fn sync(addr: u64, len: u64) {
+    let page = page_size();
+    let start = addr & !(page - 1);
+    let len = addr.saturating_add(len) - start;
+    // SAFETY: msync changes no byte of memory; a range that is not mapped is refused, which changes nothing for us.
+    unsafe { libc::msync(std::ptr::with_exposed_provenance_mut(start as usize), len as usize, libc::MS_SYNC) };
+}
+
+/// The file that the code at this address was loaded from.
+pub fn file_of_code(code: usize) -> Option<std::path::PathBuf> {
+    let table = std::fs::read_to_string("/proc/self/maps").ok()?;
+    for line in table.lines() {
+        let (range, rest) = line.split_once(' ')?;
+        let (first, last) = range.split_once('-')?;
+        let (first, last) = (usize::from_str_radix(first, 16).ok()?, usize::from_str_radix(last, 16).ok()?);
+        if (first..last).contains(&code) {
+            let path = rest.get(rest.find('/')?..)?;
+            return Some(path.into());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_memory_passes_and_holes_do_not() {
+        let memory = vec![1u8; 100_000];
+        let addr = memory.as_ptr() as u64;
+        assert!(check(addr, 100_000, true).is_ok());
+        assert!(check(addr, 1, false).is_ok());
+        assert!(check(4096, 1, false).is_err());
+        assert!(check(u64::MAX - 10, 5, false).is_err());
+        assert!(check(u64::MAX - 10, 50, false).is_err());
+        assert!(check(addr, 1 << 46, false).is_err(), "runs off the end of memory");
+        // Code can be read and not written.
+        let code = mapped_memory_passes_and_holes_do_not as *const () as u64;
+        assert!(check(code, 16, false).is_ok());
+        assert!(check(code, 16, true).is_err());
+    }
+
+    #[test]
+    fn the_table_must_cover_the_range_without_holes() {
+        let table = "1000-3000 r--p 0 0:0 0\n3000-4000 rw-p 0 0:0 0\n5000-6000 rw-p 0 0:0 0 /x y\n";
+        assert!(covered(table, 0x1000, 0x4000, false));
+        assert!(!covered(table, 0x1000, 0x4000, true));
+        assert!(covered(table, 0x3000, 0x4000, true));
+        assert!(!covered(table, 0x3000, 0x5000, false));
+        assert!(!covered(table, 0x6000, 0x7000, false));
+    }
+
+    #[test]
+    fn zeros_are_zeros() {
+        let range = zeros(1 << 31).unwrap();
+        assert!(check(range.end - 4096, 4096, false).is_ok());
+        assert!(check(range.end - 4096, 4096, true).is_err());
+    }
+
+    #[test]
+    fn code_knows_its_file() {
+        let code = code_knows_its_file as *const () as usize;
+        assert_eq!(file_of_code(code), std::env::current_exe().ok());
+    }
+}
