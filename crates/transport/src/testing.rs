@@ -1,1 +1,478 @@
-//! test harness
+//! A small world for the tests: two queue pairs, memory that is a vector, a wire that can lose, repeat and reorder,
+//! and a log of what went over it.
+
+use std::collections::VecDeque;
+
+use weft_verbs::*;
+use weft_wire::packet::pad_for;
+use weft_wire::{Packet, Syndrome};
+
+use crate::{Env, Memory, Piece, Qp, RecvWqe, RemoteFault, RxPacket, TxBatch, XrcSrq};
+
+/// Where the memory starts, so that addresses do not look like offsets.
+pub const BASE: u64 = 0x10_0000;
+/// Bytes of memory a side has.
+pub const MEMORY: usize = 4 << 20;
+/// Local and remote key of a region over the whole memory with all rights.
+pub const KEY: u32 = 0x101;
+/// A region over the whole memory with local read only.
+pub const KEY_READ_ONLY: u32 = 0x202;
+/// A key that a window or an invalidation plays with.
+pub const KEY_WINDOW: u32 = 0x303;
+pub const PD: PdId = PdId { index: 1, generation: 1 };
+pub const SEND_CQ: CqId = CqId { index: 1, generation: 0 };
+pub const RECV_CQ: CqId = CqId { index: 2, generation: 0 };
+pub const XRC_CQ: CqId = CqId { index: 3, generation: 0 };
+pub const SRQ: SrqId = SrqId { index: 1, generation: 0 };
+pub const XRCD: XrcdId = XrcdId { index: 1, generation: 0 };
+pub const SRQN: u32 = 0x77;
+/// One way over the wire.
+const DELAY_NS: u64 = 10_000;
+
+pub struct VecMemory(pub Vec<u8>, pub Vec<(u64, u64, bool)>);
+
+impl VecMemory {
+    pub fn at(&self, addr: u64, len: usize) -> &[u8] {
+        let start = (addr - BASE) as usize;
+        &self.0[start..start + len]
+    }
+    pub fn word(&self, addr: u64) -> u64 {
+        u64::from_ne_bytes(self.at(addr, 8).try_into().unwrap())
+    }
+}
+
+impl Memory for VecMemory {
+    fn read(&self, addr: u64, out: &mut [u8]) {
+        out.copy_from_slice(self.at(addr, out.len()));
+    }
+    fn write(&mut self, addr: u64, data: &[u8]) {
+        let start = (addr - BASE) as usize;
+        self.0[start..start + data.len()].copy_from_slice(data);
+    }
+    fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
+        let before = self.word(addr);
+        if before == compare {
+            self.write(addr, &swap.to_ne_bytes());
+        }
+        before
+    }
+    fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
+        let before = self.word(addr);
+        self.write(addr, &before.wrapping_add(add).to_ne_bytes());
+        before
+    }
+    fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
+        self.write(addr, &value);
+    }
+    fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
+        self.1.push((addr, len, persistent));
+    }
+}
+
+pub struct World {
+    pub memory: VecMemory,
+    pub keys: Vec<(u32, u64, u64, Access)>,
+    pub wcs: Vec<(CqId, Wc)>,
+    pub events: Vec<AsyncEvent>,
+    pub srq: VecDeque<RecvWqe>,
+    pub binds: Vec<MwBind>,
+}
+
+impl World {
+    fn new(fill: u8) -> World {
+        let bytes = (0..MEMORY).map(|i| (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8) ^ fill).collect();
+        World {
+            memory: VecMemory(bytes, Vec::new()),
+            keys: vec![
+                (KEY, BASE, MEMORY as u64, Access::all()),
+                (KEY_READ_ONLY, BASE, MEMORY as u64, Access::empty()),
+                (KEY_WINDOW, BASE, 4096, Access::all()),
+            ],
+            wcs: Vec::new(),
+            events: Vec::new(),
+            srq: VecDeque::new(),
+            binds: Vec::new(),
+        }
+    }
+
+    fn range(&self, key: u32, addr: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
+        let found = self.keys.iter().find(|k| k.0 == key).ok_or(RemoteFault::BadKey)?;
+        let end = addr.checked_add(len).ok_or(RemoteFault::OutOfBounds)?;
+        if addr < found.1 || end > found.1 + found.2 {
+            return Err(RemoteFault::OutOfBounds);
+        }
+        if !found.3.contains(need) {
+            return Err(RemoteFault::NoRight);
+        }
+        Ok(addr)
+    }
+
+    /// Completions of a CQ as (wr_id, status, bytes), and forget them.
+    pub fn take(&mut self, cq: CqId) -> Vec<(u64, WcStatus, u32)> {
+        self.take_wcs(cq).iter().map(|w| (w.wr_id, w.status, w.byte_len)).collect()
+    }
+
+    pub fn take_wcs(&mut self, cq: CqId) -> Vec<Wc> {
+        let found = self.wcs.iter().filter(|(c, _)| *c == cq).map(|(_, w)| *w).collect();
+        self.wcs.retain(|(c, _)| *c != cq);
+        found
+    }
+}
+
+impl Env for World {
+    type Memory = VecMemory;
+    fn memory(&mut self) -> &mut VecMemory {
+        &mut self.memory
+    }
+    fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
+        assert!(sge.length > 0);
+        let need = if write { Access::LOCAL_WRITE } else { Access::empty() };
+        if pd != PD {
+            return Err(WcStatus::LocProtErr);
+        }
+        self.range(sge.lkey, sge.addr, u64::from(sge.length), need).map_err(|_| WcStatus::LocProtErr)
+    }
+    fn remote(&self, pd: PdId, _: Qpn, rkey: u32, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
+        assert!(len > 0);
+        if pd != PD {
+            return Err(RemoteFault::WrongDomain);
+        }
+        self.range(rkey, va, len, need)
+    }
+    fn remote_range(&self, _: PdId, _: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
+        self.keys.iter().find(|k| k.0 == rkey).map(|k| (k.1, k.2)).ok_or(RemoteFault::BadKey)
+    }
+    fn complete(&mut self, cq: CqId, wc: Wc) {
+        self.wcs.push((cq, wc));
+    }
+    fn srq_take(&mut self, srq: SrqId) -> Option<RecvWqe> {
+        assert_eq!(srq, SRQ);
+        self.srq.pop_front()
+    }
+    fn srq_has(&self, _: SrqId) -> bool {
+        !self.srq.is_empty()
+    }
+    fn xrc_srq(&self, xrcd: XrcdId, srqn: u32) -> Option<XrcSrq> {
+        (xrcd == XRCD && srqn == SRQN).then_some(XrcSrq { srq: SRQ, pd: PD, cq: XRC_CQ })
+    }
+    fn bind_mw(&mut self, _: PdId, _: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
+        if bind.mr_lkey != KEY {
+            return Err(WcStatus::MwBindErr);
+        }
+        self.binds.push(*bind);
+        Ok(())
+    }
+    fn invalidate_local(&mut self, _: PdId, _: Qpn, key: u32) -> Result<(), WcStatus> {
+        self.invalidate_remote(PD, 0, key).map_err(|_| WcStatus::MwBindErr)
+    }
+    fn invalidate_remote(&mut self, _: PdId, _: Qpn, rkey: u32) -> Result<(), RemoteFault> {
+        let at = self.keys.iter().position(|k| k.0 == rkey).ok_or(RemoteFault::BadKey)?;
+        self.keys.remove(at);
+        Ok(())
+    }
+    fn event(&mut self, event: AsyncEvent, _: AsyncSubject, _: Cookie) {
+        self.events.push(event);
+    }
+}
+
+/// What the wire does to one packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Deliver,
+    Lose,
+    Twice,
+    Late,
+}
+
+struct InFlight {
+    at: u64,
+    order: u64,
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+/// Two queue pairs on a wire.
+pub struct Pair {
+    pub qps: [Qp; 2],
+    pub worlds: [World; 2],
+    pub now: Instant,
+    /// What went over the wire: "0 SEND Only 100000 A" (side, opcode, PSN in hex, marks).
+    pub log: Vec<String>,
+    pub fate: Box<dyn FnMut(usize, &Packet<'_>) -> Fate>,
+    flight: Vec<InFlight>,
+    order: u64,
+}
+
+pub fn gid(side: usize) -> Gid {
+    Gid::from(std::net::IpAddr::from([10, 77, 0, side as u8 + 1]))
+}
+
+pub fn av(from: usize) -> AddressVector {
+    AddressVector {
+        sgid: gid(from),
+        sgid_index: 0,
+        dgid: gid(1 - from),
+        flow_label: 0,
+        hop_limit: 64,
+        traffic_class: 0,
+        sl: 0,
+        port_num: 1,
+        dlid: 0,
+        src_path_bits: 0,
+        static_rate: 0,
+        is_global: true,
+        ifindex: 0,
+    }
+}
+
+pub fn init(qp_type: QpType) -> QpInit {
+    let cap =
+        QpCap { max_send_wr: 128, max_recv_wr: 128, max_send_sge: 30, max_recv_sge: 30, max_inline_data: 1024 };
+    QpInit {
+        qp_type,
+        pd: (qp_type != QpType::XrcRecv).then_some(PD),
+        send_cq: Some(SEND_CQ),
+        recv_cq: Some(RECV_CQ),
+        srq: None,
+        xrcd: (qp_type == QpType::XrcRecv).then_some(XRCD),
+        cap,
+        sq_sig_all: true,
+        cookie: 0,
+    }
+}
+
+pub const PSN: [u32; 2] = [0x10_0000, 0x20_0000];
+
+pub fn attr(side: usize, state: QpState) -> QpAttr {
+    QpAttr {
+        qp_state: state,
+        qp_access: Access::all(),
+        qkey: 0x1111_1111,
+        av: Some(av(side)),
+        path_mtu: Mtu::Mtu1024,
+        timeout: 14,
+        retry_cnt: 3,
+        rnr_retry: 7,
+        rq_psn: PSN[1 - side],
+        sq_psn: PSN[side],
+        max_rd_atomic: 16,
+        max_dest_rd_atomic: 16,
+        min_rnr_timer: 14,
+        dest_qpn: 0x10 + 1 - side as u32,
+        ..QpAttr::default()
+    }
+}
+
+impl Pair {
+    pub fn new(qp_type: QpType) -> Pair {
+        let other = if qp_type == QpType::XrcSend { QpType::XrcRecv } else { qp_type };
+        Pair::with([init(qp_type), init(other)], |_, _| {})
+    }
+
+    pub fn with(inits: [QpInit; 2], change: impl Fn(usize, &mut QpAttr)) -> Pair {
+        let qp = |side: usize| {
+            let id = QpId { index: side as u32, generation: 0 };
+            Qp::new(id, 0x10 + side as u32, &inits[side], DeviceId(0))
+        };
+        let mut pair = Pair {
+            qps: [qp(0), qp(1)],
+            worlds: [World::new(0), World::new(0xa5)],
+            now: Instant(1_000_000),
+            log: Vec::new(),
+            fate: Box::new(|_, _| Fate::Deliver),
+            flight: Vec::new(),
+            order: 0,
+        };
+        for side in 0..2 {
+            for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
+                let mut attr = attr(side, state);
+                change(side, &mut attr);
+                let mask = QpAttrMask::all();
+                pair.qps[side].modify(pair.now, &attr, mask, &mut pair.worlds[side]);
+            }
+        }
+        pair
+    }
+
+    pub fn modify(&mut self, side: usize, state: QpState) {
+        let attr = QpAttr { qp_state: state, en_sqd_async_notify: true, ..self.qps[side].query() };
+        let mask = QpAttrMask::STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
+        self.qps[side].modify(self.now, &attr, mask, &mut self.worlds[side]);
+    }
+
+    pub fn send(&mut self, side: usize, wr_id: u64, op: SendOp, sges: &[Sge]) {
+        self.post(side, wr_id, op, sges, SendFlags::SIGNALED).unwrap();
+    }
+
+    pub fn post(
+        &mut self,
+        side: usize,
+        wr_id: u64,
+        op: SendOp,
+        sges: &[Sge],
+        flags: SendFlags,
+    ) -> Result<(), VerbsError> {
+        let ud = (self.qps[side].qp_type() == QpType::Ud).then(|| UdTarget {
+            av: av(side),
+            remote_qpn: 0x10 + 1 - side as u32,
+            remote_qkey: 0x1111_1111,
+        });
+        let wr = SendWr { wr_id, flags, op, sges, ud, xrc_srqn: Some(SRQN) };
+        self.qps[side].post_send(&wr, &mut self.worlds[side])
+    }
+
+    pub fn recv(&mut self, side: usize, wr_id: u64, sges: &[Sge]) {
+        self.qps[side].post_recv(&RecvWr { wr_id, sges }, &mut self.worlds[side]).unwrap();
+    }
+
+    /// Hand everything that wants to go to the wire.
+    pub fn transmit(&mut self) {
+        for side in 0..2 {
+            let mut rounds = 0;
+            while self.qps[side].wants_transmit(self.now) {
+                rounds += 1;
+                assert!(rounds < 1000, "wants to transmit but does not end; {:?}", self.qps[side]);
+                let mut batch = TxBatch::default();
+                self.qps[side].poll_transmit(self.now, &mut batch, &mut self.worlds[side]);
+                for packet in &batch.packets {
+                    let header = packet.header.start as usize..packet.header.end as usize;
+                    let mut bytes = batch.arena[header].to_vec();
+                    for piece in &batch.pieces[packet.pieces.start as usize..packet.pieces.end as usize] {
+                        match *piece {
+                            Piece::Host { addr, len } => {
+                                bytes.extend_from_slice(self.worlds[side].memory.at(addr, len as usize));
+                            }
+                            Piece::Arena { start, len } => {
+                                bytes.extend_from_slice(&batch.arena[start as usize..(start + len) as usize]);
+                            }
+                        }
+                    }
+                    bytes.resize(bytes.len() + pad_for(packet.payload_len as usize) + 4, 0);
+                    self.put(side, bytes);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, side: usize, bytes: Vec<u8>) {
+        let packet = Packet::parse(&bytes).expect("we send well-formed packets");
+        self.log.push(describe(side, &packet));
+        let fate = (self.fate)(side, &packet);
+        let times = match fate {
+            Fate::Lose => 0,
+            Fate::Twice => 2,
+            Fate::Deliver | Fate::Late => 1,
+        };
+        let delay = if fate == Fate::Late { 5 * DELAY_NS } else { DELAY_NS };
+        for _ in 0..times {
+            self.order += 1;
+            let bytes = bytes.clone();
+            self.flight.push(InFlight { at: self.now.0 + delay, order: self.order, to: 1 - side, bytes });
+        }
+    }
+
+    /// Deliver bytes to a side as a packet, whatever they are.
+    pub fn deliver(&mut self, to: usize, bytes: &[u8]) {
+        let Ok(packet) = Packet::parse(bytes) else { return };
+        let rx = RxPacket {
+            packet,
+            sgid: gid(1 - to),
+            dgid: gid(to),
+            traffic_class: 0,
+            hop_limit: 64,
+            ifindex: 0,
+        };
+        self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
+    }
+
+    /// Run until nothing is under way, or `limit` of simulated time has passed. True if all is quiet.
+    pub fn run(&mut self, limit: Duration) -> bool {
+        let end = self.now + limit;
+        loop {
+            self.transmit();
+            let arrival = self.flight.iter().map(|f| f.at).min();
+            let timer = self.qps.iter().filter_map(|q| q.poll_timeout()).map(|t| t.0).min();
+            let Some(next) = arrival.into_iter().chain(timer).min() else { return true };
+            if next > end.0 {
+                self.now = end;
+                return false;
+            }
+            self.now = Instant(next.max(self.now.0));
+            let mut due: Vec<InFlight> = Vec::new();
+            let mut i = 0;
+            while i < self.flight.len() {
+                if self.flight[i].at <= self.now.0 {
+                    due.push(self.flight.swap_remove(i));
+                } else {
+                    i += 1;
+                }
+            }
+            due.sort_by_key(|f| (f.at, f.order));
+            for f in due {
+                self.deliver(f.to, &f.bytes);
+            }
+            for side in 0..2 {
+                if self.qps[side].poll_timeout().is_some_and(|t| t <= self.now) {
+                    self.qps[side].handle_timeout(self.now, &mut self.worlds[side]);
+                }
+            }
+        }
+    }
+
+    /// Run to quiet within a minute of simulated time.
+    pub fn finish(&mut self) {
+        assert!(self.run(Duration::from_secs(60)), "not quiet: {:#?}\n{:?}", self.log, self.qps);
+    }
+}
+
+/// One line for one packet.
+pub fn describe(side: usize, packet: &Packet<'_>) -> String {
+    let mut line = format!("{side} {} {:06x}", packet.info.name, packet.bth.psn().value());
+    if packet.bth.ack_req() {
+        line.push_str(" A");
+    }
+    if packet.bth.solicited() {
+        line.push_str(" S");
+    }
+    if !packet.payload.is_empty() {
+        line.push_str(&format!(" data={}", packet.payload.len()));
+    }
+    if let Some(reth) = packet.ext.reth {
+        line.push_str(&format!(" dmalen={}", reth.dma_len()));
+    }
+    if let Some(aeth) = packet.ext.aeth {
+        match aeth.syndrome() {
+            Syndrome::Ack(c) => line.push_str(&format!(" ack={c}")),
+            Syndrome::RnrNak(t) => line.push_str(&format!(" rnr={t}")),
+            Syndrome::Nak(n) => line.push_str(&format!(" nak={}", n.0)),
+            Syndrome::Reserved(b) => line.push_str(&format!(" reserved={b}")),
+        }
+        line.push_str(&format!(" msn={}", aeth.msn()));
+    }
+    line
+}
+
+pub fn sge(offset: u64, length: u32) -> Sge {
+    Sge { addr: BASE + offset, length, lkey: KEY }
+}
+
+pub fn remote(offset: u64) -> RemoteTarget {
+    RemoteTarget { addr: BASE + offset, rkey: KEY }
+}
+
+/// A generator of numbers for faults: xorshift64*.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 16) % n
+    }
+}
+
+pub use weft_verbs::Duration;

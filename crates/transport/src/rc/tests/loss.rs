@@ -1,0 +1,204 @@
+//! Loss, one packet at a time: what is sent again, and how little.
+
+use weft_verbs::*;
+use weft_wire::{Kind, Packet};
+
+use crate::testing::*;
+
+/// Lose the packets that `what` picks, each once for each count given.
+fn lose(side: usize, mut times: u32, what: impl Fn(&Packet<'_>) -> bool + 'static) -> Box<dyn FnMut(usize, &Packet<'_>) -> Fate> {
+    Box::new(move |from, packet| {
+        if from == side && times > 0 && what(packet) {
+            times -= 1;
+            Fate::Lose
+        } else {
+            Fate::Deliver
+        }
+    })
+}
+
+fn psn(n: u32) -> impl Fn(&Packet<'_>) -> bool {
+    move |p| p.bth.psn().value() == PSN[0] + n
+}
+
+#[test]
+fn a_lost_packet_costs_one_packet() {
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(0, 1, psn(2));
+    p.send(0, 1, SendOp::Write(remote(0x1000)), &[sge(0, 6000)]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 6000)]);
+    let tail = &p.log[6..];
+    assert_eq!(
+        tail,
+        [
+            "1 Acknowledge 100002 nak=0 msn=0",
+            "0 RDMA WRITE Middle 100002 A data=1024",
+            "1 Acknowledge 100005 ack=31 msn=1"
+        ]
+    );
+    let sent = p.worlds[0].memory.at(BASE, 6000).to_vec();
+    assert_eq!(p.worlds[1].memory.at(BASE + 0x1000, 6000), sent);
+}
+
+#[test]
+fn the_first_packet_and_two_gaps() {
+    let mut p = Pair::new(QpType::Rc);
+    let mut lost = 0;
+    p.fate = Box::new(move |side, packet| {
+        let n = packet.bth.psn().value().wrapping_sub(PSN[0]);
+        if side == 0 && (n == 0 || n == 5 || n == 6) && lost < 3 {
+            lost += 1;
+            return Fate::Lose;
+        }
+        Fate::Deliver
+    });
+    p.recv(1, 3, &[sge(0x1000, 20_000)]);
+    p.send(0, 1, SendOp::Send, &[sge(0, 20_000)]);
+    p.finish();
+    assert_eq!(p.worlds[1].take(RECV_CQ), [(3, WcStatus::Success, 20_000)]);
+    // Two neighbours lost look like the start of a burst, so one packet goes out for nothing.
+    assert_eq!(p.qps[0].stats().retransmits, 4, "{:#?}", p.log);
+}
+
+#[test]
+fn a_lost_tail_is_probed_long_before_the_timeout() {
+    for lost in [0, 1] {
+        let mut p = Pair::new(QpType::Rc);
+        p.fate = lose(lost, 1, move |q| q.bth.psn().value() == PSN[0] + 2);
+        p.send(0, 1, SendOp::Write(remote(0x1000)), &[sge(0, 3000)]);
+        let start = p.now;
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 3000)]);
+        assert!(p.now.0 - start.0 < 6_000_000, "{:#?}", p.log);
+        assert_eq!(p.qps[0].stats().timeouts, 0);
+    }
+}
+
+#[test]
+fn lost_read_request_response_and_atomic_answer() {
+    let cases: [(usize, Kind); 4] = [
+        (0, Kind::ReadRequest),
+        (1, Kind::ReadResponseFirst),
+        (1, Kind::ReadResponseMiddle),
+        (1, Kind::ReadResponseLast),
+    ];
+    for (side, kind) in cases {
+        let mut p = Pair::new(QpType::Rc);
+        p.fate = lose(side, 1, move |q| q.info.kind == kind);
+        p.send(0, 1, SendOp::Read(remote(0x1000)), &[sge(0x8000, 9000)]);
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 9000)]);
+        let there = p.worlds[1].memory.at(BASE + 0x1000, 9000).to_vec();
+        assert_eq!(p.worlds[0].memory.at(BASE + 0x8000, 9000), there);
+        assert_eq!(p.qps[0].stats().timeouts, 0);
+    }
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(1, 2, |q| q.info.kind == Kind::AtomicAcknowledge);
+    let before = p.worlds[1].memory.word(BASE);
+    p.send(0, 1, SendOp::FetchAdd { target: remote(0), add: 5 }, &[sge(0, 8)]);
+    p.finish();
+    assert_eq!(p.worlds[0].memory.word(BASE), before);
+    assert_eq!(p.worlds[1].memory.word(BASE), before + 5);
+}
+
+#[test]
+fn a_gap_among_responses_asks_for_the_gap_alone() {
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(1, 1, psn(2));
+    p.send(0, 1, SendOp::Read(remote(0x1000)), &[sge(0x8000, 9000)]);
+    p.finish();
+    let again: Vec<_> = p.log.iter().filter(|l| l.contains("Request")).collect();
+    assert_eq!(again, ["0 RDMA READ Request 100000 A dmalen=9000", "0 RDMA READ Request 100002 A dmalen=1024"]);
+}
+
+#[test]
+fn an_acknowledgement_past_a_read_implies_its_loss() {
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(1, 1, |q| q.info.kind == Kind::ReadResponseOnly);
+    p.send(0, 1, SendOp::Read(remote(0x1000)), &[sge(0x8000, 100)]);
+    p.send(0, 2, SendOp::Write(remote(0x2000)), &[sge(0x100, 100)]);
+    p.finish();
+    let got = p.worlds[0].take(SEND_CQ);
+    assert_eq!(got, [(1, WcStatus::Success, 100), (2, WcStatus::Success, 100)]);
+    assert_eq!(p.qps[0].stats().implied_naks, 1);
+    assert_eq!(p.qps[0].stats().probes, 0, "{:#?}", p.log);
+}
+
+/// A peer that drops what arrives behind a gap, as Linux rxe does: a filter in front of the responder.
+fn strict_peer(loss: u64, seed: u64) -> Box<dyn FnMut(usize, &Packet<'_>) -> Fate> {
+    let mut rng = Rng(seed);
+    let mut expected = PSN[0];
+    Box::new(move |side, packet| {
+        if side == 1 {
+            return if rng.below(100) < loss { Fate::Lose } else { Fate::Deliver };
+        }
+        if rng.below(100) < loss {
+            return Fate::Lose;
+        }
+        let psn = packet.bth.psn().value();
+        if psn > expected + 1 {
+            // One packet behind the gap gets through, to provoke the NAK; the responder keeps it, which is harmless.
+            return Fate::Lose;
+        }
+        if psn == expected {
+            expected += 1;
+        }
+        Fate::Deliver
+    })
+}
+
+#[test]
+fn a_peer_that_keeps_nothing_gets_go_back_n() {
+    for seed in 1..20 {
+        let mut p = Pair::new(QpType::Rc);
+        p.fate = strict_peer(2, seed);
+        p.send(0, 1, SendOp::Write(remote(0x20_0000)), &[sge(0, 500_000)]);
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 500_000)]);
+        let sent = p.worlds[0].memory.at(BASE, 500_000).to_vec();
+        assert_eq!(p.worlds[1].memory.at(BASE + 0x20_0000, 500_000), sent);
+    }
+}
+
+#[test]
+fn a_burst_lost_is_repaired_in_growing_runs() {
+    let mut p = Pair::new(QpType::Rc);
+    let mut seen = 0;
+    p.fate = Box::new(move |side, packet| {
+        let n = packet.bth.psn().value().wrapping_sub(PSN[0]);
+        seen += u32::from(side == 0);
+        if side == 0 && (20..70).contains(&n) && seen <= 200 { Fate::Lose } else { Fate::Deliver }
+    });
+    p.send(0, 1, SendOp::Write(remote(0x20_0000)), &[sge(0, 200_000)]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 200_000)]);
+    let naks = p.log.iter().filter(|l| l.contains("nak=0")).count();
+    assert!(naks <= 8, "{naks} NAKs");
+}
+
+#[test]
+fn credits_limit_and_probe() {
+    use weft_wire::{Aeth, Bth, Headers, Opcode, Psn, Service, Syndrome, packet::HeaderBuf};
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = Box::new(|_, _| Fate::Lose);
+    p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
+    p.transmit();
+    assert_eq!(p.log.len(), 1);
+    let ack = |psn, credits, msn| {
+        let opcode = Opcode::of(Service::Rc, Kind::Acknowledge).unwrap();
+        let ext = Headers { aeth: Some(Aeth::new(Syndrome::Ack(credits), msn)), ..Headers::default() };
+        let mut bytes = HeaderBuf::write(Bth::new(opcode, 0xffff, 0x10, Psn::new(psn)), &ext, 0).as_slice().to_vec();
+        bytes.extend([0; 4]);
+        bytes
+    };
+    // No credit left: one packet of the next message goes out, as a probe; a WRITE would not have been limited.
+    p.deliver(0, &ack(PSN[0], 0, 1));
+    p.send(0, 2, SendOp::Send, &[sge(0, 3000)]);
+    p.transmit();
+    assert_eq!(p.log[1..], ["0 SEND First 100001 A data=1024"]);
+    p.deliver(0, &ack(PSN[0] + 1, 5, 1));
+    p.transmit();
+    assert_eq!(p.log.len(), 4);
+    assert_eq!(p.log[3], "0 SEND Last 100003 A data=952");
+}
