@@ -1,2 +1,92 @@
-//! Placeholder.
-fn main() {}
+//! `weft`: RDMA without the hardware. One binary with many names: `weft COMMAND`, or `weft TOOL`, or a link named as
+//! a tool of [`tools::TOOLS`].
+
+mod cli;
+mod commands;
+mod devinfo;
+mod errno;
+mod output;
+mod pingpong;
+mod rdma_dir;
+mod tools;
+mod verbs_api;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some((tool, rest)) = tool_of(&args) {
+        return (tool.run)(rest);
+    }
+    let command = Cli::command().after_help(tools_help());
+    let matches = command.get_matches_from(args);
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(e) => e.exit(),
+    };
+    match cli.command {
+        Command::Run(args) => commands::run::run(&args),
+        Command::Env => commands::env::run(),
+        Command::Link(args) => commands::link::run(args),
+        Command::Dev(args) => commands::dev::run(args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Daemon(args) => commands::daemon::run(&args),
+    }
+}
+
+/// The tool that the program's own name, or its first argument, is; and the tool's arguments.
+fn tool_of(args: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
+    let (own_name, rest) = args.split_first()?;
+    let own_name = Path::new(own_name).file_name()?.to_str()?;
+    if let Some(tool) = tools::find(own_name) {
+        return Some((tool, rest));
+    }
+    let (first, rest) = rest.split_first()?;
+    Some((tools::find(first.to_str()?)?, rest))
+}
+
+fn tools_help() -> String {
+    let mut text = "Tools (weft TOOL ..., or a link named TOOL):".to_owned();
+    for tool in tools::TOOLS {
+        text += &format!("\n  {:<18} {}", tool.name, tool.about);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_tool_is_found_by_either_name() {
+        for line in ["/usr/bin/ibv_devinfo -v", "weft ibv_devinfo -v"] {
+            let args = args(line);
+            let (tool, rest) = tool_of(&args).unwrap();
+            assert_eq!((tool.name, rest), ("ibv_devinfo", &[OsString::from("-v")][..]));
+        }
+        assert!(tool_of(&args("weft link")).is_none());
+        assert!(tool_of(&args("weft")).is_none());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_tool_hides_a_command() {
+        for command in Cli::command().get_subcommands() {
+            assert!(tools::find(command.get_name()).is_none(), "{}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The command line of `weft`.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{daemon, dev, link, run, status};
+
+/// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
+#[derive(Parser, Debug)]
+#[command(name = "weft", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a program with Weft's libraries and devices
+    Run(run::RunArgs),
+    /// Print the variables that make programs use Weft: eval $(weft env)
+    Env,
+    /// RDMA ports: show, add NAME type rxe netdev IF, del NAME
+    Link(link::LinkArgs),
+    /// RDMA devices: show, set DEV name NEWNAME
+    Dev(dev::DevArgs),
+    /// The daemon and the processes that use it
+    Status(status::StatusArgs),
+    /// Run the daemon (programs start it by themselves when they need it)
+    Daemon(daemon::DaemonArgs),
+}

@@ -1,0 +1,198 @@
+//! `weft dev`: RDMA devices, as iproute2's `rdma dev`.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use weft_ipc::DeviceInfo;
+
+use super::iproute::{self, Members, OutputArgs};
+use super::link::{failure, merged};
+use crate::output;
+use crate::verbs_api::{DeviceList, Library, Which};
+
+/// Options of `weft dev`.
+#[derive(Args, Debug)]
+pub struct DevArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(subcommand)]
+    command: Option<DevCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum DevCommand {
+    /// Show devices
+    #[command(visible_aliases = ["list", "lst"])]
+    Show {
+        /// That one only
+        dev: Option<String>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Change a device: weft dev set DEV name NEWNAME
+    Set {
+        /// Device
+        dev: String,
+        /// The word `name`
+        #[arg(value_parser = ["name"])]
+        what: String,
+        /// The new name
+        value: String,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: DevArgs) -> ExitCode {
+    let result = match args.command {
+        None => show(None, args.output),
+        Some(DevCommand::Show { dev, output }) => show(dev.as_deref(), merged(args.output, output)),
+        Some(DevCommand::Set { dev, value, .. }) => rename(&dev, &value),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rename(old: &str, new: &str) -> Result<(), String> {
+    let mut client = super::connect().map_err(|e| format!("weft dev: {e}"))?;
+    client.dev_rename(old, new).map_err(|e| failure(&e))
+}
+
+fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
+    let mut client = super::connect().map_err(|e| format!("weft dev: {e}"))?;
+    let mut devices = client.list_devices().map_err(|e| format!("weft dev: {e}"))?;
+    if let Some(wanted) = wanted {
+        devices.retain(|d| d.name == wanted);
+        if devices.is_empty() {
+            return Err("Wrong device name".to_owned());
+        }
+    }
+    let caps = if output.details { capabilities() } else { None };
+    output::print(&if output.json { json(&devices, output, caps) } else { text(&devices, output, caps) });
+    Ok(())
+}
+
+/// `device_cap_flags` as verbs reports them; all our devices have the same.
+fn capabilities() -> Option<u32> {
+    let list = DeviceList::new(Library::load(Which::Ours).ok()?).ok()?;
+    let context = list.find(None)?.open().ok()?;
+    Some(context.query_device().ok()?.orig_attr.device_cap_flags)
+}
+
+/// Names of the capability bits by their number, as `rdma` spells them.
+const CAP_NAMES: [&str; 32] = [
+    "RESIZE_MAX_WR",
+    "BAD_PKEY_CNTR",
+    "BAD_QKEY_CNTR",
+    "RAW_MULTI",
+    "AUTO_PATH_MIG",
+    "CHANGE_PHY_PORT",
+    // iproute2's own slip, which scripts may match.
+    "UD_AV_PORT_ENFORCE_PORT_ENFORCE",
+    "CURR_QP_STATE_MOD",
+    "SHUTDOWN_PORT",
+    "INIT_TYPE",
+    "PORT_ACTIVE_EVENT",
+    "SYS_IMAGE_GUID",
+    "RC_RNR_NAK_GEN",
+    "SRQ_RESIZE",
+    "N_NOTIFY_CQ",
+    "LOCAL_DMA_LKEY",
+    "UNKNOWN",
+    "MEM_WINDOW",
+    "UD_IP_CSUM",
+    "UD_TSO",
+    "XRC",
+    "MEM_MGT_EXTENSIONS",
+    "BLOCK_MULTICAST_LOOPBACK",
+    "MEM_WINDOW_TYPE_2A",
+    "MEM_WINDOW_TYPE_2B",
+    "RC_IP_CSUM",
+    "RAW_IP_CSUM",
+    "CROSS_CHANNEL",
+    "UNKNOWN",
+    "MANAGED_FLOW_STEERING",
+    "SIGNATURE_HANDOVER",
+    "ON_DEMAND_PAGING",
+];
+
+fn cap_names(caps: u32) -> Vec<&'static str> {
+    CAP_NAMES.iter().enumerate().filter(|(bit, _)| caps & (1 << bit) != 0).map(|(_, name)| *name).collect()
+}
+
+fn text(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String {
+    let mut out = String::new();
+    for d in devices {
+        let guid = iproute::guid(d.node_guid);
+        let _ = write!(out, "{}: {}: node_type ca node_guid {guid} sys_image_guid {guid} ", d.index, d.name);
+        if output.details {
+            out.push_str("adaptive-moderation off ");
+            if let Some(caps) = caps {
+                let _ = write!(out, "\n    caps: <{}>", cap_names(caps).join(", "));
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn json(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String {
+    let objects: Vec<Members> = devices
+        .iter()
+        .map(|d| {
+            let guid = iproute::guid(d.node_guid);
+            let mut members: Members = vec![
+                ("ifindex", d.index.into()),
+                ("ifname", d.name.as_str().into()),
+                ("node_type", "ca".into()),
+                ("node_guid", guid.as_str().into()),
+                ("sys_image_guid", guid.as_str().into()),
+            ];
+            if output.details {
+                members.push(("adaptive-moderation", false.into()));
+                if let Some(caps) = caps {
+                    members.push(("caps", cap_names(caps).into_iter().map(Value::from).collect()));
+                }
+            }
+            members
+        })
+        .collect();
+    iproute::json(&objects, output.pretty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::link::tests::rxe0;
+
+    /// What rxe has.
+    const CAPS: Option<u32> = Some(0x0122_3c76);
+
+    fn output(json: bool, pretty: bool, details: bool) -> OutputArgs {
+        OutputArgs { json, pretty, details }
+    }
+
+    #[test]
+    fn text_is_what_rdma_dev_prints() {
+        let plain = text(&[rxe0()], output(false, false, false), None);
+        assert_eq!(plain, include_str!("../../testdata/rdma-dev.txt"));
+        let details = text(&[rxe0()], output(false, false, true), CAPS);
+        assert_eq!(details, include_str!("../../testdata/rdma-dev-d.txt"));
+    }
+
+    #[test]
+    fn json_is_what_rdma_dev_prints() {
+        let plain = json(&[rxe0()], output(true, false, false), None);
+        assert_eq!(plain, include_str!("../../testdata/rdma-dev-j.txt"));
+        let pretty = json(&[rxe0()], output(true, true, false), None);
+        assert_eq!(pretty, include_str!("../../testdata/rdma-dev-jp.txt"));
+        let details = json(&[rxe0()], output(true, false, true), CAPS);
+        assert_eq!(details, include_str!("../../testdata/rdma-dev-dj.txt"));
+    }
+}

@@ -1,0 +1,46 @@
+//! `eval $(weft env)`: only the variables, for those who want no namespace.
+
+use std::process::ExitCode;
+
+use super::run::library_path;
+use crate::{output, rdma_dir};
+
+/// Prints export lines.
+pub fn run() -> ExitCode {
+    let dir = match rdma_dir::find() {
+        Ok(dir) => dir,
+        Err(e) => {
+            eprintln!("weft env: {e:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let bin =
+        std::env::current_exe().map(|exe| exe.to_string_lossy().into_owned()).unwrap_or_else(|_| "weft".to_owned());
+    output::print(&format!(
+        "export LD_LIBRARY_PATH={}\nexport WEFT_BIN={}\n",
+        quoted(&library_path(&dir).to_string_lossy()),
+        quoted(&bin)
+    ));
+    ExitCode::SUCCESS
+}
+
+/// A word for the shell. `eval $(weft env)` splits at blanks and joins by blanks again, so lines end themselves with a
+/// semicolon when a shell puts them on one line.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if text.chars().all(plain) {
+        return format!("{text};");
+    }
+    format!("'{}';", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_characters_are_quoted() {
+        assert_eq!(quoted("/usr/lib/weft"), "/usr/lib/weft;");
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s';");
+    }
+}

@@ -1,0 +1,30 @@
+//! The subcommands of `weft` that are Weft's own.
+
+pub mod daemon;
+pub mod dev;
+pub mod env;
+mod iproute;
+pub mod link;
+pub mod run;
+pub mod status;
+
+use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError};
+
+/// A session with the daemon, which is started if none runs.
+fn connect() -> Result<Client, ConnectError> {
+    crate::rdma_dir::announce_daemon();
+    let options = ConnectOptions { program: "weft".to_owned(), ..ConnectOptions::default() };
+    Client::connect(&options)
+}
+
+/// What a refused request says: the system's word for it, as iproute2 has it, and the daemon's explanation.
+fn refusal_lines(error: &RequestError) -> (String, Option<String>) {
+    match error {
+        RequestError::Refused(refusal) => {
+            let errno = std::io::Error::from_raw_os_error(refusal.errno);
+            let text = refusal.text.trim();
+            (crate::errno::text(&errno), (!text.is_empty()).then(|| text.to_owned()))
+        }
+        other => (other.to_string(), None),
+    }
+}

@@ -1,0 +1,90 @@
+//! The variables that `weft run` and `weft env` set, and the checks on what a person wrote into them.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+/// `LD_LIBRARY_PATH` with `dir` in front of what it holds.
+pub fn library_path(dir: &Path) -> OsString {
+    let mut value = dir.as_os_str().to_owned();
+    if let Some(old) = env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
+        value.push(":");
+        value.push(old);
+    }
+    value
+}
+
+/// Checks a fault specification such as `loss=1%,reorder=2%,delay=1ms,seed=7`, so that a slip of the pen is noticed
+/// here and not as a fault that never comes.
+pub fn check_fault(spec: &str) -> Result<()> {
+    for part in spec.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let Some((key, value)) = part.split_once('=') else {
+            bail!("--fault: '{part}' is not KEY=VALUE; for example --fault loss=1%,delay=1ms");
+        };
+        let good = match key {
+            "loss" | "reorder" | "dup" | "corrupt" => is_share(value),
+            "delay" | "jitter" => is_duration(value),
+            "seed" => value.parse::<u64>().is_ok(),
+            _ => bail!("--fault: unknown fault '{key}'; there are loss, reorder, dup, corrupt, delay, jitter, seed"),
+        };
+        if !good {
+            let wanted = match key {
+                "delay" | "jitter" => "a time such as 200us or 1ms",
+                "seed" => "a whole number",
+                _ => "a share such as 1% or 0.01, at most 100%",
+            };
+            bail!("--fault: {key}={value}: {wanted} is wanted");
+        }
+    }
+    Ok(())
+}
+
+fn is_share(text: &str) -> bool {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    number.parse::<f64>().is_ok_and(|n| (0.0..=whole).contains(&n))
+}
+
+fn is_duration(text: &str) -> bool {
+    let units = ["ns", "us", "µs", "ms", "s"];
+    let number = units.iter().find_map(|unit| text.strip_suffix(unit));
+    number.is_some_and(|n| n.parse::<f64>().is_ok_and(|n| n >= 0.0 && n.is_finite()))
+}
+
+/// Checks that a capture can be written, and gives its absolute path: the program may change its directory.
+pub fn check_pcap(file: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(file).context("--pcap")?;
+    let dir = absolute.parent().unwrap_or(Path::new("/"));
+    if absolute.is_dir() {
+        bail!("--pcap {}: that is a directory; name a file in it", file.display());
+    }
+    if !dir.is_dir() {
+        bail!("--pcap {}: the directory {} does not exist", file.display(), dir.display());
+    }
+    Ok(absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_specifications_are_checked() {
+        check_fault("loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7").unwrap();
+        check_fault("loss=0.01").unwrap();
+        for wrong in ["loss", "loss=abc", "loss=101%", "loss=2", "lose=1%", "delay=1", "seed=-1"] {
+            assert!(check_fault(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn captures_go_to_an_existing_directory() {
+        assert!(check_pcap(Path::new("/nonexistent/x.pcapng")).is_err());
+        assert!(check_pcap(Path::new("/")).is_err());
+        assert!(check_pcap(Path::new("x.pcapng")).unwrap().is_absolute());
+    }
+}

@@ -1,0 +1,149 @@
+//! `weft run`: runs a program unchanged, with our libraries in place of the system's and our devices in view.
+//!
+//! The program takes this process's place (no parent in between), so its exit status, its signals and its terminal
+//! are its own.
+
+mod environment;
+mod libraries;
+mod mounts;
+mod view;
+
+pub use environment::library_path;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+use weft_ipc::{Client, ConnectOptions, DeviceInfo};
+use weft_sys::namespace::{self, Entered};
+
+use crate::rdma_dir;
+
+/// Options of `weft run`.
+#[derive(Args, Debug, Default)]
+pub struct RunArgs {
+    /// Set LD_LIBRARY_PATH only: no namespace, no view of /sys and /dev
+    #[arg(long)]
+    pub ld_library_path: bool,
+    /// Leave the system's libraries in place and only show the devices
+    #[arg(long, conflicts_with = "ld_library_path")]
+    pub system: bool,
+    /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
+    #[arg(long, value_name = "SPEC")]
+    pub fault: Option<String>,
+    /// Write the packets that the program sends and receives to a file (pcapng)
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Say what is set up and what could not be
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Exit codes of env(1), nohup(1), docker: what went wrong before the program ran.
+const FAILED: u8 = 125;
+const CANNOT_EXECUTE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// Runs the command. Returns only if it could not be run.
+pub fn run(args: &RunArgs) -> ExitCode {
+    match prepare(args) {
+        Ok(mut command) => {
+            let error = command.exec();
+            eprintln!(
+                "weft run: cannot run {}: {}",
+                command.get_program().to_string_lossy(),
+                crate::errno::text(&error)
+            );
+            ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE })
+        }
+        Err(e) => {
+            eprintln!("weft run: {e:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn prepare(args: &RunArgs) -> Result<Command> {
+    let say = |text: &str| {
+        if args.verbose {
+            eprintln!("weft run: {text}");
+        }
+    };
+    let [program, rest @ ..] = args.command.as_slice() else {
+        anyhow::bail!("no command given; usage: weft run [OPTIONS] [--] CMD [ARGS]...");
+    };
+    let mut command = Command::new(program);
+    command.args(rest);
+    if let Some(spec) = &args.fault {
+        environment::check_fault(spec)?;
+        command.env("WEFT_FAULT", spec);
+    }
+    if let Some(file) = &args.pcap {
+        command.env("WEFT_PCAP", environment::check_pcap(file)?);
+    }
+    let dir = rdma_dir::find()?;
+    rdma_dir::announce_daemon();
+    let devices = devices(&dir)?;
+    say(&format!("{} devices", devices.len()));
+
+    if args.ld_library_path {
+        command.env("LD_LIBRARY_PATH", library_path(&dir));
+        return Ok(command);
+    }
+    let plan = if args.system { libraries::Plan::default() } else { libraries::plan(&dir) };
+    match namespace::enter_mount_namespace() {
+        Ok(Entered::Privileged) => say("private mount namespace"),
+        Ok(Entered::UserNamespace) => say("private mount and user namespace"),
+        Err(e) => {
+            // Worth a line even unasked: programs that read /sys/class/infiniband will find nothing there.
+            eprintln!(
+                "weft run: no private mount namespace ({}): falling back to LD_LIBRARY_PATH; \
+                 /sys/class/infiniband and /dev/infiniband stay as they are",
+                crate::errno::text(&e)
+            );
+            if !args.system {
+                command.env("LD_LIBRARY_PATH", library_path(&dir));
+            }
+            return Ok(command);
+        }
+    }
+    let failed = mounts::replace_libraries(&plan.replacements);
+    for replacement in &plan.replacements {
+        say(&format!("{} is {}", replacement.system.display(), replacement.ours.display()));
+    }
+    for (file, error) in &failed {
+        say(&format!("cannot mount over {}: {error}; LD_LIBRARY_PATH is set instead", file.display()));
+    }
+    for soname in &plan.unbuilt {
+        say(&format!("{soname} is not in {}: the system's stays", dir.display()));
+    }
+    if !failed.is_empty() || !plan.absent.is_empty() {
+        if !plan.absent.is_empty() {
+            say(&format!("not installed here, found by LD_LIBRARY_PATH: {}", plan.absent.join(" ")));
+        }
+        command.env("LD_LIBRARY_PATH", library_path(&dir));
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    for failure in mounts::show(&view::View::of(&devices, cpus)) {
+        say(&failure);
+    }
+    Ok(command)
+}
+
+/// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
+/// devices. The connection ends here; the daemon waits a while for the program's own.
+fn devices(dir: &std::path::Path) -> Result<Vec<DeviceInfo>> {
+    let options = ConnectOptions {
+        program: "weft run".to_owned(),
+        library_dir: Some(dir.to_owned()),
+        ..ConnectOptions::default()
+    };
+    Ok(Client::connect(&options)?.list_devices()?)
+}

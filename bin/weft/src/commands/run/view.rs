@@ -1,0 +1,298 @@
+//! What a program sees of our devices in /sys/class and /dev, as Linux shows an rxe device there. A snapshot: it says
+//! what was true when the program started.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
+
+/// A file of the view.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Path below /sys/class.
+    pub path: PathBuf,
+    /// What is read from it.
+    pub text: String,
+}
+
+/// Rows of the GID table without an address: their directory and numbers. All read as zeroes, so they can be one file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EmptyGids {
+    /// Path of the directory below /sys/class.
+    pub dir: PathBuf,
+    /// Rows.
+    pub rows: Vec<u32>,
+}
+
+/// The whole view.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    /// Files.
+    pub entries: Vec<Entry>,
+    /// Empty rows of GID tables.
+    pub empty_gids: Vec<EmptyGids>,
+    /// Names below /dev/infiniband.
+    pub nodes: Vec<String>,
+}
+
+/// What an empty row reads as.
+pub const ZERO_GID: &str = "0000:0000:0000:0000:0000:0000:0000:0000\n";
+
+/// First minor number of verbs devices (major 231).
+const UVERBS_MINOR_BASE: u32 = 192;
+
+/// Counters of the kind that every port of InfiniBand has.
+const COUNTERS: [&str; 21] = [
+    "VL15_dropped",
+    "excessive_buffer_overrun_errors",
+    "link_downed",
+    "link_error_recovery",
+    "local_link_integrity_errors",
+    "multicast_rcv_packets",
+    "multicast_xmit_packets",
+    "port_rcv_constraint_errors",
+    "port_rcv_data",
+    "port_rcv_errors",
+    "port_rcv_packets",
+    "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors",
+    "port_xmit_constraint_errors",
+    "port_xmit_data",
+    "port_xmit_discards",
+    "port_xmit_packets",
+    "port_xmit_wait",
+    "symbol_error",
+    "unicast_rcv_packets",
+    "unicast_xmit_packets",
+];
+
+/// Counters of rxe.
+const HW_COUNTERS: [&str; 15] = [
+    "ack_deferred",
+    "completer_retry_err",
+    "duplicate_request",
+    "link_downed",
+    "out_of_seq_request",
+    "rcvd_pkts",
+    "rcvd_rnr_err",
+    "rcvd_seq_err",
+    "rdma_recvs",
+    "rdma_sends",
+    "retry_exceeded_err",
+    "retry_rnr_exceeded_err",
+    "send_err",
+    "send_rnr_err",
+    "sent_pkts",
+];
+
+impl View {
+    /// The view of these devices.
+    pub fn of(devices: &[DeviceInfo], cpus: usize) -> View {
+        let mut view = View::default();
+        view.put("infiniband_verbs/abi_version", "6");
+        view.put("misc/rdma_cm/abi_version", "4");
+        for device in devices {
+            view.device(device, cpus);
+            view.port(device);
+            view.verbs(device);
+        }
+        view.nodes.push("rdma_cm".to_owned());
+        view
+    }
+
+    fn put(&mut self, path: &str, text: impl AsRef<str>) {
+        let text = format!("{}\n", text.as_ref());
+        self.entries.push(Entry { path: PathBuf::from(path), text });
+    }
+
+    fn device(&mut self, info: &DeviceInfo, cpus: usize) {
+        let dir = format!("infiniband/{}", info.name);
+        let guid = groups(&info.node_guid.to_be_bytes());
+        self.put(&format!("{dir}/node_type"), "1: CA");
+        self.put(&format!("{dir}/node_guid"), &guid);
+        self.put(&format!("{dir}/sys_image_guid"), &guid);
+        self.put(&format!("{dir}/node_desc"), &info.kind);
+        self.put(&format!("{dir}/fw_ver"), env!("CARGO_PKG_VERSION"));
+        self.put(&format!("{dir}/parent"), &info.netdev);
+        self.put(&format!("{dir}/uevent"), format!("NAME={}", info.name));
+        // Stands for the bus device that a real adapter has: programs look there for the nearest processors.
+        self.put(&format!("{dir}/device/numa_node"), "-1");
+        self.put(&format!("{dir}/device/local_cpus"), cpu_mask(cpus));
+        self.put(&format!("{dir}/device/local_cpulist"), cpu_list(cpus));
+        self.put(&format!("{dir}/device/net/{}/ifindex", info.netdev), info.ifindex.to_string());
+    }
+
+    fn port(&mut self, info: &DeviceInfo) {
+        let dir = format!("infiniband/{}/ports/1", info.name);
+        let state = match info.state {
+            PortState::Down => "1: DOWN",
+            PortState::Active => "4: ACTIVE",
+        };
+        let phys_state = match info.phys_state {
+            PhysState::Polling => "2: Polling",
+            PhysState::Disabled => "3: Disabled",
+            PhysState::LinkUp => "5: LinkUp",
+        };
+        for (name, text) in [
+            ("state", state),
+            ("phys_state", phys_state),
+            ("rate", rate(info.link_speed_mbps)),
+            ("lid", "0x0"),
+            ("lid_mask_count", "0"),
+            ("sm_lid", "0x0"),
+            ("sm_sl", "0"),
+            ("cap_mask", "0x00010000"),
+            ("link_layer", "Ethernet"),
+        ] {
+            self.put(&format!("{dir}/{name}"), text);
+        }
+        for (row, pkey) in info.pkeys.iter().enumerate() {
+            self.put(&format!("{dir}/pkeys/{row}"), format!("{pkey:#06x}"));
+        }
+        for entry in &info.gids {
+            let row = entry.index;
+            let kind = match entry.gid_type {
+                GidType::RoceV2 => "RoCE v2",
+            };
+            self.put(&format!("{dir}/gids/{row}"), groups(&entry.gid));
+            self.put(&format!("{dir}/gid_attrs/types/{row}"), kind);
+            self.put(&format!("{dir}/gid_attrs/ndevs/{row}"), &info.netdev);
+        }
+        // Linux answers EINVAL for type and interface of an empty row; a file that is not there comes closest.
+        let filled = |row: &u32| info.gids.iter().any(|entry| entry.index == *row);
+        self.empty_gids.push(EmptyGids {
+            dir: PathBuf::from(format!("{dir}/gids")),
+            rows: (0..GID_TABLE_ROWS_MAX as u32).filter(|row| !filled(row)).collect(),
+        });
+        for name in COUNTERS {
+            self.put(&format!("{dir}/counters/{name}"), "0");
+        }
+        for name in HW_COUNTERS {
+            self.put(&format!("{dir}/hw_counters/{name}"), "0");
+        }
+        self.put(&format!("{dir}/hw_counters/lifespan"), "12");
+    }
+
+    fn verbs(&mut self, info: &DeviceInfo) {
+        let node = format!("uverbs{}", info.index);
+        let dir = format!("infiniband_verbs/{node}");
+        self.put(&format!("{dir}/ibdev"), &info.name);
+        self.put(&format!("{dir}/abi_version"), "2");
+        self.put(&format!("{dir}/dev"), format!("231:{}", UVERBS_MINOR_BASE + info.index));
+        self.nodes.push(node);
+    }
+}
+
+/// Bytes as four-digit groups: how sysfs writes GUIDs and GIDs.
+fn groups(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for (i, byte) in bytes.iter().enumerate() {
+        if i > 0 && i % 2 == 0 {
+            out.push(':');
+        }
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+/// The InfiniBand rate nearest to an interface's speed, as the kernel chooses it for RoCE.
+fn rate(mbps: Option<u32>) -> &'static str {
+    match mbps.unwrap_or(1000) {
+        0..=1000 => "2.5 Gb/sec (1X SDR)",
+        1001..=10_000 => "10 Gb/sec (1X FDR10)",
+        10_001..=20_000 => "20 Gb/sec (4X DDR)",
+        20_001..=25_000 => "25 Gb/sec (1X EDR)",
+        25_001..=40_000 => "40 Gb/sec (4X FDR10)",
+        40_001..=50_000 => "50 Gb/sec (2X EDR)",
+        50_001..=100_000 => "100 Gb/sec (4X EDR)",
+        100_001..=200_000 => "200 Gb/sec (4X HDR)",
+        _ => "400 Gb/sec (4X NDR)",
+    }
+}
+
+/// A mask of `cpus` bits, in groups of 32.
+fn cpu_mask(cpus: usize) -> String {
+    let words: Vec<String> = (0..cpus.max(1).div_ceil(32))
+        .rev()
+        .map(|word| match cpus.saturating_sub(word * 32).min(32) {
+            32 => "ffffffff".to_owned(),
+            bits => format!("{:08x}", (1_u64 << bits) - 1),
+        })
+        .collect();
+    // The first group is written without its leading zeroes when it is the only one.
+    match words.as_slice() {
+        [only] => {
+            let trimmed = only.trim_start_matches('0');
+            if trimmed.is_empty() { "0".to_owned() } else { trimmed.to_owned() }
+        }
+        _ => words.join(","),
+    }
+}
+
+fn cpu_list(cpus: usize) -> String {
+    match cpus {
+        0 | 1 => "0".to_owned(),
+        n => format!("0-{}", n - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_ipc::GidEntry;
+
+    pub fn rxe0() -> DeviceInfo {
+        let gid = |text: &str, index| GidEntry {
+            index,
+            gid: text.parse::<std::net::Ipv6Addr>().unwrap().octets(),
+            gid_type: GidType::RoceV2,
+            ifindex: 2,
+        };
+        DeviceInfo {
+            index: 0,
+            name: "rxe0".to_owned(),
+            kind: "rxe".to_owned(),
+            node_guid: 0x5054_00ff_fe77_0001,
+            netdev: "eth0".to_owned(),
+            ifindex: 2,
+            mac: [0x52, 0x54, 0, 0x77, 0, 1],
+            netdev_mtu: 1500,
+            active_mtu: 1024,
+            state: PortState::Active,
+            phys_state: PhysState::LinkUp,
+            gids: vec![gid("fe80::5054:ff:fe77:1", 0), gid("::ffff:10.77.0.1", 1), gid("fd77::1", 2)],
+            pkeys: vec![0xffff],
+            link_speed_mbps: None,
+            auto: false,
+        }
+    }
+
+    /// What Linux's rxe shows: path, a blank, the text.
+    const GOLDEN: &str = include_str!("../../../testdata/sysfs-rxe0.txt");
+
+    #[test]
+    fn the_view_agrees_with_what_linux_shows_of_rxe() {
+        let view = View::of(&[rxe0()], 2);
+        for line in GOLDEN.lines() {
+            let (path, text) = line.split_once(' ').unwrap();
+            let entry = view.entries.iter().find(|e| e.path.ends_with(path));
+            assert_eq!(entry.map(|e| e.text.trim_end()), Some(text), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_gid_table_is_there_once() {
+        let view = View::of(&[rxe0()], 2);
+        assert_eq!(view.empty_gids[0].rows.len(), GID_TABLE_ROWS_MAX - 3);
+        assert!(!view.empty_gids[0].rows.contains(&1));
+        assert_eq!(view.nodes, ["uverbs0", "rdma_cm"]);
+    }
+
+    #[test]
+    fn processors_are_masked_as_sysfs_does() {
+        assert_eq!(cpu_mask(2), "3");
+        assert_eq!(cpu_mask(32), "ffffffff");
+        assert_eq!(cpu_mask(36), "0000000f,ffffffff");
+        assert_eq!(cpu_list(8), "0-7");
+    }
+}

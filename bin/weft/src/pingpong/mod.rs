@@ -1,0 +1,39 @@
+//! What the five pingpong tools share: options, the exchange of addresses over TCP, setting up devices, the loop that
+//! sends back what arrives, and the report. They speak with rdma-core's tools of the same names in both directions.
+
+mod connected;
+mod exchange;
+mod options;
+mod report;
+mod setup;
+mod traffic;
+
+pub use connected::{connected, meet_client, meet_server};
+pub use exchange::{Acceptor, Dest, Link, XrcDest, connect_to};
+pub use options::{Options, Spec, read};
+pub use setup::{Setup, random_psn};
+pub use traffic::{Completions, Endpoint, Rally, check_pattern, fill, write_pattern};
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs a pingpong: reads its options, does `work`, prints what went wrong.
+pub fn main(spec: &Spec, args: &[OsString], work: fn(&Options) -> Result<(), String>) -> ExitCode {
+    let options = match read(spec, args) {
+        Ok(options) => options,
+        Err(usage) => {
+            if let Some(mistake) = usage {
+                eprintln!("{}: {mistake}", spec.name);
+            }
+            crate::output::print(&options::usage(spec));
+            return ExitCode::FAILURE;
+        }
+    };
+    match work(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `ibv_devinfo`: what devices and their ports are and can do.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use super::Tool;
+use super::getopt::{self, Parsed, flag, number, value};
+use crate::devinfo::{self, DeviceReport};
+use crate::outln;
+use crate::verbs_api::{DeviceList, Library, Which};
+
+/// The tool.
+pub const TOOL: Tool = Tool { name: "ibv_devinfo", about: "print the attributes of RDMA devices and ports", run };
+
+/// What the original's `return -1` from main becomes.
+const FAILED: u8 = 255;
+
+fn usage(to: fn(&str)) {
+    to("Usage: ibv_devinfo             print the ca attributes
+
+Options:
+  -d, --ib-dev=<dev>     use IB device <dev> (default first device found)
+  -i, --ib-port=<port>   use port <port> of IB device (default all ports)
+  -l, --list             print only the IB devices names
+  -v, --verbose          print all the attributes of the IB device(s)
+      --system           use the system's libibverbs instead of Weft's
+      --json             print JSON
+");
+}
+
+fn run(args: &[OsString]) -> ExitCode {
+    let known = [
+        value('d', "ib-dev"),
+        value('i', "ib-port"),
+        flag('l', "list"),
+        flag('v', "verbose"),
+        flag('\0', "system"),
+        flag('\0', "json"),
+    ];
+    let parsed = match getopt::parse(args, &known) {
+        Ok(parsed) if parsed.operands.is_empty() => parsed,
+        Ok(_) => {
+            usage(crate::output::print);
+            return ExitCode::from(FAILED);
+        }
+        Err(mistake) => {
+            eprintln!("ibv_devinfo: {mistake}");
+            usage(crate::output::print);
+            return ExitCode::from(FAILED);
+        }
+    };
+    match answer(&parsed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn answer(parsed: &Parsed) -> Result<(), String> {
+    let given = |name: &str| {
+        let mut values = parsed.options.iter().rev().filter(|(n, _)| *n == name);
+        values.next().map(|(_, value)| value.as_str())
+    };
+    let which = if given("system").is_some() { Which::System } else { Which::Ours };
+    let json = given("json").is_some();
+    let port = match given("ib-port") {
+        None => None,
+        Some(text) => match number(text).and_then(|n| u8::try_from(n).ok()) {
+            Some(port) if port > 0 => Some(port),
+            _ => return Err(format!("ibv_devinfo: invalid port {text}")),
+        },
+    };
+    let library = Library::load(which).map_err(|e| format!("ibv_devinfo: {e:#}"))?;
+    let list =
+        DeviceList::new(library).map_err(|e| format!("Failed to get IB devices list: {}", crate::errno::text(&e)))?;
+    if given("list").is_some() {
+        let names: Vec<String> = list.iter().map(|d| d.name()).collect();
+        if json {
+            outln!("{}", serde_json::json!(names));
+        } else {
+            crate::output::print(&devinfo::list_text(&names));
+        }
+        return Ok(());
+    }
+    let wanted = given("ib-dev");
+    let devices: Vec<_> = match wanted {
+        Some(name) => {
+            let found = list.iter().find(|d| d.name() == name);
+            vec![found.ok_or_else(|| format!("IB device '{name}' wasn't found"))?]
+        }
+        None => list.iter().collect(),
+    };
+    if devices.is_empty() {
+        return Err("No IB devices found".to_owned());
+    }
+    let verbose = given("verbose").is_some();
+    let mut reports = Vec::new();
+    for device in devices {
+        let report = DeviceReport::of(&device, port)?;
+        if json {
+            reports.push(devinfo::json(&report, verbose));
+        } else {
+            crate::output::print(&devinfo::text(&report, verbose));
+        }
+    }
+    if json {
+        outln!("{}", serde_json::Value::from(reports));
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The RDMA tools that the one binary contains: `weft NAME …`, or a link called NAME.
+//!
+//! A tool is a file here and a line in [`TOOLS`].
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub mod getopt;
+mod ibv_devices;
+mod ibv_devinfo;
+mod ibv_rc_pingpong;
+mod ibv_srq_pingpong;
+mod ibv_uc_pingpong;
+mod ibv_ud_pingpong;
+mod ibv_xsrq_pingpong;
+
+/// A tool.
+#[derive(Clone, Copy)]
+pub struct Tool {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Runs it with its arguments.
+    pub run: fn(&[OsString]) -> ExitCode,
+}
+
+/// All tools.
+pub const TOOLS: &[Tool] = &[
+    ibv_devices::TOOL,
+    ibv_devinfo::TOOL,
+    ibv_rc_pingpong::TOOL,
+    ibv_srq_pingpong::TOOL,
+    ibv_uc_pingpong::TOOL,
+    ibv_ud_pingpong::TOOL,
+    ibv_xsrq_pingpong::TOOL,
+];
+
+/// The tool of that name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_says_what_each_tool_does() {
+        assert!(TOOLS.windows(2).all(|w| w[0].name < w[1].name));
+        for tool in TOOLS {
+            assert!(!tool.about.is_empty(), "{}", tool.name);
+            assert!(find(tool.name).is_some());
+        }
+    }
+}

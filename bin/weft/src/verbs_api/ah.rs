@@ -1,0 +1,75 @@
+//! Paths to a peer, and address handles.
+
+use std::io;
+use std::rc::Rc;
+
+use weft_abi_types::{ibv_ah, ibv_ah_attr, ibv_gid, ibv_global_route};
+
+use super::{Pd, check_ptr};
+
+/// Where packets go: what `struct ibv_ah_attr` says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Path {
+    /// Destination LID (InfiniBand).
+    pub dlid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// Our port.
+    pub port_num: u8,
+    /// The peer's GID and the row of ours, if packets carry a GRH (on RoCE: always).
+    pub gid: Option<([u8; 16], u8)>,
+    /// Hop limit, with a GRH.
+    pub hop_limit: u8,
+}
+
+impl Path {
+    pub(super) fn raw(&self) -> ibv_ah_attr {
+        let (dgid, sgid_index) = self.gid.unwrap_or_default();
+        ibv_ah_attr {
+            grh: ibv_global_route {
+                dgid: ibv_gid { raw: dgid },
+                flow_label: 0,
+                sgid_index,
+                hop_limit: self.hop_limit,
+                traffic_class: 0,
+            },
+            dlid: self.dlid,
+            sl: self.sl,
+            src_path_bits: 0,
+            static_rate: 0,
+            is_global: u8::from(self.gid.is_some()),
+            port_num: self.port_num,
+        }
+    }
+}
+
+/// An address handle. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Ah(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    pd: Pd,
+    ptr: *mut ibv_ah,
+}
+
+impl Ah {
+    /// Creates one.
+    pub fn new(pd: &Pd, path: &Path) -> io::Result<Ah> {
+        let mut attr = path.raw();
+        // SAFETY: the domain is alive and the attributes are complete.
+        let ptr = check_ptr(unsafe { (pd.context().library().verbs.ibv_create_ah)(pd.ptr(), &mut attr) })?;
+        Ok(Ah(Rc::new(Inner { pd: pd.clone(), ptr })))
+    }
+
+    pub(super) fn ptr(&self) -> *mut ibv_ah {
+        self.0.ptr
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: work requests in the making held a clone (SendChain); those posted have copied what they need.
+        unsafe { (self.pd.context().library().verbs.ibv_destroy_ah)(self.ptr) };
+    }
+}

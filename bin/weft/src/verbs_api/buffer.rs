@@ -1,0 +1,206 @@
+//! Protection domains, and registered memory.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
+use std::rc::Rc;
+
+use weft_abi_types::{IBV_ACCESS_ON_DEMAND, ibv_mr, ibv_pd, ibv_sge, inlines};
+
+use super::{Context, check, check_ptr};
+
+/// Alignment of every buffer: the page size of the machines we run on, so that regions do not share pages.
+const PAGE: usize = 4096;
+
+/// A protection domain. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Pd(Rc<PdInner>);
+
+#[derive(Debug)]
+struct PdInner {
+    context: Context,
+    ptr: *mut ibv_pd,
+}
+
+impl Pd {
+    /// Allocates one.
+    pub fn new(context: &Context) -> io::Result<Pd> {
+        // SAFETY: the context is open.
+        let ptr = check_ptr(unsafe { (context.library().verbs.ibv_alloc_pd)(context.ptr()) })?;
+        Ok(Pd(Rc::new(PdInner { context: context.clone(), ptr })))
+    }
+
+    /// The device it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    pub(super) fn ptr(&self) -> *mut ibv_pd {
+        self.0.ptr
+    }
+}
+
+impl Drop for PdInner {
+    fn drop(&mut self) {
+        // SAFETY: everything in the domain held a clone of it and is gone.
+        unsafe { (self.context.library().verbs.ibv_dealloc_pd)(self.ptr) };
+    }
+}
+
+/// A piece of registered memory, as work requests name it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sge {
+    /// Where.
+    pub addr: u64,
+    /// How many bytes.
+    pub length: u32,
+    /// Local key.
+    pub lkey: u32,
+}
+
+impl From<Sge> for ibv_sge {
+    fn from(sge: Sge) -> ibv_sge {
+        ibv_sge { addr: sge.addr, length: sge.length, lkey: sge.lkey }
+    }
+}
+
+/// Zeroed memory registered with an adapter, which may change it at any time.
+#[derive(Debug)]
+pub struct Buffer {
+    pd: Pd,
+    mr: *mut ibv_mr,
+    memory: *mut u8,
+    layout: Layout,
+    len: usize,
+}
+
+impl Buffer {
+    /// Allocates `len` bytes (at least one) and registers them with the rights `access`
+    /// (`IBV_ACCESS_LOCAL_WRITE` ...). With `implicit`, the whole address space is registered on demand instead, and
+    /// the buffer is used through that region.
+    pub fn new(pd: &Pd, len: usize, access: u32, implicit: bool) -> io::Result<Buffer> {
+        let layout =
+            Layout::from_size_align(len.max(1), PAGE).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { alloc_zeroed(layout) };
+        if memory.is_null() {
+            handle_alloc_error(layout);
+        }
+        let (addr, length, access) = if implicit {
+            let access = access | IBV_ACCESS_ON_DEMAND;
+            (std::ptr::null_mut(), usize::MAX, access)
+        } else {
+            (memory.cast(), len, access)
+        };
+        let verbs = pd.context().library().verbs;
+        // SAFETY: the memory stays allocated until the region is gone (see drop).
+        let mr = check_ptr(unsafe { (verbs.ibv_reg_mr)(pd.ptr(), addr, length, access as i32) });
+        match mr {
+            Ok(mr) => Ok(Buffer { pd: pd.clone(), mr, memory, layout, len }),
+            Err(e) => {
+                // SAFETY: allocated above with this layout, and not registered.
+                unsafe { dealloc(memory, layout) };
+                Err(e)
+            }
+        }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address that a peer names it by.
+    pub fn addr(&self) -> u64 {
+        self.memory as u64
+    }
+
+    /// The key that a peer names it by.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: the region is registered; its keys do not change.
+        unsafe { (*self.mr).rkey }
+    }
+
+    /// `length` bytes from `offset` on, for a work request.
+    ///
+    /// # Panics
+    /// They are not all in the buffer.
+    pub fn sge(&self, offset: usize, length: usize) -> Sge {
+        self.bound(offset, length);
+        Sge {
+            addr: self.addr() + offset as u64,
+            length: length as u32,
+            // SAFETY: as for the remote key.
+            lkey: unsafe { (*self.mr).lkey },
+        }
+    }
+
+    /// Copies `bytes` in at `offset`.
+    ///
+    /// # Panics
+    /// They would not fit.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        self.bound(offset, bytes.len());
+        // SAFETY: within the allocation, as just checked; an adapter that writes at the same time makes for mixed
+        // bytes and nothing worse, because no reference to them exists.
+        unsafe {
+            std::ptr::copy(bytes.as_ptr(), self.memory.add(offset), bytes.len());
+        }
+    }
+
+    /// Sets `length` bytes from `offset` on to `byte`.
+    ///
+    /// # Panics
+    /// They are not all in the buffer.
+    pub fn fill(&self, offset: usize, length: usize, byte: u8) {
+        self.bound(offset, length);
+        // SAFETY: as for write.
+        unsafe { std::ptr::write_bytes(self.memory.add(offset), byte, length) };
+    }
+
+    /// The byte at `offset` as it is right now, even if an adapter just changed it.
+    ///
+    /// # Panics
+    /// It is not in the buffer.
+    pub fn byte(&self, offset: usize) -> u8 {
+        self.bound(offset, 1);
+        // SAFETY: within the allocation, as just checked.
+        unsafe { self.memory.add(offset).read_volatile() }
+    }
+
+    /// Asks the system to have the pages ready (`ibv_advise_mr`, on-demand paging only).
+    pub fn prefetch(&self) -> io::Result<()> {
+        let mut sge = ibv_sge::from(self.sge(0, self.len));
+        // SAFETY: the domain is alive and the list has one entry.
+        check(unsafe {
+            inlines::ibv_advise_mr(
+                self.pd.ptr(),
+                weft_abi_types::IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                weft_abi_types::IBV_ADVISE_MR_FLAG_FLUSH,
+                &mut sge,
+                1,
+            )
+        })
+    }
+
+    fn bound(&self, offset: usize, length: usize) {
+        let end = offset.checked_add(length);
+        assert!(
+            end.is_some_and(|end| end <= self.len),
+            "{length} bytes at {offset} are not within a buffer of {}",
+            self.len
+        );
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: the region is deregistered before its memory goes. If that fails the memory stays allocated:
+        // an adapter may still write to it.
+        unsafe {
+            let verbs = self.pd.context().library().verbs;
+            if (verbs.ibv_dereg_mr)(self.mr) == 0 {
+                dealloc(self.memory, self.layout);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Completion queues and the channels that wake up who waits for them.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+use weft_abi_types::{
+    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, ibv_comp_channel, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr,
+    ibv_wc, inlines,
+};
+
+use super::{Context, Library, check, check_ptr};
+
+/// A completion channel. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Channel(Rc<ChannelInner>);
+
+#[derive(Debug)]
+struct ChannelInner {
+    context: Context,
+    ptr: *mut ibv_comp_channel,
+}
+
+impl Channel {
+    /// Creates one.
+    pub fn new(context: &Context) -> io::Result<Channel> {
+        // SAFETY: the context is open.
+        let ptr = check_ptr(unsafe { (context.library().verbs.ibv_create_comp_channel)(context.ptr()) })?;
+        Ok(Channel(Rc::new(ChannelInner { context: context.clone(), ptr })))
+    }
+
+    /// Sleeps until a completion queue that asked for it has something, and acknowledges that event. `false` if it
+    /// was another queue than `expected`.
+    pub fn wait(&self, expected: &Cq) -> io::Result<bool> {
+        let verbs = self.0.context.library().verbs;
+        let mut cq = std::ptr::null_mut();
+        let mut cookie = std::ptr::null_mut();
+        // SAFETY: the channel is alive; the call writes two pointers, the first of them to a live queue.
+        unsafe {
+            check((verbs.ibv_get_cq_event)(self.0.ptr, &mut cq, &mut cookie))?;
+            (verbs.ibv_ack_cq_events)(cq, 1);
+        }
+        Ok(cq == expected.ptr())
+    }
+}
+
+impl Drop for ChannelInner {
+    fn drop(&mut self) {
+        // SAFETY: the queues of the channel held a clone of it and are gone.
+        unsafe { (self.context.library().verbs.ibv_destroy_comp_channel)(self.ptr) };
+    }
+}
+
+/// A completion.
+#[derive(Clone, Copy)]
+pub struct Wc(ibv_wc);
+
+impl Wc {
+    /// The request's own number.
+    pub fn wr_id(&self) -> u64 {
+        self.0.wr_id
+    }
+
+    /// `enum ibv_wc_status`; 0 is success.
+    pub fn status(&self) -> u32 {
+        self.0.status
+    }
+
+    /// Queue pair that it happened on.
+    pub fn qp_num(&self) -> u32 {
+        self.0.qp_num
+    }
+
+    /// Bytes received, or read.
+    pub fn byte_len(&self) -> u32 {
+        self.0.byte_len
+    }
+}
+
+/// A completion queue. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Cq(Rc<CqInner>);
+
+#[derive(Debug)]
+struct CqInner {
+    context: Context,
+    channel: Option<Channel>,
+    ptr: *mut ibv_cq,
+}
+
+impl Cq {
+    /// Creates one with room for `entries`.
+    pub fn new(context: &Context, entries: u32, channel: Option<&Channel>) -> io::Result<Cq> {
+        let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let channel_ptr = channel.map_or(std::ptr::null_mut(), |c| c.0.ptr);
+        // SAFETY: context and channel are alive, and stay so as long as the queue (it holds clones).
+        let ptr = check_ptr(unsafe {
+            (context.library().verbs.ibv_create_cq)(context.ptr(), entries, std::ptr::null_mut(), channel_ptr, 0)
+        })?;
+        Ok(Cq::wrap(context, channel, ptr))
+    }
+
+    fn wrap(context: &Context, channel: Option<&Channel>, ptr: *mut ibv_cq) -> Cq {
+        Cq(Rc::new(CqInner { context: context.clone(), channel: channel.cloned(), ptr }))
+    }
+
+    pub(super) fn ptr(&self) -> *mut ibv_cq {
+        self.0.ptr
+    }
+
+    /// The library that it belongs to.
+    pub fn library(&self) -> Library {
+        self.0.context.library()
+    }
+
+    /// The channel that announces its completions.
+    pub fn channel(&self) -> Option<&Channel> {
+        self.0.channel.as_ref()
+    }
+
+    /// Takes up to `N` completions and hands each to `on_wc`; says how many there were.
+    #[inline]
+    pub fn poll<const N: usize>(&self, mut on_wc: impl FnMut(&Wc)) -> io::Result<usize> {
+        let mut entries = [const { MaybeUninit::<ibv_wc>::uninit() }; N];
+        // SAFETY: the queue is alive and there is room for N entries.
+        let n = unsafe { inlines::ibv_poll_cq(self.0.ptr, N as i32, entries.as_mut_ptr().cast()) };
+        let n = usize::try_from(n).map_err(|_| io::Error::from_raw_os_error(-n))?;
+        for entry in &entries[..n.min(N)] {
+            // SAFETY: the library filled the first n entries.
+            on_wc(&Wc(unsafe { entry.assume_init() }));
+        }
+        Ok(n)
+    }
+
+    /// Asks for an event on the channel at the next completion.
+    pub fn request_notify(&self) -> io::Result<()> {
+        // SAFETY: the queue is alive.
+        check(unsafe { inlines::ibv_req_notify_cq(self.0.ptr, 0) })
+    }
+
+    /// What the library calls a completion status.
+    pub fn status_text(&self, status: u32) -> String {
+        // SAFETY: the call takes any number and returns a string that lives for good.
+        let text = unsafe { std::ffi::CStr::from_ptr((self.library().verbs.ibv_wc_status_str)(status)) };
+        text.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for CqInner {
+    fn drop(&mut self) {
+        // SAFETY: the queue pairs and shared receive queues that complete here held a clone and are gone, and
+        // every event was acknowledged when it was taken.
+        unsafe { (self.context.library().verbs.ibv_destroy_cq)(self.ptr) };
+    }
+}
+
+/// A completion queue whose completions carry the time at which the adapter made them.
+#[derive(Clone, Debug)]
+pub struct TimestampCq {
+    cq: Cq,
+    ptr: *mut ibv_cq_ex,
+}
+
+impl TimestampCq {
+    /// Creates one with room for `entries`.
+    pub fn new(context: &Context, entries: u32, channel: Option<&Channel>) -> io::Result<TimestampCq> {
+        let mut attr = ibv_cq_init_attr_ex {
+            cqe: entries,
+            cq_context: std::ptr::null_mut(),
+            channel: channel.map_or(std::ptr::null_mut(), |c| c.0.ptr),
+            comp_vector: 0,
+            wc_flags: IBV_WC_EX_WITH_COMPLETION_TIMESTAMP.into(),
+            comp_mask: 0,
+            flags: 0,
+            parent_domain: std::ptr::null_mut(),
+        };
+        // SAFETY: context and channel are alive, and stay so as long as the queue.
+        let ptr = check_ptr(unsafe { inlines::ibv_create_cq_ex(context.ptr(), &mut attr) })?;
+        Ok(TimestampCq {
+            // An extended queue is a plain one in front (ibv_cq_ex_to_cq is a cast).
+            cq: Cq::wrap(context, channel, ptr.cast()),
+            ptr,
+        })
+    }
+
+    /// The queue, for everything but polling.
+    pub fn cq(&self) -> &Cq {
+        &self.cq
+    }
+
+    /// Takes up to `most` completions, each handed on as (wr_id, status, time in adapter clock cycles).
+    pub fn poll(&self, most: usize, mut on_wc: impl FnMut(u64, u32, u64)) -> io::Result<usize> {
+        let mut attr = ibv_poll_cq_attr { comp_mask: 0 };
+        // SAFETY: the queue is alive, was made with timestamps, and the calls come in the order that
+        // ibv_start_poll(3) demands.
+        unsafe {
+            match inlines::ibv_start_poll(self.ptr, &mut attr) {
+                0 => {}
+                libc::ENOENT => return Ok(0),
+                errno => return Err(io::Error::from_raw_os_error(errno)),
+            }
+            let mut taken = 0;
+            loop {
+                let time = inlines::ibv_wc_read_completion_ts(self.ptr);
+                on_wc((*self.ptr).wr_id, (*self.ptr).status, time);
+                taken += 1;
+                if taken >= most || inlines::ibv_next_poll(self.ptr) != 0 {
+                    break;
+                }
+            }
+            inlines::ibv_end_poll(self.ptr);
+            Ok(taken)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which `libibverbs` the tools talk to, and loading it.
+
+use std::fmt;
+
+use anyhow::{Context as _, Result};
+use weft_abi_types::api::Verbs;
+
+use crate::rdma_dir;
+
+/// Whose library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Which {
+    /// The one that was built together with this command.
+    #[default]
+    Ours,
+    /// The one that the loader finds: the machine's own, for real adapters.
+    System,
+}
+
+/// A loaded library. Loaded for good, hence freely copied.
+#[derive(Clone, Copy)]
+pub struct Library {
+    pub(super) verbs: &'static Verbs,
+}
+
+impl Library {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// It is not there, or it is no libibverbs.
+    pub fn load(which: Which) -> Result<Library> {
+        let path = match which {
+            Which::System => "libibverbs.so.1".to_owned(),
+            Which::Ours => {
+                let dir = rdma_dir::find()?;
+                rdma_dir::announce_daemon();
+                dir.join("libibverbs.so.1").to_string_lossy().into_owned()
+            }
+        };
+        let verbs = Verbs::load(&path).context(match which {
+            Which::Ours => "without it no device of Weft can be used; rebuild with `cargo build`",
+            Which::System => "install the package libibverbs1, or leave --system out",
+        })?;
+        Ok(Library { verbs: Box::leak(Box::new(verbs)) })
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Library")
+    }
+}

@@ -1,0 +1,43 @@
+//! Verbs for the tools: safe objects over a `libibverbs` that is loaded at run time, ours or the system's.
+//!
+//! Each object keeps its parents alive and is destroyed when dropped, in the order that verbs demand. Memory that an
+//! adapter may write at any time is never shown as a slice: [`Buffer`] copies in and out.
+
+mod ah;
+mod buffer;
+mod context;
+mod cq;
+mod device;
+mod library;
+mod qp;
+mod srq;
+mod wr;
+
+pub use ah::{Ah, Path};
+pub use buffer::{Buffer, Pd, Sge};
+pub use context::{Context, GidRow};
+pub use cq::{Channel, Cq, TimestampCq, Wc};
+pub use device::{Device, DeviceList};
+pub use library::{Library, Which};
+pub use qp::{Connect, Qp, QpRequest};
+pub use srq::{Srq, SrqRequest, Xrcd};
+pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
+
+use std::io;
+
+/// The error that a call reported by returning an errno, or -1 with errno set.
+fn check(rc: libc::c_int) -> io::Result<()> {
+    match rc {
+        0 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    }
+}
+
+/// The error that a call reported by returning null.
+fn check_ptr<T>(ptr: *mut T) -> io::Result<*mut T> {
+    if ptr.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ptr)
+}
