@@ -79,9 +79,9 @@ impl Pool {
         let before = self.v4.len();
         let mut add = || -> io::Result<()> {
             while self.v4.len() < slots {
-                self.v4.push(roce_port::join_group(Family::V4)?);
+                self.v4.push(roce_port::join_group(Family::V4, self.v4.is_empty())?);
                 if has_v6 {
-                    self.v6.push(roce_port::join_group(Family::V6)?);
+                    self.v6.push(roce_port::join_group(Family::V6, self.v6.is_empty())?);
                 }
             }
             self.anchor.park(before, &self.v4[before..], if has_v6 { &self.v6[before..] } else { &[] })

@@ -37,6 +37,7 @@ pub(crate) struct Server {
     connections: BTreeMap<ClientId, Connection>,
     buffer: Vec<u8>,
     log: Log,
+    stopping: bool,
 }
 
 impl Server {
@@ -67,14 +68,26 @@ impl Server {
         epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
         let host = PoolHost::default();
         let (connections, buffer) = (BTreeMap::new(), vec![0; MESSAGE_BYTES_MAX]);
-        Ok(Some(Server { epoll, listener, listening: true, routes, broker, host, connections, buffer, log }))
+        Ok(Some(Server {
+            epoll,
+            listener,
+            listening: true,
+            routes,
+            broker,
+            host,
+            connections,
+            buffer,
+            log,
+            stopping: false,
+        }))
     }
 
     /// Serves until nobody needs it or somebody ends it.
     pub(crate) fn serve(mut self) -> anyhow::Result<()> {
         let mut ready = Vec::new();
         loop {
-            if self.perform() {
+            self.perform();
+            if self.stopping {
                 self.log.note(format_args!("ends"));
                 return Ok(());
             }
@@ -153,9 +166,7 @@ impl Server {
                     Ok(received) if received.len > 0 && !received.truncated => {
                         let bytes = self.buffer.get(..received.len).unwrap_or_default().to_vec();
                         self.handle(now, client, bytes, received.fds);
-                        if self.perform_for_clients() {
-                            return;
-                        }
+                        self.perform_for_clients();
                     }
                     // The end, or what no client of ours sends.
                     _ => return self.drop_client(now, client),
@@ -204,22 +215,20 @@ impl Server {
         }
     }
 
-    /// Does what the broker wants done; true if that is to end.
-    fn perform(&mut self) -> bool {
-        let stop = self.perform_for_clients();
+    /// Does what the broker wants done, and keeps what a successor would need.
+    fn perform(&mut self) {
+        self.perform_for_clients();
         let saved = self.broker.save();
         if let Err(error) = self.host.save(&saved) {
             self.log.note(format_args!("cannot keep the state for a successor: {error}"));
         }
-        stop
     }
 
-    fn perform_for_clients(&mut self) -> bool {
-        let mut stop = false;
+    fn perform_for_clients(&mut self) {
         while let Some(output) = self.broker.poll_output() {
             let client = match output {
                 Output::Stop => {
-                    stop = true;
+                    self.stopping = true;
                     continue;
                 }
                 Output::Close { client } => {
@@ -246,7 +255,6 @@ impl Server {
                 self.watch(client);
             }
         }
-        stop
     }
 
     fn drop_client(&mut self, now: Instant, client: ClientId) {

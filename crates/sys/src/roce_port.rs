@@ -66,11 +66,15 @@ pub fn family_exists(family: Family) -> bool {
     port_is_free(family).is_ok()
 }
 
-/// Adds a socket to the group, at its end; it drops all that comes until [`open`] is called.
-pub fn join_group(family: Family) -> io::Result<OwnedFd> {
+/// Adds a socket to the group, at its end; it drops all that comes until [`open`] is called. The first one makes the
+/// group and the rule by which it steers.
+pub fn join_group(family: Family, first: bool) -> io::Result<OwnedFd> {
     let fd = udp_socket(family)?;
     rustix::net::sockopt::set_socket_reuseport(&fd, true)?;
-    crate::bpf::steer_by_qpn(&fd)?;
+    if first {
+        // Only there: a socket that brings a rule of its own cannot join a group.
+        crate::bpf::steer_by_qpn(&fd)?;
+    }
     seal(&fd)?;
     describe_packets(&fd, family)?;
     rustix::net::bind(&fd, &family.any())?;
