@@ -56,33 +56,13 @@ pub unsafe extern "C" fn umad_status(umad: *mut c_void) -> c_int {
 }
 
 /// Sets the address from values in host order.
-pub unsafe extern "C" fn umad_set_addr(
-    umad: *mut c_void,
-    dlid: c_int,
-    dqp: c_int,
-    sl: c_int,
-    qkey: c_int,
-) -> c_int {
+pub unsafe extern "C" fn umad_set_addr(umad: *mut c_void, dlid: c_int, dqp: c_int, sl: c_int, qkey: c_int) -> c_int {
     // SAFETY: as for umad_set_addr_net.
-    unsafe {
-        umad_set_addr_net(
-            umad,
-            (dlid as u16).to_be(),
-            (dqp as u32).to_be(),
-            sl,
-            (qkey as u32).to_be(),
-        )
-    }
+    unsafe { umad_set_addr_net(umad, (dlid as u16).to_be(), (dqp as u32).to_be(), sl, (qkey as u32).to_be()) }
 }
 
 /// Sets the address from values in network order.
-pub unsafe extern "C" fn umad_set_addr_net(
-    umad: *mut c_void,
-    dlid: u16,
-    dqp: u32,
-    sl: c_int,
-    qkey: u32,
-) -> c_int {
+pub unsafe extern "C" fn umad_set_addr_net(umad: *mut c_void, dlid: u16, dqp: u32, sl: c_int, qkey: u32) -> c_int {
     // SAFETY: the caller passes a umad buffer.
     let addr = unsafe { &mut (*umad.cast::<ib_user_mad>()).addr };
     addr.qpn = dqp;

@@ -18,11 +18,7 @@ pub extern "C" fn umad_get_cas_names(_cas: *mut [c_char; 20], _max: c_int) -> c_
 }
 
 /// The adapter is not there.
-pub extern "C" fn umad_get_ca_portguids(
-    _ca_name: *const c_char,
-    _guids: *mut u64,
-    _max: c_int,
-) -> c_int {
+pub extern "C" fn umad_get_ca_portguids(_ca_name: *const c_char, _guids: *mut u64, _max: c_int) -> c_int {
     -ENODEV
 }
 

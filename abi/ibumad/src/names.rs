@@ -47,11 +47,7 @@ const SA_METHODS: Names = &[
     (0x95, c"DeleteResp"),
 ];
 
-const ATTRIBUTES: Names = &[
-    (0x01, c"Class Port Info"),
-    (0x02, c"Notice"),
-    (0x03, c"Inform Info"),
-];
+const ATTRIBUTES: Names = &[(0x01, c"Class Port Info"), (0x02, c"Notice"), (0x03, c"Inform Info")];
 
 const SM_ATTRIBUTES: Names = &[
     (0x10, c"NodeDescription"),
@@ -113,10 +109,7 @@ const SA_STATUS: Names = &[
 ];
 
 fn find(names: Names, value: u16) -> Option<&'static CStr> {
-    names
-        .iter()
-        .find(|(v, _)| *v == value)
-        .map(|(_, name)| *name)
+    names.iter().find(|(v, _)| *v == value).map(|(_, name)| *name)
 }
 
 /// The name of a management class.
@@ -132,14 +125,8 @@ pub extern "C" fn umad_class_str(mgmt_class: u8) -> *const c_char {
 /// The name of a method of a class.
 pub extern "C" fn umad_method_str(mgmt_class: u8, method: u8) -> *const c_char {
     let method = u16::from(method);
-    let own = if mgmt_class == CLASS_SUBN_ADM {
-        find(SA_METHODS, method)
-    } else {
-        None
-    };
-    own.or_else(|| find(METHODS, method))
-        .unwrap_or(UNKNOWN)
-        .as_ptr()
+    let own = if mgmt_class == CLASS_SUBN_ADM { find(SA_METHODS, method) } else { None };
+    own.or_else(|| find(METHODS, method)).unwrap_or(UNKNOWN).as_ptr()
 }
 
 /// The name of an attribute of a class; the id is in network order.
@@ -150,9 +137,7 @@ pub extern "C" fn umad_attribute_str(mgmt_class: u8, attr_id: u16) -> *const c_c
         CLASS_SUBN_ADM => find(SA_ATTRIBUTES, id),
         _ => None,
     };
-    own.or_else(|| find(ATTRIBUTES, id))
-        .unwrap_or(UNKNOWN)
-        .as_ptr()
+    own.or_else(|| find(ATTRIBUTES, id)).unwrap_or(UNKNOWN).as_ptr()
 }
 
 /// What the class-independent part of a status says; the status is in network order.
@@ -170,7 +155,5 @@ pub extern "C" fn umad_common_mad_status_str(status: u16) -> *const c_char {
 
 /// What the part of a status that belongs to subnet administration says; the status is in network order.
 pub extern "C" fn umad_sa_mad_status_str(status: u16) -> *const c_char {
-    find(SA_STATUS, u16::from_be(status) >> 8)
-        .unwrap_or(c"Undefined Error")
-        .as_ptr()
+    find(SA_STATUS, u16::from_be(status) >> 8).unwrap_or(c"Undefined Error").as_ptr()
 }

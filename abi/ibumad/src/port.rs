@@ -6,11 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 static DEBUG_LEVEL: AtomicI32 = AtomicI32::new(0);
 
 /// The port is not there.
-pub extern "C" fn umad_get_port(
-    _ca_name: *const c_char,
-    _portnum: c_int,
-    _port: *mut c_void,
-) -> c_int {
+pub extern "C" fn umad_get_port(_ca_name: *const c_char, _portnum: c_int, _port: *mut c_void) -> c_int {
     -ENODEV
 }
 
@@ -72,11 +68,7 @@ pub extern "C" fn umad_register_oui(
 }
 
 /// Not a port; this one returns an errno value.
-pub extern "C" fn umad_register2(
-    _port_fd: c_int,
-    _attr: *mut c_void,
-    _agent_id: *mut u32,
-) -> c_int {
+pub extern "C" fn umad_register2(_port_fd: c_int, _attr: *mut c_void, _agent_id: *mut u32) -> c_int {
     EINVAL
 }
 
@@ -98,12 +90,7 @@ pub extern "C" fn umad_send(
 }
 
 /// Not a port.
-pub extern "C" fn umad_recv(
-    _port_id: c_int,
-    _umad: *mut c_void,
-    _length: *mut c_int,
-    _timeout_ms: c_int,
-) -> c_int {
+pub extern "C" fn umad_recv(_port_id: c_int, _umad: *mut c_void, _length: *mut c_int, _timeout_ms: c_int) -> c_int {
     -EINVAL
 }
 

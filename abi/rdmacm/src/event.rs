@@ -27,9 +27,5 @@ const NAMES: [&CStr; 18] = [
 
 /// The name of an event, as its constant is spelled.
 pub extern "C" fn rdma_event_str(event: u32) -> *const c_char {
-    NAMES
-        .get(event as usize)
-        .copied()
-        .unwrap_or(c"UNKNOWN EVENT")
-        .as_ptr()
+    NAMES.get(event as usize).copied().unwrap_or(c"UNKNOWN EVENT").as_ptr()
 }

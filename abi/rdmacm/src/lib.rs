@@ -3,10 +3,7 @@
 //!
 //! Calls that need an identifier, which nobody can obtain, are stubs; `rdmacm.sym` names them.
 
-#![allow(
-    clippy::missing_safety_doc,
-    reason = "the contracts are those of the rdma_cm and rsocket manual pages"
-)]
+#![allow(clippy::missing_safety_doc, reason = "the contracts are those of the rdma_cm and rsocket manual pages")]
 
 mod channel;
 mod event;

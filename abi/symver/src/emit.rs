@@ -45,21 +45,11 @@ pub fn exports(symbols: &[Symbol], functions: &BTreeMap<String, String>, arch: &
     };
     let mut rs = String::from(STUBS);
     for s in symbols {
-        let Symbol {
-            name,
-            node,
-            default,
-            answer,
-        } = s;
+        let Symbol { name, node, default, answer } = s;
         let at = if *default { "@@" } else { "@" };
         let label = format!("\\\"weft.{name}.{node}\\\"");
         let (section, kind, body, operand) = match answer {
-            Answer::Data => (
-                ".data.rel",
-                "object",
-                format!("{label}: .byte 0"),
-                String::new(),
-            ),
+            Answer::Data => (".data.rel", "object", format!("{label}: .byte 0"), String::new()),
             _ => {
                 let target = match answer {
                     Answer::Real => functions.get(name).cloned().unwrap_or_default(),
@@ -68,12 +58,7 @@ pub fn exports(symbols: &[Symbol], functions: &BTreeMap<String, String>, arch: &
                     Answer::Err => "stub::err".to_owned(),
                     Answer::Void | Answer::Data => "stub::void".to_owned(),
                 };
-                (
-                    ".text",
-                    "function",
-                    format!("{label}: {jump} {{f}}"),
-                    format!(", f = sym {target}"),
-                )
+                (".text", "function", format!("{label}: {jump} {{f}}"), format!(", f = sym {target}"))
             }
         };
         let flags = if *answer == Answer::Data { "aw" } else { "ax" };
@@ -103,17 +88,8 @@ pub fn version_script(symbols: &[Symbol]) -> String {
         let names: Vec<&str> = nodes[node].iter().copied().collect();
         let local = if i == 0 { " local: *;" } else { "" };
         let private = is_private(node);
-        let parent = if private || previous.is_empty() {
-            String::new()
-        } else {
-            format!(" {previous}")
-        };
-        writeln!(
-            map,
-            "{node} {{ global: {};{local} }}{parent};",
-            names.join("; ")
-        )
-        .expect("writing to a String");
+        let parent = if private || previous.is_empty() { String::new() } else { format!(" {previous}") };
+        writeln!(map, "{node} {{ global: {};{local} }}{parent};", names.join("; ")).expect("writing to a String");
         if !private {
             previous = node;
         }
@@ -128,13 +104,7 @@ fn is_private(node: &str) -> bool {
 /// `X_1.2` before `X_1.10` before `X_PRIVATE_34`.
 fn node_rank(node: &str) -> (bool, Vec<u32>) {
     let number = node.rsplit('_').next().unwrap_or_default();
-    (
-        is_private(node),
-        number
-            .split('.')
-            .filter_map(|part| part.parse().ok())
-            .collect(),
-    )
+    (is_private(node), number.split('.').filter_map(|part| part.parse().ok()).collect())
 }
 
 #[cfg(test)]
@@ -157,8 +127,7 @@ mod tests {
 
     #[test]
     fn trampolines_jump_to_the_implementation_or_a_stub() {
-        let symbols =
-            parse("f V_1.1 default real\nf V_1.0 hidden ptr\nd V_1.1 default data\n").unwrap();
+        let symbols = parse("f V_1.1 default real\nf V_1.0 hidden ptr\nd V_1.1 default data\n").unwrap();
         let functions = [("f".to_owned(), "crate::m::f".to_owned())].into();
         let rs = exports(&symbols, &functions, "x86_64");
         assert!(rs.contains("f@@V_1.1, remove") && rs.contains("f = sym crate::m::f"));

@@ -33,34 +33,22 @@ pub fn build(soname: &str, sym: &str) {
     println!("cargo:rerun-if-changed={}", sym.display());
     println!("cargo:rerun-if-changed={}", root.join("src").display());
 
-    let text =
-        fs::read_to_string(&sym).unwrap_or_else(|e| panic!("cannot read {}: {e}", sym.display()));
+    let text = fs::read_to_string(&sym).unwrap_or_else(|e| panic!("cannot read {}: {e}", sym.display()));
     let symbols = list::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", sym.display()));
     let functions = source::exported_functions(&root.join("src"))
         .unwrap_or_else(|e| panic!("cannot read the sources of {soname}: {e}"));
     let complaints = list::check(&symbols, &functions);
-    assert!(
-        complaints.is_empty(),
-        "{} and the sources disagree:\n{}",
-        sym.display(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} and the sources disagree:\n{}", sym.display(), complaints.join("\n"));
 
     let map = out.join("exports.map");
-    write(
-        &out.join("exports.rs"),
-        &emit::exports(&symbols, &functions, &var("CARGO_CFG_TARGET_ARCH")),
-    );
+    write(&out.join("exports.rs"), &emit::exports(&symbols, &functions, &var("CARGO_CFG_TARGET_ARCH")));
     write(&map, &emit::version_script(&symbols));
 
     for arg in linker::usable(&out) {
         println!("cargo:rustc-cdylib-link-arg={arg}");
     }
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{soname}");
-    println!(
-        "cargo:rustc-cdylib-link-arg=-Wl,--version-script={}",
-        map.display()
-    );
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--version-script={}", map.display());
     // The libraries have threads and thread-local state: dlclose must not unmap them.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 

@@ -50,14 +50,7 @@ fn probe(out: &Path, extra: &[&str]) -> Result<(), String> {
     fs::write(&source, PROBE).map_err(|e| e.to_string())?;
     fs::write(&map, PROBE_MAP).map_err(|e| e.to_string())?;
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()));
-    rustc
-        .args([
-            "--crate-type=cdylib",
-            "--edition=2021",
-            "-Cpanic=abort",
-            "--cap-lints=allow",
-        ])
-        .arg(&source);
+    rustc.args(["--crate-type=cdylib", "--edition=2021", "-Cpanic=abort", "--cap-lints=allow"]).arg(&source);
     rustc.arg("-o").arg(out.join("libprobe.so"));
     if let Ok(target) = env::var("TARGET") {
         rustc.args(["--target", &target]);
@@ -74,14 +67,8 @@ fn probe(out: &Path, extra: &[&str]) -> Result<(), String> {
     }
     rustc.arg(format!("-Clink-arg=-Wl,--version-script={}", map.display()));
     rustc.arg("-Clink-arg=-nostartfiles");
-    let output = rustc
-        .output()
-        .map_err(|e| format!("cannot run rustc: {e}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    let output = rustc.output().map_err(|e| format!("cannot run rustc: {e}"))?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 fn last_lines(text: &str, count: usize) -> String {

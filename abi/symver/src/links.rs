@@ -11,9 +11,7 @@ pub fn make(out: &Path, soname: &str) -> io::Result<()> {
         .ancestors()
         .find(|dir| dir.file_name().is_some_and(|name| name == "build"))
         .and_then(Path::parent)
-        .ok_or_else(|| {
-            io::Error::other(format!("{} is not below a target directory", out.display()))
-        })?;
+        .ok_or_else(|| io::Error::other(format!("{} is not below a target directory", out.display())))?;
     let dir = profile.join("rdma");
     fs::create_dir_all(&dir)?;
     let plain = format!("{}.so", soname.split(".so").next().unwrap_or(soname));

@@ -80,17 +80,10 @@ fn repeat(symbols: &[Symbol], old: &str, new: &str) -> Vec<Symbol> {
     let of_old = symbols.iter().filter(|s| s.node == old);
     of_old
         .map(|s| match s.name.strip_suffix(&number(old)) {
-            Some(stem) => Symbol {
-                name: stem.to_owned() + &number(new),
-                node: new.to_owned(),
-                default: true,
-                ..s.clone()
-            },
-            None => Symbol {
-                node: new.to_owned(),
-                default: false,
-                ..s.clone()
-            },
+            Some(stem) => {
+                Symbol { name: stem.to_owned() + &number(new), node: new.to_owned(), default: true, ..s.clone() }
+            }
+            None => Symbol { node: new.to_owned(), default: false, ..s.clone() },
         })
         .collect()
 }
@@ -100,24 +93,18 @@ pub fn check(symbols: &[Symbol], functions: &BTreeMap<String, String>) -> Vec<St
     let mut complaints = Vec::new();
     for s in symbols {
         match functions.get(&s.name) {
-            None if s.answer == Answer::Real => complaints.push(format!(
-                "{} is listed as real, but no `pub extern \"C\" fn {}` exists",
-                s.name, s.name
-            )),
+            None if s.answer == Answer::Real => {
+                complaints.push(format!("{} is listed as real, but no `pub extern \"C\" fn {}` exists", s.name, s.name))
+            }
             Some(path) if s.answer != Answer::Real && s.default => {
-                complaints.push(format!(
-                    "{} is listed as a stub, but {path} implements it: list it as real",
-                    s.name
-                ));
+                complaints.push(format!("{} is listed as a stub, but {path} implements it: list it as real", s.name));
             }
             _ => {}
         }
     }
     for (name, path) in functions {
         if !symbols.iter().any(|s| s.name == *name) {
-            complaints.push(format!(
-                "{path} is public, but {name} is not listed: add it or make it private"
-            ));
+            complaints.push(format!("{path} is public, but {name} is not listed: add it or make it private"));
         }
     }
     complaints
@@ -134,10 +121,7 @@ mod tests {
              g V_PRIVATE_34 default err\nreg_34 V_PRIVATE_34 default void\nrepeat V_PRIVATE_34 V_PRIVATE_57\n",
         )
         .unwrap();
-        let short: Vec<_> = symbols
-            .iter()
-            .map(|s| (s.name.as_str(), s.node.as_str(), s.default, s.answer))
-            .collect();
+        let short: Vec<_> = symbols.iter().map(|s| (s.name.as_str(), s.node.as_str(), s.default, s.answer)).collect();
         assert_eq!(
             short,
             [
@@ -153,11 +137,7 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_named() {
-        assert!(
-            parse("f V_1.0 default real\nf V_1.1 best real\n")
-                .unwrap_err()
-                .starts_with("line 2:")
-        );
+        assert!(parse("f V_1.0 default real\nf V_1.1 best real\n").unwrap_err().starts_with("line 2:"));
         assert!(parse("repeat V_1 V_2\n").is_err());
         assert!(parse("f V_1\n").is_err());
     }
@@ -165,9 +145,7 @@ mod tests {
     #[test]
     fn disagreement_is_told_from_both_sides() {
         let symbols = parse("f V_1 default real\ng V_1 default err\nh V_0 hidden err\n").unwrap();
-        let functions: BTreeMap<_, _> = ["g", "h", "i"]
-            .map(|n| (n.to_owned(), format!("crate::{n}")))
-            .into();
+        let functions: BTreeMap<_, _> = ["g", "h", "i"].map(|n| (n.to_owned(), format!("crate::{n}"))).into();
         let complaints = check(&symbols, &functions);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
     }

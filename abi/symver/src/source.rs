@@ -15,10 +15,7 @@ pub fn exported_functions(src: &Path) -> io::Result<BTreeMap<String, String>> {
 fn scan(dir: &Path, module: &str, functions: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let stem = path
-            .file_stem()
-            .and_then(|s| s.to_str())
-            .unwrap_or_default();
+        let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
         let inner = match stem {
             "lib" | "mod" => module.to_owned(),
             _ => format!("{module}::{stem}"),
@@ -37,12 +34,8 @@ fn scan(dir: &Path, module: &str, functions: &mut BTreeMap<String, String>) -> i
 fn functions_in(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let rest = line.strip_prefix("pub ")?;
-        let rest = rest
-            .strip_prefix("unsafe ")
-            .unwrap_or(rest)
-            .strip_prefix("extern \"C\" fn ")?;
-        rest.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .next()
+        let rest = rest.strip_prefix("unsafe ").unwrap_or(rest).strip_prefix("extern \"C\" fn ")?;
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
     })
 }
 

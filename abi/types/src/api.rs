@@ -52,15 +52,9 @@ impl Library {
         // SAFETY: a valid C string; loading runs the library's constructors, which is what the caller asks for.
         let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NODELETE) };
         if handle.is_null() {
-            return Err(io::Error::other(format!(
-                "cannot load {path}: {}",
-                last_error()
-            )));
+            return Err(io::Error::other(format!("cannot load {path}: {}", last_error())));
         }
-        Ok(Library {
-            handle,
-            path: path.to_owned(),
-        })
+        Ok(Library { handle, path: path.to_owned() })
     }
 
     fn symbol(&self, name: &str) -> io::Result<*mut c_void> {
@@ -68,10 +62,7 @@ impl Library {
         // SAFETY: the handle is open and the name a valid C string.
         let symbol = unsafe { libc::dlsym(self.handle, c_name.as_ptr()) };
         if symbol.is_null() {
-            return Err(io::Error::other(format!(
-                "{} has no {name}: is it a libibverbs?",
-                self.path
-            )));
+            return Err(io::Error::other(format!("{} has no {name}: is it a libibverbs?", self.path)));
         }
         Ok(symbol)
     }
@@ -84,9 +75,7 @@ fn last_error() -> String {
         if text.is_null() {
             return "no reason given".to_owned();
         }
-        std::ffi::CStr::from_ptr(text)
-            .to_string_lossy()
-            .into_owned()
+        std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned()
     }
 }
 

@@ -19,22 +19,10 @@ pub const IBV_DM_MASK_HANDLE: ibv_dm_mask = 1;
 #[derive(Debug, Copy, Clone)]
 pub struct ibv_dm {
     pub context: *mut ibv_context,
-    pub memcpy_to_dm: Option<
-        unsafe extern "C" fn(
-            dm: *mut ibv_dm,
-            dm_offset: u64,
-            host_addr: *const c_void,
-            length: usize,
-        ) -> c_int,
-    >,
-    pub memcpy_from_dm: Option<
-        unsafe extern "C" fn(
-            host_addr: *mut c_void,
-            dm: *mut ibv_dm,
-            dm_offset: u64,
-            length: usize,
-        ) -> c_int,
-    >,
+    pub memcpy_to_dm:
+        Option<unsafe extern "C" fn(dm: *mut ibv_dm, dm_offset: u64, host_addr: *const c_void, length: usize) -> c_int>,
+    pub memcpy_from_dm:
+        Option<unsafe extern "C" fn(host_addr: *mut c_void, dm: *mut ibv_dm, dm_offset: u64, length: usize) -> c_int>,
     pub comp_mask: u32,
     pub handle: u32,
 }

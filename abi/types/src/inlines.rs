@@ -186,9 +186,7 @@ pub unsafe fn ibv_bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ibv_mw_bi
     // SAFETY: by the contract above.
     unsafe {
         let info = (*bind).bind_info;
-        if (*mw).type_ != IBV_MW_TYPE_1
-            || (info.mr.is_null() && (info.addr != 0 || info.length != 0))
-        {
+        if (*mw).type_ != IBV_MW_TYPE_1 || (info.mr.is_null() && (info.addr != 0 || info.length != 0)) {
             return EINVAL;
         }
         if !info.mr.is_null() && (*mw).pd != (*info.mr).pd {

@@ -9,10 +9,7 @@
 //! [`api`] loads one.
 
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
-#![allow(
-    missing_docs,
-    reason = "the names and meanings are those of the verbs manual pages"
-)]
+#![allow(missing_docs, reason = "the names and meanings are those of the verbs manual pages")]
 
 mod ah;
 pub mod api;

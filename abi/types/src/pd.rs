@@ -26,8 +26,7 @@ pub struct ibv_td {
 pub type ibv_parent_domain_init_attr_mask = c_uint;
 pub const IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS: ibv_parent_domain_init_attr_mask = 1;
 pub const IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT: ibv_parent_domain_init_attr_mask = 2;
-pub const IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: ibv_parent_domain_init_attr_mask =
-    4;
+pub const IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: ibv_parent_domain_init_attr_mask = 4;
 
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -44,13 +43,7 @@ pub struct ibv_parent_domain_init_attr {
             resource_type: u64,
         ) -> *mut c_void,
     >,
-    pub free: Option<
-        unsafe extern "C" fn(
-            pd: *mut ibv_pd,
-            pd_context: *mut c_void,
-            ptr: *mut c_void,
-            resource_type: u64,
-        ),
-    >,
+    pub free:
+        Option<unsafe extern "C" fn(pd: *mut ibv_pd, pd_context: *mut c_void, ptr: *mut c_void, resource_type: u64)>,
     pub pd_context: *mut c_void,
 }

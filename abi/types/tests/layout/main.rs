@@ -38,10 +38,7 @@ macro_rules! layouts {
 
 mod table;
 
-const HEADERS: [&str; 2] = [
-    "/usr/include/infiniband/verbs.h",
-    "/usr/include/infiniband/ib_user_ioctl_verbs.h",
-];
+const HEADERS: [&str; 2] = ["/usr/include/infiniband/verbs.h", "/usr/include/infiniband/ib_user_ioctl_verbs.h"];
 
 /// Fewer assertions than this mean that the test has lost its grip on the headers. rdma-core 44 gives about 690.
 const ASSERTIONS_MIN: usize = 650;
@@ -60,13 +57,7 @@ fn assertions(headers: &str) -> (String, usize) {
         writeln!(c, "_Static_assert({condition}, \"{what}\");").unwrap();
         count += 1;
     };
-    for Layout {
-        kind,
-        name,
-        size,
-        fields,
-    } in table::layouts()
-    {
+    for Layout { kind, name, size, fields } in table::layouts() {
         if !headers.contains(&format!("{kind} {name} {{")) {
             continue;
         }
@@ -88,10 +79,7 @@ fn assertions(headers: &str) -> (String, usize) {
             assert(condition, format!("{name}.{field} at {offset}"));
         }
         let relation = if missing { "<=" } else { "==" };
-        assert(
-            format!("sizeof({c_type}) {relation} {size}"),
-            format!("{name} has {size} bytes"),
-        );
+        assert(format!("sizeof({c_type}) {relation} {size}"), format!("{name} has {size} bytes"));
     }
     (c, count)
 }
@@ -105,11 +93,7 @@ fn compile(source: &str) -> Result<(), String> {
         .arg(&file)
         .output()
         .map_err(|e| format!("no C compiler: {e}; install gcc"))?;
-    if out.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&out.stderr).into_owned())
-    }
+    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
 }
 
 #[test]
@@ -118,28 +102,18 @@ fn layouts_agree_with_the_installed_headers() {
     let headers = match texts {
         Ok(t) => t.concat(),
         Err(e) => {
-            assert!(
-                std::env::var("CI").as_deref() != Ok("true"),
-                "{}: {e}; install libibverbs-dev",
-                HEADERS[0]
-            );
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{}: {e}; install libibverbs-dev", HEADERS[0]);
             eprintln!("SKIPPED: {}: {e}; install libibverbs-dev", HEADERS[0]);
             return;
         }
     };
     let (source, count) = assertions(&headers);
-    assert!(
-        count >= ASSERTIONS_MIN,
-        "only {count} assertions: has the headers' text changed?"
-    );
+    assert!(count >= ASSERTIONS_MIN, "only {count} assertions: has the headers' text changed?");
     if let Err(e) = compile(&source) {
         panic!("our layout differs from the installed headers:\n{e}");
     }
     // The test must be able to fail.
-    let broken = source.replace(
-        "offsetof(struct ibv_wc, wr_id) == 0",
-        "offsetof(struct ibv_wc, wr_id) == 1",
-    );
+    let broken = source.replace("offsetof(struct ibv_wc, wr_id) == 0", "offsetof(struct ibv_wc, wr_id) == 1");
     assert_ne!(broken, source);
     assert!(compile(&broken).is_err(), "a shifted field went unnoticed");
 }

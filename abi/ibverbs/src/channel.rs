@@ -1,0 +1,102 @@
+//! Completion channels: a descriptor that is readable while completion events wait.
+
+use libc::{c_int, c_uint, c_void};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicI32, Ordering};
+use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq};
+
+use crate::cq::Cq;
+use crate::errors::{code, fail_minus_one, pointer};
+use crate::object::{Object, acknowledge, zeroed};
+use crate::queue::EventQueue;
+
+/// A completion channel. Its events are completion queues, by address.
+#[repr(C)]
+pub(crate) struct Channel {
+    public: UnsafeCell<ibv_comp_channel>,
+    pub(crate) events: EventQueue<usize>,
+    /// Completion queues on it.
+    users: AtomicI32,
+}
+
+// SAFETY: repr(C), the public structure first.
+unsafe impl Object for Channel {
+    type Public = ibv_comp_channel;
+}
+
+impl Channel {
+    /// Counts completion queues: `by` is 1 or -1. The public count follows; programs may look at it.
+    pub(crate) fn count(&self, by: i32) {
+        let users = self.users.fetch_add(by, Ordering::Relaxed) + by;
+        // SAFETY: our own public part.
+        unsafe { (*self.public()).refcnt = users };
+    }
+}
+
+fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
+    if context.is_null() {
+        return Err(libc::EINVAL);
+    }
+    let events = EventQueue::new()?;
+    let mut public: ibv_comp_channel = zeroed();
+    public.context = context;
+    public.fd = events.fd();
+    Ok(Channel { public: UnsafeCell::new(public), events, users: AtomicI32::new(0) }.leak())
+}
+
+/// Makes a channel.
+pub extern "C" fn ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
+    pointer(create(context))
+}
+
+/// Destroys a channel; busy while completion queues are on it.
+pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
+    if channel.is_null() {
+        return code(Err(libc::EINVAL));
+    }
+    // SAFETY: a channel of ours.
+    if unsafe { Channel::of(channel) }.users.load(Ordering::Relaxed) > 0 {
+        return code(Err(libc::EBUSY));
+    }
+    // SAFETY: the program gives it up.
+    unsafe { Channel::free(channel) };
+    0
+}
+
+/// Takes the next event, waiting for one unless the descriptor is O_NONBLOCK.
+pub unsafe extern "C" fn ibv_get_cq_event(
+    channel: *mut ibv_comp_channel,
+    cq: *mut *mut ibv_cq,
+    cq_context: *mut *mut c_void,
+) -> c_int {
+    if channel.is_null() || cq.is_null() || cq_context.is_null() {
+        return fail_minus_one(libc::EINVAL);
+    }
+    // SAFETY: a channel of ours.
+    let this = unsafe { Channel::of(channel) };
+    // SAFETY: events of a queue are purged before it is freed, and this runs while the list is locked.
+    let taken = |address: &usize| unsafe { Cq::at(*address) }.on_event_taken();
+    match this.events.pop(taken) {
+        Err(errno) => fail_minus_one(errno),
+        Ok(address) => {
+            // SAFETY: the queue cannot be destroyed before the event is acknowledged; the caller's places.
+            unsafe {
+                let found = Cq::at(address).public_cq();
+                *cq = found;
+                *cq_context = (*found).cq_context;
+            }
+            0
+        }
+    }
+}
+
+/// Acknowledges events; a queue can only be destroyed when all of its were.
+pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) {
+    if cq.is_null() {
+        return;
+    }
+    // SAFETY: a queue of ours, alive while its events are not acknowledged.
+    unsafe {
+        acknowledge(&raw mut (*cq).mutex, &raw mut (*cq).cond, &raw mut (*cq).comp_events_completed, nevents);
+    }
+}

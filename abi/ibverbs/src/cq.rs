@@ -1,0 +1,269 @@
+//! Completion queues: making, polling, arming.
+
+use libc::{c_int, c_void};
+use std::cell::UnsafeCell;
+use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, ibv_wc_imm};
+use weft_verbs::{CqId, CqInit, Wc};
+
+use crate::channel::Channel;
+use crate::context::{Context, Owned};
+use crate::cq_ex::{Cursor, fill_calls};
+use crate::errors::{code, fail, pointer};
+use crate::event::{About, Reported};
+use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
+use crate::process::Process;
+
+/// Completions that are fetched from the adapter in one go.
+pub(crate) const POLL_BATCH: usize = 16;
+
+/// A completion queue. All are extended ones, so that programs may cast.
+#[repr(C)]
+pub(crate) struct Cq {
+    public: UnsafeCell<ibv_cq_ex>,
+    pub(crate) id: CqId,
+    pub(crate) process: Process,
+    channel: *mut ibv_comp_channel,
+    comp_reported: Reported,
+    pub(crate) async_reported: Reported,
+    /// Where an extended poll stands.
+    pub(crate) cursor: Cursor,
+}
+
+// SAFETY: repr(C), the public structure first.
+unsafe impl Object for Cq {
+    type Public = ibv_cq_ex;
+}
+
+impl Cq {
+    /// The queue behind the pointer to its plain structure, which is the beginning of the extended one.
+    ///
+    /// # Safety
+    /// As [`Object::of`].
+    pub(crate) unsafe fn of_plain<'a>(cq: *mut ibv_cq) -> &'a Cq {
+        // SAFETY: by the contract; every queue is an extended one.
+        unsafe { Cq::of(cq.cast()) }
+    }
+
+    /// The queue at an address that the adapter gave back as a cookie.
+    ///
+    /// # Safety
+    /// The queue is alive.
+    pub(crate) unsafe fn at<'a>(address: usize) -> &'a Cq {
+        // SAFETY: by the contract; the address was exposed when the queue was made.
+        unsafe { &*std::ptr::with_exposed_provenance(address) }
+    }
+
+    /// The plain public pointer.
+    pub(crate) fn public_cq(&self) -> *mut ibv_cq {
+        self.public().cast()
+    }
+
+    /// The context.
+    pub(crate) fn context(&self) -> &Context {
+        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        unsafe { Context::of((*self.public()).context) }
+    }
+
+    /// A completion arrived that the queue was armed for.
+    pub(crate) fn on_completion_event(&self) {
+        if !self.channel.is_null() {
+            // SAFETY: a channel outlives the queues on it.
+            unsafe { Channel::of(self.channel) }.events.push(std::ptr::from_ref(self).addr());
+        }
+    }
+
+    /// The program took a completion event.
+    pub(crate) fn on_event_taken(&self) {
+        self.comp_reported.add();
+    }
+}
+
+/// What both ways of making a queue say.
+pub(crate) struct Request {
+    pub(crate) context: *mut ibv_context,
+    pub(crate) cqe: i64,
+    pub(crate) cq_context: *mut c_void,
+    pub(crate) channel: *mut ibv_comp_channel,
+    pub(crate) comp_vector: i64,
+    pub(crate) ignore_overrun: bool,
+    pub(crate) single_threaded: bool,
+    pub(crate) wc_flags: u64,
+}
+
+/// Makes a queue.
+pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
+    let Request { context, channel, .. } = *request;
+    if context.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours.
+    let (this, vectors) = unsafe { (Context::of(context), (*context).num_comp_vectors) };
+    if !(0..i64::from(vectors)).contains(&request.comp_vector) {
+        return Err(libc::EINVAL);
+    }
+    let cqe = u32::try_from(request.cqe).map_err(|_| libc::EINVAL)?;
+
+    // The adapter wants the address as a cookie, so the object comes first, with an id that is filled in below.
+    let mut public: ibv_cq_ex = zeroed();
+    public.context = context;
+    public.channel = channel;
+    public.cq_context = request.cq_context;
+    fill_calls(&mut public, request.wc_flags);
+    let mut object = Box::new(Cq {
+        public: UnsafeCell::new(public),
+        id: CqId { index: 0, generation: 0 },
+        process: this.process,
+        channel,
+        comp_reported: Reported::default(),
+        async_reported: Reported::default(),
+        cursor: Cursor::new(request.single_threaded),
+    });
+    let cookie = (&raw mut *object).expose_provenance() as u64;
+    let init = CqInit { cqe, cookie, ignore_overrun: request.ignore_overrun };
+    let (id, granted) = this.process.control(|hca, _| {
+        let id = hca.create_cq(this.device, &init)?;
+        Ok((id, hca.cqe(id)?))
+    })?;
+    object.id = id;
+    this.own(Owned::Cq(id));
+    if !channel.is_null() {
+        // SAFETY: a channel of ours.
+        unsafe { Channel::of(channel) }.count(1);
+    }
+    let public = Box::into_raw(object).cast::<ibv_cq_ex>();
+    // SAFETY: just made, and nobody else's yet.
+    unsafe {
+        (*public).handle = id.index;
+        (*public).cqe = granted as c_int;
+        init_sync(&raw mut (*public).mutex, &raw mut (*public).cond);
+    }
+    Ok(public)
+}
+
+/// Makes a completion queue.
+pub extern "C" fn ibv_create_cq(
+    context: *mut ibv_context,
+    cqe: c_int,
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    comp_vector: c_int,
+) -> *mut ibv_cq {
+    let request = Request {
+        context,
+        cqe: i64::from(cqe),
+        cq_context,
+        channel,
+        comp_vector: i64::from(comp_vector),
+        ignore_overrun: false,
+        single_threaded: false,
+        wc_flags: 0,
+    };
+    pointer(create(&request)).cast()
+}
+
+/// Changes the number of entries.
+pub unsafe extern "C" fn ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
+    let Ok(wanted) = u32::try_from(cqe) else { return fail(libc::EINVAL) };
+    if cq.is_null() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: a queue of ours.
+    let this = unsafe { Cq::of_plain(cq) };
+    match this.process.control(|hca, _| hca.resize_cq(this.id, wanted)) {
+        Err(errno) => fail(errno),
+        Ok(granted) => {
+            // SAFETY: our own public part.
+            unsafe { (*cq).cqe = granted as c_int };
+            0
+        }
+    }
+}
+
+/// Destroys a queue; busy while queue pairs use it. Waits until all its events are acknowledged.
+pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
+    if cq.is_null() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: a queue of ours.
+    let this = unsafe { Cq::of_plain(cq) };
+    if let Err(errno) = this.process.control(|hca, _| hca.destroy_cq(this.id)) {
+        return fail(errno);
+    }
+    // The adapter knows the queue no more; once nobody speaks of it either, what was said before and not read is
+    // forgotten.
+    this.process.quiesce();
+    let address = std::ptr::from_ref(this).addr();
+    let context = this.context();
+    context.disown(Owned::Cq(this.id));
+    context.events.purge(|item| item.about == About::Cq(address));
+    if !this.channel.is_null() {
+        // SAFETY: a channel outlives the queues on it.
+        let channel = unsafe { Channel::of(this.channel) };
+        channel.events.purge(|event| *event == address);
+        channel.count(-1);
+    }
+    // SAFETY: the public part is alive until the last line, and the program gives the queue up.
+    unsafe {
+        let (mutex, cond) = (&raw mut (*cq).mutex, &raw mut (*cq).cond);
+        wait_acknowledged(mutex, cond, &raw const (*cq).comp_events_completed, this.comp_reported.get());
+        wait_acknowledged(mutex, cond, &raw const (*cq).async_events_completed, this.async_reported.get());
+        Cq::free(cq.cast());
+    }
+    0
+}
+
+/// A completion as C sees it.
+pub(crate) fn wc_of(wc: &Wc) -> ibv_wc {
+    ibv_wc {
+        wr_id: wc.wr_id,
+        status: wc.status as u32,
+        opcode: wc.opcode as u32,
+        vendor_err: wc.vendor_err,
+        byte_len: wc.byte_len,
+        imm: ibv_wc_imm { imm_data: wc.imm_data },
+        qp_num: wc.qp_num,
+        src_qp: wc.src_qp,
+        wc_flags: wc.flags.bits(),
+        pkey_index: wc.pkey_index,
+        slid: wc.slid,
+        sl: wc.sl,
+        dlid_path_bits: wc.dlid_path_bits,
+    }
+}
+
+pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
+    let Ok(wanted) = usize::try_from(num_entries) else { return -libc::EINVAL };
+    // SAFETY: a queue of ours: this is the fast path, and C calls it through the queue itself.
+    let this = unsafe { Cq::of_plain(cq) };
+    // What an extended poll fetched and did not look at comes first.
+    let mut done = 0;
+    while done < wanted
+        && let Some(left) = this.cursor.take_left()
+    {
+        // SAFETY: the caller has room for num_entries completions.
+        unsafe { wc.add(done).write(wc_of(&left)) };
+        done += 1;
+    }
+    let mut batch = [Wc::default(); POLL_BATCH];
+    while done < wanted {
+        let room = POLL_BATCH.min(wanted - done);
+        let Ok(got) = this.process.poll_cq(this.id, &mut batch[..room]) else {
+            return if done > 0 { done as c_int } else { -libc::EIO };
+        };
+        for completion in &batch[..got] {
+            // SAFETY: as above.
+            unsafe { wc.add(done).write(wc_of(completion)) };
+            done += 1;
+        }
+        if got < room {
+            break;
+        }
+    }
+    done as c_int
+}
+
+pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    // SAFETY: a queue of ours.
+    let this = unsafe { Cq::of_plain(cq) };
+    code(this.process.arm_cq(this.id, solicited_only != 0))
+}

@@ -1,0 +1,146 @@
+//! The GID table of a port.
+
+use libc::c_int;
+use weft_abi_types::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_gid, ibv_gid_entry};
+use weft_verbs::{GID_TABLE_LEN, GidEntry, GidType};
+
+use crate::context::Context;
+use crate::errors::{code, fail_minus_one};
+use crate::object::zeroed;
+use crate::port::PORT;
+
+fn entry_of(row: &GidEntry) -> ibv_gid_entry {
+    let mut entry: ibv_gid_entry = zeroed();
+    entry.gid = ibv_gid { raw: row.gid.0 };
+    entry.gid_index = row.index;
+    entry.port_num = u32::from(PORT);
+    entry.gid_type = match row.gid_type {
+        GidType::RoceV2 => IBV_GID_TYPE_ROCE_V2,
+        GidType::IbOrRoceV1 => IBV_GID_TYPE_ROCE_V1,
+    };
+    entry.ndev_ifindex = row.ifindex;
+    entry
+}
+
+/// Valid rows of the table.
+fn rows(context: *mut ibv_context) -> Result<Vec<GidEntry>, c_int> {
+    if context.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours.
+    let device = unsafe { Context::of(context) }.device_attr()?;
+    Ok(device.port.gids)
+}
+
+/// One row: ENODATA for an empty one.
+fn row(context: *mut ibv_context, port_num: u32, index: u32) -> Result<ibv_gid_entry, c_int> {
+    if port_num != u32::from(PORT) || index >= GID_TABLE_LEN {
+        return Err(libc::EINVAL);
+    }
+    let rows = rows(context)?;
+    rows.iter().find(|row| row.index == index).map(entry_of).ok_or(libc::ENODATA)
+}
+
+/// Writes the part of an entry that the caller knows.
+///
+/// # Safety
+/// `to` has room for `size` bytes.
+unsafe fn write_entry(to: *mut u8, size: usize, entry: &ibv_gid_entry) {
+    let known = size_of::<ibv_gid_entry>().min(size);
+    // SAFETY: by the contract.
+    unsafe {
+        to.write_bytes(0, size);
+        to.copy_from_nonoverlapping(std::ptr::from_ref(entry).cast(), known);
+    }
+}
+
+/// The GID of a row; zero for an empty one.
+pub unsafe extern "C" fn ibv_query_gid(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: c_int,
+    gid: *mut ibv_gid,
+) -> c_int {
+    let (Ok(index), false) = (u32::try_from(index), gid.is_null()) else {
+        return fail_minus_one(libc::EINVAL);
+    };
+    let found = match row(context, u32::from(port_num), index) {
+        Ok(entry) => entry.gid,
+        Err(libc::ENODATA) => ibv_gid { raw: [0; 16] },
+        Err(errno) => return fail_minus_one(errno),
+    };
+    // SAFETY: the caller's place for the answer.
+    unsafe { *gid = found };
+    0
+}
+
+/// A row with all that is known of it; ENODATA for an empty one.
+pub unsafe extern "C" fn _ibv_query_gid_ex(
+    context: *mut ibv_context,
+    port_num: u32,
+    gid_index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+    entry_size: usize,
+) -> c_int {
+    if flags != 0 {
+        return code(Err(libc::EOPNOTSUPP));
+    }
+    if entry.is_null() || entry_size < size_of::<ibv_gid_entry>() {
+        return code(Err(libc::EINVAL));
+    }
+    match row(context, port_num, gid_index) {
+        // SAFETY: the caller says that its entry has this size.
+        Ok(found) => unsafe { write_entry(entry.cast(), entry_size, &found) },
+        Err(errno) => return code(Err(errno)),
+    }
+    0
+}
+
+/// All valid rows: how many, or a negative errno value.
+pub unsafe extern "C" fn _ibv_query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+    entry_size: usize,
+) -> isize {
+    if flags != 0 {
+        return -(libc::EOPNOTSUPP as isize);
+    }
+    if entries.is_null() || entry_size < size_of::<ibv_gid_entry>() {
+        return -(libc::EINVAL as isize);
+    }
+    let rows = match rows(context) {
+        Ok(rows) => rows,
+        Err(errno) => return -(errno as isize),
+    };
+    if rows.len() > max_entries {
+        return -(libc::EINVAL as isize);
+    }
+    for (i, row) in rows.iter().enumerate() {
+        // SAFETY: the caller says that it has room for max_entries entries of this size.
+        unsafe { write_entry(entries.cast::<u8>().add(i * entry_size), entry_size, &entry_of(row)) };
+    }
+    rows.len() as isize
+}
+
+/// What sysfs calls the type of a row: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
+pub unsafe extern "C" fn ibv_query_gid_type(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: u32,
+    kind: *mut u32,
+) -> c_int {
+    let found = match row(context, u32::from(port_num), index) {
+        Ok(entry) => u32::from(entry.gid_type == IBV_GID_TYPE_ROCE_V2),
+        Err(libc::ENODATA) => 0,
+        Err(errno) => return fail_minus_one(errno),
+    };
+    if kind.is_null() {
+        return fail_minus_one(libc::EINVAL);
+    }
+    // SAFETY: the caller's place for the answer.
+    unsafe { *kind = found };
+    0
+}

@@ -1,0 +1,127 @@
+//! Ports: state, speed, P_Keys.
+
+use libc::c_int;
+use weft_abi_types::{
+    _compat_ibv_port_attr, IBV_LINK_LAYER_ETHERNET, IBV_MTU_4096, IBV_PORT_IP_BASED_GIDS, IBV_QPF_GRH_REQUIRED, be16,
+    ibv_context, ibv_port_attr,
+};
+use weft_verbs::{DEFAULT_PKEY, GID_TABLE_LEN, MSG_SIZE_MAX, PKEY_TABLE_LEN, PortAttr, PortState};
+
+use crate::context::Context;
+use crate::errors::{code, fail_minus_one};
+use crate::object::zeroed;
+
+/// A device has one port.
+pub(crate) const PORT: u8 = 1;
+
+/// What the exported call may write: the structure as it was when the call was frozen.
+const OLD_PORT_ATTR_LEN: usize = 48;
+
+/// `phys_state` of IBA 14.2.5.6.
+const PHYS_DISABLED: u8 = 3;
+const PHYS_LINK_UP: u8 = 5;
+
+/// Speeds that an interface may say, at most this many Mbit/s: width code and lane speed code of IBA 14.2.5.6.
+const SPEEDS: [(u32, u8, u8); 10] = [
+    (1_000, 1, 1),
+    (10_000, 1, 8),
+    (20_000, 2, 2),
+    (25_000, 1, 32),
+    (40_000, 2, 8),
+    (50_000, 16, 32),
+    (100_000, 2, 32),
+    (200_000, 2, 64),
+    (400_000, 2, 128),
+    (u32::MAX, 8, 128),
+];
+
+/// An interface that does not know its speed (the loopback, a tunnel) is taken for one of 1 Gbit/s.
+const SPEED_UNKNOWN_MBPS: u32 = 1_000;
+
+fn describe(port: &PortAttr) -> ibv_port_attr {
+    let mbps = port.link_speed_mbps.unwrap_or(SPEED_UNKNOWN_MBPS);
+    let (_, width, speed) = SPEEDS.into_iter().find(|(at_most, ..)| mbps <= *at_most).unwrap_or(SPEEDS[0]);
+    let mut attr: ibv_port_attr = zeroed();
+    attr.state = port.state as u32;
+    attr.max_mtu = IBV_MTU_4096;
+    attr.active_mtu = port.active_mtu as u32;
+    attr.gid_tbl_len = GID_TABLE_LEN as c_int;
+    attr.port_cap_flags = IBV_PORT_IP_BASED_GIDS;
+    attr.max_msg_sz = MSG_SIZE_MAX;
+    attr.pkey_tbl_len = PKEY_TABLE_LEN;
+    attr.max_vl_num = 1;
+    attr.active_width = width;
+    attr.active_speed = speed;
+    attr.active_speed_ex = u32::from(speed);
+    attr.phys_state = if port.state == PortState::Active { PHYS_LINK_UP } else { PHYS_DISABLED };
+    attr.link_layer = IBV_LINK_LAYER_ETHERNET as u8;
+    attr.flags = IBV_QPF_GRH_REQUIRED;
+    attr
+}
+
+fn query(context: *mut ibv_context, port_num: u8, out: *mut u8, len: usize) -> Result<(), c_int> {
+    if context.is_null() || out.is_null() || port_num != PORT {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours.
+    let device = unsafe { Context::of(context) }.device_attr()?;
+    let attr = describe(&device.port);
+    let known = size_of::<ibv_port_attr>().min(len);
+    // SAFETY: the caller has room for `len` bytes; what it knows and we do not is zero.
+    unsafe {
+        out.write_bytes(0, len);
+        out.copy_from_nonoverlapping((&raw const attr).cast(), known);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe extern "C" fn query_port(
+    context: *mut ibv_context,
+    port_num: u8,
+    attr: *mut ibv_port_attr,
+    len: usize,
+) -> c_int {
+    code(query(context, port_num, attr.cast(), len))
+}
+
+/// What a port is. Programs call it through the inline of that name, unless they are old.
+pub extern "C" fn ibv_query_port(context: *mut ibv_context, port_num: u8, attr: *mut _compat_ibv_port_attr) -> c_int {
+    code(query(context, port_num, attr.cast(), OLD_PORT_ATTR_LEN))
+}
+
+/// The speed of a port, in units of 100 Mbit/s.
+pub unsafe extern "C" fn ibv_query_port_speed(context: *mut ibv_context, port_num: u32, port_speed: *mut u64) -> c_int {
+    if context.is_null() || port_speed.is_null() || port_num != u32::from(PORT) {
+        return code(Err(libc::EINVAL));
+    }
+    // SAFETY: a context of ours.
+    match unsafe { Context::of(context) }.device_attr() {
+        Err(errno) => code(Err(errno)),
+        Ok(attr) => {
+            let mbps = attr.port.link_speed_mbps.unwrap_or(SPEED_UNKNOWN_MBPS);
+            // SAFETY: the caller's place for the answer.
+            unsafe { *port_speed = u64::from(mbps) / 100 };
+            0
+        }
+    }
+}
+
+/// A row of the P_Key table, in network order.
+pub unsafe extern "C" fn ibv_query_pkey(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: c_int,
+    pkey: *mut be16,
+) -> c_int {
+    if context.is_null() || pkey.is_null() || port_num != PORT || !(0..c_int::from(PKEY_TABLE_LEN)).contains(&index) {
+        return fail_minus_one(libc::EINVAL);
+    }
+    // SAFETY: the caller's place for the answer.
+    unsafe { *pkey = DEFAULT_PKEY.to_be() };
+    0
+}
+
+/// The row of a P_Key that is given in network order, or -1.
+pub extern "C" fn ibv_get_pkey_index(_context: *mut ibv_context, port_num: u8, pkey: be16) -> c_int {
+    if port_num == PORT && u16::from_be(pkey) == DEFAULT_PKEY { 0 } else { fail_minus_one(libc::EINVAL) }
+}

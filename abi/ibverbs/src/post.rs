@@ -1,0 +1,160 @@
+//! Posting work requests.
+
+use libc::c_int;
+use weft_abi_types::{
+    IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV,
+    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+    IBV_WR_SEND_WITH_INV, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge,
+};
+use weft_verbs::{QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+
+use crate::ah::Ah;
+use crate::errors::{fail, of_verbs};
+use crate::mw::bind_of;
+use crate::object::Object;
+use crate::process::{Adapter, Process};
+use crate::qp::Qp;
+
+const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
+
+/// A gather or scatter list where it lies: both sides lay the element out alike.
+///
+/// # Safety
+/// The caller's list has that many elements.
+#[inline]
+unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
+    match usize::try_from(count) {
+        Ok(0) => Ok(&[]),
+        // SAFETY: by the contract.
+        Ok(n) if !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
+        _ => Err(VerbsError::Invalid("num_sge and sg_list")),
+    }
+}
+
+/// What a work request asks for. Which operations a kind of queue pair has is the adapter's to say.
+///
+/// # Safety
+/// `wr` is a work request filled in as its opcode asks, for a queue pair of this kind.
+#[inline]
+unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType) -> Result<SendWr<'a>, VerbsError> {
+    // SAFETY: by the contract, for every member of the unions: the opcode and the kind say which is filled in.
+    unsafe {
+        let rdma = || RemoteTarget { addr: wr.wr.rdma.remote_addr, rkey: wr.wr.rdma.rkey };
+        let atomic = || RemoteTarget { addr: wr.wr.atomic.remote_addr, rkey: wr.wr.atomic.rkey };
+        let op = match wr.opcode {
+            IBV_WR_SEND => SendOp::Send,
+            IBV_WR_RDMA_WRITE => SendOp::Write(rdma()),
+            IBV_WR_RDMA_READ => SendOp::Read(rdma()),
+            IBV_WR_SEND_WITH_IMM => SendOp::SendImm(wr.imm.imm_data),
+            IBV_WR_RDMA_WRITE_WITH_IMM => SendOp::WriteImm(rdma(), wr.imm.imm_data),
+            IBV_WR_SEND_WITH_INV => SendOp::SendInv(wr.imm.invalidate_rkey),
+            IBV_WR_ATOMIC_CMP_AND_SWP => {
+                SendOp::CompareSwap { target: atomic(), compare: wr.wr.atomic.compare_add, swap: wr.wr.atomic.swap }
+            }
+            IBV_WR_ATOMIC_FETCH_AND_ADD => SendOp::FetchAdd { target: atomic(), add: wr.wr.atomic.compare_add },
+            IBV_WR_ATOMIC_WRITE => SendOp::AtomicWrite(rdma()),
+            IBV_WR_LOCAL_INV => SendOp::LocalInv(wr.imm.invalidate_rkey),
+            IBV_WR_BIND_MW => {
+                let bind = wr.op.bind_mw;
+                if bind.mw.is_null() {
+                    return Err(VerbsError::Invalid("a bind names no window"));
+                }
+                SendOp::BindMw(bind_of(bind.mw, bind.rkey, &bind.bind_info)?)
+            }
+            _ => return Err(VerbsError::Invalid("opcode")),
+        };
+        let ud = if qp_type == QpType::Ud {
+            let ud = wr.wr.ud;
+            if ud.ah.is_null() {
+                return Err(VerbsError::Invalid("a datagram names no address handle"));
+            }
+            Some(UdTarget { av: Ah::of(ud.ah).av, remote_qpn: ud.remote_qpn, remote_qkey: ud.remote_qkey })
+        } else {
+            None
+        };
+        Ok(SendWr {
+            wr_id: wr.wr_id,
+            flags: SendFlags::from_bits(wr.send_flags).ok_or(VerbsError::Invalid("send_flags"))?,
+            op,
+            sges: sges(wr.sg_list, wr.num_sge)?,
+            ud,
+            xrc_srqn: (qp_type == QpType::XrcSend).then_some(wr.qp_type.xrc.remote_srqn),
+        })
+    }
+}
+
+pub(crate) unsafe extern "C" fn post_send(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_send_wr,
+    bad_wr: *mut *mut ibv_send_wr,
+) -> c_int {
+    // SAFETY: a queue pair of ours: this is the fast path, and C calls it through the queue pair itself.
+    let this = unsafe { Qp::of_plain(qp) };
+    let mut at = wr;
+    let posted = this.process.post_sends(this.id, |poster| {
+        // SAFETY: the caller's list.
+        while let Some(request) = unsafe { at.as_ref() } {
+            // SAFETY: as above.
+            poster.post(&unsafe { send_wr(request, this.qp_type) }?)?;
+            at = request.next;
+        }
+        Ok(())
+    });
+    match posted {
+        Ok(()) => 0,
+        Err(error) => {
+            // The request that was refused, and with it those behind; those before it are posted.
+            if !bad_wr.is_null() {
+                // SAFETY: the caller's place for the answer.
+                unsafe { *bad_wr = at };
+            }
+            fail(of_verbs(error))
+        }
+    }
+}
+
+/// Posts a list of receives, each by `post`.
+///
+/// # Safety
+/// `first` is null or the head of a list, `bad_wr` null or a place for the one that was refused.
+#[inline]
+pub(crate) unsafe fn post_recvs(
+    process: Process,
+    first: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+    post: impl Fn(&mut Adapter, &RecvWr<'_>) -> Result<(), VerbsError>,
+) -> c_int {
+    let mut at = first;
+    let posted = process.post_recvs(|hca| {
+        // SAFETY: by the contract.
+        while let Some(wr) = unsafe { at.as_ref() } {
+            // SAFETY: by the contract.
+            let sges = unsafe { sges(wr.sg_list, wr.num_sge) }?;
+            post(hca, &RecvWr { wr_id: wr.wr_id, sges })?;
+            at = wr.next;
+        }
+        Ok(())
+    });
+    match posted {
+        Ok(()) => 0,
+        Err(error) => {
+            if !bad_wr.is_null() {
+                // SAFETY: by the contract.
+                unsafe { *bad_wr = at };
+            }
+            fail(of_verbs(error))
+        }
+    }
+}
+
+pub(crate) unsafe extern "C" fn post_recv(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: a queue pair of ours, and the caller's list.
+    unsafe {
+        let this = Qp::of_plain(qp);
+        post_recvs(this.process, wr, bad_wr, |hca, request| hca.post_recv(this.id, request))
+    }
+}

@@ -1,0 +1,180 @@
+//! The way to the engine: every other file reaches the adapter through here. Errors come out as errno values.
+//!
+//! Objects remember the engine that they were made in. A forked child has an engine of its own, and the parent's objects
+//! must not be looked up there.
+
+use libc::c_int;
+use std::sync::Arc;
+use weft_abi_types::ibv_context;
+use weft_engine::{ContextId, Engine, EventSink, HostMemory};
+use weft_hca::{Hca, MrKeys};
+use weft_verbs::{
+    Access, AsyncEvent, AsyncSubject, Cookie, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpId, SendWr,
+    VerbsError, Wc,
+};
+
+use crate::context::Owned;
+use crate::errors::of_verbs;
+use crate::event;
+
+/// The adapter.
+pub(crate) type Adapter = Hca<HostMemory>;
+
+/// The engine of the process that made an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Process(&'static Engine);
+
+/// Hands events on to the context at this address, or to the object that they name.
+struct Sink(usize);
+
+impl EventSink for Sink {
+    fn completion(&self, cookie: Cookie) {
+        event::on_completion(cookie);
+    }
+
+    fn async_event(&self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
+        event::on_async(self.0, event, subject, cookie);
+    }
+}
+
+/// Posts to one send queue, while the adapter is locked.
+pub(crate) struct Poster<'a> {
+    hca: &'a mut Adapter,
+    now: Instant,
+    qp: QpId,
+}
+
+impl Poster<'_> {
+    /// Posts one request.
+    #[inline]
+    pub(crate) fn post(&mut self, wr: &SendWr<'_>) -> Result<(), VerbsError> {
+        self.hca.post_send(self.now, self.qp, wr)
+    }
+}
+
+impl Process {
+    /// That of the calling process.
+    pub(crate) fn this() -> Result<Process, c_int> {
+        weft_engine::engine().map(Process).map_err(|e| e.errno())
+    }
+
+    /// The devices there are.
+    pub(crate) fn devices(self) -> Result<Vec<(DeviceId, DeviceAttr)>, c_int> {
+        let list = self.0.list_devices().map_err(|e| e.errno())?;
+        Ok(list.into_iter().map(|device| (device.id, device.attr)).collect())
+    }
+
+    /// A device as it is now; ENODEV if it has gone.
+    pub(crate) fn device(self, id: DeviceId) -> Result<DeviceAttr, c_int> {
+        const GONE: VerbsError = VerbsError::NoDevice("the device has gone");
+        self.0.quietly(|hca, _| hca.device(id).cloned().ok_or(GONE)).map_err(of_verbs)
+    }
+
+    /// Opens a device for a context. Events of the device's port go there.
+    pub(crate) fn open(self, device: DeviceId, context: *mut ibv_context) -> Result<ContextId, c_int> {
+        let sink = Arc::new(Sink(context.expose_provenance()));
+        self.0.open(device, sink).map_err(|e| e.errno())
+    }
+
+    /// Takes down what was left on a context, in the order in which it stands, and closes it. Afterwards no event names
+    /// it.
+    pub(crate) fn close(self, id: ContextId, left: impl IntoIterator<Item = (Owned, u32)>) {
+        for (object, count) in left {
+            for _ in 0..count {
+                // What is busy or gone already is none of our business any more.
+                let _: Result<(), c_int> = match object {
+                    Owned::Qp(id) => self.control(|hca, _| hca.destroy_qp(id)),
+                    Owned::Srq(id) => self.control(|hca, _| hca.destroy_srq(id)),
+                    Owned::Mw(id) => self.control(|hca, _| hca.dealloc_mw(id)),
+                    Owned::Mr(id) => self.control(|hca, _| hca.dereg_mr(id)),
+                    Owned::Xrcd(id) => self.control(|hca, _| hca.close_xrcd(id)),
+                    Owned::Cq(id) => self.control(|hca, _| hca.destroy_cq(id)),
+                    Owned::Pd(id) => self.control(|hca, _| hca.dealloc_pd(id)),
+                };
+            }
+        }
+        self.0.close(id);
+        self.quiesce();
+    }
+
+    /// Does something with the adapter, and sends what came of it.
+    pub(crate) fn control<T>(self, f: impl FnOnce(&mut Adapter, Instant) -> Result<T, VerbsError>) -> Result<T, c_int> {
+        self.0.with(f).map_err(of_verbs)
+    }
+
+    /// Waits until nobody speaks of an object any more that the adapter has just forgotten.
+    pub(crate) fn quiesce(self) {
+        self.0.quiesce_events();
+    }
+
+    /// Registers memory.
+    pub(crate) fn reg_mr(self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, c_int> {
+        self.0.reg_mr(pd, addr, len, iova, access).map_err(of_verbs)
+    }
+
+    /// Changes a region's domain, range (`addr`, `len`, `iova`) or access.
+    pub(crate) fn rereg_mr(
+        self,
+        id: MrId,
+        pd: Option<PdId>,
+        range: Option<(u64, u64, u64)>,
+        access: Option<Access>,
+    ) -> Result<MrKeys, c_int> {
+        self.0.rereg_mr(id, pd, range, access).map_err(of_verbs)
+    }
+
+    /// Posts a list of requests, and sends what may be sent.
+    #[inline]
+    pub(crate) fn post_sends(
+        self,
+        qp: QpId,
+        f: impl FnOnce(&mut Poster<'_>) -> Result<(), VerbsError>,
+    ) -> Result<(), VerbsError> {
+        self.0.with(|hca, now| f(&mut Poster { hca, now, qp }))
+    }
+
+    /// Posts receives.
+    #[inline]
+    pub(crate) fn post_recvs(self, f: impl FnOnce(&mut Adapter) -> Result<(), VerbsError>) -> Result<(), VerbsError> {
+        self.0.quietly(|hca, _| f(hca))
+    }
+
+    /// Takes completions, having looked at what the wire brought if there are none.
+    #[inline]
+    pub(crate) fn poll_cq(self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
+        self.0.poll_cq(id, out)
+    }
+
+    /// Asks for an event with the next completion.
+    pub(crate) fn arm_cq(self, id: CqId, solicited_only: bool) -> Result<(), c_int> {
+        self.0.arm_cq(id, solicited_only).map_err(of_verbs)
+    }
+
+    /// Attaches a queue pair to a group.
+    pub(crate) fn attach_mcast(self, id: QpId, group: Gid, lid: u16) -> Result<(), c_int> {
+        self.0.attach_mcast(id, group, lid).map_err(of_verbs)
+    }
+
+    /// Detaches it.
+    pub(crate) fn detach_mcast(self, id: QpId, group: Gid, lid: u16) -> Result<(), c_int> {
+        self.0.detach_mcast(id, group, lid).map_err(of_verbs)
+    }
+}
+
+/// The device's clock: nanoseconds of CLOCK_MONOTONIC, as in completions.
+pub(crate) fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The time of day, in nanoseconds since 1970, at which the device's clock showed `timestamp`.
+pub(crate) fn wallclock_ns(timestamp: u64) -> u64 {
+    let age = now_ns().saturating_sub(timestamp);
+    clock_ns(libc::CLOCK_REALTIME).saturating_sub(age)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the answer; both clocks exist everywhere.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,428 @@
+//! Queue pairs: making, changing, asking, destroying.
+
+use libc::{c_int, c_void};
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, PoisonError};
+use weft_abi_types::{
+    IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QP_INIT_ATTR_XRCD,
+    IBV_QP_OPEN_ATTR_CONTEXT, IBV_QP_OPEN_ATTR_NUM, IBV_QP_OPEN_ATTR_TYPE, IBV_QP_OPEN_ATTR_XRCD, IBV_QPT_XRC_RECV,
+    ibv_context, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex,
+    ibv_qp_open_attr, ibv_srq, ibv_wr_opcode, ibv_xrcd, verbs_qp,
+};
+use weft_verbs::{QpAttrMask as Mask, QpId, QpInit, QpType};
+
+use crate::ah::request_of;
+use crate::context::{Context, Owned};
+use crate::cq::Cq;
+use crate::errors::{code, fail, fail_null, pointer};
+use crate::event::{About, Reported};
+use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
+use crate::pd::Pd;
+use crate::process::Process;
+use crate::qp_attr::{attr_from_c, attr_to_c, cap_of, cap_to_c};
+use crate::qp_ex::{Builder, fill_calls, send_ops_of};
+use crate::srq::Srq;
+use crate::xrc::Xrcd;
+
+/// In `verbs_qp::comp_mask`: the program asked for the extended calls.
+const VERBS_QP_EX: u32 = 1;
+
+/// A queue pair. All are extended ones, so that programs may cast.
+#[repr(C)]
+pub(crate) struct Qp {
+    public: UnsafeCell<verbs_qp>,
+    pub(crate) id: QpId,
+    pub(crate) process: Process,
+    pub(crate) qp_type: QpType,
+    pub(crate) reported: Reported,
+    handles: Arc<Handles>,
+    /// What `ibv_query_qp` tells of the making.
+    init: UnsafeCell<ibv_qp_init_attr>,
+    /// Work requests being built.
+    pub(crate) builder: Builder,
+}
+
+// SAFETY: repr(C), and ibv_qp_ex is the first field of verbs_qp.
+unsafe impl Object for Qp {
+    type Public = ibv_qp_ex;
+}
+
+/// The handles of one queue pair: one, or several of an XRC target that was opened again. Its address is the cookie
+/// that the adapter gives back with events.
+#[derive(Default)]
+pub(crate) struct Handles(Mutex<Vec<usize>>);
+
+impl Handles {
+    /// The handles behind a cookie.
+    ///
+    /// # Safety
+    /// The adapter still has the queue pair.
+    pub(crate) unsafe fn at<'a>(address: usize) -> &'a Handles {
+        // SAFETY: by the contract; every handle keeps the list alive, and the address was exposed.
+        unsafe { &*std::ptr::with_exposed_provenance(address) }
+    }
+
+    /// Does something with each.
+    pub(crate) fn each(&self, f: impl Fn(&Qp)) {
+        for address in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // SAFETY: handles leave the list before they are freed, and it is locked.
+            f(unsafe { Qp::at(*address) });
+        }
+    }
+
+    fn add(&self, qp: &Qp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(qp.address());
+    }
+
+    fn remove(&self, qp: &Qp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address| *address != qp.address());
+    }
+}
+
+impl Qp {
+    /// The queue pair behind the pointer to its plain structure, which is the beginning of the extended one.
+    ///
+    /// # Safety
+    /// As [`Object::of`].
+    #[inline]
+    pub(crate) unsafe fn of_plain<'a>(qp: *mut ibv_qp) -> &'a Qp {
+        // SAFETY: by the contract; every queue pair is an extended one.
+        unsafe { Qp::of(qp.cast()) }
+    }
+
+    /// The queue pair at an address.
+    ///
+    /// # Safety
+    /// It is alive.
+    pub(crate) unsafe fn at<'a>(address: usize) -> &'a Qp {
+        // SAFETY: by the contract; the address was exposed when the queue pair was made.
+        unsafe { &*std::ptr::with_exposed_provenance(address) }
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).expose_provenance()
+    }
+
+    /// The plain public pointer.
+    pub(crate) fn public_qp(&self) -> *mut ibv_qp {
+        self.public().cast()
+    }
+
+    /// The context.
+    pub(crate) fn context(&self) -> &Context {
+        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        unsafe { Context::of((*self.public_qp()).context) }
+    }
+}
+
+/// What all ways of making a queue pair say.
+struct Request<'a> {
+    context: &'a Context,
+    pd: *mut ibv_pd,
+    xrcd: *mut ibv_xrcd,
+    qp_context: *mut c_void,
+    send_cq: *mut ibv_cq,
+    recv_cq: *mut ibv_cq,
+    srq: *mut ibv_srq,
+    qp_type: u32,
+    sq_sig_all: bool,
+    extended: bool,
+}
+
+/// The C object for a queue pair of the adapter.
+fn object(request: &Request<'_>, qp_type: QpType, handles: Arc<Handles>, cap: ibv_qp_cap) -> Box<Qp> {
+    let mut public: verbs_qp = zeroed();
+    if request.extended {
+        public.comp_mask = VERBS_QP_EX;
+    }
+    let base = &mut public.qp_ex.qp_base;
+    base.context = request.context.public();
+    base.qp_context = request.qp_context;
+    base.pd = request.pd;
+    base.send_cq = request.send_cq;
+    base.recv_cq = request.recv_cq;
+    base.srq = request.srq;
+    base.qp_type = request.qp_type;
+    fill_calls(&mut public.qp_ex);
+    let mut init: ibv_qp_init_attr = zeroed();
+    init.qp_context = request.qp_context;
+    init.send_cq = request.send_cq;
+    init.recv_cq = request.recv_cq;
+    init.srq = request.srq;
+    init.cap = cap;
+    init.qp_type = request.qp_type;
+    init.sq_sig_all = c_int::from(request.sq_sig_all);
+    Box::new(Qp {
+        public: UnsafeCell::new(public),
+        id: QpId { index: 0, generation: 0 },
+        process: request.context.process,
+        qp_type,
+        reported: Reported::default(),
+        handles,
+        init: UnsafeCell::new(init),
+        builder: Builder::default(),
+    })
+}
+
+/// Hands an object to the program, now that the adapter has its queue pair.
+fn publish(mut object: Box<Qp>, id: QpId, qpn: u32) -> *mut ibv_qp {
+    object.id = id;
+    object.context().own(Owned::Qp(id));
+    let qp: *mut Qp = Box::into_raw(object);
+    qp.expose_provenance();
+    let public: *mut ibv_qp = qp.cast();
+    // SAFETY: just made, and nobody else's yet.
+    unsafe {
+        (*public).handle = id.index;
+        (*public).qp_num = qpn;
+        init_sync(&raw mut (*public).mutex, &raw mut (*public).cond);
+        let this = &*qp;
+        this.handles.add(this);
+        if !(*public).pd.is_null() {
+            Pd::of((*public).pd).hold();
+        }
+    }
+    public
+}
+
+fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_int> {
+    let qp_type = QpType::from_enum(request.qp_type).ok_or(libc::EOPNOTSUPP)?;
+    // A target has no domain of its own; everything else needs one, and where its work completes.
+    let target = qp_type == QpType::XrcRecv;
+    let missing = if target {
+        request.xrcd.is_null()
+    } else {
+        request.pd.is_null() || request.send_cq.is_null() || (request.recv_cq.is_null() && qp_type != QpType::XrcSend)
+    };
+    if missing {
+        return Err(libc::EINVAL);
+    }
+    let handles = Arc::new(Handles::default());
+    // SAFETY: objects of ours, or null.
+    let init = unsafe {
+        QpInit {
+            qp_type,
+            pd: (!request.pd.is_null()).then(|| Pd::of(request.pd).id),
+            send_cq: (!request.send_cq.is_null()).then(|| Cq::of_plain(request.send_cq).id),
+            recv_cq: (!request.recv_cq.is_null()).then(|| Cq::of_plain(request.recv_cq).id),
+            srq: (!request.srq.is_null()).then(|| Srq::of(request.srq).id),
+            xrcd: (!request.xrcd.is_null()).then(|| Xrcd::of(request.xrcd).id),
+            cap: cap_of(cap),
+            sq_sig_all: request.sq_sig_all,
+            cookie: Arc::as_ptr(&handles).expose_provenance() as u64,
+        }
+    };
+    let (id, qpn, granted) = request.context.process.control(|hca, _| hca.create_qp(request.context.device, &init))?;
+    *cap = cap_to_c(&granted);
+    Ok(publish(object(request, qp_type, handles, *cap), id, qpn))
+}
+
+/// Makes a queue pair.
+pub unsafe extern "C" fn ibv_create_qp(pd: *mut ibv_pd, init_attr: *mut ibv_qp_init_attr) -> *mut ibv_qp {
+    if pd.is_null() || init_attr.is_null() {
+        return fail_null(libc::EINVAL);
+    }
+    // SAFETY: a domain of ours, and the caller's attributes, in which the sizes granted are told.
+    let (this, init) = unsafe { (Pd::of(pd), &mut *init_attr) };
+    let request = Request {
+        context: this.context(),
+        pd,
+        xrcd: null_mut(),
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all != 0,
+        extended: false,
+    };
+    pointer(create(&request, &mut init.cap))
+}
+
+pub(crate) unsafe extern "C" fn create_qp_ex(
+    context: *mut ibv_context,
+    init_attr: *mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    const MASK: u32 =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if context.is_null() || init_attr.is_null() {
+        return fail_null(libc::EINVAL);
+    }
+    // SAFETY: a context of ours, and the caller's attributes, in which the sizes granted are told; of those that came
+    // later only what comp_mask names is looked at.
+    let (this, init) = unsafe { (Context::of(context), &mut *init_attr) };
+    let given = |mask: u32| init.comp_mask & mask != 0;
+    if init.comp_mask & !MASK != 0 || (given(IBV_QP_INIT_ATTR_CREATE_FLAGS) && init.create_flags != 0) {
+        return fail_null(libc::EOPNOTSUPP);
+    }
+    let extended = given(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+    if extended && init.send_ops_flags & !send_ops_of(init.qp_type) != 0 {
+        return fail_null(libc::EOPNOTSUPP);
+    }
+    let request = Request {
+        context: this,
+        pd: if given(IBV_QP_INIT_ATTR_PD) { init.pd } else { null_mut() },
+        xrcd: if given(IBV_QP_INIT_ATTR_XRCD) { init.xrcd } else { null_mut() },
+        qp_context: init.qp_context,
+        send_cq: init.send_cq,
+        recv_cq: init.recv_cq,
+        srq: init.srq,
+        qp_type: init.qp_type,
+        sq_sig_all: init.sq_sig_all != 0,
+        extended,
+    };
+    pointer(create(&request, &mut init.cap))
+}
+
+fn open(context: *mut ibv_context, attr: *mut ibv_qp_open_attr) -> Result<*mut ibv_qp, c_int> {
+    const NEEDED: u32 = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    if context.is_null() || attr.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours, and the caller's attributes.
+    let (this, attr) = unsafe { (Context::of(context), &*attr) };
+    if attr.comp_mask & !(NEEDED | IBV_QP_OPEN_ATTR_CONTEXT) != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    if attr.comp_mask & NEEDED != NEEDED || attr.qp_type != IBV_QPT_XRC_RECV || attr.xrcd.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a domain of ours.
+    let xrcd = unsafe { Xrcd::of(attr.xrcd) }.id;
+    let (id, handles) = this.process.control(|hca, _| {
+        let id = hca.open_qp(xrcd, attr.qp_num)?;
+        let (_, init) = hca.query_qp(id)?;
+        let list: *const Handles = std::ptr::with_exposed_provenance(init.cookie as usize);
+        // SAFETY: the adapter has the queue pair, so a handle of it is alive and keeps the list, which came from an
+        // Arc; the adapter is locked, so none goes now.
+        let handles = unsafe {
+            Arc::increment_strong_count(list);
+            Arc::from_raw(list)
+        };
+        Ok((id, handles))
+    })?;
+    let with_context = attr.comp_mask & IBV_QP_OPEN_ATTR_CONTEXT != 0;
+    let request = Request {
+        context: this,
+        pd: null_mut(),
+        xrcd: attr.xrcd,
+        qp_context: if with_context { attr.qp_context } else { null_mut() },
+        send_cq: null_mut(),
+        recv_cq: null_mut(),
+        srq: null_mut(),
+        qp_type: attr.qp_type,
+        sq_sig_all: false,
+        extended: false,
+    };
+    let cap = ibv_qp_cap { max_send_wr: 0, max_recv_wr: 0, max_send_sge: 0, max_recv_sge: 0, max_inline_data: 0 };
+    Ok(publish(object(&request, QpType::XrcRecv, handles, cap), id, attr.qp_num))
+}
+
+pub(crate) unsafe extern "C" fn open_qp(context: *mut ibv_context, attr: *mut ibv_qp_open_attr) -> *mut ibv_qp {
+    pointer(open(context, attr))
+}
+
+/// The extended queue pair, if the program made it as one.
+pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
+    if qp.is_null() {
+        return null_mut();
+    }
+    // SAFETY: a queue pair of ours, whose public part is a verbs_qp.
+    unsafe {
+        let public: *mut verbs_qp = qp.cast();
+        if (*public).comp_mask & VERBS_QP_EX != 0 { &raw mut (*public).qp_ex } else { null_mut() }
+    }
+}
+
+fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(), c_int> {
+    if qp.is_null() || attr.is_null() {
+        return Err(libc::EINVAL);
+    }
+    let mask = Mask::from_bits(attr_mask as u32).ok_or(libc::EINVAL)?;
+    if mask.contains(Mask::RATE_LIMIT) {
+        return Err(libc::EOPNOTSUPP);
+    }
+    // SAFETY: a queue pair of ours, and the caller's attributes.
+    let (this, attr) = unsafe { (Qp::of_plain(qp), &*attr) };
+    let device = this.context().device;
+    let path = mask.contains(Mask::AV).then(|| request_of(&attr.ah_attr));
+    let mut wanted = attr_from_c(attr, mask, None)?;
+    let state = this.process.control(|hca, now| {
+        if let Some(path) = &path {
+            wanted.av = Some(hca.resolve_av(device, path)?);
+        }
+        hca.modify_qp(now, this.id, &wanted, mask)?;
+        Ok(hca.query_qp(this.id)?.0.qp_state)
+    })?;
+    // SAFETY: our own public part.
+    unsafe { (*qp).state = state as u32 };
+    Ok(())
+}
+
+/// Moves a queue pair from state to state, and sets its attributes.
+pub extern "C" fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> c_int {
+    code(modify(qp, attr, attr_mask))
+}
+
+/// Tells everything about a queue pair, whatever the mask asks for.
+pub unsafe extern "C" fn ibv_query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    _attr_mask: c_int,
+    init_attr: *mut ibv_qp_init_attr,
+) -> c_int {
+    if qp.is_null() || attr.is_null() || init_attr.is_null() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: a queue pair of ours.
+    let this = unsafe { Qp::of_plain(qp) };
+    let found = match this.process.control(|hca, _| hca.query_qp(this.id)) {
+        Ok((found, _)) => found,
+        Err(errno) => return fail(errno),
+    };
+    // SAFETY: the caller's places for the answers; `init` is written while the object is made only.
+    unsafe {
+        *attr = attr_to_c(&found);
+        *init_attr = *this.init.get();
+        (*qp).state = found.qp_state as u32;
+    }
+    0
+}
+
+/// Whether data arrives in order of addresses: nothing is promised.
+pub extern "C" fn ibv_query_qp_data_in_order(_qp: *mut ibv_qp, _op: ibv_wr_opcode, _flags: u32) -> c_int {
+    0
+}
+
+/// Destroys a queue pair; busy while attached to multicast groups. Waits until all its events are acknowledged.
+pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
+    if qp.is_null() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: a queue pair of ours.
+    let this = unsafe { Qp::of_plain(qp) };
+    let destroyed = this.process.control(|hca, _| {
+        hca.destroy_qp(this.id)?;
+        this.handles.remove(this);
+        Ok(())
+    });
+    if let Err(errno) = destroyed {
+        return fail(errno);
+    }
+    // The adapter knows this handle no more; once nobody speaks of it either, what was said before and not read is
+    // forgotten.
+    this.process.quiesce();
+    let context = this.context();
+    context.disown(Owned::Qp(this.id));
+    context.events.purge(|item| item.about == About::Qp(this.address()));
+    // SAFETY: the public part is alive until the last line, and the program gives the queue pair up.
+    unsafe {
+        let (mutex, cond) = (&raw mut (*qp).mutex, &raw mut (*qp).cond);
+        wait_acknowledged(mutex, cond, &raw const (*qp).events_completed, this.reported.get());
+        Pd::release((*qp).pd);
+        Qp::free(qp.cast());
+    }
+    0
+}

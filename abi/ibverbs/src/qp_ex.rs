@@ -1,0 +1,352 @@
+//! The work request builders of extended queue pairs: start, a call for each request with its setters, complete.
+//!
+//! Nothing is posted before `ibv_wr_complete`, and then all or nothing.
+
+use libc::{c_int, c_void};
+use parking_lot::lock_api::RawMutex as _;
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use weft_abi_types::{
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_WRITE,
+    IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH, IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ,
+    IBV_QP_EX_WITH_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
+    IBV_QP_EX_WITH_SEND_WITH_INV, be32, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp_ex, ibv_sge,
+};
+use weft_verbs::{INLINE_MAX, QpType, RemoteTarget, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+
+use crate::ah::Ah;
+use crate::errors::{of_verbs, set_errno};
+use crate::mw::bind_of;
+use crate::object::Object;
+use crate::qp::Qp;
+
+/// Operations that a kind of queue pair can build, as `send_ops_flags`.
+pub(crate) fn send_ops_of(qp_type: u32) -> u64 {
+    const SEND: u32 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    const WRITE: u32 = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    const KEYS: u32 = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+    const ACKNOWLEDGED: u32 = IBV_QP_EX_WITH_RDMA_READ
+        | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
+        | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+        | IBV_QP_EX_WITH_ATOMIC_WRITE
+        | IBV_QP_EX_WITH_FLUSH;
+    u64::from(match QpType::from_enum(qp_type) {
+        Some(QpType::Rc | QpType::XrcSend) => SEND | WRITE | KEYS | ACKNOWLEDGED,
+        Some(QpType::Uc) => SEND | WRITE | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW,
+        Some(QpType::Ud) => SEND,
+        Some(QpType::XrcRecv) | None => 0,
+    })
+}
+
+/// Where the payload of a request is kept until it is posted.
+#[derive(Clone)]
+enum Payload {
+    None,
+    Sges(Range<usize>),
+    Inline(Range<usize>),
+}
+
+struct Building {
+    wr_id: u64,
+    flags: SendFlags,
+    op: SendOp,
+    payload: Payload,
+    ud: Option<UdTarget>,
+    xrc_srqn: Option<u32>,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Building>,
+    sges: Vec<Sge>,
+    inline: Vec<u8>,
+    /// The first mistake made; it is told on completion.
+    error: c_int,
+}
+
+/// The requests being built on a queue pair. One thread builds at a time: the lock is held from start to completion.
+pub(crate) struct Builder {
+    lock: parking_lot::RawMutex,
+    state: UnsafeCell<State>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder { lock: parking_lot::RawMutex::INIT, state: UnsafeCell::default() }
+    }
+}
+
+/// The requests being built.
+///
+/// # Safety
+/// Called between start and completion, on the thread that started; the answer is not kept.
+unsafe fn state<'a>(qp: *mut ibv_qp_ex) -> &'a mut State {
+    // SAFETY: by the contract this thread holds the lock.
+    unsafe { &mut *Qp::of(qp).builder.state.get() }
+}
+
+impl State {
+    fn clear(&mut self) {
+        self.requests.clear();
+        self.sges.clear();
+        self.inline.clear();
+        self.error = 0;
+    }
+
+    fn refuse(&mut self, errno: c_int) {
+        if self.error == 0 {
+            self.error = errno;
+        }
+    }
+
+    /// The request that setters are about.
+    fn last(&mut self) -> Option<&mut Building> {
+        if self.requests.is_empty() {
+            self.refuse(libc::EINVAL);
+        }
+        self.requests.last_mut()
+    }
+
+    fn set_payload(&mut self, payload: Payload) {
+        if let Some(last) = self.last() {
+            last.payload = payload;
+        }
+    }
+
+    fn set_sges(&mut self, sges: impl Iterator<Item = Sge>) {
+        let start = self.sges.len();
+        self.sges.extend(sges.take(SGE_MAX as usize + 1));
+        self.set_payload(Payload::Sges(start..self.sges.len()));
+    }
+}
+
+unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    // SAFETY: a queue pair of ours; the lock is this thread's from here on.
+    unsafe {
+        Qp::of(qp).builder.lock.lock();
+        state(qp).clear();
+    }
+}
+
+unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    // SAFETY: called after start, on the same thread.
+    unsafe { Qp::of(qp).builder.lock.unlock() };
+}
+
+unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    // SAFETY: called after start, on the same thread.
+    let (this, state) = unsafe { (Qp::of(qp), state(qp)) };
+    let errno = if state.error != 0 { state.error } else { post(this, state).map_or_else(of_verbs, |()| 0) };
+    // SAFETY: as above.
+    unsafe { this.builder.lock.unlock() };
+    if errno != 0 {
+        set_errno(errno);
+    }
+    errno
+}
+
+/// Posts everything that was built.
+fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
+    qp.process.post_sends(qp.id, |poster| {
+        for building in &state.requests {
+            let inline;
+            let mut flags = building.flags;
+            let sges: &[Sge] = match &building.payload {
+                Payload::None => &[],
+                Payload::Sges(range) => state.sges.get(range.clone()).unwrap_or_default(),
+                Payload::Inline(range) => {
+                    let bytes = state.inline.get(range.clone()).unwrap_or_default();
+                    flags |= SendFlags::INLINE;
+                    inline = [Sge { addr: bytes.as_ptr().addr() as u64, length: bytes.len() as u32, lkey: 0 }];
+                    &inline
+                }
+            };
+            poster.post(&SendWr {
+                wr_id: building.wr_id,
+                flags,
+                op: building.op,
+                sges,
+                ud: building.ud,
+                xrc_srqn: building.xrc_srqn,
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// Begins a request with the number and flags that stand in the public structure.
+///
+/// # Safety
+/// As [`state`].
+unsafe fn begin(qp: *mut ibv_qp_ex, op: Result<SendOp, c_int>) {
+    // SAFETY: by the contract.
+    let (state, wr_id, flags) = unsafe { (state(qp), (*qp).wr_id, (*qp).wr_flags) };
+    let (op, flags) = match (op, SendFlags::from_bits(flags)) {
+        (Ok(op), Some(flags)) => (op, flags - SendFlags::INLINE),
+        (Err(errno), _) => return state.refuse(errno),
+        (_, None) => return state.refuse(libc::EINVAL),
+    };
+    state.requests.push(Building { wr_id, flags, op, payload: Payload::None, ud: None, xrc_srqn: None });
+}
+
+macro_rules! builders {
+    ($($name:ident($($arg:ident: $ty:ty),*) $op:expr;)*) => {$(
+        unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $ty)*) {
+            // SAFETY: C builds between start and completion only.
+            unsafe { begin(qp, Ok($op)) };
+        }
+    )*};
+}
+
+fn target(addr: u64, rkey: u32) -> RemoteTarget {
+    RemoteTarget { addr, rkey }
+}
+
+builders! {
+    wr_send() SendOp::Send;
+    wr_send_imm(imm_data: be32) SendOp::SendImm(imm_data);
+    wr_send_inv(invalidate_rkey: u32) SendOp::SendInv(invalidate_rkey);
+    wr_local_inv(invalidate_rkey: u32) SendOp::LocalInv(invalidate_rkey);
+    wr_rdma_read(rkey: u32, addr: u64) SendOp::Read(target(addr, rkey));
+    wr_rdma_write(rkey: u32, addr: u64) SendOp::Write(target(addr, rkey));
+    wr_rdma_write_imm(rkey: u32, addr: u64, imm_data: be32) SendOp::WriteImm(target(addr, rkey), imm_data);
+    wr_atomic_cmp_swp(rkey: u32, addr: u64, compare: u64, swap: u64)
+        SendOp::CompareSwap { target: target(addr, rkey), compare, swap };
+    wr_atomic_fetch_add(rkey: u32, addr: u64, add: u64) SendOp::FetchAdd { target: target(addr, rkey), add };
+}
+
+unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, bind_info: *const ibv_mw_bind_info) {
+    // SAFETY: C builds between start and completion only; a window of ours, and the caller's description.
+    unsafe {
+        let bind = match bind_info.as_ref() {
+            Some(info) if !mw.is_null() => bind_of(mw, rkey, info).map_err(of_verbs),
+            _ => Err(libc::EINVAL),
+        };
+        begin(qp, bind.map(SendOp::BindMw));
+    }
+}
+
+unsafe extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
+    // SAFETY: C builds between start and completion only; the value is eight bytes at any address.
+    unsafe {
+        begin(qp, Ok(SendOp::AtomicWrite(target(addr, rkey))));
+        set_inline(qp, std::iter::once((value, size_of::<u64>())));
+    }
+}
+
+unsafe extern "C" fn wr_flush(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, len: usize, placement: u8, level: u8) {
+    let op = u32::try_from(len).map_err(|_| libc::EINVAL).map(|length| SendOp::Flush {
+        target: target(addr, rkey),
+        length,
+        placement,
+        level,
+    });
+    // SAFETY: C builds between start and completion only.
+    unsafe { begin(qp, op) };
+}
+
+unsafe extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, _mss: u16) {
+    // SAFETY: as above.
+    unsafe { state(qp) }.refuse(libc::EOPNOTSUPP);
+}
+
+unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) {
+    // SAFETY: C builds between start and completion only.
+    let state = unsafe { state(qp) };
+    if ah.is_null() {
+        return state.refuse(libc::EINVAL);
+    }
+    // SAFETY: a handle of ours.
+    let av = unsafe { Ah::of(ah) }.av;
+    if let Some(last) = state.last() {
+        last.ud = Some(UdTarget { av, remote_qpn, remote_qkey });
+    }
+}
+
+unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
+    // SAFETY: C builds between start and completion only.
+    if let Some(last) = unsafe { state(qp) }.last() {
+        last.xrc_srqn = Some(remote_srqn);
+    }
+}
+
+/// Takes payload now.
+///
+/// # Safety
+/// As [`state`]; every piece is readable.
+unsafe fn set_inline(qp: *mut ibv_qp_ex, pieces: impl Iterator<Item = (*const c_void, usize)>) {
+    // SAFETY: by the contract.
+    let state = unsafe { state(qp) };
+    let start = state.inline.len();
+    for (addr, length) in pieces {
+        if length == 0 {
+            continue;
+        }
+        let room = (INLINE_MAX as usize).saturating_sub(state.inline.len() - start);
+        if addr.is_null() || length > room {
+            return state.refuse(if addr.is_null() { libc::EINVAL } else { libc::ENOMEM });
+        }
+        // SAFETY: by the contract.
+        state.inline.extend_from_slice(unsafe { std::slice::from_raw_parts(addr.cast::<u8>(), length) });
+    }
+    state.set_payload(Payload::Inline(start..state.inline.len()));
+}
+
+unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize) {
+    // SAFETY: C builds between start and completion only; the caller's bytes.
+    unsafe { set_inline(qp, std::iter::once((addr.cast_const(), length))) };
+}
+
+unsafe extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, num_buf: usize, list: *const ibv_data_buf) {
+    // SAFETY: C builds between start and completion only; the caller's list and bytes.
+    unsafe {
+        set_inline(
+            qp,
+            (0..num_buf).map(|i| {
+                let buf = *list.add(i);
+                (buf.addr.cast_const(), buf.length)
+            }),
+        );
+    }
+}
+
+unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
+    // SAFETY: C builds between start and completion only.
+    unsafe { state(qp) }.set_sges(std::iter::once(Sge { addr, length, lkey }));
+}
+
+unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, list: *const ibv_sge) {
+    // SAFETY: C builds between start and completion only; the caller's list.
+    unsafe {
+        state(qp).set_sges((0..num_sge).map(|i| {
+            let sge = *list.add(i);
+            Sge { addr: sge.addr, length: sge.length, lkey: sge.lkey }
+        }));
+    }
+}
+
+/// Fills in all calls. A program may only use those it asked for, but a null pointer would crash it if it erred.
+pub(crate) fn fill_calls(public: &mut ibv_qp_ex) {
+    public.wr_start = Some(wr_start);
+    public.wr_complete = Some(wr_complete);
+    public.wr_abort = Some(wr_abort);
+    public.wr_send = Some(wr_send);
+    public.wr_send_imm = Some(wr_send_imm);
+    public.wr_send_inv = Some(wr_send_inv);
+    public.wr_send_tso = Some(wr_send_tso);
+    public.wr_local_inv = Some(wr_local_inv);
+    public.wr_bind_mw = Some(wr_bind_mw);
+    public.wr_rdma_read = Some(wr_rdma_read);
+    public.wr_rdma_write = Some(wr_rdma_write);
+    public.wr_rdma_write_imm = Some(wr_rdma_write_imm);
+    public.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
+    public.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
+    public.wr_atomic_write = Some(wr_atomic_write);
+    public.wr_flush = Some(wr_flush);
+    public.wr_set_ud_addr = Some(wr_set_ud_addr);
+    public.wr_set_xrc_srqn = Some(wr_set_xrc_srqn);
+    public.wr_set_inline_data = Some(wr_set_inline_data);
+    public.wr_set_inline_data_list = Some(wr_set_inline_data_list);
+    public.wr_set_sge = Some(wr_set_sge);
+    public.wr_set_sge_list = Some(wr_set_sge_list);
+}

@@ -1,0 +1,166 @@
+//! What a device can do, and what time it is on it.
+
+use libc::{c_char, c_int};
+use weft_abi_types::{
+    IBV_ATOMIC_GLOB, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW,
+    IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE,
+    IBV_DEVICE_SYS_IMAGE_GUID, IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_ODP_SUPPORT_ATOMIC, IBV_ODP_SUPPORT_ATOMIC_WRITE,
+    IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_READ, IBV_ODP_SUPPORT_RECV, IBV_ODP_SUPPORT_SEND, IBV_ODP_SUPPORT_SRQ_RECV,
+    IBV_ODP_SUPPORT_WRITE, IBV_VALUES_MASK_RAW_CLOCK, ibv_context, ibv_device_attr, ibv_device_attr_ex,
+    ibv_query_device_ex_input, ibv_values_ex,
+};
+use weft_verbs::{
+    AH_MAX, CQ_MAX, CQE_MAX, DeviceAttr, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, MR_MAX, MW_MAX, PD_MAX, PKEY_TABLE_LEN,
+    QP_MAX, QP_WR_MAX, RD_ATOMIC_MAX, SGE_MAX, SRQ_MAX, SRQ_WR_MAX,
+};
+
+use crate::context::Context;
+use crate::dm::DM_SIZE_MAX;
+use crate::errors::code;
+use crate::object::zeroed;
+use crate::process;
+
+/// Nobody's IEEE number: programs switch features by vendor, and there are no quirks to switch on.
+const VENDOR_ID: u32 = 0x45_5446;
+
+/// Page sizes of regions: every power of two from 4 KiB on.
+const PAGE_SIZE_CAP: u64 = 0xffff_f000;
+
+/// Time to answer a packet, as an exponent like a queue pair's timeout: 4.096 us x 2^15.
+const LOCAL_CA_ACK_DELAY: u8 = 15;
+
+/// The clock of completions counts nanoseconds: 10^6 kHz.
+const CORE_CLOCK_KHZ: u64 = 1_000_000;
+
+const CAP_FLAGS: u32 = IBV_DEVICE_CURR_QP_STATE_MOD
+    | IBV_DEVICE_PORT_ACTIVE_EVENT
+    | IBV_DEVICE_SYS_IMAGE_GUID
+    | IBV_DEVICE_RC_RNR_NAK_GEN
+    | IBV_DEVICE_SRQ_RESIZE
+    | IBV_DEVICE_MEM_WINDOW
+    | IBV_DEVICE_XRC
+    | IBV_DEVICE_MEM_MGT_EXTENSIONS
+    | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+
+/// Memory is used where it is, so every operation works on pages that come when they are touched.
+const ODP_SEND_RECV: u32 = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+const ODP_RC: u32 = ODP_SEND_RECV
+    | IBV_ODP_SUPPORT_WRITE
+    | IBV_ODP_SUPPORT_READ
+    | IBV_ODP_SUPPORT_ATOMIC
+    | IBV_ODP_SUPPORT_FLUSH
+    | IBV_ODP_SUPPORT_ATOMIC_WRITE;
+
+fn describe(device: &DeviceAttr) -> ibv_device_attr {
+    let mut attr: ibv_device_attr = zeroed();
+    for (to, from) in attr.fw_ver.iter_mut().zip(env!("CARGO_PKG_VERSION").bytes()) {
+        *to = from as c_char;
+    }
+    attr.node_guid = device.node_guid.to_be();
+    attr.sys_image_guid = device.node_guid.to_be();
+    attr.max_mr_size = u64::MAX;
+    attr.page_size_cap = PAGE_SIZE_CAP;
+    attr.vendor_id = VENDOR_ID;
+    attr.max_qp = QP_MAX as c_int;
+    attr.max_qp_wr = QP_WR_MAX as c_int;
+    attr.device_cap_flags = CAP_FLAGS;
+    attr.max_sge = SGE_MAX as c_int;
+    attr.max_sge_rd = SGE_MAX as c_int;
+    attr.max_cq = CQ_MAX as c_int;
+    attr.max_cqe = CQE_MAX as c_int;
+    attr.max_mr = MR_MAX as c_int;
+    attr.max_pd = PD_MAX as c_int;
+    attr.max_qp_rd_atom = c_int::from(RD_ATOMIC_MAX);
+    attr.max_res_rd_atom = c_int::from(RD_ATOMIC_MAX) * QP_MAX as c_int;
+    attr.max_qp_init_rd_atom = c_int::from(RD_ATOMIC_MAX);
+    attr.atomic_cap = IBV_ATOMIC_GLOB;
+    attr.max_mw = MW_MAX as c_int;
+    attr.max_mcast_grp = MCAST_GRP_MAX as c_int;
+    attr.max_mcast_qp_attach = MCAST_QP_ATTACH_MAX as c_int;
+    attr.max_total_mcast_qp_attach = (MCAST_GRP_MAX * MCAST_QP_ATTACH_MAX) as c_int;
+    attr.max_ah = AH_MAX as c_int;
+    attr.max_srq = SRQ_MAX as c_int;
+    attr.max_srq_wr = SRQ_WR_MAX as c_int;
+    attr.max_srq_sge = SGE_MAX as c_int;
+    attr.max_pkeys = PKEY_TABLE_LEN;
+    attr.local_ca_ack_delay = LOCAL_CA_ACK_DELAY;
+    attr.phys_port_cnt = 1;
+    attr
+}
+
+fn describe_ex(device: &DeviceAttr) -> ibv_device_attr_ex {
+    let mut attr: ibv_device_attr_ex = zeroed();
+    attr.orig_attr = describe(device);
+    attr.odp_caps.general_caps = u64::from(IBV_ODP_SUPPORT);
+    attr.odp_caps.per_transport_caps.rc_odp_caps = ODP_RC;
+    attr.odp_caps.per_transport_caps.uc_odp_caps = ODP_SEND_RECV | IBV_ODP_SUPPORT_WRITE;
+    attr.odp_caps.per_transport_caps.ud_odp_caps = ODP_SEND_RECV;
+    attr.xrc_odp_caps = ODP_RC;
+    attr.completion_timestamp_mask = u64::MAX;
+    attr.hca_core_clock = CORE_CLOCK_KHZ;
+    attr.device_cap_flags_ex = u64::from(CAP_FLAGS);
+    attr.max_dm_size = DM_SIZE_MAX as u64;
+    attr.phys_port_cnt_ex = 1;
+    attr
+}
+
+fn device_of(context: *mut ibv_context) -> Result<DeviceAttr, c_int> {
+    if context.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours.
+    unsafe { Context::of(context) }.device_attr()
+}
+
+/// What the device can do.
+pub unsafe extern "C" fn ibv_query_device(context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {
+    if attr.is_null() {
+        return code(Err(libc::EINVAL));
+    }
+    // SAFETY: the caller's place for the answer.
+    code(device_of(context).map(|device| unsafe { attr.write(describe(&device)) }))
+}
+
+pub(crate) unsafe extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const ibv_query_device_ex_input,
+    attr: *mut ibv_device_attr_ex,
+    attr_size: usize,
+) -> c_int {
+    // SAFETY: the caller's question, or null.
+    let mask = unsafe { input.as_ref().map_or(0, |input| input.comp_mask) };
+    if mask != 0 || attr.is_null() || attr_size < size_of::<ibv_device_attr>() {
+        return code(Err(libc::EINVAL));
+    }
+    let answer = match device_of(context) {
+        Ok(device) => describe_ex(&device),
+        Err(errno) => return code(Err(errno)),
+    };
+    let known = size_of::<ibv_device_attr_ex>().min(attr_size);
+    // SAFETY: the caller has room for attr_size bytes; what it knows and we do not is zero.
+    unsafe {
+        let to = attr.cast::<u8>();
+        to.write_bytes(0, attr_size);
+        to.copy_from_nonoverlapping((&raw const answer).cast(), known);
+    }
+    0
+}
+
+pub(crate) unsafe extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
+    if context.is_null() || values.is_null() {
+        return code(Err(libc::EINVAL));
+    }
+    // SAFETY: the caller's question and place for the answer.
+    let values = unsafe { &mut *values };
+    let asked = values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
+    if values.comp_mask & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
+        return code(Err(libc::EINVAL));
+    }
+    values.comp_mask = asked;
+    if asked != 0 {
+        // The raw clock is told in cycles, which stand in tv_nsec whole.
+        values.raw_clock.tv_sec = 0;
+        values.raw_clock.tv_nsec = process::now_ns() as _;
+    }
+    0
+}

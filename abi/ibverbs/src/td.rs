@@ -1,0 +1,103 @@
+//! Thread domains and parent domains. A thread domain promises that one thread uses what is made with it; nothing here
+//! is slower without the promise, so it is only remembered.
+
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use weft_abi_types::{
+    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context,
+    ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
+};
+
+use crate::errors::{code, pointer};
+use crate::object::{Object, zeroed};
+use crate::pd::Pd;
+
+/// A thread domain.
+#[repr(C)]
+pub(crate) struct Td {
+    public: UnsafeCell<ibv_td>,
+    /// Parent domains made with it.
+    users: AtomicU32,
+}
+
+// SAFETY: repr(C), the public structure first.
+unsafe impl Object for Td {
+    type Public = ibv_td;
+}
+
+impl Td {
+    /// Counts one parent domain less.
+    ///
+    /// # Safety
+    /// Null, or a live thread domain.
+    pub(crate) unsafe fn release(td: *mut ibv_td) {
+        if !td.is_null() {
+            // SAFETY: by the contract.
+            unsafe { Td::of(td) }.users.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn alloc(context: *mut ibv_context, attr: *mut ibv_td_init_attr) -> Result<*mut ibv_td, c_int> {
+    if context.is_null() || attr.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the caller's attributes.
+    if unsafe { (*attr).comp_mask } != 0 {
+        return Err(libc::EINVAL);
+    }
+    let mut public: ibv_td = zeroed();
+    public.context = context;
+    Ok(Td { public: UnsafeCell::new(public), users: AtomicU32::new(0) }.leak())
+}
+
+pub(crate) unsafe extern "C" fn alloc_td(context: *mut ibv_context, attr: *mut ibv_td_init_attr) -> *mut ibv_td {
+    pointer(alloc(context, attr))
+}
+
+pub(crate) unsafe extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
+    if td.is_null() {
+        return code(Err(libc::EINVAL));
+    }
+    // SAFETY: a thread domain of ours.
+    if unsafe { Td::of(td) }.users.load(Ordering::Relaxed) > 0 {
+        return code(Err(libc::EBUSY));
+    }
+    // SAFETY: the program gives it up.
+    unsafe { Td::free(td) };
+    0
+}
+
+fn parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_attr) -> Result<*mut ibv_pd, c_int> {
+    const KNOWN: u32 = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    if context.is_null() || attr.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the caller's attributes.
+    let attr = unsafe { &*attr };
+    if attr.comp_mask & !KNOWN != 0 {
+        return Err(libc::EINVAL);
+    }
+    // Nothing is allocated for the program by the objects in the domain, so its allocators will not be called; but
+    // half a pair is a mistake.
+    let allocators = attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS != 0;
+    if attr.pd.is_null() || (allocators && (attr.alloc.is_none() || attr.free.is_none())) {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a domain of ours.
+    let pd = unsafe { Pd::of(attr.pd) };
+    pd.process().control(|hca, _| hca.hold_pd(pd.id))?;
+    if !attr.td.is_null() {
+        // SAFETY: a thread domain of ours.
+        unsafe { Td::of(attr.td) }.users.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(Pd::make(context, pd.id, Some(attr.td)))
+}
+
+pub(crate) unsafe extern "C" fn alloc_parent_domain(
+    context: *mut ibv_context,
+    attr: *mut ibv_parent_domain_init_attr,
+) -> *mut ibv_pd {
+    pointer(parent_domain(context, attr))
+}
