@@ -47,11 +47,6 @@ impl Sinks {
         self.contexts.retain(|c| c.id != id);
     }
 
-    /// Whether nobody has anything open.
-    pub fn is_empty(&self) -> bool {
-        self.contexts.is_empty()
-    }
-
     /// Tell. Events about an object go to one sink, which knows the object by its cookie; events about a port or a
     /// device go to everybody who opened it.
     pub fn tell(&self, events: &[Event]) {
