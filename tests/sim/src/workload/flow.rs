@@ -260,7 +260,7 @@ impl Preparing<'_> {
 
     fn operation(&mut self, kind: QpType) -> Operation {
         match kind {
-            QpType::Ud => self.send(self.plan.options.mtu.bytes() as u32),
+            QpType::Ud => self.send(self.plan.len_max.min(self.plan.options.mtu.bytes() as u32)),
             QpType::Uc => match self.rng.below(2) {
                 0 => self.send(self.plan.len_max),
                 _ => self.write(false),
@@ -435,6 +435,11 @@ impl Flow {
             }
         }
         Ok(())
+    }
+
+    /// Operations posted, and how many of them are waited for.
+    pub fn standing(&self) -> (usize, usize) {
+        (self.next, self.waiting.len())
     }
 
     /// Whether all that was to be sent has been, and has completed.
