@@ -5,8 +5,9 @@
 use smallvec::SmallVec;
 use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
-/// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`]
-/// only, which have checked them.
+/// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`],
+/// which have checked them; and, to be read, from the list of a work request posted inline, which is the program's own
+/// memory.
 pub trait Memory {
     /// Fill `out` from `addr`.
     fn read(&self, addr: u64, out: &mut [u8]);

@@ -10,6 +10,8 @@ mod rc;
 mod rq;
 pub mod rx;
 mod segment;
+#[cfg(test)]
+mod speed;
 mod sq;
 #[cfg(test)]
 mod testing;

@@ -38,6 +38,8 @@ pub struct Qp {
     sq: SendQueue,
     rq: RecvQueue,
     service: Service,
+    /// SQD was entered and SQ_DRAINED not yet told.
+    draining: bool,
 }
 
 impl Qp {
@@ -56,6 +58,7 @@ impl Qp {
                 QpType::Ud => Service::Ud(Box::default()),
                 QpType::Rc | QpType::XrcSend | QpType::XrcRecv => Service::Rc(Box::default()),
             },
+            draining: false,
         }
     }
 
@@ -142,16 +145,8 @@ impl Qp {
         if !matches!(to, QpState::Reset | QpState::Err) {
             self.core.set_state(to);
         }
-        if to == QpState::Sqd && from != to {
-            if let Service::Rc(rc) = &mut self.service {
-                rc.drain();
-            }
-            self.after(env);
-            // UC and UD have nothing in flight beyond the call that sent it.
-            if !matches!(self.service, Service::Rc(_)) && self.core.attr.en_sqd_async_notify {
-                self.core.event(env, AsyncEvent::SqDrained);
-            }
-        }
+        self.draining = to == QpState::Sqd && (self.draining || from != to);
+        self.after(env);
     }
 
     /// Post a send work request.
@@ -195,20 +190,15 @@ impl Qp {
         if wr.flags.contains(SendFlags::INLINE) && !inline_ok {
             return Err(VerbsError::Invalid("only what is sent can be inline"));
         }
-        match wr.op {
+        let aligned = match wr.op {
             SendOp::CompareSwap { target, .. } | SendOp::FetchAdd { target, .. } => {
-                if target.addr % 8 != 0 || bytes < 8 {
-                    return Err(VerbsError::Invalid("an atomic takes 8 bytes at an address that is a multiple of 8"));
-                }
+                target.addr.is_multiple_of(8) && bytes >= 8
             }
-            SendOp::AtomicWrite(target) => {
-                if target.addr % 8 != 0 || bytes != 8 {
-                    return Err(VerbsError::Invalid(
-                        "ATOMIC WRITE takes 8 bytes to an address that is a multiple of 8",
-                    ));
-                }
-            }
-            _ => {}
+            SendOp::AtomicWrite(target) => target.addr.is_multiple_of(8) && bytes == 8,
+            _ => true,
+        };
+        if !aligned {
+            return Err(VerbsError::Invalid("an atomic takes 8 bytes at an address that is a multiple of 8"));
         }
         if kind == QpType::Ud {
             if wr.ud.is_none() {
@@ -324,19 +314,19 @@ impl Qp {
             }
             _ => {}
         }
-        if self.state() == QpState::Sqd
-            && let Service::Rc(rc) = &mut self.service
-            && rc.note_drained(&self.sq)
-            && self.core.attr.en_sqd_async_notify
-        {
-            self.core.event(env, AsyncEvent::SqDrained);
+        if self.draining && self.drained() {
+            self.draining = false;
+            if self.state() == QpState::Sqd && self.core.attr.en_sqd_async_notify {
+                self.core.event(env, AsyncEvent::SqDrained);
+            }
         }
     }
 
     fn drained(&self) -> bool {
         match &self.service {
             Service::Rc(rc) => rc.is_drained(&self.sq),
-            _ => true,
+            Service::Uc(uc) => uc.is_drained(),
+            Service::Ud(_) => true,
         }
     }
 
@@ -387,5 +377,16 @@ impl Qp {
         };
         let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
         self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_queue_pair_is_small() {
+        let fixed = size_of::<Qp>() + size_of::<Rc>();
+        assert!(fixed <= 2048, "{fixed} bytes");
     }
 }

@@ -180,6 +180,8 @@ impl SendQueue {
         }
         let length = match wr.op {
             SendOp::Flush { .. } | SendOp::BindMw(_) | SendOp::LocalInv(_) => 0,
+            // The answer has 8 bytes, however long the list is.
+            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => 8,
             _ => segment::total(wr.sges),
         };
         if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {

@@ -191,6 +191,9 @@ struct InFlight {
     bytes: Vec<u8>,
 }
 
+/// Decides what happens to each packet that a side sends.
+pub type Wire = Box<dyn FnMut(usize, &Packet<'_>) -> Fate>;
+
 /// Two queue pairs on a wire.
 pub struct Pair {
     pub qps: [Qp; 2],
@@ -198,7 +201,7 @@ pub struct Pair {
     pub now: Instant,
     /// What went over the wire: "0 SEND Only 100000 A" (side, opcode, PSN in hex, marks).
     pub log: Vec<String>,
-    pub fate: Box<dyn FnMut(usize, &Packet<'_>) -> Fate>,
+    pub fate: Wire,
     flight: Vec<InFlight>,
     order: u64,
 }
@@ -226,8 +229,7 @@ pub fn av(from: usize) -> AddressVector {
 }
 
 pub fn init(qp_type: QpType) -> QpInit {
-    let cap =
-        QpCap { max_send_wr: 128, max_recv_wr: 128, max_send_sge: 30, max_recv_sge: 30, max_inline_data: 1024 };
+    let cap = QpCap { max_send_wr: 128, max_recv_wr: 128, max_send_sge: 30, max_recv_sge: 30, max_inline_data: 1024 };
     QpInit {
         qp_type,
         pd: (qp_type != QpType::XrcRecv).then_some(PD),
@@ -374,14 +376,7 @@ impl Pair {
     /// Deliver bytes to a side as a packet, whatever they are.
     pub fn deliver(&mut self, to: usize, bytes: &[u8]) {
         let Ok(packet) = Packet::parse(bytes) else { return };
-        let rx = RxPacket {
-            packet,
-            sgid: gid(1 - to),
-            dgid: gid(to),
-            traffic_class: 0,
-            hop_limit: 64,
-            ifindex: 0,
-        };
+        let rx = RxPacket { packet, sgid: gid(1 - to), dgid: gid(to), traffic_class: 0, hop_limit: 64, ifindex: 0 };
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }
 

@@ -64,6 +64,11 @@ impl Uc {
         std::mem::take(&mut self.holds_recv).then_some((self.recv.wr_id, None))
     }
 
+    /// Whether no message is half sent.
+    pub fn is_drained(&self) -> bool {
+        self.sent == 0
+    }
+
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue) -> bool {
         let started = core.state() == QpState::Sqd && self.sent != 0;
         (core.state() == QpState::Rts || started) && !sq.is_empty()
@@ -115,9 +120,17 @@ impl Uc {
     pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
         let packet = &rx.packet;
         let starts = matches!(packet.info.place, Place::First | Place::Only);
-        if packet.bth.psn() != self.expected {
-            core.stats.out_of_order += 1;
-            self.message = Message::Idle;
+        match packet.bth.psn().distance(self.expected) {
+            0 => {}
+            // A packet that the network sent twice, or so late that its message is lost already.
+            ..0 => {
+                core.stats.duplicates += 1;
+                return;
+            }
+            _ => {
+                core.stats.out_of_order += 1;
+                self.message = Message::Idle;
+            }
         }
         self.expected = packet.bth.psn().next();
         if starts {
@@ -263,4 +276,75 @@ fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Dropped> {
         Place::Only => len <= mtu,
     };
     if ok { Ok(()) } else { Err(Dropped) }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_verbs::{QpType, Sge};
+
+    use super::*;
+    use crate::testing::{BASE, Fate, Pair, RECV_CQ, SEND_CQ, remote, sge};
+
+    #[test]
+    fn uc_carries_sends_and_writes_without_a_word_back() {
+        let mut p = Pair::new(QpType::Uc);
+        p.recv(1, 1, &[sge(0x1000, 5000)]);
+        p.recv(1, 2, &[]);
+        p.send(0, 1, SendOp::SendImm(9), &[sge(0, 3000)]);
+        p.send(0, 2, SendOp::Write(remote(0x8000)), &[sge(0, 3000)]);
+        p.send(0, 3, SendOp::WriteImm(remote(0x9000), 8), &[sge(0, 1500)]);
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ).len(), 3);
+        let wcs = p.worlds[1].take_wcs(RECV_CQ);
+        assert_eq!((wcs[0].byte_len, wcs[0].imm_data, wcs[0].opcode), (3000, 9, WcOpcode::Recv));
+        assert_eq!((wcs[1].byte_len, wcs[1].imm_data, wcs[1].opcode), (1500, 8, WcOpcode::RecvRdmaWithImm));
+        assert!(p.log.iter().all(|l| l.starts_with('0')));
+        let sent = p.worlds[0].memory.at(BASE, 3000).to_vec();
+        assert_eq!(p.worlds[1].memory.at(BASE + 0x8000, 1500), &sent[..1500]);
+        assert_eq!(p.worlds[1].memory.at(BASE + 0x1000, 3000), sent);
+    }
+
+    #[test]
+    fn uc_drops_the_message_of_a_gap_and_keeps_its_receive() {
+        let mut p = Pair::new(QpType::Uc);
+        let mut n = 0;
+        p.fate = Box::new(move |_, _| {
+            n += 1;
+            match n {
+                2 => Fate::Lose,
+                5 => Fate::Twice,
+                _ => Fate::Deliver,
+            }
+        });
+        p.recv(1, 1, &[sge(0x1000, 5000)]);
+        p.recv(1, 2, &[sge(0x1000, 5000)]);
+        for id in 0..3 {
+            p.send(0, id, SendOp::Send, &[sge(0, 3000)]);
+        }
+        p.finish();
+        assert_eq!(p.worlds[1].take(RECV_CQ), [(1, WcStatus::Success, 3000), (2, WcStatus::Success, 3000)]);
+        // No receive is left: dropped in silence.
+        p.send(0, 3, SendOp::Send, &[sge(0, 10)]);
+        p.finish();
+        assert!(p.worlds[1].wcs.is_empty());
+        assert_eq!(p.qps[1].state(), QpState::Rts);
+    }
+
+    #[test]
+    fn a_local_fault_stops_the_send_queue_of_unreliable_services() {
+        for kind in [QpType::Uc, QpType::Ud] {
+            let mut p = Pair::new(kind);
+            p.send(0, 1, SendOp::Send, &[sge(0, 10)]);
+            p.send(0, 2, SendOp::Send, &[Sge { addr: BASE, length: 10, lkey: 1 }]);
+            p.send(0, 3, SendOp::Send, &[sge(0, 10)]);
+            p.finish();
+            let got: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|w| (w.0, w.1)).collect();
+            assert_eq!(got, [(1, WcStatus::Success), (2, WcStatus::LocProtErr), (3, WcStatus::WrFlushErr)]);
+            assert_eq!(p.qps[0].state(), QpState::Sqe);
+            p.modify(0, QpState::Rts);
+            p.send(0, 4, SendOp::Send, &[sge(0, 10)]);
+            p.finish();
+            assert_eq!(p.worlds[0].take(SEND_CQ), [(4, WcStatus::Success, 10)]);
+        }
+    }
 }

@@ -160,3 +160,55 @@ fn network_header(rx: &RxPacket<'_>) -> [u8; GRH_LEN] {
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use weft_verbs::{QpType, SendWr, UdTarget};
+
+    use super::*;
+    use crate::testing::{BASE, Pair, RECV_CQ, SEND_CQ, av, init, sge};
+
+    #[test]
+    fn ud_puts_the_network_header_first() {
+        let mut p = Pair::new(QpType::Ud);
+        p.recv(1, 1, &[sge(0x1000, 40), sge(0x2000, 100)]);
+        p.send(0, 1, SendOp::SendImm(6), &[sge(0, 33)]);
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 33)]);
+        let wc = p.worlds[1].take_wcs(RECV_CQ)[0];
+        assert_eq!((wc.byte_len, wc.src_qp, wc.imm_data), (73, 0x10, 6));
+        assert_eq!(wc.flags, WcFlags::GRH | WcFlags::WITH_IMM);
+        let grh = p.worlds[1].memory.at(BASE + 0x1000, 40).to_vec();
+        assert_eq!(grh[..20], [0; 20]);
+        // Version, length of IP, UDP, BTH, DETH, ImmDt, payload, pad and ICRC, and the addresses.
+        assert_eq!((grh[20], u16::from_be_bytes([grh[22], grh[23]])), (0x45, 20 + 8 + 12 + 8 + 4 + 33 + 3 + 4));
+        assert_eq!(grh[32..], [10, 77, 0, 1, 10, 77, 0, 2]);
+        let sum: u32 = grh[20..].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "the checksum holds");
+        let sent = p.worlds[0].memory.at(BASE, 33).to_vec();
+        assert_eq!(p.worlds[1].memory.at(BASE + 0x2000, 33), sent);
+    }
+
+    #[test]
+    fn ud_checks_the_qkey_and_the_room() {
+        let inits = [init(QpType::Ud), init(QpType::Ud)];
+        let mut p = Pair::with(inits, |side, a| a.qkey = if side == 0 { 0x8000_0001 } else { 0x1111_1111 });
+        p.recv(1, 1, &[sge(0, 50)]);
+        let mut ud = UdTarget {
+            av: av(0),
+            remote_qpn: 0x11,
+            remote_qkey: 0xffff_ffff, // Stands for our own.
+        };
+        let flags = SendFlags::SIGNALED;
+        let list = [sge(0, 33)];
+        let wr = |ud| SendWr { wr_id: 1, flags, op: SendOp::Send, sges: &list, ud: Some(ud), xrc_srqn: None };
+        p.qps[0].post_send(&wr(ud), &mut p.worlds[0]).unwrap();
+        p.finish();
+        assert!(p.worlds[1].wcs.is_empty());
+        assert_eq!(p.qps[1].stats().qkey_violations, 1);
+        ud.remote_qkey = 0x1111_1111;
+        p.qps[0].post_send(&wr(ud), &mut p.worlds[0]).unwrap();
+        p.finish();
+        assert_eq!(p.worlds[1].take_wcs(RECV_CQ)[0].status, WcStatus::LocLenErr);
+    }
+}

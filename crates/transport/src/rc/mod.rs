@@ -28,6 +28,9 @@ use crate::{Env, RxPacket, TxBatch};
 use requester::Requester;
 use responder::Responder;
 
+/// Packets of a burst that are kept for the requester when the responder has many.
+const OWN_PACKETS: u32 = TX_BURST_PACKETS / 4;
+
 /// Both halves.
 #[derive(Debug, Default)]
 pub(crate) struct Rc {
@@ -44,23 +47,9 @@ impl Rc {
         self.requester.start(psn, core, sq);
     }
 
-    /// SQD was entered.
-    pub fn drain(&mut self) {
-        self.requester.draining = true;
-    }
-
     /// Whether every request that was started has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.requester.started <= sq.head()
-    }
-
-    /// Whether draining ended just now; true once for each [`Rc::drain`].
-    pub fn note_drained(&mut self, sq: &SendQueue) -> bool {
-        let ended = self.requester.draining && self.is_drained(sq);
-        if ended {
-            self.requester.draining = false;
-        }
-        ended
     }
 
     /// ERR was entered: the receive that was being filled, with its CQ if that is not the queue pair's.
@@ -112,11 +101,12 @@ impl Rc {
         tx: &mut TxBatch,
         env: &mut E,
     ) {
-        let mut budget = TX_BURST_PACKETS;
-        self.responder.poll_transmit(core, tx, env, &mut budget);
+        // A peer that always has a READ open must not keep our own requests from going out.
+        let mut replies = TX_BURST_PACKETS - OWN_PACKETS;
+        self.responder.poll_transmit(core, tx, env, &mut replies);
         // A fault found while replying is acted upon first.
         if core.fault.is_none() {
-            self.requester.poll_transmit(core, sq, now, tx, env, budget);
+            self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
         }
     }
 

@@ -217,7 +217,7 @@ impl Requester {
         let last = self.max - 1;
         if self.chunks.front().is_some_and(|c| c.holds(self.una)) {
             self.reread = true;
-        } else if before % 2 == 0 && !self.chunks.iter().any(|c| c.holds(last)) {
+        } else if before.is_multiple_of(2) && !self.chunks.iter().any(|c| c.holds(last)) {
             self.resend = Some((last, self.max));
         } else {
             self.resend = Some((self.una, self.una + 1));

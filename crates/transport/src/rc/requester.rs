@@ -110,8 +110,6 @@ pub(crate) struct Requester {
     pub retry_left: u8,
     /// A request has failed; it completes when its turn comes, and nothing new is sent.
     pub stopped: bool,
-    /// SQD was entered and SQ_DRAINED not yet told.
-    pub draining: bool,
     /// Packets sent since an acknowledgement was asked for.
     pub silent: u64,
 }
@@ -322,7 +320,9 @@ impl Requester {
             let status = wqe.status;
             if status != WcStatus::Success || wqe.signaled {
                 let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-                wc.byte_len = wqe.length as u32;
+                if status == WcStatus::Success {
+                    wc.byte_len = wqe.length as u32;
+                }
                 core.complete_send(env, wc);
             }
             sq.pop();

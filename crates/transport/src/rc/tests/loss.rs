@@ -6,7 +6,7 @@ use weft_wire::{Kind, Packet};
 use crate::testing::*;
 
 /// Lose the packets that `what` picks, each once for each count given.
-fn lose(side: usize, mut times: u32, what: impl Fn(&Packet<'_>) -> bool + 'static) -> Box<dyn FnMut(usize, &Packet<'_>) -> Fate> {
+fn lose(side: usize, mut times: u32, what: impl Fn(&Packet<'_>) -> bool + 'static) -> Wire {
     Box::new(move |from, packet| {
         if from == side && times > 0 && what(packet) {
             times -= 1;
@@ -126,7 +126,7 @@ fn an_acknowledgement_past_a_read_implies_its_loss() {
 }
 
 /// A peer that drops what arrives behind a gap, as Linux rxe does: a filter in front of the responder.
-fn strict_peer(loss: u64, seed: u64) -> Box<dyn FnMut(usize, &Packet<'_>) -> Fate> {
+fn strict_peer(loss: u64, seed: u64) -> Wire {
     let mut rng = Rng(seed);
     let mut expected = PSN[0];
     let mut kept = false;

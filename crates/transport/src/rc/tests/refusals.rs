@@ -35,7 +35,9 @@ fn keys_ranges_and_rights() {
     let access = vec![AsyncEvent::QpAccessErr];
     let bad = |rkey, addr| RemoteTarget { rkey, addr };
     let same = |_: usize, _: &mut QpAttr| {};
-    for target in [bad(0xdead, BASE), bad(KEY, BASE + MEMORY as u64 - 8), bad(KEY, u64::MAX - 7), bad(KEY_READ_ONLY, BASE)] {
+    for target in
+        [bad(0xdead, BASE), bad(KEY, BASE + MEMORY as u64 - 8), bad(KEY, u64::MAX - 7), bad(KEY_READ_ONLY, BASE)]
+    {
         let got = remote_error(same, SendOp::Write(target), &[sge(0, 64)]);
         assert_eq!(got, (RemAccessErr, access.clone()));
         let got = remote_error(same, SendOp::Write(target), &[sge(0, 4000)]);
@@ -84,7 +86,7 @@ fn a_receive_with_a_bad_key() {
     p.recv(1, 70, &[Sge { addr: BASE, length: 100, lkey: KEY_READ_ONLY }]);
     p.send(0, 1, SendOp::Send, &[sge(0, 10)]);
     p.finish();
-    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::RemOpErr, 10)].map(|(i, s, _)| (i, s, 0)));
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::RemOpErr, 0)]);
     assert_eq!(p.worlds[1].take(RECV_CQ), [(70, WcStatus::LocProtErr, 0)]);
 }
 
