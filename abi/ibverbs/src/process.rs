@@ -79,6 +79,7 @@ impl Process {
     /// Takes down what was left on a context, in the order in which it stands, and closes it. Afterwards no event names
     /// it.
     pub(crate) fn close(self, id: ContextId, left: impl IntoIterator<Item = (Owned, u32)>) {
+        self.flush();
         for (object, count) in left {
             for _ in 0..count {
                 // What is busy or gone already is none of our business any more.
@@ -100,6 +101,12 @@ impl Process {
     /// Does something with the adapter, and sends what came of it.
     pub(crate) fn control<T>(self, f: impl FnOnce(&mut Adapter, Instant) -> Result<T, VerbsError>) -> Result<T, c_int> {
         self.0.with(f).map_err(of_verbs)
+    }
+
+    /// Sends what may be sent: acknowledgements wait for company, and must not die with their queue pair.
+    pub(crate) fn flush(self) {
+        // A device that has gone has nothing to send.
+        let _ = self.0.with(|_, _| Ok(()));
     }
 
     /// Waits until nobody speaks of an object any more that the adapter has just forgotten.
