@@ -62,7 +62,7 @@ impl Server {
         };
         let mut broker = Broker::new(Instant::now(), config);
         broker.devices().netdevs = routes::dump().context("could not list the network interfaces (rtnetlink)")?;
-        broker.refresh();
+        broker.refresh(Instant::now());
         let epoll = Epoll::new().context("could not make an epoll instance")?;
         epoll.add(&listener, TOKEN_LISTENER, Interest::READ)?;
         epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
@@ -111,7 +111,7 @@ impl Server {
             TOKEN_ROUTES => {
                 let netdevs = &mut self.broker.devices().netdevs;
                 self.routes.follow(netdevs).context("could not follow the network interfaces (rtnetlink)")?;
-                self.broker.refresh();
+                self.broker.refresh(now);
             }
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;

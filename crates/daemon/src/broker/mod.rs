@@ -156,9 +156,11 @@ impl Broker {
     }
 
     /// Tells the subscribers what changed.
-    pub fn refresh(&mut self) {
+    pub fn refresh(&mut self, now: Instant) {
         let events = self.devices.refresh(self.slots.in_use() > 0);
         self.broadcast(&events);
+        // A device that kept the daemon may have gone with its interface.
+        self.update_idle(now);
     }
 
     /// A connection came. `None`: close it at once, there are too many.

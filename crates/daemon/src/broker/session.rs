@@ -112,20 +112,20 @@ impl Broker {
             Request::LinkAdd { name, kind, netdev } => {
                 self.must_be_trusted(id, "add devices")?;
                 self.devices.add(&name, &kind, &netdev)?;
-                self.after_configuration(now);
+                self.refresh(now);
                 Ok(Response::Done.into())
             }
             Request::LinkDel { name } => {
                 self.must_be_trusted(id, "remove devices")?;
                 let index = self.devices.remove(&name)?;
                 self.broadcast(&[weft_ipc::Event::DeviceRemoved { index }]);
-                self.after_configuration(now);
+                self.refresh(now);
                 Ok(Response::Done.into())
             }
             Request::DevRename { old, new } => {
                 self.must_be_trusted(id, "rename devices")?;
                 self.devices.rename(&old, &new)?;
-                self.after_configuration(now);
+                self.refresh(now);
                 Ok(Response::Done.into())
             }
             Request::Status { offset } => Ok(self.status(now, offset, host).into()),
@@ -136,11 +136,6 @@ impl Broker {
                 Ok(Outcome::NoReply)
             }
         }
-    }
-
-    fn after_configuration(&mut self, now: Instant) {
-        self.refresh();
-        self.update_idle(now);
     }
 
     fn must_be_trusted(&self, id: ClientId, what: &str) -> Result<(), Refusal> {

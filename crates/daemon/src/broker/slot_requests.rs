@@ -1,5 +1,6 @@
 //! Requests about slots: a new one, one that outlived a daemon, and the multicast groups of one.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ impl Broker {
                 EAGAIN,
                 format!(
                     "user {uid} already has {most} processes with RDMA devices open, the most that one user may \
-                     have: end some, or restart the daemon with `weft daemon --max-slots-per-user N`"
+                     have: end some, or restart the daemon with `weft daemon --slots-per-user N`"
                 ),
             ));
         }
@@ -80,17 +81,16 @@ impl Broker {
         if !proven || !self.slots.may_come_back(slot, uid) || groups.len() > MULTICAST_GROUPS_MAX {
             return Err(lost());
         }
+        let mut groups: BTreeSet<McastGroup> = groups.into_iter().filter(|group| group.group.is_multicast()).collect();
         if !self.slots.waiting().contains(&slot) {
             // It came too late and the slot was sealed, but nobody had it since.
             host.open_slot(slot)?;
-            for &group in &groups {
-                host.multicast(slot, group, true)?;
-            }
+            groups.retain(|&group| host.multicast(slot, group, true).is_ok());
         }
         self.slots.own(slot, id, uid);
         if let Some(client) = self.clients.get_mut(&id) {
             client.slot = Some(slot);
-            client.groups = groups.into_iter().collect();
+            client.groups = groups;
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
@@ -103,8 +103,7 @@ impl Broker {
         let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
         self.broadcast(&events);
         self.phase = Phase::Grace { until: now + RECOVERY_GRACE };
-        self.refresh();
-        self.update_idle(now);
+        self.refresh(now);
         Ok(())
     }
 
