@@ -16,6 +16,8 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Show in a few seconds that RDMA works here: two processes, real packets, a report
+    Demo(crate::commands::demo::DemoArgs),
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
     /// Print the variables that make programs use Weft: eval $(weft env)
@@ -26,6 +28,8 @@ pub enum Command {
     Dev(dev::DevArgs),
     /// The daemon and the processes that use it
     Status(status::StatusArgs),
+    /// Measure bandwidth, latency and message rate
+    Perf(crate::perf::PerfArgs),
     /// Run the daemon (programs start it by themselves when they need it)
     Daemon(daemon::DaemonArgs),
 }

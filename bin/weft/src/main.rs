@@ -6,6 +6,7 @@ mod commands;
 mod devinfo;
 mod errno;
 mod output;
+mod perf;
 mod pingpong;
 mod rdma_dir;
 mod tools;
@@ -31,11 +32,13 @@ fn main() -> ExitCode {
         Err(e) => e.exit(),
     };
     match cli.command {
+        Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Env => commands::env::run(),
         Command::Link(args) => commands::link::run(args),
         Command::Dev(args) => commands::dev::run(args),
         Command::Status(args) => commands::status::run(&args),
+        Command::Perf(args) => perf::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),
     }
 }

@@ -1,6 +1,7 @@
 //! The subcommands of `weft` that are Weft's own.
 
 pub mod daemon;
+pub mod demo;
 pub mod dev;
 pub mod env;
 mod iproute;

@@ -14,7 +14,7 @@ use crate::verbs_api::{Op, Qp, QpRequest, SendRequest};
 /// # Errors
 /// The line to print.
 pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> {
-    let setup = Setup::open(options)?;
+    let setup = Setup::open(&options.device, options.events)?;
     if options.dm {
         return Err("Device doesn't support dm allocation".to_owned());
     }
@@ -37,7 +37,7 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
     )
     .map_err(|_| "Couldn't create QP".to_owned())?;
     let inline = qp.max_inline_data().is_ok_and(|max| max as usize >= options.size);
-    qp.to_init(options.ib_port, 0, 0).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
+    qp.to_init(options.device.port, 0, 0).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
 
     let piece = buffer.sge(0, options.size);
     let post_recv = || qp.post_recv(Rally::RECV_ID, piece);
@@ -48,8 +48,8 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
     let own = Dest { lid: setup.port.lid, qpn: qp.number(), psn: random_psn(), gid: setup.gid_bytes() };
     print(&own.line("local", ","));
     let connect = |peer: &Dest| {
-        let path = setup.path(options, peer.lid, peer.gid);
-        let to = setup.connection(options, path, peer.qpn, peer.psn, own.psn);
+        let path = setup.path(peer.lid, peer.gid);
+        let to = setup.connection(options.mtu, path, peer.qpn, peer.psn, own.psn);
         qp.to_rtr(&to).map_err(|_| "Failed to modify QP to RTR".to_owned())?;
         qp.to_rts(&to).map_err(|_| "Failed to modify QP to RTS".to_owned())
     };

@@ -11,7 +11,7 @@ mod traffic;
 pub use connected::{connected, meet_client, meet_server};
 pub use exchange::{Acceptor, Dest, Link, XrcDest, connect_to};
 pub use options::{Options, Spec, read};
-pub use setup::{Setup, random_psn};
+pub use setup::{DeviceChoice, Setup, random_psn};
 pub use traffic::{Completions, Endpoint, Rally, check_pattern, fill, write_pattern};
 
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
+use super::DeviceChoice;
 use crate::tools::getopt::{self, Opt, flag, number, value};
 
 /// What distinguishes one tool from another.
@@ -25,10 +26,8 @@ pub struct Spec {
 pub struct Options {
     /// TCP port.
     pub port: u16,
-    /// Device.
-    pub ib_dev: Option<String>,
-    /// Port of the device.
-    pub ib_port: u8,
+    /// Which device, port and GID.
+    pub device: DeviceChoice,
     /// Bytes of a message.
     pub size: usize,
     /// Path MTU, as `enum ibv_mtu`.
@@ -37,12 +36,8 @@ pub struct Options {
     pub rx_depth: u32,
     /// Messages each way.
     pub iters: u32,
-    /// Service level.
-    pub sl: u8,
     /// Sleep until something happens.
     pub events: bool,
-    /// Row of the GID table.
-    pub gid_idx: Option<u8>,
     /// Register memory for on-demand paging.
     pub odp: bool,
     /// Register all memory for on-demand paging.
@@ -61,8 +56,6 @@ pub struct Options {
     pub num_qp: u32,
     /// Clients that the server waits for.
     pub clients: u32,
-    /// The system's libibverbs.
-    pub system: bool,
     /// The server to connect to; without it, be the server.
     pub server: Option<String>,
 }
@@ -167,15 +160,12 @@ pub fn read(spec: &Spec, args: &[OsString]) -> Result<Options, Option<String>> {
 fn defaults(spec: &Spec) -> Options {
     Options {
         port: 18515,
-        ib_dev: None,
-        ib_port: 1,
+        device: DeviceChoice::default(),
         size: spec.size,
         mtu: mtu_to_enum(spec.mtu).unwrap_or(3),
         rx_depth: 500,
         iters: spec.iters,
-        sl: 0,
         events: false,
-        gid_idx: None,
         odp: false,
         iodp: false,
         prefetch: false,
@@ -185,7 +175,6 @@ fn defaults(spec: &Spec) -> Options {
         new_send: false,
         num_qp: 16,
         clients: 1,
-        system: false,
         server: None,
     }
 }
@@ -193,8 +182,8 @@ fn defaults(spec: &Spec) -> Options {
 fn apply(options: &mut Options, name: &str, text: &str) -> Result<(), Option<String>> {
     match name {
         "port" => options.port = within(name, text, 1, 65535)? as u16,
-        "ib-dev" => options.ib_dev = Some(text.to_owned()),
-        "ib-port" => options.ib_port = within(name, text, 1, 255)? as u8,
+        "ib-dev" => options.device.name = Some(text.to_owned()),
+        "ib-port" => options.device.port = within(name, text, 1, 255)? as u8,
         "size" => options.size = within(name, text, 1, 1 << 31)? as usize,
         "mtu" => {
             let bytes = within(name, text, 0, i64::from(u32::MAX))? as u32;
@@ -202,8 +191,8 @@ fn apply(options: &mut Options, name: &str, text: &str) -> Result<(), Option<Str
         }
         "rx-depth" => options.rx_depth = within(name, text, 1, 1 << 20)? as u32,
         "iters" | "num_tests" => options.iters = within(name, text, 1, i64::from(i32::MAX))? as u32,
-        "sl" => options.sl = within(name, text, 0, 15)? as u8,
-        "gid-idx" => options.gid_idx = u8::try_from(within(name, text, -1, 255)?).ok(),
+        "sl" => options.device.sl = within(name, text, 0, 15)? as u8,
+        "gid-idx" => options.device.gid_idx = u8::try_from(within(name, text, -1, 255)?).ok(),
         "num-qp" => options.num_qp = within(name, text, 1, 1 << 16)? as u32,
         "clients" => options.clients = within(name, text, 1, 1 << 10)? as u32,
         "events" => options.events = true,
@@ -214,7 +203,7 @@ fn apply(options: &mut Options, name: &str, text: &str) -> Result<(), Option<Str
         "chk" => options.chk = true,
         "dm" => options.dm = true,
         "new_send" => options.new_send = true,
-        _ => options.system = true,
+        _ => options.device.system = true,
     }
     Ok(())
 }
@@ -246,7 +235,10 @@ mod tests {
     #[test]
     fn letters_mean_what_they_mean_in_each_tool() {
         let rc = run(&RC, "-d rxe0 -g 1 -n 10 -c -m 4096 10.0.0.1").unwrap();
-        assert_eq!((rc.ib_dev.as_deref(), rc.gid_idx, rc.iters, rc.chk, rc.mtu), (Some("rxe0"), Some(1), 10, true, 5));
+        assert_eq!(
+            (rc.device.name.as_deref(), rc.device.gid_idx, rc.iters, rc.chk, rc.mtu),
+            (Some("rxe0"), Some(1), 10, true, 5)
+        );
         assert_eq!(rc.server.as_deref(), Some("10.0.0.1"));
         let xsrq = run(&XSRQ, "-c 3 -n 7").unwrap();
         assert_eq!((xsrq.clients, xsrq.iters, xsrq.chk, xsrq.mtu), (3, 7, false, 4));

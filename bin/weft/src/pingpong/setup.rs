@@ -5,8 +5,33 @@ use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_LINK_LAYE
 use super::Options;
 use crate::verbs_api::{Buffer, Channel, Connect, Context, DeviceList, Library, Path, Pd, Which};
 
+/// Which device a tool works on, and how.
+#[derive(Clone, Debug)]
+pub struct DeviceChoice {
+    /// Its name; the first one without.
+    pub name: Option<String>,
+    /// Its port.
+    pub port: u8,
+    /// Row of the GID table; on RoCE without it: the first routable one.
+    pub gid_idx: Option<u8>,
+    /// Service level.
+    pub sl: u8,
+    /// The system's libibverbs in place of ours.
+    pub system: bool,
+}
+
+impl Default for DeviceChoice {
+    fn default() -> DeviceChoice {
+        DeviceChoice { name: None, port: 1, gid_idx: None, sl: 0, system: false }
+    }
+}
+
 /// An open device and what all objects of a run stand on.
 pub struct Setup {
+    /// How it was chosen.
+    pub choice: DeviceChoice,
+    /// Its name.
+    pub name: String,
     /// The device.
     pub context: Context,
     /// Its port.
@@ -24,40 +49,40 @@ impl Setup {
     ///
     /// # Errors
     /// The line to print.
-    pub fn open(options: &Options) -> Result<Setup, String> {
-        let which = if options.system { Which::System } else { Which::Ours };
+    pub fn open(choice: &DeviceChoice, events: bool) -> Result<Setup, String> {
+        let which = if choice.system { Which::System } else { Which::Ours };
         let library = Library::load(which).map_err(|e| format!("{e:#}"))?;
         let list = DeviceList::new(library)
             .map_err(|e| format!("Failed to get IB devices list: {}", crate::errno::text(&e)))?;
-        let device = list.find(options.ib_dev.as_deref()).ok_or_else(|| match &options.ib_dev {
+        let device = list.find(choice.name.as_deref()).ok_or_else(|| match &choice.name {
             Some(name) => format!("IB device {name} not found"),
             None => "No IB devices found".to_owned(),
         })?;
         let context = device.open().map_err(|_| format!("Couldn't get context for {}", device.name()))?;
-        let port = context.query_port(options.ib_port).map_err(|_| "Couldn't get port info".to_owned())?;
+        let port = context.query_port(choice.port).map_err(|_| "Couldn't get port info".to_owned())?;
         let ethernet = u32::from(port.link_layer) == IBV_LINK_LAYER_ETHERNET;
         if !ethernet && port.lid == 0 {
             return Err("Couldn't get local LID".to_owned());
         }
-        let gid = match options.gid_idx {
+        let gid = match choice.gid_idx {
             Some(index) => {
                 let row = context
-                    .query_gid(options.ib_port, index.into())
+                    .query_gid(choice.port, index.into())
                     .map_err(|_| format!("can't read sgid of index {index}"))?;
                 Some((row.gid, index))
             }
             // RoCE goes nowhere without a GID; the originals make the user choose one.
             None if ethernet => {
-                context.default_gid(options.ib_port).and_then(|row| Some((row.gid, u8::try_from(row.index).ok()?)))
+                context.default_gid(choice.port).and_then(|row| Some((row.gid, u8::try_from(row.index).ok()?)))
             }
             None => None,
         };
-        let channel = match options.events {
+        let channel = match events {
             true => Some(Channel::new(&context).map_err(|_| "Couldn't create completion channel".to_owned())?),
             false => None,
         };
         let pd = Pd::new(&context).map_err(|_| "Couldn't allocate PD".to_owned())?;
-        Ok(Setup { context, port, pd, channel, gid })
+        Ok(Setup { choice: choice.clone(), name: device.name(), context, port, pd, channel, gid })
     }
 
     /// Registers a buffer of so many bytes as the options say.
@@ -98,21 +123,21 @@ impl Setup {
     }
 
     /// The way to a peer.
-    pub fn path(&self, options: &Options, lid: u16, gid: [u8; 16]) -> Path {
+    pub fn path(&self, lid: u16, gid: [u8; 16]) -> Path {
         // A peer that sends no GID is reached by its LID alone.
         let has_gid = gid[8..] != [0; 8];
         Path {
             dlid: lid,
-            sl: options.sl,
-            port_num: options.ib_port,
+            sl: self.choice.sl,
+            port_num: self.choice.port,
             gid: has_gid.then(|| (gid, self.gid.map_or(0, |(_, index)| index))),
             hop_limit: 1,
         }
     }
 
     /// How to connect to a peer at `path`.
-    pub fn connection(&self, options: &Options, path: Path, dest_qpn: u32, rq_psn: u32, sq_psn: u32) -> Connect {
-        Connect { dest_qpn, rq_psn, sq_psn, path_mtu: options.mtu, path, rd_atomic: 1 }
+    pub fn connection(&self, path_mtu: u32, path: Path, dest_qpn: u32, rq_psn: u32, sq_psn: u32) -> Connect {
+        Connect { dest_qpn, rq_psn, sq_psn, path_mtu, path, rd_atomic: 1 }
     }
 }
 

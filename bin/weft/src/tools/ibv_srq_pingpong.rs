@@ -35,7 +35,7 @@ fn play(options: &Options) -> Result<(), String> {
     if num_qp > NUM_QP_MAX {
         return Err(format!("num_qp {num_qp} must be less than {NUM_QP_MAX}"));
     }
-    let setup = Setup::open(options)?;
+    let setup = Setup::open(&options.device, options.events)?;
     let buffer = setup.buffer(options, options.size)?;
     fill(&buffer, options);
     let completions = Completions::new(&setup, options, rx_depth + num_qp)?;
@@ -54,7 +54,7 @@ fn play(options: &Options) -> Result<(), String> {
             extended: false,
         };
         let qp = Qp::new(&setup.pd, &request).map_err(|_| format!("Couldn't create QP[{i}]"))?;
-        qp.to_init(options.ib_port, 0, 0).map_err(|_| format!("Failed to modify QP[{i}] to INIT"))?;
+        qp.to_init(options.device.port, 0, 0).map_err(|_| format!("Failed to modify QP[{i}] to INIT"))?;
         qps.push(qp);
     }
 
@@ -73,8 +73,8 @@ fn play(options: &Options) -> Result<(), String> {
     }
     let connect = |peers: &[Dest]| -> Result<(), String> {
         for (i, ((qp, own), peer)) in qps.iter().zip(&own).zip(peers).enumerate() {
-            let path = setup.path(options, peer.lid, peer.gid);
-            let to = setup.connection(options, path, peer.qpn, peer.psn, own.psn);
+            let path = setup.path(peer.lid, peer.gid);
+            let to = setup.connection(options.mtu, path, peer.qpn, peer.psn, own.psn);
             qp.to_rtr(&to).map_err(|_| format!("Failed to modify QP[{i}] to RTR"))?;
             qp.to_rts(&to).map_err(|_| format!("Failed to modify QP[{i}] to RTS"))?;
         }

@@ -29,7 +29,7 @@ fn run(args: &[OsString]) -> ExitCode {
 }
 
 fn play(options: &Options) -> Result<(), String> {
-    let setup = Setup::open(options)?;
+    let setup = Setup::open(&options.device, options.events)?;
     let mtu = 128_usize << setup.port.active_mtu;
     if options.size > mtu {
         return Err(format!("Requested size larger than port MTU ({mtu})"));
@@ -53,7 +53,7 @@ fn play(options: &Options) -> Result<(), String> {
     )
     .map_err(|_| "Couldn't create QP".to_owned())?;
     let inline = qp.max_inline_data().is_ok_and(|max| max as usize >= options.size);
-    qp.to_init(options.ib_port, 0, QKEY).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
+    qp.to_init(options.device.port, 0, QKEY).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
 
     let whole = buffer.sge(0, options.size + GRH_BYTES);
     let post_recv = || qp.post_recv(Rally::RECV_ID, whole);
@@ -64,8 +64,8 @@ fn play(options: &Options) -> Result<(), String> {
     let own = Dest { lid: setup.port.lid, qpn: qp.number(), psn: random_psn(), gid: setup.gid_bytes() };
     print(&own.line("local", ":"));
     let connect = |peer: &Dest| -> Result<Ah, String> {
-        let path = setup.path(options, peer.lid, peer.gid);
-        let to = Connect { rd_atomic: 0, ..setup.connection(options, path, peer.qpn, peer.psn, own.psn) };
+        let path = setup.path(peer.lid, peer.gid);
+        let to = Connect { rd_atomic: 0, ..setup.connection(options.mtu, path, peer.qpn, peer.psn, own.psn) };
         qp.to_rtr(&to).map_err(|_| "Failed to modify QP to RTR".to_owned())?;
         qp.to_rts(&to).map_err(|_| "Failed to modify QP to RTS".to_owned())?;
         Ah::new(&setup.pd, &path).map_err(|_| "Failed to create AH".to_owned())

@@ -46,7 +46,7 @@ struct Game<'a> {
 }
 
 fn play(options: &Options) -> Result<(), String> {
-    let setup = Setup::open(options)?;
+    let setup = Setup::open(&options.device, options.events)?;
     let clients = if options.server.is_some() { 1 } else { options.clients };
     let buffer = setup.buffer(options, options.size)?;
     let file = domain_file();
@@ -102,7 +102,7 @@ impl Game<'_> {
         let make = |qp_type, xrcd, what: &str| {
             let qp = Qp::new(&self.setup.pd, &request(qp_type, xrcd))
                 .map_err(|e| format!("Couldn't create {what} QP[{i}] errno {}", e.raw_os_error().unwrap_or(0)))?;
-            qp.to_init(self.options.ib_port, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0)
+            qp.to_init(self.options.device.port, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0)
                 .map_err(|_| format!("Failed to modify {what} QP[{i}] to INIT"))?;
             Ok::<Qp, String>(qp)
         };
@@ -148,13 +148,13 @@ impl Game<'_> {
     }
 
     fn connect(&mut self, i: usize, link: Link, remote: &XrcDest) -> Result<(), String> {
-        let path = self.setup.path(self.options, remote.lid, remote.gid);
+        let path = self.setup.path(remote.lid, remote.gid);
         let Peer { own, target, initiator, .. } = &self.peers[i];
         // Each side names the PSN that its receiving queue pair expects.
-        let to = self.setup.connection(self.options, path, remote.send_qpn, own.psn, 0);
+        let to = self.setup.connection(self.options.mtu, path, remote.send_qpn, own.psn, 0);
         target.to_rtr(&to).map_err(|_| format!("Failed to modify recv QP[{i}] to RTR"))?;
         target.to_rts(&to).map_err(|_| format!("Failed to modify recv QP[{i}] to RTS"))?;
-        let to = self.setup.connection(self.options, path, remote.recv_qpn, 0, remote.psn);
+        let to = self.setup.connection(self.options.mtu, path, remote.recv_qpn, 0, remote.psn);
         initiator.to_rtr(&to).map_err(|_| format!("Failed to modify send QP[{i}] to RTR"))?;
         initiator.to_rts(&to).map_err(|_| format!("Failed to modify send QP[{i}] to RTS"))?;
         let request = SendRequest {

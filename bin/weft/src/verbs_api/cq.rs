@@ -70,11 +70,6 @@ impl Wc {
     pub fn qp_num(&self) -> u32 {
         self.0.qp_num
     }
-
-    /// Bytes received, or read.
-    pub fn byte_len(&self) -> u32 {
-        self.0.byte_len
-    }
 }
 
 /// A completion queue. Clones are the same one.

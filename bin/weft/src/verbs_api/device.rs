@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::path::PathBuf;
 
-use weft_abi_types::{ibv_device, ibv_node_type, ibv_transport_type};
+use weft_abi_types::{ibv_device, ibv_transport_type};
 
 use super::{Context, Library, check_ptr};
 
@@ -33,16 +33,6 @@ impl DeviceList {
         // SAFETY: the call writes one number and returns an array of that many pointers, or null.
         let list = check_ptr(unsafe { (library.verbs.ibv_get_device_list)(&mut count) })?;
         Ok(DeviceList { library, list, len: usize::try_from(count).unwrap_or(0) })
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// The devices in the library's order.
@@ -84,11 +74,6 @@ impl Device<'_> {
     pub fn guid(&self) -> u64 {
         // SAFETY: any device of the list may be asked.
         u64::from_be(unsafe { (self.list.library.verbs.ibv_get_device_guid)(self.ptr) })
-    }
-
-    /// Channel adapter, switch, RNIC ...
-    pub fn node_type(&self) -> ibv_node_type {
-        self.raw().node_type
     }
 
     /// InfiniBand (and RoCE), iWARP ...

@@ -16,7 +16,7 @@ mod wr;
 pub use ah::{Ah, Path};
 pub use buffer::{Buffer, Pd, Sge};
 pub use context::{Context, GidRow};
-pub use cq::{Channel, Cq, TimestampCq, Wc};
+pub use cq::{Channel, Cq, TimestampCq};
 pub use device::{Device, DeviceList};
 pub use library::{Library, Which};
 pub use qp::{Connect, Qp, QpRequest};

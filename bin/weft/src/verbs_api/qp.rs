@@ -213,11 +213,6 @@ impl Qp {
         check(unsafe { inlines::ibv_post_recv(self.ptr, &mut wr, &mut bad) })
     }
 
-    /// Posts one request.
-    pub fn post_send(&self, request: &SendRequest) -> io::Result<()> {
-        self.post_chain(&mut SendChain::new(std::slice::from_ref(request)), 1)
-    }
-
     /// Posts the first `count` requests of a chain.
     #[inline]
     pub fn post_chain(&self, chain: &mut SendChain, count: usize) -> io::Result<()> {

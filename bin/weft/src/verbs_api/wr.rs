@@ -1,9 +1,9 @@
 //! Send work requests, one at a time or as a chain that is built once and posted many times.
 
 use weft_abi_types::{
-    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ,
-    IBV_WR_RDMA_WRITE, IBV_WR_SEND, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op,
-    ibv_send_wr_qp_type, ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
+    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND,
+    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma,
+    ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -43,8 +43,6 @@ pub enum Op {
     Read(Remote),
     /// Atomic fetch and add.
     FetchAdd(Remote, u64),
-    /// Atomic compare (first) and swap (second).
-    CmpSwap(Remote, u64, u64),
 }
 
 /// A send work request of one piece of memory.
@@ -79,7 +77,6 @@ impl SendRequest {
             Op::Write(remote) => (IBV_WR_RDMA_WRITE, rdma(remote)),
             Op::Read(remote) => (IBV_WR_RDMA_READ, rdma(remote)),
             Op::FetchAdd(remote, add) => (IBV_WR_ATOMIC_FETCH_AND_ADD, atomic(remote, *add, 0)),
-            Op::CmpSwap(remote, compare, swap) => (IBV_WR_ATOMIC_CMP_AND_SWP, atomic(remote, *compare, *swap)),
         };
         let remote_srqn = match self.op {
             Op::SendXrc(number) => number,
@@ -133,11 +130,6 @@ impl SendChain {
             wr.sg_list = piece;
         }
         chain
-    }
-
-    /// How many requests there are.
-    pub fn len(&self) -> usize {
-        self.wrs.len()
     }
 
     /// Sets whether request `index` makes a completion.
