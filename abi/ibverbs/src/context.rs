@@ -47,6 +47,8 @@ pub(crate) struct Context {
     _cmd_fd: OwnedFd,
     /// By what the engine knows it.
     engine_id: OnceLock<ContextId>,
+    /// The device as it was when it was opened: what a forked child is told, which cannot ask.
+    at_open: OnceLock<DeviceAttr>,
     /// What is to be taken down, and how often it was opened (XRC domains and their targets can be shared).
     owned: Mutex<BTreeMap<Owned, u32>>,
 }
@@ -82,7 +84,10 @@ impl Context {
 
     /// The device as it is now.
     pub(crate) fn device_attr(&self) -> Result<DeviceAttr, c_int> {
-        self.process.device(self.device)
+        match self.at_open.get() {
+            Some(attr) if self.process.is_dead() => Ok(attr.clone()),
+            _ => self.process.device(self.device),
+        }
     }
 
     /// Notes an object made.
@@ -194,6 +199,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
         events,
         _cmd_fd: cmd_fd,
         engine_id: OnceLock::new(),
+        at_open: OnceLock::new(),
         owned: Mutex::default(),
     });
     let public = context.public();
@@ -201,6 +207,9 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
     unsafe { libc::pthread_mutex_init(&raw mut (*public).mutex, std::ptr::null()) };
     let engine_id = process.open(id, public)?;
     let _ = context.engine_id.set(engine_id);
+    if let Ok(attr) = process.device(id) {
+        let _ = context.at_open.set(attr);
+    }
     let context: *mut Context = Box::into_raw(context);
     // SAFETY: just made; from here on it is the program's.
     Ok(unsafe { (*context).public() })

@@ -63,6 +63,20 @@ impl Cursor {
         Some(fetched.batch[fetched.next - 1])
     }
 
+    /// Drops what was fetched of a queue pair.
+    pub(crate) fn forget(&self, qpn: u32) {
+        let mut fetched = self.fetched.lock();
+        let Fetched { batch, next, end } = &mut *fetched;
+        let mut kept = *next;
+        for i in *next..*end {
+            if batch[i].qp_num != qpn {
+                batch[kept] = batch[i];
+                kept += 1;
+            }
+        }
+        *end = kept;
+    }
+
     fn lock(&self) {
         if !self.single_threaded {
             self.poll_lock.lock();

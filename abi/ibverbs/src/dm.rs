@@ -14,6 +14,12 @@ use crate::pd::Pd;
 /// Bytes of one piece of device memory at most: what an adapter might have.
 pub(crate) const DM_SIZE_MAX: usize = 1 << 20;
 
+/// Copies are in words of this many bytes, as device memory is addressed.
+const DM_WORD: u64 = 4;
+
+/// A page, or a divisor of one.
+const PAGE: usize = 4096;
+
 /// Alignment that can be asked for, as a power of two: a page.
 const LOG_ALIGN_MAX: u32 = 12;
 
@@ -31,6 +37,8 @@ struct Dm {
     public: UnsafeCell<ibv_dm>,
     addr: *mut c_void,
     length: usize,
+    /// Bytes of the mapping: whole pages, and one more, which a region of no bytes stands on.
+    mapped: usize,
 }
 
 // SAFETY: repr(C), the public structure first.
@@ -39,6 +47,12 @@ unsafe impl Object for Dm {
 }
 
 impl Dm {
+    /// The place for a copy of `length` bytes at an offset: within, and in whole words.
+    fn words(&self, offset: u64, length: usize) -> Option<*mut u8> {
+        let whole = offset.is_multiple_of(DM_WORD) && (length as u64).is_multiple_of(DM_WORD);
+        if whole { self.at(offset, length) } else { None }
+    }
+
     /// The place at an offset, if `length` bytes lie there.
     fn at(&self, offset: u64, length: usize) -> Option<*mut u8> {
         let offset = usize::try_from(offset).ok()?;
@@ -62,10 +76,11 @@ fn alloc(context: *mut ibv_context, attr: *mut ibv_alloc_dm_attr) -> Result<*mut
     if attr.length > DM_SIZE_MAX {
         return Err(libc::ENOMEM);
     }
+    let mapped = attr.length.next_multiple_of(PAGE) + PAGE;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let addr = unsafe { libc::mmap(std::ptr::null_mut(), attr.length, protection, flags, -1, 0) };
+    let addr = unsafe { libc::mmap(std::ptr::null_mut(), mapped, protection, flags, -1, 0) };
     if addr == libc::MAP_FAILED {
         return Err(errno());
     }
@@ -73,7 +88,7 @@ fn alloc(context: *mut ibv_context, attr: *mut ibv_alloc_dm_attr) -> Result<*mut
     public.context = context;
     public.memcpy_to_dm = Some(memcpy_to_dm);
     public.memcpy_from_dm = Some(memcpy_from_dm);
-    Ok(Dm { public: UnsafeCell::new(public), addr, length: attr.length }.leak())
+    Ok(Dm { public: UnsafeCell::new(public), addr, length: attr.length, mapped }.leak())
 }
 
 pub(crate) unsafe extern "C" fn alloc_dm(context: *mut ibv_context, attr: *mut ibv_alloc_dm_attr) -> *mut ibv_dm {
@@ -87,7 +102,7 @@ pub(crate) unsafe extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
     // SAFETY: device memory of ours, which the program gives up; its regions must be gone, as with any memory.
     unsafe {
         let this = Dm::of(dm);
-        libc::munmap(this.addr, this.length);
+        libc::munmap(this.addr, this.mapped);
         Dm::free(dm);
     }
     0
@@ -95,7 +110,7 @@ pub(crate) unsafe extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
 
 unsafe extern "C" fn memcpy_to_dm(dm: *mut ibv_dm, offset: u64, from: *const c_void, length: usize) -> c_int {
     // SAFETY: device memory of ours.
-    let Some(to) = (unsafe { Dm::of(dm) }).at(offset, length) else { return fail(libc::EFAULT) };
+    let Some(to) = (unsafe { Dm::of(dm) }).words(offset, length) else { return fail(libc::EFAULT) };
     // SAFETY: checked; `from` has `length` bytes by the caller's word.
     unsafe { to.copy_from(from.cast(), length) };
     0
@@ -103,7 +118,7 @@ unsafe extern "C" fn memcpy_to_dm(dm: *mut ibv_dm, offset: u64, from: *const c_v
 
 unsafe extern "C" fn memcpy_from_dm(to: *mut c_void, dm: *mut ibv_dm, offset: u64, length: usize) -> c_int {
     // SAFETY: device memory of ours.
-    let Some(from) = (unsafe { Dm::of(dm) }).at(offset, length) else { return fail(libc::EFAULT) };
+    let Some(from) = (unsafe { Dm::of(dm) }).words(offset, length) else { return fail(libc::EFAULT) };
     // SAFETY: checked; `to` has room for `length` bytes by the caller's word.
     unsafe { to.cast::<u8>().copy_from(from, length) };
     0
@@ -116,7 +131,7 @@ fn register(
     length: usize,
     access: c_uint,
 ) -> Result<*mut ibv_mr, c_int> {
-    if pd.is_null() || dm.is_null() || length == 0 {
+    if pd.is_null() || dm.is_null() {
         return Err(libc::EINVAL);
     }
     let access = access_of(access)?;
@@ -126,8 +141,13 @@ fn register(
     }
     // SAFETY: device memory and a domain of ours.
     let (dm, this) = unsafe { (Dm::of(dm), Pd::of(pd)) };
-    let addr = dm.at(offset, length).ok_or(libc::EINVAL)?.expose_provenance() as u64;
-    let keys = this.process().reg_mr(this.id, addr, length as u64, 0, access)?;
+    let place = dm.at(offset, length).ok_or(libc::EINVAL)?;
+    // The adapter has no regions of no bytes: such a one gets a byte that belongs to nobody.
+    let (place, bytes) = match length {
+        0 => (dm.addr.cast::<u8>().wrapping_add(dm.mapped - PAGE), 1),
+        _ => (place, length as u64),
+    };
+    let keys = this.process().reg_mr(this.id, place.expose_provenance() as u64, bytes, 0, access)?;
     Ok(mr::make(pd, keys, Kind::Dm, std::ptr::null_mut(), length))
 }
 

@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use weft_abi_types::{
     IBV_MW_TYPE_1, IBV_MW_TYPE_2, ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_mw_type, ibv_pd, ibv_qp,
 };
-use weft_verbs::{MwBind, MwId, SendFlags, SendOp, SendWr, VerbsError};
+use weft_verbs::{Access, MwBind, MwId, SendFlags, SendOp, SendWr, VerbsError};
 
 use crate::context::Owned;
 use crate::errors::{code, fail, of_verbs, pointer};
@@ -85,7 +85,9 @@ pub(crate) unsafe fn bind_of(mw: *mut ibv_mw, new_rkey: u32, info: &ibv_mw_bind_
             mr_lkey: if info.mr.is_null() { 0 } else { (*info.mr).lkey },
             addr: info.addr,
             length: info.length,
-            access: access_of(info.mw_access_flags).map_err(|_| VerbsError::Invalid("mw_access_flags"))?,
+            // Local rights say nothing of a window, which is for peers; programs pass them along all the same.
+            access: access_of(info.mw_access_flags).map_err(|_| VerbsError::Invalid("mw_access_flags"))?
+                - Access::LOCAL_WRITE,
         })
     }
 }

@@ -58,6 +58,11 @@ impl Process {
         weft_engine::engine().map(Process).map_err(|e| e.errno())
     }
 
+    /// Whether the calling process is a forked child of the one that this belongs to.
+    pub(crate) fn is_dead(self) -> bool {
+        self.0.is_dead()
+    }
+
     /// The devices there are.
     pub(crate) fn devices(self) -> Result<Vec<(DeviceId, DeviceAttr)>, c_int> {
         let list = self.0.list_devices().map_err(|e| e.errno())?;

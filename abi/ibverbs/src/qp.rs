@@ -10,7 +10,7 @@ use weft_abi_types::{
     ibv_context, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex,
     ibv_qp_open_attr, ibv_srq, ibv_wr_opcode, ibv_xrcd, verbs_qp,
 };
-use weft_verbs::{QpAttrMask as Mask, QpId, QpInit, QpType};
+use weft_verbs::{QpAttrMask as Mask, QpId, QpInit, QpState, QpType};
 
 use crate::ah::request_of;
 use crate::context::{Context, Owned};
@@ -27,6 +27,9 @@ use crate::xrc::Xrcd;
 
 /// In `verbs_qp::comp_mask`: the program asked for the extended calls.
 const VERBS_QP_EX: u32 = 1;
+
+/// Bytes of an ATOMIC WRITE.
+const ATOMIC_WRITE_LEN: u32 = 8;
 
 /// A queue pair. All are extended ones, so that programs may cast.
 #[repr(C)]
@@ -108,6 +111,15 @@ impl Qp {
     /// The plain public pointer.
     pub(crate) fn public_qp(&self) -> *mut ibv_qp {
         self.public().cast()
+    }
+
+    /// Its completion queues.
+    fn cqs(&self) -> impl Iterator<Item = &Cq> {
+        let public = self.public_qp();
+        // SAFETY: completion queues outlive the queue pairs that use them, and nobody writes the pointers.
+        let cqs = unsafe { [(*public).send_cq, (*public).recv_cq] };
+        // SAFETY: as above.
+        cqs.into_iter().filter(|cq| !cq.is_null()).map(|cq| unsafe { Cq::of_plain(cq) })
     }
 
     /// The context.
@@ -200,6 +212,11 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
         return Err(libc::EINVAL);
     }
     let handles = Arc::new(Handles::default());
+    let mut wanted = cap_of(cap);
+    if request.extended && matches!(qp_type, QpType::Rc | QpType::XrcSend) {
+        // ATOMIC WRITE carries its value in the request, whatever the program asked for.
+        wanted.max_inline_data = wanted.max_inline_data.max(ATOMIC_WRITE_LEN);
+    }
     // SAFETY: objects of ours, or null.
     let init = unsafe {
         QpInit {
@@ -209,7 +226,7 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
             recv_cq: (!request.recv_cq.is_null()).then(|| Cq::of_plain(request.recv_cq).id),
             srq: (!request.srq.is_null()).then(|| Srq::of(request.srq).id),
             xrcd: (!request.xrcd.is_null()).then(|| Xrcd::of(request.xrcd).id),
-            cap: cap_of(cap),
+            cap: wanted,
             sq_sig_all: request.sq_sig_all,
             cookie: Arc::as_ptr(&handles).expose_provenance() as u64,
         }
@@ -348,6 +365,8 @@ fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(
     let (this, attr) = unsafe { (Qp::of_plain(qp), &*attr) };
     let device = this.context().device;
     let path = mask.contains(Mask::AV).then(|| request_of(&attr.ah_attr));
+    // SAFETY: our own public part.
+    let qpn = unsafe { (*qp).qp_num };
     let mut wanted = attr_from_c(attr, mask, None)?;
     let state = this.process.control(|hca, now| {
         if let Some(path) = &path {
@@ -356,6 +375,12 @@ fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(
         hca.modify_qp(now, this.id, &wanted, mask)?;
         Ok(hca.query_qp(this.id)?.0.qp_state)
     })?;
+    if state == QpState::Reset {
+        // As the adapter does with what it still had: completions of the past are not told any more.
+        for cq in this.cqs() {
+            cq.cursor.forget(qpn);
+        }
+    }
     // SAFETY: our own public part.
     unsafe { (*qp).state = state as u32 };
     Ok(())

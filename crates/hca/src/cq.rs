@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use weft_transport::Memory;
-use weft_verbs::{AsyncEvent, AsyncSubject, CQE_MAX, Cookie, CqId, CqInit, DeviceId, Event, VerbsError, Wc, WcStatus};
+use weft_verbs::{
+    AsyncEvent, AsyncSubject, CQE_MAX, Cookie, CqId, CqInit, DeviceId, Event, Qpn, VerbsError, Wc, WcStatus,
+};
 
 use crate::{Hca, world::World};
 
@@ -70,6 +72,13 @@ impl<M> World<M> {
                 let cookie = cq.cookie;
                 self.events.push(Event::Completion { cq: id, cookie });
             }
+        }
+    }
+
+    /// Forget the completions of a queue pair that starts anew: whoever polls must not take them for later work's.
+    pub(crate) fn forget_completions(&mut self, id: CqId, qpn: Qpn) {
+        if let Ok(cq) = self.cqs.get_mut(id) {
+            cq.ring.retain(|wc| wc.qp_num != qpn);
         }
     }
 }

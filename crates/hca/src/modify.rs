@@ -90,6 +90,12 @@ impl<M: Memory> Hca<M> {
         }
         self.world.act(entry.device, now);
         entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
+        if to == QpState::Reset && from != QpState::Reset {
+            let (qpn, cqs) = (entry.qp.qpn(), [entry.init.send_cq, entry.init.recv_cq]);
+            for cq in cqs.into_iter().flatten() {
+                self.world.forget_completions(cq, qpn);
+            }
+        }
         self.settle(id, now);
         Ok(())
     }
