@@ -7,7 +7,7 @@ use std::time::Duration;
 use weft_verbs::{Mtu, QpType, SendFlags, SendOp};
 
 use crate::TxBatch;
-use crate::testing::{Pair, init, remote, sge};
+use crate::testing::{Fate, Pair, Rng, init, remote, sge};
 
 /// Not a test: `cargo test --release -p weft-transport -- --ignored --nocapture speed`.
 #[test]
@@ -52,5 +52,44 @@ fn speed() {
         let packets = p.qps[0].stats().tx_packets;
         let (tx, rx) = (tx.as_nanos() as u64 / packets, rx.as_nanos() as u64 / packets);
         println!("{size} bytes: requester {tx} ns, responder {rx} ns a packet; {:?}", start.elapsed());
+    }
+}
+
+/// Simulated throughput under loss: `... --ignored --nocapture goodput`. The wire has a round trip of 20 µs and no
+/// bandwidth limit, so what shows is how well the window keeps up.
+#[test]
+#[ignore = "measures"]
+fn goodput() {
+    for mtu in [Mtu::Mtu1024, Mtu::Mtu4096] {
+        for loss_permille in [0, 1, 10, 100] {
+            for read in [false, true] {
+                let mut p = Pair::with([init(QpType::Rc), init(QpType::Rc)], |_, a| {
+                    a.path_mtu = mtu;
+                    a.retry_cnt = 7;
+                });
+                let mut wire = Rng(99);
+                p.fate =
+                    Box::new(move |_, _| if wire.below(1000) < loss_permille { Fate::Lose } else { Fate::Deliver });
+                let start = p.now;
+                let rounds = 20;
+                for n in 0..rounds {
+                    let op = if read { SendOp::Read(remote(0)) } else { SendOp::Write(remote(0)) };
+                    p.send(0, n, op, &[sge(0, 1 << 20)]);
+                }
+                p.finish();
+                let took = p.now.since(start);
+                let stats = p.qps[0].stats();
+                println!(
+                    "{mtu:?} loss {loss_permille:3}/1000 {}: {:6.0} MB/s, {} packets, {} again, {} NAKs, {} probes, {} timeouts",
+                    if read { "READ " } else { "WRITE" },
+                    rounds as f64 * 1.048_576 / took.as_secs_f64(),
+                    stats.tx_packets + p.qps[1].stats().tx_packets,
+                    stats.retransmits,
+                    stats.sequence_naks_received + stats.implied_naks,
+                    stats.probes,
+                    stats.timeouts,
+                );
+            }
+        }
     }
 }

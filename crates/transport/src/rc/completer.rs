@@ -172,14 +172,14 @@ impl Requester {
         self.retry_left = core.attr.retry_cnt;
         self.rnr_left = core.attr.rnr_retry;
         self.holds = 0;
+        self.gap_at = None;
+        self.gap_tries = 0;
         if self.una > self.rnr_psn {
             self.rnr_until = None;
         }
         if self.una >= self.max {
             self.timing.disarm();
-            self.resend = None;
-            self.reread = false;
-            self.hold_until = None;
+            self.stop_repairs();
         } else if self.rnr_until.is_none() {
             self.timing.restart(core.attr.timeout, now);
         }

@@ -1,6 +1,7 @@
 //! Reliable connection, and XRC which is RC with the SRQ named in each request. A queue pair has two halves that
 //! share nothing but the wire: the [`requester`] with its [`completer`], and the [`responder`].
 
+mod chatter;
 mod completer;
 mod credits;
 mod emit;
@@ -90,6 +91,7 @@ impl Rc {
     }
 
     pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
+        self.responder.chatter.on_timeout(now);
         self.requester.on_timeout(core, sq, now, env);
     }
 
@@ -105,19 +107,31 @@ impl Rc {
         let mut replies = TX_BURST_PACKETS - OWN_PACKETS;
         self.responder.poll_transmit(core, tx, env, &mut replies);
         // A fault found while replying is acted upon first.
-        if core.fault.is_none() {
-            self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
+        if core.fault.is_some() {
+            return;
+        }
+        let before = self.requester.max;
+        self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
+        if self.requester.max != before {
+            // An acknowledgement that waited for this goes along, behind, where a shorter packet may stand.
+            self.responder.chatter.on_own_message(now);
+            self.responder.poll_transmit(core, tx, env, &mut 1);
         }
     }
 
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
-        self.responder.wants_transmit() || self.requester.step(core, sq, now).is_some()
+        self.responder.wants_transmit(now) || self.requester.step(core, sq, now).is_some()
     }
 
     pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
-        match core.state() {
+        let held = self.responder.chatter.poll_timeout();
+        let own = match core.state() {
             QpState::Rts | QpState::Sqd => self.requester.poll_timeout(),
             _ => None,
+        };
+        match (held, own) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         }
     }
 }

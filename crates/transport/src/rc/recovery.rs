@@ -91,9 +91,7 @@ impl Requester {
         }
         self.rnr_psn = psn;
         self.rnr_until = Some(now + Duration::from_micros(u64::from(rnr_delay_us(timer))));
-        self.resend = None;
-        self.reread = false;
-        self.hold_until = None;
+        self.stop_repairs();
         self.timing.forget_sample();
         self.timing.disarm();
         self.rewind(sq, psn);
@@ -137,15 +135,40 @@ impl Requester {
             return;
         }
         core.stats.implied_naks += 1;
-        self.gap = (self.una, now + self.timing.hold());
         self.window.on_loss(self.una, self.max, core.mtu());
         self.timing.forget_sample();
+        self.ask_gap(now);
+    }
+
+    fn ask_gap(&mut self, now: Instant) {
+        let until = now + self.timing.hold() * (1 << self.gap_tries);
+        self.gap = (self.una, until);
+        self.gap_at = Some(until);
         self.reread = true;
+    }
+
+    /// What was asked for again did not come.
+    fn on_gap_over(&mut self, now: Instant) {
+        self.gap_at = None;
+        let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
+        if missing && self.gap.0 == self.una && self.nxt > self.una && self.gap_tries < HOLDS_MAX {
+            self.gap_tries += 1;
+            self.ask_gap(now);
+        }
+    }
+
+    /// Forget what was to be sent again out of turn, because everything is.
+    pub fn stop_repairs(&mut self) {
+        self.resend = None;
+        self.reread = false;
+        self.hold_until = None;
+        self.gap_at = None;
     }
 
     /// The earliest deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.rnr_until, self.hold_until, self.timing.retry_at, self.timing.probe_at].into_iter().flatten().min()
+        let timing = &self.timing;
+        [self.rnr_until, self.hold_until, self.gap_at, timing.retry_at, timing.probe_at].into_iter().flatten().min()
     }
 
     /// Act upon the deadlines that have passed.
@@ -159,6 +182,9 @@ impl Requester {
         }
         if self.hold_until.is_some_and(|t| t <= now) {
             self.on_hold_over(sq, now);
+        }
+        if self.gap_at.is_some_and(|t| t <= now) {
+            self.on_gap_over(now);
         }
         if self.timing.retry_at.is_some_and(|t| t <= now) {
             self.on_retry(core, sq, now, env);
@@ -194,9 +220,7 @@ impl Requester {
             return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
         }
         self.retry_left -= 1;
-        self.resend = None;
-        self.reread = false;
-        self.hold_until = None;
+        self.stop_repairs();
         self.resent = (0, 0);
         self.window.on_timeout(self.max, core.mtu());
         self.timing.on_retry(core.attr.timeout, now);

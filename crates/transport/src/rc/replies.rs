@@ -50,6 +50,17 @@ pub(crate) enum Answer {
     Fatal(NakCode, u64),
 }
 
+/// How far the responder has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// Expected PSN.
+    pub epsn: u64,
+    /// Messages completed.
+    pub msn: u32,
+    /// An acknowledgement shall wait.
+    pub hold_ack: bool,
+}
+
 /// The queue of replies.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
@@ -58,8 +69,9 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    pub fn wants_transmit(&self) -> bool {
-        self.answer != Answer::None || !self.queue.is_empty()
+    /// Whether something is to be sent, an answer that [`Replies::poll_transmit`] is told to hold back excepted.
+    pub fn wants_transmit(&self, hold_ack: bool) -> bool {
+        !self.queue.is_empty() || !(self.answer == Answer::None || (hold_ack && self.answer == Answer::Ack))
     }
 
     /// First answers that still wait.
@@ -109,8 +121,7 @@ impl Replies {
     pub fn poll_transmit<E: Env>(
         &mut self,
         core: &mut Core,
-        epsn: u64,
-        msn: u32,
+        standing: Standing,
         tx: &mut TxBatch,
         env: &mut E,
         budget: &mut u32,
@@ -127,14 +138,15 @@ impl Replies {
                 self.queue.pop_front();
             }
         }
-        if self.queue.is_empty() && self.answer != Answer::None && *budget > 0 && tx.has_room() {
+        if self.queue.is_empty() && self.wants_transmit(standing.hold_ack) && *budget > 0 && tx.has_room() {
             *budget -= 1;
-            self.say(core, epsn, msn, tx);
+            self.say(core, standing, tx);
         }
         true
     }
 
-    fn say(&mut self, core: &mut Core, epsn: u64, msn: u32, tx: &mut TxBatch) {
+    fn say(&mut self, core: &mut Core, standing: Standing, tx: &mut TxBatch) {
+        let Standing { epsn, msn, .. } = standing;
         let (psn, syndrome) = match std::mem::take(&mut self.answer) {
             Answer::None => return,
             Answer::Ack => (epsn - 1, Syndrome::Ack(CREDITS_INVALID)),

@@ -96,6 +96,10 @@ pub(crate) struct Requester {
     pub reread: bool,
     /// The gap asked for last, and until when it is not asked for again.
     pub gap: (u64, Instant),
+    /// When it is asked for again, if nothing comes.
+    pub gap_at: Option<Instant>,
+    /// Times that it was asked for by that timer.
+    pub gap_tries: u32,
     /// After a NAK: wait for the peer's answer until then.
     pub hold_until: Option<Instant>,
     /// Holds since the last progress.
@@ -348,9 +352,7 @@ impl Requester {
         wqe.status = status;
         wqe.psns = psn.saturating_sub(wqe.first);
         self.stopped = true;
-        self.resend = None;
-        self.reread = false;
-        self.hold_until = None;
+        self.stop_repairs();
         self.chunks.retain(|c| c.first < psn);
         if let Some(last) = self.chunks.back_mut() {
             last.end = last.end.min(psn);

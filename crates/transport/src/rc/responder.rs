@@ -7,16 +7,17 @@
 //! | behind | a duplicate: acknowledge again, or replay the READ or atomic |
 //! | ahead | keep it, and send one NAK for the gap |
 
-use weft_verbs::{AsyncEvent, CqId, WcOpcode, WcStatus};
+use weft_verbs::{AsyncEvent, CqId, Instant, WcOpcode, WcStatus};
 use weft_wire::{Kind, NakCode, Packet};
 
 use crate::core::{Core, Fault};
 use crate::rq::RecvQueue;
 use crate::{Env, RecvWqe, TxBatch, XrcSrq};
 
+use super::chatter::Chatter;
 use super::execute::Refusal;
 use super::reorder::{Kept, Reorder};
-use super::replies::{Answer, Replies, Reply};
+use super::replies::{Answer, Replies, Reply, Standing};
 use super::requester::{extend, origin};
 use super::resources::{Answered, Resources};
 
@@ -57,6 +58,7 @@ pub(crate) struct Responder {
     waits_recv: bool,
     /// Packets executed since the last acknowledgement.
     silent: u32,
+    pub chatter: Chatter,
     /// Why and where the connection ended, to repeat it if it is lost.
     refused: Option<(NakCode, u64)>,
 }
@@ -81,15 +83,21 @@ impl Responder {
         held
     }
 
-    pub fn wants_transmit(&self) -> bool {
-        self.replies.wants_transmit()
+    pub fn wants_transmit(&self, now: Instant) -> bool {
+        self.replies.wants_transmit(self.chatter.holds(now))
     }
 
+    /// Send replies and what is to be acknowledged.
     pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, tx: &mut TxBatch, env: &mut E, budget: &mut u32) {
-        if !self.replies.wants_transmit() {
+        let hold_ack = self.chatter.holds(core.now);
+        if !self.replies.wants_transmit(hold_ack) {
             return;
         }
-        let ok = self.replies.poll_transmit(core, self.epsn, self.msn, tx, env, budget);
+        let standing = Standing { epsn: self.epsn, msn: self.msn, hold_ack };
+        let ok = self.replies.poll_transmit(core, standing, tx, env, budget);
+        if self.replies.answer == Answer::None {
+            self.silent = 0;
+        }
         if !ok && core.state() != weft_verbs::QpState::Err {
             core.event(env, AsyncEvent::QpAccessErr);
             core.fault = Some(Fault::Error);
@@ -139,8 +147,8 @@ impl Responder {
                     Answer::None if plain && due => self.replies.answer = Answer::Ack,
                     _ => {}
                 }
-                if due || !plain {
-                    self.silent = 0;
+                if due && plain {
+                    self.chatter.on_message(self.silent, core.now);
                 }
             }
             Err(Refusal::NotReady) => {

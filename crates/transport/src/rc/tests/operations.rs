@@ -318,3 +318,32 @@ fn the_first_packet_establishes_communication() {
     p.finish();
     assert_eq!(p.worlds[1].events, [AsyncEvent::CommEst]);
 }
+
+#[test]
+fn an_acknowledgement_rides_along_with_a_quick_answer() {
+    let mut p = Pair::new(QpType::Rc);
+    for n in 0..20 {
+        for side in 0..2 {
+            p.recv(side, n, &[sge(0x1000, 100)]);
+        }
+    }
+    for round in 0..10 {
+        p.log.clear();
+        for side in 0..2 {
+            p.send(side, round, SendOp::Send, &[sge(0, 8)]);
+            p.run(Duration::from_micros(12));
+            assert_eq!(p.worlds[1 - side].take(RECV_CQ), [ok(round, 8)]);
+        }
+    }
+    let kinds: Vec<_> = p.log.iter().map(|l| l.split(" 1").next().unwrap().split(" 2").next().unwrap()).collect();
+    assert_eq!(kinds, ["0 SEND Only", "0 Acknowledge", "1 SEND Only", "1 Acknowledge"]);
+    // Nobody answers any more: it leaves on its own, and the next one at once.
+    p.finish();
+    p.log.clear();
+    for round in 10..12 {
+        p.send(0, round, SendOp::Send, &[sge(0, 8)]);
+        p.run(Duration::from_micros(15 + 40 * (11 - round)));
+        assert_eq!(p.log.len() as u64, 2 * (round - 9), "{:#?}", p.log);
+    }
+    p.finish();
+}
