@@ -24,6 +24,7 @@ pub mod rtnl;
 pub mod saved;
 mod server;
 pub mod slots;
+mod standby;
 
 pub use options::{LogTarget, Options};
 

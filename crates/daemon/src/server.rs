@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::pool::{PoolHost, survivors_hold_the_port};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
+use crate::standby::Standby;
 
 const TOKEN_LISTENER: u64 = 0;
 const TOKEN_ROUTES: u64 = 1;
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     buffer: Vec<u8>,
     log: Log,
     stopping: bool,
+    options: Options,
+    standby: Option<Standby>,
 }
 
 impl Server {
@@ -79,7 +82,16 @@ impl Server {
             buffer,
             log,
             stopping: false,
+            options: options.clone(),
+            standby: None,
         }))
+    }
+
+    /// Goes on with the pool of a predecessor whose stand-in we are.
+    pub(crate) fn inherit(&mut self, anchor: &OwnedFd) {
+        if let Err(refusal) = self.broker.inherit(Instant::now(), anchor, &mut self.host) {
+            self.log.note(format_args!("cannot inherit: {}", refusal.text));
+        }
     }
 
     /// Serves until nobody needs it or somebody ends it.
@@ -89,6 +101,9 @@ impl Server {
             self.perform();
             if self.stopping {
                 self.log.note(format_args!("ends"));
+                if !self.broker.slots_in_use() {
+                    self.standby.take().into_iter().for_each(Standby::dismiss);
+                }
                 return Ok(());
             }
             let now = Instant::now();
@@ -221,6 +236,14 @@ impl Server {
         let saved = self.broker.save();
         if let Err(error) = self.host.save(&saved) {
             self.log.note(format_args!("cannot keep the state for a successor: {error}"));
+        }
+        match (self.broker.needs_standby(), self.host.anchor()) {
+            (true, Some(anchor)) if self.standby.is_none() => match Standby::start(&self.options, anchor) {
+                Ok(standby) => self.standby = Some(standby),
+                Err(error) => self.log.note(format_args!("cannot have a standby: {error}")),
+            },
+            (false, _) => self.standby.take().into_iter().for_each(Standby::dismiss),
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use weft_sys::unix::{self, Wait};
 
 use crate::hello::{Hello, HelloReply, HelloStatus, Purpose};
 use crate::limits::HELLO_REPLY_BYTES_MAX;
-use crate::{ConnectError, SOCKET_NAME, executable};
+use crate::message::encode;
+use crate::{ClientFrame, ConnectError, Request, SOCKET_NAME, executable};
 
 /// What to do where no daemon runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -144,6 +145,22 @@ fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
     let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_os_str())).collect();
     weft_sys::spawn::spawn_detached(&program, &args, &environment)
         .map_err(|error| ConnectError::SpawnFailed { program: program.display().to_string(), error })
+}
+
+/// Brings the daemon that runs now the sockets of one that died, for those who cannot: processes of users that the dead
+/// one did not trust with all sockets. Only offered to a daemon of root or of our own user.
+pub fn offer_anchor(options: &ConnectOptions, anchor: BorrowedFd<'_>) -> Result<(), ConnectError> {
+    let fd = establish(&ConnectOptions { spawn: Spawn::Never, ..options.clone() })?;
+    let daemon = unix::peer_credentials(&fd)?;
+    if daemon.uid != 0 && daemon.uid != weft_sys::process::euid() {
+        return Err(ConnectError::Refused(format!("it runs as user {}", daemon.uid)));
+    }
+    // Slot 0 is nobody's to come back to: the answer is a refusal, after the sockets were taken over.
+    let request = Request::Reattach { slot: 0, groups: Vec::new() };
+    let bytes = encode(&ClientFrame { id: 1, request }).map_err(|_| ConnectError::NotADaemon)?;
+    unix::send(&fd, &bytes, &[anchor, anchor], Wait::Block)?;
+    unix::recv(&fd, &mut [0; HELLO_REPLY_BYTES_MAX], 0, Wait::Block)?;
+    Ok(())
 }
 
 /// Ends the daemon, of whatever version; true if one ran. Programs that use it bring up another.

@@ -23,21 +23,13 @@ struct Prepared {
 /// Runs a program detached: in a session of its own, in `/`, its input and outputs on /dev/null, its parent not us.
 /// Returns once the program was really executed, or with the error that prevented it.
 pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) -> io::Result<()> {
-    let null = above_stdio(
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/null")?
-            .into(),
-    )?;
+    let null = above_stdio(OpenOptions::new().read(true).write(true).open("/dev/null")?.into())?;
     let (report_rx, report_tx) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let report_tx = above_stdio(report_tx)?;
 
     let program = c_string(path.as_os_str())?;
-    let args: Vec<CString> = std::iter::once(path.as_os_str())
-        .chain(args.iter().copied())
-        .map(c_string)
-        .collect::<io::Result<_>>()?;
+    let args: Vec<CString> =
+        std::iter::once(path.as_os_str()).chain(args.iter().copied()).map(c_string).collect::<io::Result<_>>()?;
     let env: Vec<CString> = env
         .iter()
         .map(|(name, value)| {
@@ -49,16 +41,8 @@ pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) ->
         .collect::<io::Result<_>>()?;
     let prepared = Prepared {
         path: program,
-        argv: args
-            .iter()
-            .map(|arg| arg.as_ptr())
-            .chain([std::ptr::null()])
-            .collect(),
-        envp: env
-            .iter()
-            .map(|entry| entry.as_ptr())
-            .chain([std::ptr::null()])
-            .collect(),
+        argv: args.iter().map(|arg| arg.as_ptr()).chain([std::ptr::null()]).collect(),
+        envp: env.iter().map(|entry| entry.as_ptr()).chain([std::ptr::null()]).collect(),
         null: null.as_raw_fd(),
         report: report_tx.as_raw_fd(),
     };
@@ -108,11 +92,7 @@ fn clone_with_signals_blocked(prepared: &Prepared) -> io::Result<libc::pid_t> {
         }
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        if pid < 0 {
-            Err(error)
-        } else {
-            Ok(pid as libc::pid_t)
-        }
+        if pid < 0 { Err(error) } else { Ok(pid as libc::pid_t) }
     }
 }
 
@@ -153,15 +133,74 @@ unsafe fn in_child(prepared: &Prepared) -> ! {
             libc::signal(signal, libc::SIG_DFL);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        libc::execve(
-            prepared.path.as_ptr(),
-            prepared.argv.as_ptr(),
-            prepared.envp.as_ptr(),
-        );
+        libc::execve(prepared.path.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
         report(prepared.report);
         libc::_exit(127);
     }
 }
+
+/// Continues in a copy of this process that keeps only the descriptors given and standard input and outputs, and that is
+/// nobody's child of ours; it ends when `run` returns. Refused (`Other`) in a process with more than one thread: in the
+/// copy their locks would be held for ever.
+///
+/// `run` must not reach any descriptor that it was not given, say through a global: in the copy it is closed.
+pub fn fork_apart(keep: Vec<OwnedFd>, run: impl FnOnce(Vec<OwnedFd>) + 'static) -> io::Result<()> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("a process with several threads cannot be copied"));
+    }
+    // SAFETY: there is one thread, so the copy finds no lock held and may do anything.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        _ => {
+            wait_for(child);
+            return Ok(());
+        }
+    }
+    // SAFETY: as above; bare system calls. What owned the descriptors that are closed here is never reached again:
+    // `run` owns only what it was given, and this function does not return in the copy.
+    unsafe {
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        libc::setsid();
+        let mut numbers: Vec<RawFd> = keep.iter().map(AsRawFd::as_raw_fd).collect();
+        numbers.sort_unstable();
+        close_all_but(&numbers);
+        run(keep);
+        libc::_exit(0);
+    }
+}
+
+/// # Safety
+/// Nothing may use the descriptors that are closed.
+unsafe fn close_all_but(sorted: &[RawFd]) {
+    let mut from = 3;
+    for &keep in sorted.iter().chain([&RawFd::MAX]) {
+        if keep > from {
+            // SAFETY: the caller's promise.
+            unsafe { close_range(from, keep - 1) };
+        }
+        from = from.max(keep.saturating_add(1));
+    }
+}
+
+/// # Safety
+/// Nothing may use the descriptors that are closed.
+unsafe fn close_range(first: RawFd, last: RawFd) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first as libc::c_uint, last as libc::c_uint, 0) != 0 {
+            for fd in first..=last.min(WALK_MAX) {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// Descriptors that are walked over one by one before Linux 5.11.
+const WALK_MAX: i32 = 1 << 16;
 
 unsafe fn report(fd: RawFd) {
     // SAFETY: errno's place is this thread's own; `code` lives across the call.
@@ -173,16 +212,9 @@ unsafe fn report(fd: RawFd) {
 
 unsafe fn close_the_rest_on_exec() {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    const WALK_MAX: i32 = 1 << 16;
     // SAFETY: changing flags of descriptors of this process alone.
     unsafe {
-        if libc::syscall(
-            libc::SYS_close_range,
-            3 as libc::c_uint,
-            libc::c_uint::MAX,
-            CLOSE_RANGE_CLOEXEC,
-        ) == 0
-        {
+        if libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {
             return;
         }
         // Before Linux 5.11: one by one.
@@ -197,12 +229,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_executed_is_told() {
-        let error = spawn_detached(Path::new("/nonexistent/weft"), &[], &[]).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-    }
-
-    #[test]
     fn a_program_runs_apart_and_leaves_no_child() {
         let dir = std::env::temp_dir().join(format!("weft-spawn-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
@@ -215,22 +241,24 @@ mod tests {
         spawn_detached(
             Path::new("/bin/sh"),
             &args,
-            &[
-                ("A".as_ref(), "b".as_ref()),
-                ("PATH".as_ref(), "/bin:/usr/bin".as_ref()),
-            ],
+            &[("A".as_ref(), "b".as_ref()), ("PATH".as_ref(), "/bin:/usr/bin".as_ref())],
         )
         .unwrap();
         // SAFETY: a null status pointer is allowed.
-        assert_eq!(
-            unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) },
-            -1
-        );
+        let child = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
+        assert_eq!(child, -1);
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !out.exists() && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "3\n/\nb\n");
         let _ = std::fs::remove_dir_all(&dir);
+
+        // In the same test, because the other would see its child.
+        let error = spawn_detached(Path::new("/nonexistent/weft"), &[], &[]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+
+        // Tests run in threads.
+        assert!(fork_apart(Vec::new(), |_| ()).is_err());
     }
 }

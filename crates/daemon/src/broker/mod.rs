@@ -13,9 +13,10 @@ mod slot_requests;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use weft_ipc::{DaemonFrame, Event, McastGroup, Usage, encode};
+use weft_ipc::{DaemonFrame, Event, McastGroup, Refusal, Usage, encode};
 use weft_sys::unix::Credentials;
 
 use crate::devices::Devices;
@@ -215,6 +216,21 @@ impl Broker {
     /// Whether descriptors that clients send are wanted: else they should not even enter this process.
     pub fn accepts_descriptors(&self) -> bool {
         self.phase != Phase::Normal || self.slots.is_empty()
+    }
+
+    /// Whether processes have slots that could not bring the pool to a successor, since they are not trusted with it.
+    pub fn needs_standby(&self) -> bool {
+        self.clients.values().any(|client| client.slot.is_some() && !self.is_trusted(client.credentials.uid))
+    }
+
+    /// Whether any process has a slot.
+    pub fn slots_in_use(&self) -> bool {
+        self.slots.in_use() > 0
+    }
+
+    /// Goes on with a predecessor's pool that we hold ourselves.
+    pub fn inherit(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
+        self.adopt(now, anchor, host)
     }
 
     /// Whether messages are being deferred.

@@ -97,7 +97,7 @@ impl Broker {
         Ok(Outcome::Reply(Response::Slot(grant), Attach { sockets_of: None, anchor }))
     }
 
-    fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
+    pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
         let adopted = host.adopt_pool(anchor)?;
         self.slots = SlotTable::restore(adopted.slots, &adopted.saved.slots);
         let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
