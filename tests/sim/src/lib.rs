@@ -8,6 +8,7 @@ pub mod hostile;
 pub mod memory;
 pub mod net;
 pub mod rng;
+pub mod strict;
 pub mod workload;
 pub mod world;
 

@@ -25,6 +25,10 @@ pub struct Faults {
     pub spacing: Duration,
     /// Packets that wait for the wire at most; 0 = any number.
     pub queue: u32,
+    /// The wire is dead for the second of these times in each of the first (zero: never).
+    pub outage: (Duration, Duration),
+    /// Only packets of this sender suffer.
+    pub only_from: Option<IpAddr>,
 }
 
 impl Faults {
@@ -37,6 +41,8 @@ impl Faults {
         jitter: Duration::ZERO,
         spacing: Duration::ZERO,
         queue: 0,
+        outage: (Duration::ZERO, Duration::ZERO),
+        only_from: None,
     };
 
     /// Whether packets can arrive twice or in another order.
@@ -144,7 +150,8 @@ impl Net {
     /// Send a packet through all that can happen to it.
     pub fn send(&mut self, now: Instant, rng: &mut Rng, mut datagram: Datagram) {
         self.stats.sent += 1;
-        let faults = self.faults;
+        let suffers = self.faults.only_from.is_none_or(|host| host == datagram.src);
+        let faults = if suffers { self.faults } else { Faults::NONE };
         let spacing = if faults.spacing.is_zero() { SPACING } else { faults.spacing };
         let free = self.free_at.entry(datagram.src).or_default();
         let start = (*free).max(now);
@@ -154,7 +161,8 @@ impl Net {
         }
         *free = start + spacing;
         let mut arrival = start + LATENCY;
-        if rng.chance(faults.loss.into(), 10_000) {
+        let (period, dead) = (faults.outage.0.as_nanos() as u64, faults.outage.1.as_nanos() as u64);
+        if rng.chance(faults.loss.into(), 10_000) || (period > 0 && now.0 % period < dead) {
             self.stats.lost += 1;
             return;
         }

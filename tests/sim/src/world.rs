@@ -1,5 +1,6 @@
 //! Hosts, the network between them, and the clock.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weft_hca::{AhRequest, Hca, HcaConfig};
@@ -14,6 +15,7 @@ use weft_wire::packet::{Packet, pad_for};
 use crate::memory::SimMemory;
 use crate::net::{Datagram, Faults, Happening, Net};
 use crate::rng::Rng;
+use crate::strict::{Strict, Verdict};
 
 /// Source port of all packets; the ICRC covers it.
 const SPORT: u16 = 0xc001;
@@ -89,6 +91,8 @@ pub struct World {
     pub net: Net,
     /// Packets sent, if they are kept: see [`World::record`].
     pub recorded: Option<Vec<Datagram>>,
+    /// Queue pairs that keep nothing behind a gap, by number.
+    pub strict: BTreeMap<u32, Strict>,
     tx: TxBatch,
 }
 
@@ -105,7 +109,8 @@ pub enum Step {
     Idle,
 }
 
-fn address(v6: bool, host: usize) -> IpAddr {
+/// The address of a host.
+pub fn address(v6: bool, host: usize) -> IpAddr {
     if v6 {
         IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16 + 1))
     } else {
@@ -146,7 +151,15 @@ impl World {
                 Host { hca, ip, events: Vec::new(), dead: false }
             })
             .collect();
-        World { now: Instant(1_000), rng, hosts, net: Net::new(faults), recorded: None, tx: TxBatch::default() }
+        World {
+            now: Instant(1_000),
+            rng,
+            hosts,
+            net: Net::new(faults),
+            recorded: None,
+            strict: BTreeMap::new(),
+            tx: TxBatch::default(),
+        }
     }
 
     /// Keep every packet sent from now on.
@@ -204,6 +217,9 @@ impl World {
             let parsed = Packet::parse(&bytes).expect("what is sent can be parsed");
             assert_eq!(parsed.payload.len(), payload, "the pad count is wrong");
             assert_eq!(parsed.bth.dest_qp(), packet.dest_qpn);
+            if let Some(strict) = self.strict.get_mut(&packet.src_qpn) {
+                strict.overhear(&parsed);
+            }
             let hop_limit = if packet.av.hop_limit == 0 { 64 } else { packet.av.hop_limit };
             let datagram = Datagram { src, dst, traffic_class: packet.av.traffic_class, hop_limit, bytes };
             if let Some(recorded) = &mut self.recorded {
@@ -232,6 +248,14 @@ impl World {
             hop_limit: datagram.hop_limit,
             ifindex: 0,
         };
+        if let Some(strict) = self.strict.get_mut(&packet.bth.dest_qp())
+            && let Verdict::Drop(nak) = strict.judge(&packet, datagram)
+        {
+            if let Some(nak) = nak {
+                self.net.send(self.now, &mut self.rng, nak);
+            }
+            return None;
+        }
         let mut touched = None;
         for (index, host) in self.hosts.iter_mut().enumerate() {
             if !host.dead && (host.ip == dst || dst.is_multicast()) {

@@ -5,6 +5,7 @@ use weft_verbs::{Duration, Mtu, QpCap, QpType};
 use crate::end::QpOptions;
 use crate::net::Faults;
 use crate::rng::Rng;
+use crate::world::address;
 
 /// One pair of queue pairs.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ pub struct PairPlan {
     pub slow: bool,
     /// One send in how many is signalled at least.
     pub signal_every: u32,
+    /// Whether both ends keep nothing that arrives behind a gap (RC).
+    pub strict: bool,
 }
 
 /// A whole run.
@@ -36,11 +39,13 @@ pub struct Plan {
     pub faults: Faults,
     /// Queue pairs.
     pub pairs: Vec<PairPlan>,
+    /// Times that something is changed in the middle: see `disturb`.
+    pub disturbances: u32,
 }
 
 fn faults(rng: &mut Rng) -> Faults {
     let mut faults = Faults::NONE;
-    match rng.below(10) {
+    match rng.below(13) {
         0 | 1 => {}
         2 => faults.loss = 100,
         3 => faults.loss = rng.range(200, 1000) as u32,
@@ -51,6 +56,15 @@ fn faults(rng: &mut Rng) -> Faults {
         8 => {
             faults.spacing = Duration::from_nanos(rng.range(100, 2000));
             faults.queue = rng.range(8, 64) as u32;
+        }
+        9 => {
+            // Some packets come after their sender gave them up.
+            faults.jitter = Duration::from_micros(rng.range(500, 4000));
+            faults.loss = rng.pick(&[0, 100]);
+        }
+        10 => {
+            let period = Duration::from_micros(rng.range(50, 5000));
+            faults.outage = (period, period / rng.range(2, 10) as u32);
         }
         _ => {
             faults = Faults {
@@ -113,7 +127,11 @@ fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
         10 => mtu.bytes() as u32 * 12,
         _ => mtu.bytes() as u32 * 40,
     };
-    let count = if len_max > 40_000 { 8 } else { 28 };
+    let count = match len_max {
+        40_000.. => 10,
+        8_000.. => 30,
+        _ => rng.pick(&[10, 40, 40, 120]),
+    };
     let one_way = kind == QpType::XrcSend || rng.chance(1, 2);
     let ops = [rng.range(1, count) as usize, if one_way { 0 } else { rng.range(1, count) as usize }];
     PairPlan {
@@ -124,6 +142,7 @@ fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
         len_max,
         slow: rng.chance(1, 5),
         signal_every: rng.range(1, 8) as u32,
+        strict: kind == QpType::Rc && rng.chance(1, 4),
     }
 }
 
@@ -131,8 +150,13 @@ impl Plan {
     /// What the seed stands for.
     pub fn new(rng: &mut Rng) -> Plan {
         let hosts = if rng.chance(1, 4) { 3 } else { 2 };
-        let faults = faults(rng);
-        let pairs = (0..rng.range(1, 3)).map(|_| pair(rng, hosts)).collect();
-        Plan { hosts, v6: rng.chance(1, 3), faults, pairs }
+        let v6 = rng.chance(1, 3);
+        let mut faults = faults(rng);
+        if rng.chance(1, 5) {
+            faults.only_from = Some(address(v6, rng.below(hosts as u64) as usize));
+        }
+        let pairs = (0..rng.range(1, 4)).map(|_| pair(rng, hosts)).collect();
+        let disturbances = if rng.chance(1, 4) { rng.range(1, 20) as u32 } else { 0 };
+        Plan { hosts, v6, faults, pairs, disturbances }
     }
 }

@@ -2,19 +2,23 @@
 
 use std::net::IpAddr;
 
-use weft_verbs::{CqInit, Duration, Event, QpState, QpType, SrqAttr, SrqInit, Wc, WcFlags, WcOpcode, WcStatus, XrcdId};
+use weft_verbs::{
+    AsyncEvent, CqInit, Duration, Event, QpAttr, QpAttrMask as Mask, QpState, QpType, SrqAttr, SrqInit, Wc, WcFlags,
+    WcOpcode, WcStatus, XrcdId,
+};
 
 use super::flow::{Flow, Message};
 use super::plan::{PairPlan, Plan};
 use super::receiver::{Queue, RECV_TAG, Receiver};
 use crate::end::{self, End, Parts};
 use crate::rng::{Rng, mix};
+use crate::strict::Strict;
 use crate::world::{DEVICE, Step, World};
 
 /// Bytes before a datagram in its receive.
 const GRH_LEN: usize = 40;
 /// Steps that a run may take.
-const STEPS_MAX: u64 = 400_000;
+const STEPS_MAX: u64 = 2_000_000;
 /// Simulated time that a run may take.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
@@ -26,7 +30,11 @@ struct Run {
     ends: Vec<End>,
     xrcds: Vec<(usize, XrcdId)>,
     shuffles: bool,
+    disturbances: u32,
 }
+
+/// The wake-up that is not a receiver's.
+const DISTURB: u64 = u64::MAX - 1;
 
 /// Carry out what a seed stands for. Answers what was wrong.
 pub fn run(seed: u64) -> Result<(), String> {
@@ -51,6 +59,7 @@ impl Run {
             shared: vec![],
             ends: vec![],
             xrcds: vec![],
+            disturbances: plan.disturbances,
             shuffles: plan.faults.shuffles() || !plan.faults.jitter.is_zero(),
         };
         for (host, parts) in shared.iter_mut().enumerate() {
@@ -140,6 +149,13 @@ impl Run {
                 self.flows.push(flow);
             }
         }
+        if pair.strict {
+            for side in 0..2 {
+                let (psn, mtu) = (pair.options.psn[1 - side], pair.options.mtu.bytes());
+                let strict = Strict::new(ends[1 - side].qpn, psn, mtu);
+                self.world.strict.insert(ends[side].qpn, strict);
+            }
+        }
         self.ends.extend(ends);
         Ok(())
     }
@@ -152,6 +168,9 @@ impl Run {
                 self.receivers[index].post(&mut self.world, usize::MAX)?;
             }
         }
+        if self.disturbances > 0 {
+            self.disturb_later();
+        }
         let end = self.world.now + TIME_MAX;
         let mut steps = 0;
         let mut stood: Vec<(usize, usize)> = Vec::new();
@@ -161,7 +180,10 @@ impl Run {
             }
             let step = self.world.step();
             if let Step::Wake(number) = step {
-                self.on_wake(number as usize)?;
+                match number {
+                    DISTURB => self.disturb()?,
+                    receiver => self.on_wake(receiver as usize)?,
+                }
             }
             self.take_completions()?;
             steps += 1;
@@ -180,6 +202,57 @@ impl Run {
             }
         }
         self.check_end()
+    }
+
+    fn disturb_later(&mut self) {
+        let after = Duration::from_micros(self.world.rng.range(1, 300));
+        let at = self.world.now + after;
+        self.world.net.wake(at, DISTURB);
+    }
+
+    /// Change something in the middle that must not change what comes of the work.
+    fn disturb(&mut self) -> Result<(), String> {
+        let Run { world, ends, shared, .. } = self;
+        let end = ends[world.rng.below(ends.len() as u64) as usize];
+        let (attr, init) = world.hosts[end.host].hca.query_qp(end.qp).map_err(|e| e.to_string())?;
+        let (state, now) = (attr.qp_state, world.now);
+        let attr = QpAttr { qp_state: state, ..attr };
+        let hca = &mut world.hosts[end.host].hca;
+        let done = match world.rng.below(5) {
+            0 | 1 if state == QpState::Rts => {
+                let attr = QpAttr { qp_state: QpState::Sqd, en_sqd_async_notify: true, ..attr };
+                hca.modify_qp(now, end.qp, &attr, Mask::STATE | Mask::EN_SQD_ASYNC_NOTIFY)
+            }
+            0..=2 if state == QpState::Sqd => {
+                let attr = QpAttr { qp_state: QpState::Rts, ..attr };
+                hca.modify_qp(now, end.qp, &attr, Mask::STATE)
+            }
+            3 if init.qp_type == QpType::Rc => {
+                let mask = Mask::MIN_RNR_TIMER | Mask::ACCESS_FLAGS | Mask::STATE;
+                let attr = QpAttr { min_rnr_timer: 1 + (now.0 % 12) as u8, ..attr };
+                if state == QpState::Rts { hca.modify_qp(now, end.qp, &attr, mask) } else { Ok(()) }
+            }
+            _ => {
+                let cqe = 4096 + (now.0 % 4096) as u32;
+                hca.resize_cq(shared[end.host].cq, cqe).map(drop)
+            }
+        };
+        done.map_err(|error| format!("a disturbance was refused: {error}"))?;
+        self.disturbances -= 1;
+        if self.disturbances > 0 {
+            self.disturb_later();
+            return Ok(());
+        }
+        // The last one leaves everybody at work.
+        for end in self.ends.clone() {
+            let hca = &mut self.world.hosts[end.host].hca;
+            let (attr, _) = hca.query_qp(end.qp).map_err(|e| e.to_string())?;
+            if attr.qp_state == QpState::Sqd {
+                let attr = QpAttr { qp_state: QpState::Rts, ..attr };
+                hca.modify_qp(now, end.qp, &attr, Mask::STATE).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
     }
 
     fn wake_later(&mut self, receiver: usize) {
@@ -280,7 +353,8 @@ impl Run {
             receiver.check_memory(&mut self.world)?;
         }
         for host in &self.world.hosts {
-            if let Some(event) = host.events.iter().find(|e| matches!(e, Event::Async { .. })) {
+            let strange = |e: &&Event| matches!(e, Event::Async { event, .. } if *event != AsyncEvent::SqDrained);
+            if let Some(event) = host.events.iter().find(strange) {
                 return Err(format!("an event: {event:?}"));
             }
         }
