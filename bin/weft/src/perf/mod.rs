@@ -69,7 +69,7 @@ pub struct PerfArgs {
     pub ib_port: u8,
     /// Row of the GID table (default: the first routable one)
     #[arg(short = 'g', long = "gid-idx", value_name = "INDEX")]
-    pub gid_idx: Option<u8>,
+    pub gid_idx: Option<u32>,
     /// TCP port of the server
     #[arg(short, long, default_value_t = PORT)]
     pub port: u16,

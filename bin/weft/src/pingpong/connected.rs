@@ -2,10 +2,7 @@
 
 use weft_abi_types::ibv_qp_type;
 
-use super::{
-    Acceptor, Completions, Dest, Endpoint, Link, Options, Rally, Setup, check_pattern, connect_to, fill, random_psn,
-    write_pattern,
-};
+use super::{Acceptor, Completions, Dest, Endpoint, Link, Memory, Options, Rally, Setup, connect_to, random_psn};
 use crate::output::print;
 use crate::verbs_api::{Op, Qp, QpRequest, SendRequest};
 
@@ -15,11 +12,7 @@ use crate::verbs_api::{Op, Qp, QpRequest, SendRequest};
 /// The line to print.
 pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> {
     let setup = Setup::open(&options.device, options.events)?;
-    if options.dm {
-        return Err("Device doesn't support dm allocation".to_owned());
-    }
-    let buffer = setup.buffer(options, options.size)?;
-    fill(&buffer, options);
+    let memory = Memory::new(&setup, options, options.size)?;
     let completions = Completions::new(&setup, options, options.rx_depth + 1)?;
     let qp = Qp::new(
         &setup.pd,
@@ -36,10 +29,10 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
         },
     )
     .map_err(|_| "Couldn't create QP".to_owned())?;
-    let inline = qp.max_inline_data().is_ok_and(|max| max as usize >= options.size);
+    let inline = memory.may_be_inline() && qp.max_inline_data().is_ok_and(|max| max as usize >= options.size);
     qp.to_init(options.device.port, 0, 0).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
 
-    let piece = buffer.sge(0, options.size);
+    let piece = memory.sge(0, options.size);
     let post_recv = || qp.post_recv(Rally::RECV_ID, piece);
     for posted in 0..options.rx_depth {
         post_recv().map_err(|_| format!("Couldn't post receive ({posted})"))?;
@@ -66,7 +59,7 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
     };
     print(&peer.line("remote", ","));
 
-    write_pattern(&buffer, options, 0);
+    memory.write_pattern(options, 0)?;
     let request = SendRequest { wr_id: 0, piece, op: Op::Send, signaled: true, inline };
     let rally = Rally {
         options,
@@ -77,7 +70,7 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
     };
     let report = rally.play()?;
     print(&report);
-    print(&check_pattern(&buffer, options, 0));
+    print(&memory.check_pattern(options, 0)?);
     Ok(())
 }
 

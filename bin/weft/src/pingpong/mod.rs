@@ -3,6 +3,7 @@
 
 mod connected;
 mod exchange;
+mod memory;
 mod options;
 mod report;
 mod setup;
@@ -10,9 +11,10 @@ mod traffic;
 
 pub use connected::{connected, meet_client, meet_server};
 pub use exchange::{Acceptor, Dest, Link, XrcDest, connect_to};
+pub use memory::Memory;
 pub use options::{Options, Spec, read};
 pub use setup::{DeviceChoice, Setup, random_psn};
-pub use traffic::{Completions, Endpoint, Rally, check_pattern, fill, write_pattern};
+pub use traffic::{Completions, Endpoint, Rally};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -19,6 +19,8 @@ pub struct Spec {
     pub mtu: u32,
     /// Default number of messages each way.
     pub iters: u32,
+    /// Lines of the help text that differ: long name, line.
+    pub help: &'static [(&'static str, &'static str)],
 }
 
 /// What a command line asks for.
@@ -130,7 +132,11 @@ pub fn usage(spec: &Spec) -> String {
         "Usage:\n  {name}            start a server and wait for connection\n  {name} <host>     connect to server at <host>\n\nOptions:\n"
     );
     for known in known_of(spec) {
-        let line = known.help.replace("SIZE)", &format!("{})", spec.size)).replace("MTU)", &format!("{})", spec.mtu));
+        let own = spec.help.iter().find(|(long, _)| *long == known.opt.long);
+        let line = own
+            .map_or(known.help, |(_, line)| line)
+            .replace("SIZE)", &format!("{})", spec.size))
+            .replace("MTU)", &format!("{})", spec.mtu));
         let _ = writeln!(out, "  {line}");
     }
     out.push_str("      --system           use the system's libibverbs instead of Weft's\n");
@@ -192,7 +198,7 @@ fn apply(options: &mut Options, name: &str, text: &str) -> Result<(), Option<Str
         "rx-depth" => options.rx_depth = within(name, text, 1, 1 << 20)? as u32,
         "iters" | "num_tests" => options.iters = within(name, text, 1, i64::from(i32::MAX))? as u32,
         "sl" => options.device.sl = within(name, text, 0, 15)? as u8,
-        "gid-idx" => options.device.gid_idx = u8::try_from(within(name, text, -1, 255)?).ok(),
+        "gid-idx" => options.device.gid_idx = u32::try_from(within(name, text, -1, i64::from(i32::MAX))?).ok(),
         "num-qp" => options.num_qp = within(name, text, 1, 1 << 16)? as u32,
         "clients" => options.clients = within(name, text, 1, 1 << 10)? as u32,
         "events" => options.events = true,
@@ -224,8 +230,10 @@ fn mtu_to_enum(bytes: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const RC: Spec = Spec { name: "ibv_rc_pingpong", letters: "pdismrnlegoOPtcjN", size: 4096, mtu: 1024, iters: 1000 };
-    const XSRQ: Spec = Spec { name: "ibv_xsrq_pingpong", letters: "pdismCTleog", size: 4096, mtu: 2048, iters: 5 };
+    const RC: Spec =
+        Spec { name: "ibv_rc_pingpong", letters: "pdismrnlegoOPtcjN", size: 4096, mtu: 1024, iters: 1000, help: &[] };
+    const XSRQ: Spec =
+        Spec { name: "ibv_xsrq_pingpong", letters: "pdismCTleog", size: 4096, mtu: 2048, iters: 5, help: &[] };
 
     fn run(spec: &Spec, line: &str) -> Result<Options, Option<String>> {
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();

@@ -13,7 +13,7 @@ pub struct DeviceChoice {
     /// Its port.
     pub port: u8,
     /// Row of the GID table; on RoCE without it: the first routable one.
-    pub gid_idx: Option<u8>,
+    pub gid_idx: Option<u32>,
     /// Service level.
     pub sl: u8,
     /// The system's libibverbs in place of ours.
@@ -67,9 +67,11 @@ impl Setup {
         let gid = match choice.gid_idx {
             Some(index) => {
                 let row = context
-                    .query_gid(choice.port, index.into())
-                    .map_err(|_| format!("can't read sgid of index {index}"))?;
-                Some((row.gid, index))
+                    .query_gid(choice.port, index)
+                    .ok()
+                    .zip(u8::try_from(index).ok())
+                    .ok_or_else(|| format!("can't read sgid of index {index}"))?;
+                Some((row.0.gid, row.1))
             }
             // RoCE goes nowhere without a GID; the originals make the user choose one.
             None if ethernet => {

@@ -4,15 +4,12 @@ use std::io;
 
 use super::report::Clock;
 use super::{Options, Setup};
-use crate::verbs_api::{Buffer, Cq, Qp, SendChain, SendRequest, TimestampCq};
+use crate::verbs_api::{Cq, Qp, SendChain, SendRequest, TimestampCq};
 
 /// `wr_id` of a reception.
 const RECV: u64 = 1;
 /// `wr_id` of a message.
 const SEND: u64 = 2;
-
-/// Distance of the bytes that `--chk` sets and looks at.
-const PAGE: usize = 4096;
 
 /// Where all completions of a rally appear.
 pub enum Completions {
@@ -245,32 +242,6 @@ impl Rally<'_> {
         }
         Ok(())
     }
-}
-
-/// Fills the buffer with what tells server from client.
-pub fn fill(buffer: &Buffer, options: &Options) {
-    buffer.fill(0, buffer.len(), if options.server.is_some() { 0x7b } else { 0x7c });
-}
-
-/// The client's part of `--chk`: marks each page of the message, which starts `offset` bytes into the buffer.
-pub fn write_pattern(buffer: &Buffer, options: &Options, offset: usize) {
-    if options.chk && options.server.is_some() {
-        for at in (0..options.size).step_by(PAGE) {
-            buffer.write(offset + at, &[0]);
-        }
-    }
-}
-
-/// The server's part of `--chk`: lines about the pages that do not carry the mark.
-pub fn check_pattern(buffer: &Buffer, options: &Options, offset: usize) -> String {
-    if !options.chk || options.server.is_some() {
-        return String::new();
-    }
-    (0..options.size)
-        .step_by(PAGE)
-        .filter(|at| buffer.byte(offset + at) != 0)
-        .map(|at| format!("invalid data in page {}\n", at / PAGE))
-        .collect()
 }
 
 #[cfg(test)]

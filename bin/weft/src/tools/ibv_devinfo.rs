@@ -38,19 +38,20 @@ fn run(args: &[OsString]) -> ExitCode {
         flag('\0', "json"),
     ];
     let parsed = match getopt::parse(args, &known) {
-        Ok(parsed) if parsed.operands.is_empty() => parsed,
-        Ok(_) => {
-            usage(crate::output::print);
-            return ExitCode::from(FAILED);
-        }
+        // Operands are overlooked, as in the original.
+        Ok(parsed) => parsed,
         Err(mistake) => {
             eprintln!("ibv_devinfo: {mistake}");
             usage(crate::output::print);
             return ExitCode::from(FAILED);
         }
     };
+    if parsed.options.iter().any(|(name, text)| *name == "ib-port" && number(text).is_none_or(|n| n < 1)) {
+        usage(crate::output::print);
+        return ExitCode::FAILURE;
+    }
     match answer(&parsed) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(message) => {
             eprintln!("{message}");
             ExitCode::from(FAILED)
@@ -58,20 +59,16 @@ fn run(args: &[OsString]) -> ExitCode {
     }
 }
 
-fn answer(parsed: &Parsed) -> Result<(), String> {
+/// Prints what was asked for. The code counts the devices that could not be asked, two for each as in the original.
+fn answer(parsed: &Parsed) -> Result<u8, String> {
     let given = |name: &str| {
         let mut values = parsed.options.iter().rev().filter(|(n, _)| *n == name);
         values.next().map(|(_, value)| value.as_str())
     };
     let which = if given("system").is_some() { Which::System } else { Which::Ours };
     let json = given("json").is_some();
-    let port = match given("ib-port") {
-        None => None,
-        Some(text) => match number(text).and_then(|n| u8::try_from(n).ok()) {
-            Some(port) if port > 0 => Some(port),
-            _ => return Err(format!("ibv_devinfo: invalid port {text}")),
-        },
-    };
+    // No device has more than 254 ports, so a larger number is as wrong as 255.
+    let port = given("ib-port").and_then(number).map(|n| u8::try_from(n).unwrap_or(u8::MAX));
     let library = Library::load(which).map_err(|e| format!("ibv_devinfo: {e:#}"))?;
     let list =
         DeviceList::new(library).map_err(|e| format!("Failed to get IB devices list: {}", crate::errno::text(&e)))?;
@@ -82,7 +79,7 @@ fn answer(parsed: &Parsed) -> Result<(), String> {
         } else {
             crate::output::print(&devinfo::list_text(&names));
         }
-        return Ok(());
+        return Ok(0);
     }
     let wanted = given("ib-dev");
     let devices: Vec<_> = match wanted {
@@ -97,8 +94,16 @@ fn answer(parsed: &Parsed) -> Result<(), String> {
     }
     let verbose = given("verbose").is_some();
     let mut reports = Vec::new();
+    let mut code: u8 = 0;
     for device in devices {
-        let report = DeviceReport::of(&device, port)?;
+        let report = match DeviceReport::of(&device, port) {
+            Ok(report) => report,
+            Err(message) => {
+                eprintln!("{message}");
+                code += 2;
+                continue;
+            }
+        };
         if json {
             reports.push(devinfo::json(&report, verbose));
         } else {
@@ -108,5 +113,5 @@ fn answer(parsed: &Parsed) -> Result<(), String> {
     if json {
         outln!("{}", serde_json::Value::from(reports));
     }
-    Ok(())
+    Ok(code)
 }

@@ -8,15 +8,21 @@ use weft_abi_types::IBV_QPT_RC;
 use super::Tool;
 use crate::output::print;
 use crate::pingpong::{
-    self, Acceptor, Completions, Dest, Endpoint, Link, Options, Rally, Setup, Spec, check_pattern, connect_to, fill,
-    random_psn, write_pattern,
+    self, Acceptor, Completions, Dest, Endpoint, Link, Memory, Options, Rally, Setup, Spec, connect_to, random_psn,
 };
 use crate::verbs_api::{Op, Qp, QpRequest, SendRequest, Srq, SrqRequest};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong with a shared receive queue (SRQ)", run };
 
-const SPEC: Spec = Spec { name: "ibv_srq_pingpong", letters: "pdismqrnlegoc", size: 4096, mtu: 1024, iters: 1000 };
+const SPEC: Spec = Spec {
+    name: "ibv_srq_pingpong",
+    letters: "pdismqrnlegoc",
+    size: 4096,
+    mtu: 1024,
+    iters: 1000,
+    help: &[("iters", "-n, --iters=<iters>    number of exchanges per QP(default 1000)")],
+};
 
 /// Most queue pairs.
 const NUM_QP_MAX: u32 = 1024;
@@ -36,8 +42,7 @@ fn play(options: &Options) -> Result<(), String> {
         return Err(format!("num_qp {num_qp} must be less than {NUM_QP_MAX}"));
     }
     let setup = Setup::open(&options.device, options.events)?;
-    let buffer = setup.buffer(options, options.size)?;
-    fill(&buffer, options);
+    let memory = Memory::new(&setup, options, options.size)?;
     let completions = Completions::new(&setup, options, rx_depth + num_qp)?;
     let srq = Srq::new(&setup.pd, rx_depth, SrqRequest::Basic).map_err(|_| "Couldn't create SRQ".to_owned())?;
     let mut qps = Vec::new();
@@ -58,7 +63,7 @@ fn play(options: &Options) -> Result<(), String> {
         qps.push(qp);
     }
 
-    let piece = buffer.sge(0, options.size);
+    let piece = memory.sge(0, options.size);
     let post_recv = || srq.post_recv(Rally::RECV_ID, piece);
     for posted in 0..rx_depth {
         post_recv().map_err(|_| format!("Couldn't post receive ({posted})"))?;
@@ -102,7 +107,7 @@ fn play(options: &Options) -> Result<(), String> {
         print(&peer.line("remote", ","));
     }
 
-    write_pattern(&buffer, options, 0);
+    memory.write_pattern(options, 0)?;
     let request = SendRequest { wr_id: 0, piece, op: Op::Send, signaled: true, inline: false };
     let rally = Rally {
         options,
@@ -112,7 +117,7 @@ fn play(options: &Options) -> Result<(), String> {
         posted: rx_depth,
     };
     print(&rally.play()?);
-    print(&check_pattern(&buffer, options, 0));
+    print(&memory.check_pattern(options, 0)?);
     Ok(())
 }
 

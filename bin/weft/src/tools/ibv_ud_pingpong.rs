@@ -8,15 +8,22 @@ use weft_abi_types::IBV_QPT_UD;
 use super::Tool;
 use crate::output::print;
 use crate::pingpong::{
-    self, Completions, Dest, Endpoint, Options, Rally, Setup, Spec, check_pattern, connect_to, fill, meet_client,
-    meet_server, random_psn, write_pattern,
+    self, Completions, Dest, Endpoint, Memory, Options, Rally, Setup, Spec, connect_to, meet_client, meet_server,
+    random_psn,
 };
 use crate::verbs_api::{Ah, Connect, Op, Qp, QpRequest, SendRequest, UdTarget};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong of datagrams (UD)", run };
 
-const SPEC: Spec = Spec { name: "ibv_ud_pingpong", letters: "pdisrnlegc", size: 2048, mtu: 1024, iters: 1000 };
+const SPEC: Spec = Spec {
+    name: "ibv_ud_pingpong",
+    letters: "pdisrnlegc",
+    size: 2048,
+    mtu: 1024,
+    iters: 1000,
+    help: &[("sl", "-l, --sl=<SL>          send messages with service level <SL> (default 0)")],
+};
 
 /// The Q_Key of both sides.
 const QKEY: u32 = 0x1111_1111;
@@ -34,8 +41,7 @@ fn play(options: &Options) -> Result<(), String> {
     if options.size > mtu {
         return Err(format!("Requested size larger than port MTU ({mtu})"));
     }
-    let buffer = setup.buffer(options, options.size + GRH_BYTES)?;
-    fill(&buffer, options);
+    let memory = Memory::new(&setup, options, options.size + GRH_BYTES)?;
     let completions = Completions::new(&setup, options, options.rx_depth + 1)?;
     let qp = Qp::new(
         &setup.pd,
@@ -55,7 +61,7 @@ fn play(options: &Options) -> Result<(), String> {
     let inline = qp.max_inline_data().is_ok_and(|max| max as usize >= options.size);
     qp.to_init(options.device.port, 0, QKEY).map_err(|_| "Failed to modify QP to INIT".to_owned())?;
 
-    let whole = buffer.sge(0, options.size + GRH_BYTES);
+    let whole = memory.sge(0, options.size + GRH_BYTES);
     let post_recv = || qp.post_recv(Rally::RECV_ID, whole);
     for posted in 0..options.rx_depth {
         post_recv().map_err(|_| format!("Couldn't post receive ({posted})"))?;
@@ -89,9 +95,9 @@ fn play(options: &Options) -> Result<(), String> {
     };
     print(&peer.line("remote", ","));
 
-    write_pattern(&buffer, options, GRH_BYTES);
+    memory.write_pattern(options, GRH_BYTES)?;
     let target = UdTarget { ah, qpn: peer.qpn, qkey: QKEY };
-    let piece = buffer.sge(GRH_BYTES, options.size);
+    let piece = memory.sge(GRH_BYTES, options.size);
     let request = SendRequest { wr_id: 0, piece, op: Op::SendTo(target), signaled: true, inline };
     let rally = Rally {
         options,
@@ -101,6 +107,6 @@ fn play(options: &Options) -> Result<(), String> {
         posted: options.rx_depth,
     };
     print(&rally.play()?);
-    print(&check_pattern(&buffer, options, GRH_BYTES));
+    print(&memory.check_pattern(options, GRH_BYTES)?);
     Ok(())
 }

@@ -16,7 +16,8 @@ use crate::verbs_api::{Cq, Op, Qp, QpRequest, SendChain, SendRequest, Sge, Srq, 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong over extended reliable connections (XRC)", run };
 
-const SPEC: Spec = Spec { name: "ibv_xsrq_pingpong", letters: "pdismCTleog", size: 4096, mtu: 2048, iters: 5 };
+const SPEC: Spec =
+    Spec { name: "ibv_xsrq_pingpong", letters: "pdismCTleog", size: 4096, mtu: 2048, iters: 5, help: &[] };
 
 /// The file that the domain is tied to: processes that open the same one share the domain.
 const DOMAIN_FILE: &str = "/tmp/xrc_domain";

@@ -104,11 +104,6 @@ impl Buffer {
         }
     }
 
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// The address that a peer names it by.
     pub fn addr(&self) -> u64 {
         self.memory as u64

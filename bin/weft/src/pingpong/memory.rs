@@ -1,0 +1,92 @@
+//! The message: in the program's memory, or in the adapter's (`--dm`).
+
+use weft_abi_types::IBV_ACCESS_LOCAL_WRITE;
+
+use super::{Options, Setup};
+use crate::verbs_api::{Buffer, DeviceMemory, Sge};
+
+/// Distance of the bytes that `--chk` sets and looks at.
+const PAGE: usize = 4096;
+
+/// Where messages are sent from and received into.
+pub enum Memory {
+    /// The program's.
+    Host(Buffer),
+    /// The adapter's.
+    Device(DeviceMemory),
+}
+
+impl Memory {
+    /// Registers `bytes` of the kind that the options ask for, filled with what tells server from client.
+    ///
+    /// # Errors
+    /// The line to print.
+    pub fn new(setup: &Setup, options: &Options, bytes: usize) -> Result<Memory, String> {
+        let mark = if options.server.is_some() { 0x7b } else { 0x7c };
+        if !options.dm {
+            let buffer = setup.buffer(options, bytes)?;
+            buffer.fill(0, bytes, mark);
+            return Ok(Memory::Host(buffer));
+        }
+        let attr = setup.context.query_device().map_err(|_| "Couldn't query device for its features".to_owned())?;
+        match attr.max_dm_size {
+            0 => return Err("Device doesn't support dm allocation".to_owned()),
+            most if most < bytes as u64 => return Err("Device memory is insufficient".to_owned()),
+            _ => {}
+        }
+        let memory = DeviceMemory::new(&setup.pd, bytes, IBV_ACCESS_LOCAL_WRITE)
+            .map_err(|_| "Dev mem allocation failed".to_owned())?;
+        memory.write(0, &vec![mark; bytes]).map_err(|_| "Copy to dm buffer failed".to_owned())?;
+        Ok(Memory::Device(memory))
+    }
+
+    /// `length` bytes from `offset` on, for a work request.
+    pub fn sge(&self, offset: usize, length: usize) -> Sge {
+        match self {
+            Memory::Host(buffer) => buffer.sge(offset, length),
+            Memory::Device(memory) => memory.sge(),
+        }
+    }
+
+    /// Whether a request may carry its bytes inline: the library copies them from the program's memory only.
+    pub fn may_be_inline(&self) -> bool {
+        matches!(self, Memory::Host(_))
+    }
+
+    /// The client's part of `--chk`: marks each page of the message, which starts `offset` bytes into the memory.
+    pub fn write_pattern(&self, options: &Options, offset: usize) -> Result<(), String> {
+        if !options.chk || options.server.is_none() {
+            return Ok(());
+        }
+        for at in (0..options.size).step_by(PAGE) {
+            match self {
+                Memory::Host(buffer) => buffer.write(offset + at, &[0]),
+                Memory::Device(memory) => {
+                    memory.write(offset + at, &[0]).map_err(|_| "Copy to dm buffer failed".to_owned())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's part of `--chk`: lines about the pages that do not carry the mark.
+    pub fn check_pattern(&self, options: &Options, offset: usize) -> Result<String, String> {
+        if !options.chk || options.server.is_some() {
+            return Ok(String::new());
+        }
+        let mut lines = String::new();
+        for at in (0..options.size).step_by(PAGE) {
+            let mut byte = [0];
+            match self {
+                Memory::Host(buffer) => byte[0] = buffer.byte(offset + at),
+                Memory::Device(memory) => {
+                    memory.read(offset + at, &mut byte).map_err(|_| "Copy from DM buffer failed".to_owned())?;
+                }
+            }
+            if byte[0] != 0 {
+                lines += &format!("invalid data in page {}\n", at / PAGE);
+            }
+        }
+        Ok(lines)
+    }
+}

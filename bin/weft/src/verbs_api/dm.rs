@@ -1,0 +1,74 @@
+//! Memory of the adapter itself.
+
+use std::io;
+
+use weft_abi_types::{IBV_ACCESS_ZERO_BASED, ibv_alloc_dm_attr, ibv_dm, ibv_mr, inlines};
+
+use super::{Pd, Sge, check, check_ptr};
+
+/// A piece of device memory, registered: addresses in it start at zero.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    pd: Pd,
+    dm: *mut ibv_dm,
+    mr: *mut ibv_mr,
+    len: usize,
+}
+
+impl DeviceMemory {
+    /// Allocates and registers `len` bytes.
+    pub fn new(pd: &Pd, len: usize, access: u32) -> io::Result<DeviceMemory> {
+        let mut attr = ibv_alloc_dm_attr { length: len, log_align_req: 0, comp_mask: 0 };
+        // SAFETY: the device is open and the attributes complete.
+        let dm = check_ptr(unsafe { inlines::ibv_alloc_dm(pd.context().ptr(), &mut attr) })?;
+        let access = access | IBV_ACCESS_ZERO_BASED;
+        // SAFETY: domain and memory are alive; the memory stays until the region is gone (see drop).
+        match check_ptr(unsafe { inlines::ibv_reg_dm_mr(pd.ptr(), dm, 0, len, access) }) {
+            Ok(mr) => Ok(DeviceMemory { pd: pd.clone(), dm, mr, len }),
+            Err(e) => {
+                // SAFETY: just allocated, and nothing refers to it.
+                unsafe { inlines::ibv_free_dm(dm) };
+                Err(e)
+            }
+        }
+    }
+
+    /// All of it, for a work request.
+    pub fn sge(&self) -> Sge {
+        // SAFETY: the region is registered; its keys do not change.
+        Sge { addr: 0, length: self.len as u32, lkey: unsafe { (*self.mr).lkey } }
+    }
+
+    /// Copies `bytes` in at `offset`; a library that cannot answers with an error.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        // SAFETY: the memory is alive, the bytes are readable; the call checks the bounds.
+        unsafe {
+            match (*self.dm).memcpy_to_dm {
+                Some(copy) => check(copy(self.dm, offset as u64, bytes.as_ptr().cast(), bytes.len())),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            }
+        }
+    }
+
+    /// Copies `bytes` out from `offset`.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
+        // SAFETY: the memory is alive, the bytes are writable; the call checks the bounds.
+        unsafe {
+            match (*self.dm).memcpy_from_dm {
+                Some(copy) => check(copy(bytes.as_mut_ptr().cast(), self.dm, offset as u64, bytes.len())),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            }
+        }
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        // SAFETY: the region goes first; if that fails the memory stays, an adapter may still use it.
+        unsafe {
+            if (self.pd.context().library().verbs.ibv_dereg_mr)(self.mr) == 0 {
+                inlines::ibv_free_dm(self.dm);
+            }
+        }
+    }
+}
