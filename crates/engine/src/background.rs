@@ -62,6 +62,8 @@ impl Background {
         self.watch_daemon();
         loop {
             let woken = match self.serve() {
+                // More may have come meanwhile: to find that out is cheaper than to fall asleep.
+                Serve::Again => continue,
                 Serve::Parked => self.sleep(false, Some(LOOK_INTERVAL)),
                 Serve::Until(None) => self.sleep(true, None),
                 Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
@@ -88,7 +90,10 @@ impl Background {
         }
         engine.handover.park(false);
         let now = clock::now();
-        pump.turn(now, true);
+        if pump.turn(now, true) > 0 {
+            engine.leave(guard);
+            return Serve::Again;
+        }
         let until = self.deadline(now, pump.poll_timeout());
         engine.handover.will_sleep(until);
         engine.leave(guard);
@@ -188,7 +193,12 @@ fn watched_or<'a>(fd: Option<&'a OwnedFd>, other: &'a EventFd) -> PollFd<'a> {
     }
 }
 
+/// What a turn ended with.
 enum Serve {
+    /// Packets came.
+    Again,
+    /// The program does it.
     Parked,
+    /// Nothing is to be done before this time, or before something comes.
     Until(Option<Instant>),
 }

@@ -8,8 +8,6 @@ use weft_verbs::{Event, Instant};
 
 use crate::memory::HostMemory;
 
-/// Packets received in one turn, about.
-const RECEIVE_BUDGET: usize = 256;
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
 const BATCHES_MAX: usize = 4;
 
@@ -59,7 +57,7 @@ impl Pump {
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
     pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
         let Pump { hca, stack, .. } = self;
-        stack.receive(now, RECEIVE_BUDGET, thorough, &mut |rx| hca.handle_packet(now, rx))
+        stack.receive(now, thorough, &mut |rx| hca.handle_packet(now, rx))
     }
 
     /// Do what is due.

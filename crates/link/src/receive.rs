@@ -68,11 +68,10 @@ impl Receiver {
         self.v6.as_ref().map(|s| s.fd.as_fd())
     }
 
-    /// Receive about `budget` datagrams, without sleeping; answers how many came. `thorough` looks at both families
+    /// Receive some of what waits, without sleeping; answers how many datagrams came. `thorough` looks at both families
     /// whatever came lately (somebody slept until one of them was readable).
     pub fn receive(
         &mut self,
-        budget: usize,
         thorough: bool,
         stats: &mut LinkStats,
         each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats),
@@ -86,7 +85,7 @@ impl Receiver {
             if cold && socket.warm == 0 && !look_at_all {
                 continue;
             }
-            let came = receive_from(socket, &mut self.inbox, budget, stats, each);
+            let came = receive_from(socket, &mut self.inbox, stats, each);
             socket.warm = match came {
                 0 => socket.warm.saturating_sub(1),
                 _ => WARM_RECEIVES,
@@ -97,39 +96,33 @@ impl Receiver {
     }
 }
 
+/// One system call: a second one, to find the socket empty, would stand between a packet and whoever waits for it.
 fn receive_from(
     socket: &mut RxSocket,
     inbox: &mut Inbox,
-    budget: usize,
     stats: &mut LinkStats,
     each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats),
 ) -> usize {
-    let mut count = 0;
-    while count < budget {
-        let asked = socket.depth;
-        // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
-        let messages = inbox.receive(&socket.fd, asked).unwrap_or(0);
-        let mut longest = 0;
-        for index in 0..messages {
-            let Some(message) = inbox.message(index) else {
-                stats.rx_malformed += 1;
-                count += 1;
-                continue;
-            };
-            longest = longest.max(message.bytes.len());
-            count += cut(&message, stats, each);
-        }
-        stats.rx_messages += messages as u64;
-        socket.depth = match messages {
-            _ if longest > LONG_MESSAGE_BYTES => 1,
-            n if n == asked => (asked * 2).min(inbox.buffers()),
-            n if n * 2 < asked => (asked / 2).max(1),
-            _ => asked,
+    let asked = socket.depth;
+    // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
+    let messages = inbox.receive(&socket.fd, asked).unwrap_or(0);
+    let (mut count, mut longest) = (0, 0);
+    for index in 0..messages {
+        let Some(message) = inbox.message(index) else {
+            stats.rx_malformed += 1;
+            count += 1;
+            continue;
         };
-        if messages < asked {
-            break;
-        }
+        longest = longest.max(message.bytes.len());
+        count += cut(&message, stats, each);
     }
+    stats.rx_messages += messages as u64;
+    socket.depth = match messages {
+        _ if longest > LONG_MESSAGE_BYTES => 1,
+        n if n == asked => (asked * 2).min(inbox.buffers()),
+        n if n * 2 <= asked => (asked / 2).max(1),
+        _ => asked,
+    };
     count
 }
 

@@ -106,20 +106,15 @@ impl Stack {
         }
     }
 
-    /// Receive about `budget` packets without sleeping; answers how many datagrams came. `thorough`: look everywhere,
+    /// Receive some of what waits, without sleeping; answers how many datagrams came, 0 if none waited. `thorough`: look everywhere,
     /// however unlikely.
-    pub fn receive(
-        &mut self,
-        now: Instant,
-        budget: usize,
-        thorough: bool,
-        sink: &mut impl FnMut(&RxPacket<'_>),
-    ) -> usize {
+    pub fn receive(&mut self, now: Instant, thorough: bool, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
         let Stack { udp, fault, upper } = self;
         let came = match fault {
-            None => udp.receive(budget, thorough, &mut |d, stats| upper.deliver(d, stats, sink)),
-            Some(fault) => udp
-                .receive(budget, thorough, &mut |d, stats| fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink))),
+            None => udp.receive(thorough, &mut |d, stats| upper.deliver(d, stats, sink)),
+            Some(fault) => {
+                udp.receive(thorough, &mut |d, stats| fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink)))
+            }
         };
         if came > 0 {
             upper.flush();

@@ -53,13 +53,8 @@ impl UdpLink {
         self.transmitter.send(now, batch, tap, &mut self.stats);
     }
 
-    /// Receive about `budget` datagrams; answers how many came.
-    pub fn receive(
-        &mut self,
-        budget: usize,
-        thorough: bool,
-        each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats),
-    ) -> usize {
-        self.receiver.receive(budget, thorough, &mut self.stats, each)
+    /// Receive some of what waits; answers how many datagrams came.
+    pub fn receive(&mut self, thorough: bool, each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats)) -> usize {
+        self.receiver.receive(thorough, &mut self.stats, each)
     }
 }

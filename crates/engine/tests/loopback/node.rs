@@ -46,6 +46,21 @@ pub fn pair(addresses: [IpAddr; 2], fault: &str, bytes: usize) -> [Node; 2] {
     })
 }
 
+/// One node alone, in this slot of a socket pool made here.
+#[allow(dead_code)] // The bench uses it.
+pub fn one(slot: u32, address: IpAddr, fault: &str, bytes: usize) -> Node {
+    let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
+    let mut mine = None;
+    for i in 0..=slot {
+        let socket = roce_port::join_group(family, i == 0).unwrap();
+        roce_port::open(&socket).unwrap();
+        if let Some(other) = mine.replace(socket) {
+            std::mem::forget(other);
+        }
+    }
+    Node::new(slot, mine.unwrap(), address, fault, bytes)
+}
+
 impl Node {
     fn new(slot: u32, socket: std::os::fd::OwnedFd, address: IpAddr, fault: &str, bytes: usize) -> Node {
         let (v4, v6) = if address.is_ipv4() { (Some(socket), None) } else { (None, Some(socket)) };
