@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
 
-use crate::rng::Rng;
+use crate::rng::{Rng, mix};
 
 /// What the network does to packets; chances are of 10,000.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct Faults {
     pub spacing: Duration,
     /// Packets that wait for the wire at most; 0 = any number.
     pub queue: u32,
-    /// The wire is dead for the second of these times in each of the first (zero: never).
-    pub outage: (Duration, Duration),
+    /// Time is cut into pieces of this length, one in so many of which the wire is dead (zero: never).
+    pub outage: (Duration, u64),
     /// Only packets of this sender suffer.
     pub only_from: Option<IpAddr>,
 }
@@ -41,7 +41,7 @@ impl Faults {
         jitter: Duration::ZERO,
         spacing: Duration::ZERO,
         queue: 0,
-        outage: (Duration::ZERO, Duration::ZERO),
+        outage: (Duration::ZERO, 0),
         only_from: None,
     };
 
@@ -161,8 +161,9 @@ impl Net {
         }
         *free = start + spacing;
         let mut arrival = start + LATENCY;
-        let (period, dead) = (faults.outage.0.as_nanos() as u64, faults.outage.1.as_nanos() as u64);
-        if rng.chance(faults.loss.into(), 10_000) || (period > 0 && now.0 % period < dead) {
+        let piece = now.0.checked_div(faults.outage.0.as_nanos() as u64);
+        let dead = piece.is_some_and(|piece| mix(piece).is_multiple_of(faults.outage.1.max(1)));
+        if rng.chance(faults.loss.into(), 10_000) || dead {
             self.stats.lost += 1;
             return;
         }

@@ -63,8 +63,7 @@ fn faults(rng: &mut Rng) -> Faults {
             faults.loss = rng.pick(&[0, 100]);
         }
         10 => {
-            let period = Duration::from_micros(rng.range(50, 5000));
-            faults.outage = (period, period / rng.range(2, 10) as u32);
+            faults.outage = (Duration::from_micros(rng.range(50, 4000)), rng.range(4, 12));
         }
         _ => {
             faults = Faults {
