@@ -64,6 +64,7 @@ impl<M: Memory> Hca<M> {
         if mask.contains(Mask::CUR_STATE) && attr.cur_qp_state != from {
             return Err(VerbsError::Invalid("cur_qp_state is not the queue pair's state"));
         }
+        let mask = qp_state::heeded(entry.qp.qp_type(), mask);
         qp_state::check(entry.qp.qp_type(), from, to, mask)?;
 
         let device = self.world.devices.get(&entry.device);

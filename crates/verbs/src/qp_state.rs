@@ -153,6 +153,17 @@ pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<(QpAttr
     Some((row.required[column], row.optional[column]))
 }
 
+/// The attributes of `mask` that a queue pair of this kind heeds. Programs set up both halves of XRC alike, as one RC
+/// queue pair, and what concerns the half that is not there is passed over: an initiator answers no READs and sends no
+/// RNR NAKs, a target retries nothing.
+pub fn heeded(qp_type: QpType, mask: QpAttrMask) -> QpAttrMask {
+    match qp_type {
+        QpType::XrcSend => mask - (QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER),
+        QpType::XrcRecv => mask - (QpAttrMask::MAX_QP_RD_ATOMIC | QpAttrMask::RETRY_CNT | QpAttrMask::RNR_RETRY),
+        QpType::Rc | QpType::Uc | QpType::Ud => mask,
+    }
+}
+
 /// Whether a queue pair of this kind may go `from` one state `to` another with these attributes given.
 /// [`QpAttrMask::STATE`] itself is not looked at: without it a caller asks to stay, `to` equal to `from`.
 pub fn check(qp_type: QpType, from: QpState, to: QpState, mask: QpAttrMask) -> Result<(), VerbsError> {
@@ -175,6 +186,15 @@ mod tests {
 
     const TYPES: [QpType; 5] = [QpType::Ud, QpType::Uc, QpType::Rc, QpType::XrcSend, QpType::XrcRecv];
     const STATES: [QpState; 7] = [Reset, Init, Rtr, Rts, Sqd, Sqe, Error];
+
+    #[test]
+    fn xrc_halves_pass_over_what_the_other_half_heeds() {
+        let rtr = QpAttrMask::STATE | QpAttrMask::AV | QpAttrMask::PATH_MTU | QpAttrMask::DEST_QPN | QpAttrMask::RQ_PSN;
+        let as_rc = rtr | QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER;
+        assert!(check(QpType::XrcSend, Init, Rtr, as_rc).is_err());
+        assert_eq!(check(QpType::XrcSend, Init, Rtr, heeded(QpType::XrcSend, as_rc)), Ok(()));
+        assert_eq!(heeded(QpType::Rc, as_rc), as_rc);
+    }
 
     fn names(mask: QpAttrMask) -> String {
         let names: Vec<&str> = mask.iter_names().map(|(name, _)| name).collect();
