@@ -112,6 +112,15 @@ impl Qp {
         self.core.port_mtu = mtu;
     }
 
+    /// Let acknowledgements wait some microseconds for a message of our own to go with, where the traffic shows that
+    /// it pays: one system call less in a ping-pong. Off at birth. Who switches it on switches it off again before
+    /// the queue pair is destroyed or the process ends, and then sends what [`Qp::poll_transmit`] gives.
+    pub fn allow_ack_delay(&mut self, allowed: bool) {
+        if let Service::Rc(rc) = &mut self.service {
+            rc.allow_ack_delay(allowed);
+        }
+    }
+
     /// Take over attributes and change state. The caller has checked the transition against
     /// [`weft_verbs::qp_state::check`] and resolved the address vector.
     pub fn modify(&mut self, now: Instant, attr: &QpAttr, mask: QpAttrMask, env: &mut impl Env) {
@@ -370,11 +379,11 @@ impl Qp {
     fn reset(&mut self) {
         self.sq.clear();
         self.rq.clear();
-        self.service = match &self.service {
-            Service::Rc(_) => Service::Rc(Box::default()),
-            Service::Uc(_) => Service::Uc(Box::default()),
-            Service::Ud(_) => Service::Ud(Box::default()),
-        };
+        match &mut self.service {
+            Service::Rc(rc) => rc.reset(),
+            Service::Uc(uc) => **uc = Uc::default(),
+            Service::Ud(ud) => **ud = Ud::default(),
+        }
         let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
         self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };
     }

@@ -1,6 +1,7 @@
 //! When an acknowledgement may ride along. Programs that talk in turns answer a message within microseconds; if this
 //! one does, its acknowledgement waits that long and leaves in the same system call as the answer. It is learned from
-//! the traffic, and forgotten at the first acknowledgement that waited in vain.
+//! the traffic, and forgotten at the first acknowledgement that waited in vain. It is off unless the owner allows it,
+//! because a process that ends while an acknowledgement waits leaves its peer without one.
 
 use weft_verbs::{Duration, Instant};
 
@@ -14,6 +15,8 @@ const WAITING_PACKETS: u32 = 8;
 /// What was learned about this queue pair's program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chatter {
+    /// Acknowledgements may wait at all.
+    allowed: bool,
     /// When the first message since our last one arrived.
     heard_at: Option<Instant>,
     quick: u8,
@@ -22,8 +25,21 @@ pub(crate) struct Chatter {
 }
 
 impl Chatter {
+    /// Say whether acknowledgements may wait; one that waits stops waiting if not.
+    pub fn allow(&mut self, allowed: bool) {
+        *self = Chatter { allowed, ..Chatter::default() };
+    }
+
+    /// What is left of this when the queue pair starts anew.
+    pub fn fresh(&self) -> Chatter {
+        Chatter { allowed: self.allowed, ..Chatter::default() }
+    }
+
     /// A message that wants an acknowledgement is complete; `waiting` packets have not been acknowledged.
     pub fn on_message(&mut self, waiting: u32, now: Instant) {
+        if !self.allowed {
+            return;
+        }
         if self.heard_at.is_none() {
             self.heard_at = Some(now);
         }

@@ -48,6 +48,18 @@ impl Rc {
         self.requester.start(psn, core, sq);
     }
 
+    /// Let acknowledgements wait for company, or not.
+    pub fn allow_ack_delay(&mut self, allowed: bool) {
+        self.responder.chatter.allow(allowed);
+    }
+
+    /// Both halves as at birth, settings kept.
+    pub fn reset(&mut self) {
+        let chatter = self.responder.chatter.fresh();
+        *self = Rc::default();
+        self.responder.chatter = chatter;
+    }
+
     /// Whether every request that was started has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.requester.started <= sq.head()

@@ -79,9 +79,12 @@ impl Replies {
         self.queue.iter().filter(|r| r.fresh).count()
     }
 
-    pub fn clear(&mut self) {
+    /// Drop everything but a plain acknowledgement.
+    pub fn clear_but_ack(&mut self) {
         self.queue.clear();
-        self.answer = Answer::None;
+        if self.answer != Answer::Ack {
+            self.answer = Answer::None;
+        }
     }
 
     /// Drop what waits, because it cannot be read any more.

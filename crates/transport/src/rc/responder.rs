@@ -66,13 +66,15 @@ pub(crate) struct Responder {
 impl Responder {
     /// RTR: `psn` is expected first.
     pub fn start(&mut self, psn: u32) {
-        *self = Responder { epsn: origin(psn), ..Responder::default() };
+        *self = Responder { epsn: origin(psn), chatter: self.chatter.fresh(), ..Responder::default() };
     }
 
     /// ERR was entered. Answers the receive that was being filled, and its CQ if XRC named one.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
+        self.chatter = self.chatter.fresh();
         if !reply {
-            self.replies.clear();
+            // What was executed may still be acknowledged: it is true, and the peer waits for it.
+            self.replies.clear_but_ack();
             self.refused = None;
         }
         self.reorder = None;

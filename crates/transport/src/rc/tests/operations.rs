@@ -322,6 +322,9 @@ fn the_first_packet_establishes_communication() {
 #[test]
 fn an_acknowledgement_rides_along_with_a_quick_answer() {
     let mut p = Pair::new(QpType::Rc);
+    for qp in &mut p.qps {
+        qp.allow_ack_delay(true);
+    }
     for n in 0..20 {
         for side in 0..2 {
             p.recv(side, n, &[sge(0x1000, 100)]);
