@@ -1,0 +1,242 @@
+//! Messages on their way in, with the C structures of recvmmsg.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::{HOP_LIMIT_DEFAULT, RECEIVE_BYTES_MAX};
+
+const UDP_GRO: i32 = 104;
+/// Room for the control messages of one receive, in 8-byte words (cmsghdr must be aligned).
+const CONTROL_WORDS: usize = 24;
+/// Room for a `sockaddr_in6`, in words.
+const NAME_WORDS: usize = 4;
+
+/// What came in one receive: a datagram, or several of one sender that the kernel merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The bytes, of all segments.
+    pub bytes: &'a [u8],
+    /// Length of each segment but the last, which may be shorter.
+    pub segment: usize,
+    /// Source address.
+    pub src: IpAddr,
+    /// Source port.
+    pub sport: u16,
+    /// Destination address as the packet had it.
+    pub dst: IpAddr,
+    /// Interface it came in by, 0 if unknown.
+    pub ifindex: u32,
+    /// IPv4 TOS or IPv6 traffic class.
+    pub traffic_class: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+}
+
+/// Buffers to receive into, used again and again. Pages are touched only when data comes that long.
+pub struct Inbox {
+    data: Box<[u8]>,
+    names: Box<[[u64; NAME_WORDS]]>,
+    controls: Box<[[u64; CONTROL_WORDS]]>,
+    pieces: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the raw pointers inside point at the other fields' own boxes, and only the kernel follows them.
+unsafe impl Send for Inbox {}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("buffers", &self.headers.len()).finish()
+    }
+}
+
+impl Inbox {
+    /// With this many buffers of [`RECEIVE_BYTES_MAX`] bytes.
+    pub fn new(buffers: usize) -> Inbox {
+        let mut data = vec![0u8; buffers * RECEIVE_BYTES_MAX].into_boxed_slice();
+        let mut names = vec![[0u64; NAME_WORDS]; buffers].into_boxed_slice();
+        let mut controls = vec![[0u64; CONTROL_WORDS]; buffers].into_boxed_slice();
+        let mut pieces: Box<[libc::iovec]> = data
+            .chunks_mut(RECEIVE_BYTES_MAX)
+            .map(|chunk| libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: chunk.len() })
+            .collect();
+        let headers = (0..buffers)
+            .map(|i| {
+                // SAFETY: mmsghdr is plain data; zero is a valid value for each field.
+                let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+                header.msg_hdr.msg_name = names[i].as_mut_ptr().cast();
+                header.msg_hdr.msg_iov = &raw mut pieces[i];
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = controls[i].as_mut_ptr().cast();
+                header
+            })
+            .collect();
+        Inbox { data, names, controls, pieces, headers }
+    }
+
+    /// Buffers.
+    pub fn buffers(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Receives what waits, at most `limit` messages, never sleeping; answers how many came, 0 for none.
+    pub fn receive(&mut self, fd: impl AsFd, limit: usize) -> io::Result<usize> {
+        let fd = fd.as_fd().as_raw_fd();
+        let limit = limit.clamp(1, self.headers.len());
+        for header in &mut self.headers[..limit] {
+            header.msg_hdr.msg_namelen = (NAME_WORDS * 8) as u32;
+            header.msg_hdr.msg_controllen = (CONTROL_WORDS * 8) as _;
+        }
+        loop {
+            // SAFETY: each header points at a name, a control block and a piece with room as long as it says, all owned
+            // by `self` in boxes that never move; nobody else has them while `self` is borrowed mutably.
+            let n = unsafe {
+                if limit == 1 {
+                    let n = libc::recvmsg(fd, &raw mut self.headers[0].msg_hdr, libc::MSG_DONTWAIT);
+                    if n >= 0 {
+                        self.headers[0].msg_len = n as u32;
+                        1
+                    } else {
+                        -1
+                    }
+                } else {
+                    libc::recvmmsg(
+                        fd,
+                        self.headers.as_mut_ptr(),
+                        limit as u32,
+                        libc::MSG_DONTWAIT,
+                        std::ptr::null_mut(),
+                    )
+                }
+            };
+            if n >= 0 {
+                return Ok(n as usize);
+            }
+            let error = io::Error::last_os_error();
+            match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(0),
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// What the last receive put into buffer `index`; `None` if it is no IP datagram or was cut off.
+    pub fn message(&self, index: usize) -> Option<Received<'_>> {
+        let header = self.headers.get(index)?;
+        if header.msg_hdr.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
+            return None;
+        }
+        let start = index * RECEIVE_BYTES_MAX;
+        let bytes = self.data.get(start..start + header.msg_len as usize)?;
+        let (src, sport) = address(self.names.get(index)?, header.msg_hdr.msg_namelen as usize)?;
+        let mut received = Received {
+            bytes,
+            segment: bytes.len(),
+            src,
+            sport,
+            dst: src,
+            ifindex: 0,
+            traffic_class: 0,
+            hop_limit: HOP_LIMIT_DEFAULT,
+        };
+        let words = self.controls.get(index)?;
+        let mut known = false;
+        each_control(words, header.msg_hdr.msg_controllen as usize, |c| {
+            known |= c.apply(&mut received);
+        });
+        known.then_some(received)
+    }
+
+    /// Pieces, for the compiler to see that they are kept alive.
+    #[doc(hidden)]
+    pub fn capacity_bytes(&self) -> usize {
+        self.pieces.iter().map(|p| p.iov_len).sum()
+    }
+}
+
+fn bytes_of<const N: usize>(words: &[u64; N]) -> &[u8] {
+    // SAFETY: N words are N * 8 initialised bytes, and a byte has no alignment.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), N * 8) }
+}
+
+fn address(words: &[u64; NAME_WORDS], len: usize) -> Option<(IpAddr, u16)> {
+    let b = bytes_of(words);
+    let b = b.get(..len.min(b.len()))?;
+    let family = u16::from_ne_bytes(*b.first_chunk()?);
+    let port = u16::from_be_bytes(*b.get(2..)?.first_chunk()?);
+    match i32::from(family) {
+        libc::AF_INET => Some((Ipv4Addr::from(*b.get(4..)?.first_chunk::<4>()?).into(), port)),
+        libc::AF_INET6 => Some((Ipv6Addr::from(*b.get(8..)?.first_chunk::<16>()?).into(), port)),
+        _ => None,
+    }
+}
+
+struct ControlMessage<'a> {
+    level: i32,
+    kind: i32,
+    data: &'a [u8],
+}
+
+impl ControlMessage<'_> {
+    fn int(&self) -> Option<i32> {
+        Some(i32::from_ne_bytes(*self.data.first_chunk()?))
+    }
+
+    /// Notes what it says; true if it told the destination.
+    fn apply(&self, to: &mut Received<'_>) -> bool {
+        match (self.level, self.kind) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                if let Some(d) = self.data.first_chunk::<12>() {
+                    to.ifindex = u32::from_ne_bytes([d[0], d[1], d[2], d[3]]);
+                    to.dst = Ipv4Addr::new(d[8], d[9], d[10], d[11]).into();
+                    return true;
+                }
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                if let (Some(ip), Some(index)) =
+                    (self.data.first_chunk::<16>(), self.data.get(16..).and_then(|d| d.first_chunk::<4>()))
+                {
+                    to.dst = Ipv6Addr::from(*ip).into();
+                    to.ifindex = u32::from_ne_bytes(*index);
+                    return true;
+                }
+            }
+            (libc::IPPROTO_IP, libc::IP_TOS) => {
+                to.traffic_class = self.data.first().copied().unwrap_or(0);
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                to.traffic_class = self.int().unwrap_or(0) as u8;
+            }
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                to.hop_limit = self.int().unwrap_or(0) as u8;
+            }
+            (libc::IPPROTO_UDP, UDP_GRO) => {
+                if let Some(size @ 1..) = self.int() {
+                    to.segment = size as usize;
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+fn each_control(words: &[u64; CONTROL_WORDS], len: usize, mut each: impl FnMut(&ControlMessage<'_>)) {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    let all = bytes_of(words);
+    let mut rest = all.get(..len.min(all.len())).unwrap_or_default();
+    while let Some(head) = rest.first_chunk::<HEADER>() {
+        // cmsghdr: a size_t, then two ints.
+        let (size, ints) = head.split_at(size_of::<usize>());
+        let size = usize::from_ne_bytes(size.try_into().unwrap_or_default());
+        let int =
+            |at: usize| i32::from_ne_bytes(ints.get(at..at + 4).and_then(|b| b.try_into().ok()).unwrap_or_default());
+        let Some(data) = rest.get(HEADER..size) else {
+            break;
+        };
+        each(&ControlMessage { level: int(0), kind: int(4), data });
+        rest = rest.get(size.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
+    }
+}
