@@ -227,6 +227,7 @@ mod tests {
 
     /// To accept a change of the table: `WEFT_BLESS=1 cargo test -p weft-verbs`.
     #[test]
+    #[allow(clippy::disallowed_methods)] // A test may look at its environment.
     fn the_table_is_the_recorded_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/qp_state.snapshot");
         let now = render();

@@ -40,8 +40,8 @@ fn bed(seed: u64) -> Bed {
     let open = [region(&mut world, &ends[0], access), region(&mut world, &ends[1], access)];
     let secret = [region(&mut world, &ends[0], Access::empty()), region(&mut world, &ends[1], Access::empty())];
     let secret_bytes: Vec<u8> = (0..REGION).map(|_| rng.bits() as u8).collect();
-    for side in 0..2 {
-        world.hosts[side].fill(secret[side].addr, &secret_bytes);
+    for (host, sge) in world.hosts.iter_mut().zip(&secret) {
+        host.fill(sge.addr, &secret_bytes);
     }
     world.record();
     Bed { world, kind, ends, options, open, secret, secret_bytes }

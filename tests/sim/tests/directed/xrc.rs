@@ -53,8 +53,8 @@ fn messages_go_to_the_queue_that_they_name() {
     let [a, b] = bed.ends;
     let from = memory(&mut bed.world, &a, 64, Access::LOCAL_WRITE);
     let bufs: Vec<Sge> = (0..2).map(|_| memory(&mut bed.world, &b, 64, open())).collect();
-    for n in 0..2 {
-        let wr = weft_verbs::RecvWr { wr_id: n as u64, sges: &[bufs[n]] };
+    for (n, buf) in bufs.iter().enumerate() {
+        let wr = weft_verbs::RecvWr { wr_id: n as u64, sges: &[*buf] };
         let srq = bed.srqs[n].0;
         bed.world.hosts[1].hca.post_srq_recv(srq, &wr).unwrap();
     }
