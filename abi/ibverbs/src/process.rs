@@ -45,6 +45,11 @@ pub(crate) struct Poster<'a> {
 }
 
 impl Poster<'_> {
+    /// Whether a request would be taken behind `ahead` others that are posted first.
+    pub(crate) fn would_post(&self, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
+        self.hca.would_post_send(self.qp, wr, ahead)
+    }
+
     /// Posts one request.
     #[inline]
     pub(crate) fn post(&mut self, wr: &SendWr<'_>) -> Result<(), VerbsError> {

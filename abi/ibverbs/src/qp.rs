@@ -353,15 +353,6 @@ pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     }
 }
 
-/// Attributes that half an XRC connection has no use for. Programs set both halves alike, so they are passed over.
-fn meaningless(qp_type: QpType) -> Mask {
-    match qp_type {
-        QpType::XrcSend => Mask::MAX_DEST_RD_ATOMIC | Mask::MIN_RNR_TIMER,
-        QpType::XrcRecv => Mask::MAX_QP_RD_ATOMIC | Mask::RETRY_CNT | Mask::RNR_RETRY,
-        _ => Mask::empty(),
-    }
-}
-
 fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(), c_int> {
     if qp.is_null() || attr.is_null() {
         return Err(libc::EINVAL);
@@ -372,7 +363,6 @@ fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(
     }
     // SAFETY: a queue pair of ours, and the caller's attributes.
     let (this, attr) = unsafe { (Qp::of_plain(qp), &*attr) };
-    let mask = mask - meaningless(this.qp_type);
     let device = this.context().device;
     let path = mask.contains(Mask::AV).then(|| request_of(&attr.ah_attr));
     // SAFETY: our own public part.

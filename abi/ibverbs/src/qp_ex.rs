@@ -113,6 +113,24 @@ impl State {
         }
     }
 
+    /// Does something with a request as the adapter takes it.
+    fn with_wr<R>(&self, building: &Building, f: impl FnOnce(&SendWr<'_>) -> R) -> R {
+        let inline;
+        let mut flags = building.flags;
+        let sges: &[Sge] = match &building.payload {
+            Payload::None => &[],
+            Payload::Sges(range) => self.sges.get(range.clone()).unwrap_or_default(),
+            Payload::Inline(range) => {
+                let bytes = self.inline.get(range.clone()).unwrap_or_default();
+                flags |= SendFlags::INLINE;
+                inline = [Sge { addr: bytes.as_ptr().expose_provenance() as u64, length: bytes.len() as u32, lkey: 0 }];
+                &inline
+            }
+        };
+        let Building { wr_id, op, ud, xrc_srqn, .. } = *building;
+        f(&SendWr { wr_id, flags, op, sges, ud, xrc_srqn })
+    }
+
     fn set_sges(&mut self, sges: impl Iterator<Item = Sge>) {
         let start = self.sges.len();
         self.sges.extend(sges.take(SGE_MAX as usize + 1));
@@ -145,30 +163,17 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     errno
 }
 
-/// Posts everything that was built.
+/// Posts everything that was built, or nothing.
 fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
     qp.process.post_sends(qp.id, |poster| {
+        // A single request is refused as a whole anyway.
+        if state.requests.len() > 1 {
+            for (ahead, building) in state.requests.iter().enumerate() {
+                state.with_wr(building, |wr| poster.would_post(wr, ahead))?;
+            }
+        }
         for building in &state.requests {
-            let inline;
-            let mut flags = building.flags;
-            let sges: &[Sge] = match &building.payload {
-                Payload::None => &[],
-                Payload::Sges(range) => state.sges.get(range.clone()).unwrap_or_default(),
-                Payload::Inline(range) => {
-                    let bytes = state.inline.get(range.clone()).unwrap_or_default();
-                    flags |= SendFlags::INLINE;
-                    inline = [Sge { addr: bytes.as_ptr().addr() as u64, length: bytes.len() as u32, lkey: 0 }];
-                    &inline
-                }
-            };
-            poster.post(&SendWr {
-                wr_id: building.wr_id,
-                flags,
-                op: building.op,
-                sges,
-                ud: building.ud,
-                xrc_srqn: building.xrc_srqn,
-            })?;
+            state.with_wr(building, |wr| poster.post(wr))?;
         }
         Ok(())
     })

@@ -253,6 +253,12 @@ impl<M: Memory> Hca<M> {
         posted
     }
 
+    /// Whether [`Hca::post_send`] would take a work request behind `ahead` others that are posted first: for a caller who
+    /// posts all of a list or nothing.
+    pub fn would_post_send(&self, id: QpId, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
+        self.qps.get(id)?.qp.would_post(wr, ahead)
+    }
+
     /// Post a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let now = self.world.now;

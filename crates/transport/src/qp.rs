@@ -160,12 +160,6 @@ impl Qp {
 
     /// Post a send work request.
     pub fn post_send(&mut self, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
-        if !self.qp_type().has_send_queue() {
-            return Err(VerbsError::Invalid("an XRC target has no send queue"));
-        }
-        if matches!(self.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first"));
-        }
         self.check_send(wr)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe) {
             let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, wc_opcode(&wr.op));
@@ -176,7 +170,22 @@ impl Qp {
         self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))
     }
 
+    /// Whether [`Qp::post_send`] would take a work request behind `ahead` others that are posted first.
+    pub fn would_post(&self, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
+        self.check_send(wr)?;
+        if matches!(self.state(), QpState::Err | QpState::Sqe) {
+            return Ok(());
+        }
+        self.sq.check(wr, ahead).map(drop)
+    }
+
     fn check_send(&self, wr: &SendWr<'_>) -> Result<(), VerbsError> {
+        if !self.qp_type().has_send_queue() {
+            return Err(VerbsError::Invalid("an XRC target has no send queue"));
+        }
+        if matches!(self.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first"));
+        }
         let bytes = crate::segment::total(wr.sges);
         let kind = self.qp_type();
         let allowed = match wr.op {

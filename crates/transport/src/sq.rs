@@ -168,13 +168,8 @@ impl SendQueue {
         self.head = self.tail;
     }
 
-    /// Take a request in. `inline` data is read by `read(addr, out)`, from the caller's own memory.
-    pub fn push(
-        &mut self,
-        wr: &SendWr<'_>,
-        signaled: bool,
-        mut read: impl FnMut(u64, &mut [u8]),
-    ) -> Result<(), VerbsError> {
+    /// Whether a request would be taken in behind `ahead` others that are still to come; answers its bytes.
+    pub fn check(&self, wr: &SendWr<'_>, ahead: usize) -> Result<u64, VerbsError> {
         if wr.sges.len() > self.sge_max {
             return Err(VerbsError::Invalid("more scatter/gather elements than max_send_sge"));
         }
@@ -187,9 +182,20 @@ impl SendQueue {
         if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {
             return Err(VerbsError::Invalid("more inline bytes than max_inline_data"));
         }
-        if self.tail - self.head >= self.capacity {
+        if self.tail - self.head + ahead as u64 >= self.capacity {
             return Err(VerbsError::NoMemory("the send queue is full"));
         }
+        Ok(length)
+    }
+
+    /// Take a request in. `inline` data is read by `read(addr, out)`, from the caller's own memory.
+    pub fn push(
+        &mut self,
+        wr: &SendWr<'_>,
+        signaled: bool,
+        mut read: impl FnMut(u64, &mut [u8]),
+    ) -> Result<(), VerbsError> {
+        let length = self.check(wr, 0)?;
         let index = (self.tail & self.mask) as usize;
         let wqe = &mut self.slots[index];
         wqe.wr_id = wr.wr_id;
