@@ -7,6 +7,9 @@ use weft_verbs::{Duration, Instant};
 
 /// Shortest retry timer: two processes share a processor, and a peer that was not scheduled is not dead.
 const RETRY_MIN: Duration = Duration::from_millis(16);
+/// The specification lets the timer run up to four times as long as asked (IBA C9-141). That is used up to this length:
+/// probes repair losses long before, so the timer only has to tell a dead peer from one that waits for a processor.
+const RETRY_STRETCHED_MAX: Duration = Duration::from_secs(1);
 /// Shortest wait before a tail-loss probe.
 const PROBE_MIN: Duration = Duration::from_millis(1);
 /// Wait before the first probe while no round trip has been measured.
@@ -103,7 +106,7 @@ impl Timing {
     fn retry_after(&self, timeout: u8) -> Duration {
         let asked = Duration::from_nanos(4096 << timeout.min(31));
         let measured = Duration::from_nanos(self.srtt_ns + 4 * self.rttvar_ns);
-        asked.max(measured).max(RETRY_MIN)
+        asked.max((4 * asked).min(RETRY_STRETCHED_MAX)).max(measured).max(RETRY_MIN)
     }
 
     fn probe_after(&self) -> Duration {
@@ -128,7 +131,8 @@ mod tests {
     #[test]
     fn the_timer_is_never_shorter_than_asked() {
         let mut t = Timing::default();
-        assert_eq!(t.retry_after(14), Duration::from_nanos(4096 << 14));
+        assert_eq!(t.retry_after(14), 4 * Duration::from_nanos(4096 << 14));
+        assert_eq!(t.retry_after(20), Duration::from_nanos(4096 << 20));
         assert_eq!(t.retry_after(1), RETRY_MIN);
         t.time(5, Instant(0));
         t.on_ack(5, Instant(1_000_000_000));

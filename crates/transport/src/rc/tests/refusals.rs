@@ -182,7 +182,7 @@ fn a_dead_peer_ends_in_retry_exceeded() {
     let start = p.now;
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::RetryExcErr, 0), (2, WcStatus::WrFlushErr, 0)]);
-    let timeout = 4096u64 << 14;
+    let timeout = 4 * (4096u64 << 14);
     assert!((4 * timeout..5 * timeout).contains(&(p.now.0 - start.0)));
     assert_eq!(p.qps[0].stats().timeouts, 4);
 }
