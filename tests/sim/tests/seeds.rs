@@ -2,18 +2,48 @@
 //! printed, and `WEFT_SIM_SEED=… cargo test -p weft-sim replay` runs it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
+
+use weft_sim::workload::Tally;
 
 /// Seeds that a run covers.
 const SEEDS: u64 = 10_000;
 const THREADS: u64 = 2;
+/// What so many seeds must have met on the way.
+const MUST_BE_MET: [&str; 24] = [
+    "lost",
+    "reordered",
+    "duplicated",
+    "corrupted",
+    "duplicate_request",
+    "out_of_seq_request",
+    "rcvd_rnr_err",
+    "send_rnr_err",
+    "rcvd_seq_err",
+    "completer_retry_err",
+    "rdma_sends",
+    "rdma_recvs",
+    "drained",
+    "Send",
+    "RdmaWrite",
+    "RdmaRead",
+    "CompSwap",
+    "FetchAdd",
+    "AtomicWrite",
+    "Flush",
+    "Recv",
+    "RecvRdmaWithImm",
+    "sent_pkts",
+    "rcvd_pkts",
+];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn try_seed(seed: u64) -> Result<(), String> {
+fn try_seed(seed: u64) -> Result<Tally, String> {
     match catch_unwind(AssertUnwindSafe(|| weft_sim::workload::run(seed))) {
         Ok(result) => result,
         Err(panic) => {
@@ -36,30 +66,45 @@ fn every_seed_keeps_its_promises() {
     let keep_going = std::env::var_os("WEFT_SIM_ALL").is_some();
     let next = AtomicU64::new(first);
     let (failed, failures) = (AtomicBool::new(false), AtomicU64::new(0));
+    let met = Mutex::new(Tally::default());
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
+                let mut mine = Tally::default();
                 while keep_going || !failed.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= first + count {
                         break;
                     }
-                    if let Err(error) = try_seed(seed) {
-                        failed.store(true, Ordering::Relaxed);
-                        failures.fetch_add(1, Ordering::Relaxed);
-                        if keep_going {
-                            eprintln!("seed {seed}: {}", error.lines().next().unwrap_or_default());
-                        } else {
-                            report(seed, &error);
+                    match try_seed(seed) {
+                        Ok(tally) => mine.merge(&tally),
+                        Err(error) => {
+                            failed.store(true, Ordering::Relaxed);
+                            failures.fetch_add(1, Ordering::Relaxed);
+                            if keep_going {
+                                eprintln!("seed {seed}: {}", error.lines().next().unwrap_or_default());
+                            } else {
+                                report(seed, &error);
+                            }
                         }
                     }
                 }
+                met.lock().expect("the tally").merge(&mine);
             });
         }
     });
+    let met = met.into_inner().unwrap_or_default();
+    for (name, count) in met.iter().filter(|(_, count)| *count > 0) {
+        eprintln!("{count:>12} {name}");
+    }
     eprintln!("{count} seeds, {} failed, {:.1} s", failures.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
     assert!(!failed.load(Ordering::Relaxed), "a seed failed: see above");
+    if count >= SEEDS {
+        for name in MUST_BE_MET {
+            assert!(met.count(name) > 20, "{name} was met {} times only: the runs are too tame", met.count(name));
+        }
+    }
 }
 
 /// Does nothing unless `WEFT_SIM_SEED` names a seed.

@@ -3,12 +3,14 @@
 //! an unreliable one everything that arrives must be something that was sent.
 //!
 //! `plan` chooses, `flow` prepares the operations of one direction and foretells their results, `receiver` keeps
-//! receive queues filled, `run` drives all of it and compares.
+//! receive queues filled, `run` drives all of it and compares, `tally` counts what was met on the way.
 
 mod flow;
 mod plan;
 mod receiver;
 mod run;
+mod tally;
 
 pub use plan::Plan;
 pub use run::run;
+pub use tally::Tally;

@@ -10,6 +10,7 @@ use weft_verbs::{
 use super::flow::{Flow, Message};
 use super::plan::{PairPlan, Plan};
 use super::receiver::{Queue, RECV_TAG, Receiver};
+use super::tally::Tally;
 use crate::end::{self, End, Parts};
 use crate::rng::{Rng, mix};
 use crate::strict::Strict;
@@ -31,17 +32,19 @@ struct Run {
     xrcds: Vec<(usize, XrcdId)>,
     shuffles: bool,
     disturbances: u32,
+    tally: Tally,
 }
 
 /// The wake-up that is not a receiver's.
 const DISTURB: u64 = u64::MAX - 1;
 
-/// Carry out what a seed stands for. Answers what was wrong.
-pub fn run(seed: u64) -> Result<(), String> {
+/// Carry out what a seed stands for. Answers what was met, or what was wrong.
+pub fn run(seed: u64) -> Result<Tally, String> {
     let mut rng = Rng::new(mix(seed));
     let plan = Plan::new(&mut rng);
     let mut run = Run::new(&mut rng, &plan)?;
-    run.drive().map_err(|error| {
+    let driven = run.drive();
+    driven.map(|()| std::mem::take(&mut run.tally)).map_err(|error| {
         let flows: Vec<String> = run.flows.iter().map(Flow::describe).collect();
         format!("{error}\n  at {:?}\n  {}\n  {plan:#?}\n  {:?}", run.world.now, flows.join("\n  "), run.world.net.stats)
     })
@@ -60,6 +63,7 @@ impl Run {
             ends: vec![],
             xrcds: vec![],
             disturbances: plan.disturbances,
+            tally: Tally::default(),
             shuffles: plan.faults.shuffles() || !plan.faults.jitter.is_zero(),
         };
         for (host, parts) in shared.iter_mut().enumerate() {
@@ -282,6 +286,7 @@ impl Run {
                     let flow = (wc.wr_id >> 32) as usize;
                     let flow = self.flows.get_mut(flow).ok_or_else(|| format!("a strange completion: {wc:?}"))?;
                     flow.on_sent(&mut self.world, &wc)?;
+                    self.tally.add(&format!("{:?}", wc.opcode), 1);
                 }
             }
         }
@@ -326,6 +331,7 @@ impl Run {
             }
         };
         flow.arrived += 1;
+        self.tally.add(&format!("{:?}", wc.opcode), 1);
         let grh = receiver.take(&mut self.world, slot, skip, &message.data)?;
         let want = (message.opcode, message.byte_len + skip as u32, message.imm);
         if (wc.opcode, wc.byte_len, imm_of(wc)) != want {
@@ -363,6 +369,7 @@ impl Run {
                 return Err(format!("a queue pair ended in {:?}", end.state(&self.world)));
             }
         }
+        self.tally.merge(&Tally::of(&self.world));
         self.take_down().map_err(|error| format!("taking down: {error}"))
     }
 

@@ -1,0 +1,60 @@
+//! What runs met on their way: a fault that never happens and an operation that is never tried prove nothing.
+
+use std::collections::BTreeMap;
+
+use weft_verbs::{AsyncEvent, Event};
+
+use crate::world::{DEVICE, World};
+
+/// Counts by name.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    counts: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Count something.
+    pub fn add(&mut self, name: &str, count: u64) {
+        *self.counts.entry(name.to_owned()).or_default() += count;
+    }
+
+    /// Add another's counts.
+    pub fn merge(&mut self, other: &Tally) {
+        for (name, count) in &other.counts {
+            self.add(name, *count);
+        }
+    }
+
+    /// How often something was met.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    /// All counts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.counts.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+
+    /// What a world that has come to rest has seen.
+    pub fn of(world: &World) -> Tally {
+        let mut tally = Tally::default();
+        let net = &world.net.stats;
+        for (name, count) in [
+            ("packets", net.sent),
+            ("lost", net.lost),
+            ("reordered", net.reordered),
+            ("duplicated", net.duplicated),
+            ("corrupted", net.corrupted),
+        ] {
+            tally.add(name, count);
+        }
+        for host in &world.hosts {
+            for (name, count) in host.hca.counters(DEVICE).hw.values() {
+                tally.add(name, count);
+            }
+            let drained = |e: &&Event| matches!(e, Event::Async { event: AsyncEvent::SqDrained, .. });
+            tally.add("drained", host.events.iter().filter(drained).count() as u64);
+        }
+        tally
+    }
+}
