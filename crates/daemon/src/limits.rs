@@ -39,5 +39,8 @@ pub const RECOVERY_WAIT: Duration = Duration::from_secs(3);
 /// How long after that the others have to show up before their slots are free.
 pub const RECOVERY_GRACE: Duration = Duration::from_secs(5);
 
+/// How long a new daemon leaves it to others to go on with the pool of another user.
+pub const STAND_BACK: Duration = Duration::from_secs(1);
+
 /// Sockets bound to the port from which on they are taken for a pool that outlived its daemon.
 pub const SURVIVING_SOCKETS_MIN: usize = 16;

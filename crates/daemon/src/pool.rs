@@ -195,14 +195,30 @@ fn failed(what: &str, error: &io::Error) -> Refusal {
     refuse(error.raw_os_error().unwrap_or(EAGAIN), format!("the weft daemon could not {what}: {error}"))
 }
 
+/// Whose programs hold the port after a daemon's death.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Survivors {
+    /// Nobody's: the port is free, or it is held by what is no pool.
+    None,
+    /// Ours: the pool was made by a daemon of our own user.
+    Ours,
+    /// Another user's: only a daemon of that user can add sockets to the pool, and its processes trust only that one.
+    Others,
+}
+
 /// Whether the port is held by what looks like a pool whose daemon died.
-pub fn survivors_hold_the_port() -> bool {
+pub fn survivors() -> Survivors {
     if roce_port::port_is_free(Family::V4).unwrap_or(true) {
-        return false;
+        return Survivors::None;
     }
     let holders = roce_port::holders();
+    let mut sockets = holders.iter().filter(|holder| holder.inode != 0);
     // Without /proc nothing is known, so wait for them.
-    holders.is_empty() || holders.iter().filter(|holder| holder.inode != 0).count() >= SURVIVING_SOCKETS_MIN
+    if !holders.is_empty() && sockets.clone().count() < SURVIVING_SOCKETS_MIN {
+        return Survivors::None;
+    }
+    let euid = weft_sys::process::euid();
+    if sockets.all(|holder| holder.uid == euid) { Survivors::Ours } else { Survivors::Others }
 }
 
 fn describe_holders(holders: &[roce_port::Holder]) -> String {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_ipc::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
@@ -13,10 +13,10 @@ use weft_sys::unix::{self, Wait};
 
 use crate::broker::{Broker, BrokerConfig, Handled, Output};
 use crate::connection::Connection;
-use crate::limits::MESSAGES_PER_TURN;
+use crate::limits::{MESSAGES_PER_TURN, STAND_BACK};
 use crate::log::Log;
 use crate::options::Options;
-use crate::pool::{PoolHost, survivors_hold_the_port};
+use crate::pool::{PoolHost, Survivors, survivors};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
@@ -43,14 +43,46 @@ pub(crate) struct Server {
     standby: Option<Standby>,
 }
 
+/// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
+/// that user's standby or programs can go on with it, we cannot.
+fn successor_appears(socket_name: &str) -> bool {
+    const INTERVAL: Duration = Duration::from_millis(5);
+    let deadline = Instant::now() + STAND_BACK;
+    while Instant::now() < deadline {
+        if weft_ipc::is_served(socket_name, STAND_BACK) {
+            return true;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    false
+}
+
+/// Takes the name; `None` if somebody who has it serves.
+fn listen(socket_name: &str) -> anyhow::Result<Option<OwnedFd>> {
+    const INTERVAL: Duration = Duration::from_millis(1);
+    let deadline = Instant::now() + STAND_BACK;
+    loop {
+        match unix::listen_abstract(socket_name, BACKLOG) {
+            Ok(listener) => return Ok(Some(listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error).context("could not listen for programs on the abstract Unix socket"),
+        }
+        // Who has the name may be dying: the kernel takes its time to take it back.
+        if weft_ipc::is_served(socket_name, STAND_BACK) || Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
 impl Server {
     /// Readies everything; `None` if another daemon has the name already.
     pub(crate) fn new(options: &Options, log: Log) -> anyhow::Result<Option<Server>> {
-        let listener = match unix::listen_abstract(&options.socket_name, BACKLOG) {
-            Ok(listener) => listener,
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(None),
-            Err(error) => return Err(error).context("could not listen for programs on the abstract Unix socket"),
-        };
+        let survivors = survivors();
+        if survivors == Survivors::Others && successor_appears(&options.socket_name) {
+            return Ok(None);
+        }
+        let Some(listener) = listen(&options.socket_name)? else { return Ok(None) };
         let _ = weft_sys::process::raise_descriptor_limit();
         let routes = Routes::open().context("could not follow the network interfaces (rtnetlink)")?;
         let config = BrokerConfig {
@@ -61,7 +93,7 @@ impl Server {
             slots_per_user_max: options.slots_per_user_max,
             connections_per_user_max: options.connections_per_user_max,
             idle_exit: options.idle_exit,
-            survivors: survivors_hold_the_port(),
+            survivors: survivors != Survivors::None,
         };
         let mut broker = Broker::new(Instant::now(), config);
         broker.devices().netdevs = routes::dump().context("could not list the network interfaces (rtnetlink)")?;

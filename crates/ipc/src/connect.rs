@@ -147,6 +147,19 @@ fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
         .map_err(|error| ConnectError::SpawnFailed { program: program.display().to_string(), error })
 }
 
+/// Whether a daemon serves the name, of whatever version. One that is dying may still take connections, but greets nobody.
+pub fn is_served(socket_name: &str, timeout: Duration) -> bool {
+    let options = ConnectOptions {
+        program: String::new(),
+        library_dir: None,
+        spawn: Spawn::Never,
+        timeout,
+        daemon_args: Vec::new(),
+        socket_name: socket_name.to_owned(),
+    };
+    !matches!(establish(&options), Err(ConnectError::NotRunning))
+}
+
 /// Brings the daemon that runs now the sockets of one that died, for those who cannot: processes of users that the dead
 /// one did not trust with all sockets. Only offered to a daemon of root or of our own user.
 pub fn offer_anchor(options: &ConnectOptions, anchor: BorrowedFd<'_>) -> Result<(), ConnectError> {

@@ -16,7 +16,7 @@ mod limits;
 mod message;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
-pub use connect::{ConnectOptions, Spawn, offer_anchor, stop_daemon};
+pub use connect::{ConnectOptions, Spawn, is_served, offer_anchor, stop_daemon};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
     valid_device_name,
