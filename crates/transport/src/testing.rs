@@ -69,9 +69,25 @@ impl Memory for VecMemory {
     }
 }
 
+/// A region: bytes `host..` of the memory under the addresses `iova..`.
+#[derive(Clone, Copy)]
+pub struct Region {
+    pub key: u32,
+    pub iova: u64,
+    pub len: u64,
+    pub access: Access,
+    pub host: u64,
+}
+
+impl Region {
+    pub fn new(key: u32, len: u64, access: Access) -> Region {
+        Region { key, iova: BASE, len, access, host: BASE }
+    }
+}
+
 pub struct World {
     pub memory: VecMemory,
-    pub keys: Vec<(u32, u64, u64, Access)>,
+    pub keys: Vec<Region>,
     pub wcs: Vec<(CqId, Wc)>,
     pub events: Vec<AsyncEvent>,
     pub srq: VecDeque<RecvWqe>,
@@ -84,9 +100,9 @@ impl World {
         World {
             memory: VecMemory(bytes, Vec::new()),
             keys: vec![
-                (KEY, BASE, MEMORY as u64, Access::all()),
-                (KEY_READ_ONLY, BASE, MEMORY as u64, Access::empty()),
-                (KEY_WINDOW, BASE, 4096, Access::all()),
+                Region::new(KEY, MEMORY as u64, Access::all()),
+                Region::new(KEY_READ_ONLY, MEMORY as u64, Access::empty()),
+                Region::new(KEY_WINDOW, 4096, Access::all()),
             ],
             wcs: Vec::new(),
             events: Vec::new(),
@@ -96,15 +112,15 @@ impl World {
     }
 
     fn range(&self, key: u32, addr: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
-        let found = self.keys.iter().find(|k| k.0 == key).ok_or(RemoteFault::BadKey)?;
+        let found = self.keys.iter().find(|k| k.key == key).ok_or(RemoteFault::BadKey)?;
         let end = addr.checked_add(len).ok_or(RemoteFault::OutOfBounds)?;
-        if addr < found.1 || end > found.1 + found.2 {
+        if addr < found.iova || end > found.iova + found.len {
             return Err(RemoteFault::OutOfBounds);
         }
-        if !found.3.contains(need) {
+        if !found.access.contains(need) {
             return Err(RemoteFault::NoRight);
         }
-        Ok(addr)
+        Ok(found.host + (addr - found.iova))
     }
 
     /// Completions of a CQ as (wr_id, status, bytes), and forget them.
@@ -140,7 +156,7 @@ impl Env for World {
         self.range(rkey, va, len, need)
     }
     fn remote_range(&self, _: PdId, _: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
-        self.keys.iter().find(|k| k.0 == rkey).map(|k| (k.1, k.2)).ok_or(RemoteFault::BadKey)
+        self.keys.iter().find(|k| k.key == rkey).map(|k| (k.iova, k.len)).ok_or(RemoteFault::BadKey)
     }
     fn complete(&mut self, cq: CqId, wc: Wc) {
         self.wcs.push((cq, wc));
@@ -166,7 +182,7 @@ impl Env for World {
         self.invalidate_remote(PD, 0, key).map_err(|_| WcStatus::MwBindErr)
     }
     fn invalidate_remote(&mut self, _: PdId, _: Qpn, rkey: u32) -> Result<(), RemoteFault> {
-        let at = self.keys.iter().position(|k| k.0 == rkey).ok_or(RemoteFault::BadKey)?;
+        let at = self.keys.iter().position(|k| k.key == rkey).ok_or(RemoteFault::BadKey)?;
         self.keys.remove(at);
         Ok(())
     }
@@ -202,6 +218,8 @@ pub struct Pair {
     /// What went over the wire: "0 SEND Only 100000 A" (side, opcode, PSN in hex, marks).
     pub log: Vec<String>,
     pub fate: Wire,
+    /// The packets themselves, with the side that sent them.
+    pub sent: Vec<(usize, Vec<u8>)>,
     flight: Vec<InFlight>,
     order: u64,
 }
@@ -282,6 +300,7 @@ impl Pair {
             now: Instant(1_000_000),
             log: Vec::new(),
             fate: Box::new(|_, _| Fate::Deliver),
+            sent: Vec::new(),
             flight: Vec::new(),
             order: 0,
         };
@@ -371,6 +390,7 @@ impl Pair {
             let bytes = bytes.clone();
             self.flight.push(InFlight { at: self.now.0 + delay, order: self.order, to: 1 - side, bytes });
         }
+        self.sent.push((side, bytes));
     }
 
     /// Deliver bytes to a side as a packet, whatever they are.

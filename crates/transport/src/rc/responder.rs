@@ -123,10 +123,11 @@ impl Responder {
         }
     }
 
-    /// A request that arrives in ERR: if this side refused the connection, say so again.
+    /// A request that arrives in ERR: if this side refused it, and it is sent again, say so again. What comes behind
+    /// it was sent before the peer could know.
     pub fn on_late_request(&mut self, packet: &Packet<'_>) {
         if let Some((code, psn)) = self.refused
-            && extend(psn, packet.bth.psn()) >= psn
+            && extend(psn, packet.bth.psn()) <= psn
         {
             self.replies.answer = Answer::Fatal(code, psn);
         }

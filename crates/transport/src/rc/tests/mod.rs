@@ -4,3 +4,4 @@ mod faults;
 mod loss;
 mod operations;
 mod refusals;
+mod rxe;

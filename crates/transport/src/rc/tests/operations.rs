@@ -133,7 +133,7 @@ fn send_with_invalidate() {
     p.finish();
     let wc = p.worlds[1].take_wcs(RECV_CQ)[0];
     assert_eq!((wc.imm_data, wc.flags), (KEY_WINDOW, WcFlags::WITH_INV));
-    assert!(!p.worlds[1].keys.iter().any(|k| k.0 == KEY_WINDOW));
+    assert!(!p.worlds[1].keys.iter().any(|k| k.key == KEY_WINDOW));
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn a_region_that_goes_while_a_read_streams() {
     let mut bytes = batch.arena.clone();
     bytes.resize(bytes.len() + 4, 0);
     p.deliver(1, &bytes);
-    p.worlds[1].keys.retain(|k| k.0 != KEY_WINDOW);
+    p.worlds[1].keys.retain(|k| k.key != KEY_WINDOW);
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ)[0].1, WcStatus::RemAccessErr);
     assert_eq!(p.qps[1].state(), QpState::Err);
