@@ -1,0 +1,32 @@
+//! What only C sees of verbs: descriptors, unacknowledged events, the size of what calls write.
+//!
+//! `calls.c` is compiled against the installed headers and library, and runs on Weft like any program.
+
+use anyhow::{Context, ensure};
+use std::process::Command;
+use weft_interop::{Lab, Shape, Table, Who, skip};
+
+const HEADER: &str = "/usr/include/infiniband/verbs.h";
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c_calls/calls.c");
+
+#[test]
+fn c_programs_get_what_the_manual_pages_say() {
+    if !skip::have("c_calls", &["ip", "cc", HEADER]) {
+        return;
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let mut table = Table::new("C calls");
+    table.case("compile and run", || {
+        let program = lab.file("calls");
+        let compiled = Command::new("cc").args(["-Wall", "-Werror", "-o"]).arg(&program).arg(SOURCE);
+        let status = compiled.args(["-libverbs", "-lpthread"]).status().context("cc runs")?;
+        ensure!(status.success(), "{SOURCE} does not compile");
+        let program = program.to_str().context("the lab's path is not UTF-8")?;
+        let device = lab.device(lab.client())?;
+        let gid = device.gid_v4.to_string();
+        let ended = lab.run(lab.client(), Who::Root, &[], &[program, &device.name, &gid])?.success()?;
+        ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+        Ok(())
+    });
+    table.finish();
+}
