@@ -98,8 +98,7 @@ fn connect_existing() -> Result<Client, ConnectError> {
 fn end_daemon() {
     // One that was being started for somebody may come after the one that is ended.
     wait_until("the daemon is gone", || {
-        stop_daemon(&ConnectOptions::default()).is_ok_and(|ran| !ran)
-            && UdpSocket::bind("0.0.0.0:4791").is_ok()
+        stop_daemon(&ConnectOptions::default()).is_ok_and(|ran| !ran) && UdpSocket::bind("0.0.0.0:4791").is_ok()
     });
 }
 

@@ -14,31 +14,19 @@ const RET_K: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const BPF_A: u32 = 0x10;
 
 const fn op(code: u16, k: u32) -> libc::sock_filter {
-    libc::sock_filter {
-        code,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
 /// Selects the socket of a reuseport group by the slot in the BTH's destination QP: bytes 4..8 of the UDP payload are
 /// a reserved byte and the 24-bit number.
-const STEER_BY_QPN: [libc::sock_filter; 4] = [
-    op(LD_W_ABS, 4),
-    op(AND_K, 0x00ff_ffff),
-    op(RSH_K, QPN_INDEX_BITS),
-    op(RET_A, 0),
-];
+const STEER_BY_QPN: [libc::sock_filter; 4] =
+    [op(LD_W_ABS, 4), op(AND_K, 0x00ff_ffff), op(RSH_K, QPN_INDEX_BITS), op(RET_A, 0)];
 
 const DROP_ALL: [libc::sock_filter; 1] = [op(RET_K, 0)];
 
 fn attach(fd: impl AsFd, option: i32, program: &[libc::sock_filter]) -> io::Result<()> {
     // The kernel only reads the program, whatever the type of the pointer says.
-    let fprog = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_ptr().cast_mut(),
-    };
+    let fprog = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: `fprog` names `program`, both live across the call, and the kernel copies them.
     let rc = unsafe {
         libc::setsockopt(
@@ -49,11 +37,7 @@ fn attach(fd: impl AsFd, option: i32, program: &[libc::sock_filter]) -> io::Resu
             size_of::<libc::sock_fprog>() as libc::socklen_t,
         )
     };
-    if rc == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Steers the packets of this socket's SO_REUSEPORT group by destination QP number.

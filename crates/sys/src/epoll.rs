@@ -17,25 +17,13 @@ pub struct Interest {
 
 impl Interest {
     /// Reading only.
-    pub const READ: Interest = Interest {
-        readable: true,
-        writable: false,
-    };
+    pub const READ: Interest = Interest { readable: true, writable: false };
     /// Both.
-    pub const BOTH: Interest = Interest {
-        readable: true,
-        writable: true,
-    };
+    pub const BOTH: Interest = Interest { readable: true, writable: true };
     /// Writing only.
-    pub const WRITE: Interest = Interest {
-        readable: false,
-        writable: true,
-    };
+    pub const WRITE: Interest = Interest { readable: false, writable: true };
     /// Neither: only errors and hang-ups.
-    pub const NONE: Interest = Interest {
-        readable: false,
-        writable: false,
-    };
+    pub const NONE: Interest = Interest { readable: false, writable: false };
 
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
@@ -70,22 +58,12 @@ impl Epoll {
 
     /// Watches a source. The caller removes it before closing it, unless no duplicate of it exists.
     pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        Ok(rustix::event::epoll::add(
-            &self.0,
-            source,
-            EventData::new_u64(token),
-            interest.flags(),
-        )?)
+        Ok(rustix::event::epoll::add(&self.0, source, EventData::new_u64(token), interest.flags())?)
     }
 
     /// Changes what a source is watched for.
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        Ok(rustix::event::epoll::modify(
-            &self.0,
-            source,
-            EventData::new_u64(token),
-            interest.flags(),
-        )?)
+        Ok(rustix::event::epoll::modify(&self.0, source, EventData::new_u64(token), interest.flags())?)
     }
 
     /// Stops watching a source.
@@ -131,14 +109,8 @@ pub fn wait_readable(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let deadline = std::time::Instant::now() + timeout;
     loop {
         let left = deadline.saturating_duration_since(std::time::Instant::now());
-        let limit = rustix::time::Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        let mut fds = [rustix::event::PollFd::new(
-            &fd,
-            rustix::event::PollFlags::IN,
-        )];
+        let limit = rustix::time::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&limit)) {
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),

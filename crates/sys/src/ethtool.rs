@@ -42,35 +42,15 @@ struct IfReq {
 
 /// Speed in Mbit/s, if the driver knows one.
 pub fn link_speed_mbps(interface: &str) -> Option<u32> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .ok()?;
-    speed_of(&socket, interface)
-        .ok()
-        .filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN && speed != 0xffff)
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+    speed_of(&socket, interface).ok().filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN && speed != 0xffff)
 }
 
 fn speed_of(socket: &impl AsRawFd, interface: &str) -> io::Result<u32> {
-    let mut command = EthtoolCmd {
-        cmd: ETHTOOL_GSET,
-        ..EthtoolCmd::default()
-    };
-    let mut request = IfReq {
-        name: [0; libc::IFNAMSIZ],
-        data: &raw mut command,
-        rest: [0; 2],
-    };
+    let mut command = EthtoolCmd { cmd: ETHTOOL_GSET, ..EthtoolCmd::default() };
+    let mut request = IfReq { name: [0; libc::IFNAMSIZ], data: &raw mut command, rest: [0; 2] };
     // One byte stays zero: the kernel wants a C string.
-    for (to, from) in request
-        .name
-        .iter_mut()
-        .take(libc::IFNAMSIZ - 1)
-        .zip(interface.bytes())
-    {
+    for (to, from) in request.name.iter_mut().take(libc::IFNAMSIZ - 1).zip(interface.bytes()) {
         *to = from;
     }
     // SAFETY: `request` has the layout and size of `struct ifreq` and its pointer names `command`, which has those of

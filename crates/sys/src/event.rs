@@ -14,10 +14,7 @@ pub struct EventFd(OwnedFd);
 impl EventFd {
     /// A new one at zero, close-on-exec.
     pub fn new() -> io::Result<EventFd> {
-        Ok(EventFd(rustix::event::eventfd(
-            0,
-            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
-        )?))
+        Ok(EventFd(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// Adds one; a full counter stays full, which wakes just as well.
@@ -55,29 +52,17 @@ impl TimerFd {
     /// A new one, not armed, close-on-exec.
     pub fn new() -> io::Result<TimerFd> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(TimerFd(rustix::time::timerfd_create(
-            TimerfdClockId::Monotonic,
-            flags,
-        )?))
+        Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
     /// Goes off once after this time; `None` disarms. Zero goes off at once.
     pub fn arm(&self, after: Option<Duration>) -> io::Result<()> {
-        let zero = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = after.map_or(zero, |after| {
             let after = after.max(Duration::from_nanos(1));
-            Timespec {
-                tv_sec: after.as_secs() as i64,
-                tv_nsec: after.subsec_nanos().into(),
-            }
+            Timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() }
         });
-        let spec = Itimerspec {
-            it_interval: zero,
-            it_value: value,
-        };
+        let spec = Itimerspec { it_interval: zero, it_value: value };
         rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &spec)?;
         Ok(())
     }

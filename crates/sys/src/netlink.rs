@@ -31,11 +31,7 @@ impl RouteSocket {
         address.nl_groups = groups;
         // SAFETY: the pointer and length name `address`, which lives across the call.
         let rc = unsafe {
-            libc::bind(
-                fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_nl>() as libc::socklen_t,
-            )
+            libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_nl>() as libc::socklen_t)
         };
         if rc != 0 {
             return Err(io::Error::last_os_error());

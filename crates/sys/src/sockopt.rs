@@ -16,11 +16,7 @@ pub fn set_int(fd: impl AsFd, level: i32, option: i32, value: i32) -> io::Result
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if rc == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// `getsockopt` of an int.
@@ -28,20 +24,8 @@ pub fn int(fd: impl AsFd, level: i32, option: i32) -> io::Result<i32> {
     let mut value: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `value` and `len` are valid for writing, `len` is the size of `value`.
-    let rc = unsafe {
-        libc::getsockopt(
-            fd.as_fd().as_raw_fd(),
-            level,
-            option,
-            (&raw mut value).cast(),
-            &raw mut len,
-        )
-    };
-    if rc == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let rc = unsafe { libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut len) };
+    if rc == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
 /// What identifies a socket among all of this boot (SO_COOKIE): two descriptors with one cookie are one socket.

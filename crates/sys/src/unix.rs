@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
 use crate::sockopt;
@@ -48,12 +48,7 @@ pub struct Received {
 }
 
 fn seqpacket(flags: SocketFlags) -> io::Result<OwnedFd> {
-    Ok(rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        flags | SocketFlags::CLOEXEC,
-        None,
-    )?)
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags | SocketFlags::CLOEXEC, None)?)
 }
 
 /// Listens on the abstract name; `AddrInUse` means that somebody else does already. The listener does not block.
@@ -79,41 +74,24 @@ pub fn connect_abstract(name: &str) -> io::Result<OwnedFd> {
 
 /// Takes one waiting connection; the socket made does not block.
 pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(rustix::net::accept_with(
-        listener,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-    )?)
+    Ok(rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?)
 }
 
 /// Two SOCK_SEQPACKET sockets joined to each other; they block.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 /// A stream pair that does not block. What is written to one side waits in the other for as long as any process holds
 /// that side, even when the writer is gone: descriptors can be parked in it.
 pub fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        flags,
-        None,
-    )?)
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
 /// Who is at the other end (SO_PEERCRED).
 pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
-    let mut cred = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
+    let mut cred = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: `cred` and `len` are valid for writing, `len` is the size of `cred`.
     let rc = unsafe {
@@ -128,11 +106,7 @@ pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     if rc != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Credentials {
-        pid: u32::try_from(cred.pid).unwrap_or(0),
-        uid: cred.uid,
-        gid: cred.gid,
-    })
+    Ok(Credentials { pid: u32::try_from(cred.pid).unwrap_or(0), uid: cred.uid, gid: cred.gid })
 }
 
 /// A pidfd of the process that made the connection (SO_PEERPIDFD of Linux 6.5, else pidfd_open): readable once it died,
@@ -143,21 +117,13 @@ pub fn peer_pidfd(fd: impl AsFd) -> Option<OwnedFd> {
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `raw` and `len` are valid for writing, `len` is the size of `raw`.
     let rc = unsafe {
-        libc::getsockopt(
-            fd.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PEERPIDFD,
-            (&raw mut raw).cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(fd.as_fd().as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut raw).cast(), &raw mut len)
     };
     if rc == 0 && raw >= 0 {
         // SAFETY: the kernel just made this descriptor for us.
         return Some(unsafe { OwnedFd::from_raw_fd(raw) });
     }
-    let pid = i32::try_from(peer_credentials(fd).ok()?.pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)?;
+    let pid = i32::try_from(peer_credentials(fd).ok()?.pid).ok().and_then(rustix::process::Pid::from_raw)?;
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
@@ -206,11 +172,7 @@ fn recv_with(
 ) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
     // Truncated to what the caller wants, so that the kernel drops the rest before it becomes ours.
-    let room = if fds_max == 0 {
-        0
-    } else {
-        rustix::cmsg_space!(ScmRights(fds_max.min(MESSAGE_FDS_MAX)))
-    };
+    let room = if fds_max == 0 { 0 } else { rustix::cmsg_space!(ScmRights(fds_max.min(MESSAGE_FDS_MAX))) };
     let mut control = RecvAncillaryBuffer::new(space.get_mut(..room).unwrap_or_default());
     let mut flags = RecvFlags::CMSG_CLOEXEC | extra;
     if wait == Wait::No {
@@ -230,39 +192,19 @@ fn recv_with(
     }
     // Padding of the control buffer may have let one more through than was asked for.
     fds.truncate(fds_max);
-    Ok(Received {
-        len: result.bytes,
-        truncated: result.flags.contains(ReturnFlags::TRUNC),
-        fds,
-    })
+    Ok(Received { len: result.bytes, truncated: result.flags.contains(ReturnFlags::TRUNC), fds })
 }
 
 /// Limits how long a blocking receive sleeps; `WouldBlock` after it. Zero is for ever.
 pub fn set_receive_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
-    let value = if timeout.is_zero() {
-        None
-    } else {
-        Some(timeout)
-    };
-    Ok(rustix::net::sockopt::set_socket_timeout(
-        fd,
-        rustix::net::sockopt::Timeout::Recv,
-        value,
-    )?)
+    let value = if timeout.is_zero() { None } else { Some(timeout) };
+    Ok(rustix::net::sockopt::set_socket_timeout(fd, rustix::net::sockopt::Timeout::Recv, value)?)
 }
 
 /// Limits how long a blocking send sleeps; `WouldBlock` after it. Zero is for ever.
 pub fn set_send_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
-    let value = if timeout.is_zero() {
-        None
-    } else {
-        Some(timeout)
-    };
-    Ok(rustix::net::sockopt::set_socket_timeout(
-        fd,
-        rustix::net::sockopt::Timeout::Send,
-        value,
-    )?)
+    let value = if timeout.is_zero() { None } else { Some(timeout) };
+    Ok(rustix::net::sockopt::set_socket_timeout(fd, rustix::net::sockopt::Timeout::Send, value)?)
 }
 
 #[cfg(test)]
@@ -285,10 +227,7 @@ mod tests {
             assert_eq!((&buffer, second.fds.len()), (b"two", 1));
             // They still reach each other.
             send(&first.fds[0], b"hi", &[], Wait::No).unwrap();
-            assert_eq!(
-                recv(&second.fds[0], &mut buffer, 0, Wait::No).unwrap().len,
-                2
-            );
+            assert_eq!(recv(&second.fds[0], &mut buffer, 0, Wait::No).unwrap().len, 2);
         }
     }
 
