@@ -18,8 +18,9 @@ fn c_programs_get_what_the_manual_pages_say() {
     let mut table = Table::new("C calls");
     table.case("compile and run", || {
         let program = lab.file("calls");
-        let compiled = Command::new("cc").args(["-Wall", "-Werror", "-o"]).arg(&program).arg(SOURCE);
-        let status = compiled.args(["-libverbs", "-lpthread"]).status().context("cc runs")?;
+        let mut cc = Command::new("cc");
+        cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(SOURCE).args(["-libverbs", "-lpthread"]);
+        let status = cc.status().context("cc runs")?;
         ensure!(status.success(), "{SOURCE} does not compile");
         let program = program.to_str().context("the lab's path is not UTF-8")?;
         let device = lab.device(lab.client())?;
