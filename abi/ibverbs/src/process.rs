@@ -89,8 +89,10 @@ impl Process {
     /// Takes down what was left on a context, in the order in which it stands, and closes it. Afterwards no event names
     /// it.
     pub(crate) fn close(self, id: ContextId, left: impl IntoIterator<Item = (Owned, u32)>) {
-        self.flush();
         for (object, count) in left {
+            if let Owned::Qp(id) = object {
+                self.flush(id);
+            }
             for _ in 0..count {
                 // What is busy or gone already is none of our business any more.
                 let _: Result<(), c_int> = match object {
@@ -113,10 +115,9 @@ impl Process {
         self.0.with(f).map_err(of_verbs)
     }
 
-    /// Sends what may be sent: acknowledgements wait for company, and must not die with their queue pair.
-    pub(crate) fn flush(self) {
-        // A device that has gone has nothing to send.
-        let _ = self.0.with(|_, _| Ok(()));
+    /// Sends what waits for company: acknowledgements must not die with their queue pair.
+    pub(crate) fn flush(self, qp: QpId) {
+        self.0.flush(Some(qp));
     }
 
     /// Waits until nobody speaks of an object any more that the adapter has just forgotten.

@@ -92,15 +92,8 @@ fn poll(node: &mut Node, wcs: &mut [Wc]) -> usize {
     let pump = &mut node.pump;
     let mut n = pump.hca.poll_cq(node.cq, wcs).expect("a queue");
     if n == 0 {
-        let now = now();
-        pump.receive(now, false);
-        pump.timers(now);
+        pump.turn(now(), false);
         n = pump.hca.poll_cq(node.cq, wcs).expect("a queue");
-        if n == 0 || !pump.postpone_transmit() {
-            pump.transmit(now);
-        }
-    } else if !pump.postpone_transmit() {
-        pump.transmit(now());
     }
     assert!(wcs[..n].iter().all(|wc| wc.status == WcStatus::Success), "{:?}", &wcs[..n]);
     n

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use weft_hca::Hca;
 use weft_link::StackConfig;
-use weft_verbs::{CqId, DeviceId, Event, Instant, VerbsError, Wc};
+use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError, Wc};
 
 use crate::devices::DeviceSnapshot;
 use crate::error::EngineError;
@@ -16,7 +16,7 @@ use crate::handover::Handover;
 use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
-use crate::{background, clock, config, fork};
+use crate::{background, clock, config, fork, singleton};
 
 /// What every call answers in a process that forked since its devices were opened.
 const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
@@ -91,6 +91,7 @@ impl Engine {
         if self.pump.lock().is_none() {
             let pump = self.make_pump(&mut session)?;
             *self.pump.lock() = Some(pump);
+            singleton::flush_at_exit();
         }
         drop(session);
         if !self.background.swap(true, Ordering::Relaxed)
@@ -156,6 +157,26 @@ impl Engine {
         result
     }
 
+    /// Send what waits for company: of one queue pair, which is to be destroyed, or everything.
+    pub fn flush(&self, qp: Option<QpId>) {
+        let _ = self.with(|hca, now| {
+            hca.release_acks(now, qp);
+            Ok(())
+        });
+    }
+
+    /// Send everything that waits for company, unless the lock cannot be had soon: the process ends.
+    pub(crate) fn flush_in_time(&self) {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
+            && let Some(pump) = guard.as_mut()
+        {
+            let now = clock::now();
+            pump.hca.release_acks(now, None);
+            pump.transmit(now);
+        }
+    }
+
     /// Take completions off a queue. If there are none, turn the pump once and look again.
     ///
     /// # Errors
@@ -168,28 +189,13 @@ impl Engine {
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
-        let polled = match pump.hca.poll_cq(cq, out) {
-            Ok(0) if !out.is_empty() => {
-                self.handover.on_poll(true);
-                let now = clock::now();
-                pump.receive(now, false);
-                pump.timers(now);
-                let polled = pump.hca.poll_cq(cq, out);
-                // A program that got a completion answers it, most of the time, with a post: acknowledgements leave
-                // with that, and the completion is not kept waiting for them.
-                if polled == Ok(0) || !pump.postpone_transmit() {
-                    pump.transmit(now);
-                }
-                polled
-            }
-            polled => {
-                self.handover.on_poll(false);
-                if polled.is_ok() && !pump.postpone_transmit() {
-                    pump.transmit(clock::now());
-                }
-                polled
-            }
-        };
+        let mut polled = pump.hca.poll_cq(cq, out);
+        let turn = polled == Ok(0) && !out.is_empty();
+        self.handover.on_poll(turn);
+        if turn {
+            pump.turn(clock::now(), false);
+            polled = pump.hca.poll_cq(cq, out);
+        }
         self.leave(guard);
         polled
     }

@@ -31,8 +31,6 @@ pub struct Pump {
     /// The links.
     pub stack: Stack,
     batch: TxBatch,
-    /// Something that may be sent was left for the next turn, so that a completion could be told first.
-    owed: u32,
 }
 
 impl std::fmt::Debug for Pump {
@@ -51,7 +49,9 @@ impl Pump {
             privileged: config.privileged,
             null_memory: memory.null(),
         };
-        Pump { hca: Hca::new(hca, memory), stack: Stack::new(config.stack), batch: TxBatch::default(), owed: 0 }
+        let mut hca = Hca::new(hca, memory);
+        hca.allow_ack_delay(true);
+        Pump { hca, stack: Stack::new(config.stack), batch: TxBatch::default() }
     }
 
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
@@ -73,7 +73,6 @@ impl Pump {
 
     /// Send what may be sent.
     pub fn transmit(&mut self, now: Instant) {
-        self.owed = 0;
         for _ in 0..BATCHES_MAX {
             if !self.hca.wants_transmit() || self.stack.is_blocked() {
                 return;
@@ -93,14 +92,6 @@ impl Pump {
         self.timers(now);
         self.transmit(now);
         came
-    }
-
-    /// Leave what may be sent for the next turn, if that has not been done too often in a row; answers whether it has
-    /// been left. What is left is sent with the program's next call, or by the background thread.
-    pub fn postpone_transmit(&mut self) -> bool {
-        const POSTPONED_MAX: u32 = 4;
-        self.owed += 1;
-        self.owed <= POSTPONED_MAX
     }
 
     /// When the next turn is due: now if something can be sent at once, else the earliest deadline.

@@ -40,3 +40,15 @@ pub fn engine() -> Result<&'static Engine, EngineError> {
     let engine = Engine::connect()?;
     Ok(place.engine.get_or_init(|| Box::new(engine)))
 }
+
+/// From now on nothing that waits to be sent dies with the process, if that ends in good order.
+pub fn flush_at_exit() {
+    fn flush() {
+        if let Some(engine) = PLACES.get(fork::depth()).and_then(|place| place.engine.get()) {
+            engine.flush_in_time();
+        }
+    }
+    if let Err(error) = weft_sys::exit::at_exit(flush) {
+        crate::log::note(&format!("acknowledgements may be lost at the end: {error}"));
+    }
+}

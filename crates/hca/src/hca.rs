@@ -28,6 +28,8 @@ pub struct Hca<M> {
     pub(crate) slot: u32,
     pub(crate) privileged: bool,
     pub(crate) null_memory: Range<u64>,
+    /// Acknowledgements of new queue pairs may wait for company.
+    pub(crate) ack_delay: bool,
 }
 
 impl<M: Memory> Hca<M> {
@@ -44,6 +46,7 @@ impl<M: Memory> Hca<M> {
             slot: config.slot,
             privileged: config.privileged,
             null_memory: config.null_memory,
+            ack_delay: false,
         }
     }
 

@@ -7,6 +7,7 @@
 //! out: `schedule` lets the queue pairs that want to send take turns at the batch.
 #![forbid(unsafe_code)]
 
+mod acks;
 mod address;
 mod config;
 mod counters;

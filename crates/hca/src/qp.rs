@@ -118,6 +118,7 @@ impl<M: Memory> Hca<M> {
             qp: {
                 let mut qp = Qp::new(id, qpn, &init, device);
                 qp.set_port_mtu(mtu);
+                qp.allow_ack_delay(self.ack_delay);
                 qp
             },
             device,

@@ -5,6 +5,7 @@ pub mod bpf;
 pub mod epoll;
 pub mod ethtool;
 pub mod event;
+pub mod exit;
 pub mod fork;
 pub mod mapping;
 pub mod memory;

@@ -7,8 +7,8 @@ use weft_hca::{AhRequest, MrKeys};
 use weft_link::{FaultSpec, StackConfig};
 use weft_sys::roce_port::{self, Family};
 use weft_verbs::{
-    Access, CqId, CqInit, DeviceAttr, DeviceId, Gid, GidEntry, GidType, Instant, Mtu, PdId, PortAttr, PortState,
-    QpAttr, QpAttrMask as Mask, QpCap, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags, SendOp, SendWr, Sge, Wc,
+    Access, CqId, CqInit, DeviceAttr, DeviceId, Gid, GidEntry, GidType, Instant, Mtu, PortAttr, PortState, QpAttr,
+    QpAttrMask as Mask, QpCap, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags, SendOp, SendWr, Sge, Wc,
 };
 
 pub const DEVICE: DeviceId = DeviceId(1);
@@ -17,7 +17,6 @@ const ALL: Access =
 
 pub struct Node {
     pub pump: Pump,
-    pub pd: PdId,
     pub cq: CqId,
     pub qp: QpId,
     pub qpn: Qpn,
@@ -110,7 +109,7 @@ impl Node {
         let mut memory = vec![0; bytes];
         let addr = memory.as_mut_ptr().expose_provenance() as u64;
         let mr = hca.reg_mr(pd, addr, bytes as u64, addr, ALL).unwrap();
-        Node { pump, pd, cq, qp, qpn, memory, mr, _daemons_socket: None }
+        Node { pump, cq, qp, qpn, memory, mr, _daemons_socket: None }
     }
 
     pub fn addr(&self) -> u64 {
