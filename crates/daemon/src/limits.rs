@@ -17,6 +17,9 @@ pub const CONNECTIONS_PER_USER_MAX: u32 = 512;
 /// Connections of all users.
 pub const CONNECTIONS_MAX: usize = 4096;
 
+/// Connections taken before the clients that are there get a turn.
+pub const CONNECTIONS_PER_TURN: usize = 64;
+
 /// Messages read from one client before the others get a turn.
 pub const MESSAGES_PER_TURN: usize = 16;
 

@@ -13,7 +13,7 @@ use weft_sys::unix::{self, Wait};
 
 use crate::broker::{Broker, BrokerConfig, Handled, Output};
 use crate::connection::Connection;
-use crate::limits::{MESSAGES_PER_TURN, STAND_BACK};
+use crate::limits::{CONNECTIONS_PER_TURN, MESSAGES_PER_TURN, STAND_BACK};
 use crate::log::Log;
 use crate::options::Options;
 use crate::pool::{PoolHost, Survivors, survivors};
@@ -174,7 +174,7 @@ impl Server {
     }
 
     fn accept(&mut self, now: Instant) {
-        loop {
+        for _ in 0..CONNECTIONS_PER_TURN {
             let fd = match unix::accept(&self.listener) {
                 Ok(fd) => fd,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,

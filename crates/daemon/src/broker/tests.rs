@@ -282,6 +282,23 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
 }
 
 #[test]
+fn who_comes_back_too_late_may_claim_any_groups() {
+    // Found by fuzz_ipc: groups named twice, or that are none, and the slot was open and nobody's.
+    let mut world = World::new(true);
+    predecessor(&mut world);
+    let own = world.session(OWN);
+    let group = |text: &str| McastGroup { group: text.parse().unwrap(), ifindex: 1 };
+    let groups = vec![group("239.1.1.1"), group("239.1.1.1"), group("10.0.0.1")];
+    world.ask_with(own, Request::Reattach { slot: 3, groups: groups.clone() }, &[some_fd(), some_fd()]).unwrap();
+    world.pass(limits::RECOVERY_GRACE);
+    let late = world.session(7);
+    world.ask_with(late, Request::Reattach { slot: 1, groups }, &[some_fd()]).unwrap();
+    assert_eq!(world.host.groups, [(1, group("239.1.1.1"))].into());
+    world.broker.disconnect(world.now, late, &mut world.host);
+    assert_eq!(world.host.open, [3].into());
+}
+
+#[test]
 fn a_recovery_without_survivors_ends() {
     let mut world = World::new(true);
     let client = world.session(7);
