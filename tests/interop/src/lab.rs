@@ -206,6 +206,9 @@ impl Lab {
         for side in &self.sides {
             self.ip(&format!("netns add {}", side.netns))?;
             self.ip(&format!("-n {} link set lo up", side.netns))?;
+            // Duplicate address detection keeps IPv6 silent for a second and a half, longer than retry_cnt 7 lasts.
+            let words = "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad";
+            self.inside(&["ip", "netns", "exec", &side.netns, "sh", "-c", words]).status()?;
         }
         let mtu = match self.shape {
             Shape::Loopback => return Ok(()),
