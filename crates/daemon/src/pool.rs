@@ -53,7 +53,7 @@ impl PoolHost {
             match roce_port::port_is_free(family) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let text = describe_holders(&roce_port::holders());
+                    let text = describe_holders(&roce_port::holders(), kernel_rxe_is_loaded());
                     self.trouble = Some(text.clone());
                     return Err(refuse(EADDRINUSE, text));
                 }
@@ -212,33 +212,37 @@ pub fn survivors() -> Survivors {
         return Survivors::None;
     }
     let holders = roce_port::holders();
-    let mut sockets = holders.iter().filter(|holder| holder.inode != 0);
     // Without /proc nothing is known, so wait for them.
-    if !holders.is_empty() && sockets.clone().count() < SURVIVING_SOCKETS_MIN {
+    if !holders.is_empty() && holders.len() < SURVIVING_SOCKETS_MIN {
         return Survivors::None;
     }
     let euid = weft_sys::process::euid();
-    if sockets.all(|holder| holder.uid == euid) { Survivors::Ours } else { Survivors::Others }
+    if holders.iter().all(|holder| holder.uid == euid) { Survivors::Ours } else { Survivors::Others }
 }
 
-fn describe_holders(holders: &[roce_port::Holder]) -> String {
+/// The kernel's own RoCE v2, if its module is loaded, holds the port by a socket that looks like a program's of root.
+fn kernel_rxe_is_loaded() -> bool {
+    std::path::Path::new("/sys/module/rdma_rxe").exists()
+}
+
+fn describe_holders(holders: &[roce_port::Holder], kernel_rxe: bool) -> String {
     const WHERE: &str = "UDP port 4791, the port of RoCE v2, is in use in this network namespace";
-    let users: BTreeSet<u32> = holders.iter().filter(|holder| holder.inode != 0).map(|holder| holder.uid).collect();
-    let users: Vec<String> = users.iter().map(u32::to_string).collect();
-    if holders.iter().any(|holder| holder.inode == 0) {
+    let users: BTreeSet<u32> = holders.iter().map(|holder| holder.uid).collect();
+    let by_root = users.is_empty() || users.contains(&0);
+    let users = users.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if holders.len() >= SURVIVING_SOCKETS_MIN {
         format!(
-            "{WHERE} by the kernel itself (the kernel's rdma_rxe module?): use its devices, or remove them with \
-             `rdma link delete` or `modprobe -r rdma_rxe`"
+            "{WHERE} by programs of user {users} that outlived a weft daemon and did not come back to this one: end them"
         )
-    } else if holders.len() >= SURVIVING_SOCKETS_MIN {
+    } else if by_root && kernel_rxe {
         format!(
-            "{WHERE} by programs of user {} that outlived a weft daemon and did not come back to this one: end them",
-            users.join(", ")
+            "{WHERE}, by the kernel's rdma_rxe module as it seems: use its devices, or remove them with `rdma link \
+             delete NAME` or `modprobe -r rdma_rxe`"
         )
     } else if users.is_empty() {
         format!("{WHERE} (the kernel's rdma_rxe module?): `ss -ulpn sport = 4791` shows by whom")
     } else {
-        format!("{WHERE} by a program of user {}: `ss -ulpn sport = 4791` shows which; end it", users.join(", "))
+        format!("{WHERE} by a program of user {users}: `ss -ulpn sport = 4791` shows which; end it")
     }
 }
 
@@ -249,11 +253,12 @@ mod tests {
 
     #[test]
     fn who_holds_the_port_is_said() {
-        let kernel = Holder { uid: 0, inode: 0 };
+        let root = Holder { uid: 0, inode: 4 };
         let user = Holder { uid: 1000, inode: 5 };
-        assert!(describe_holders(&[kernel]).contains("rdma_rxe"));
-        assert!(describe_holders(&[user]).contains("a program of user 1000"));
-        assert!(describe_holders(&[user; 64]).contains("outlived"));
-        assert!(describe_holders(&[]).contains("ss -ulpn"));
+        assert!(describe_holders(&[root], true).contains("rdma_rxe"));
+        assert!(describe_holders(&[root], false).contains("a program of user 0"));
+        assert!(describe_holders(&[user], true).contains("a program of user 1000"));
+        assert!(describe_holders(&[user; 64], true).contains("outlived"));
+        assert!(describe_holders(&[], false).contains("rdma_rxe"));
     }
 }

@@ -49,9 +49,9 @@ struct HeldSlot {
 pub struct Slot {
     /// Number: the top ten bits of the QP numbers.
     pub number: u32,
-    /// IPv4 socket, bound to 0.0.0.0:4791, with packet info, TOS, TTL, GRO on.
+    /// IPv4 socket, bound to `0.0.0.0:4791`, with packet info, TOS, TTL, GRO on.
     pub v4: OwnedFd,
-    /// IPv6 socket, if the machine has IPv6, bound to [::]:4791, with packet info, traffic class, hop limit, GRO on.
+    /// IPv6 socket, if the machine has IPv6, bound to `[::]:4791`, with packet info, traffic class, hop limit, GRO on.
     pub v6: Option<OwnedFd>,
 }
 

@@ -209,7 +209,7 @@ pub fn leave_multicast(fd: impl AsFd, group: IpAddr, ifindex: u32) -> io::Result
 pub struct Holder {
     /// User that made the socket.
     pub uid: u32,
-    /// Inode of the socket; 0 where the kernel itself holds it (rdma_rxe does).
+    /// Inode of the socket.
     pub inode: u64,
 }
 
