@@ -27,7 +27,7 @@ pub struct XrcDest {
     pub recv_qpn: u32,
     /// The queue pair that sends (XRC initiator).
     pub send_qpn: u32,
-    /// First PSN that the receiving one expects.
+    /// First PSN sent.
     pub psn: u32,
     /// The shared receive queue.
     pub srqn: u32,
@@ -43,6 +43,11 @@ pub trait Message: Sized {
     fn encode(&self) -> String;
     /// Reads it.
     fn decode(text: &str) -> Option<Self>;
+}
+
+impl Dest {
+    /// No queue pair.
+    pub const EMPTY: Dest = Dest { lid: 0, qpn: 0, psn: 0, gid: [0; 16] };
 }
 
 impl Message for Dest {

@@ -3,7 +3,7 @@
 use weft_abi_types::IBV_ACCESS_LOCAL_WRITE;
 
 use super::{Options, Setup};
-use crate::verbs_api::{Buffer, DeviceMemory, Sge};
+use crate::verbs_api::{Buffer, DM_ALIGN, DeviceMemory, Sge};
 
 /// Distance of the bytes that `--chk` sets and looks at.
 const PAGE: usize = 4096;
@@ -36,7 +36,9 @@ impl Memory {
         }
         let memory = DeviceMemory::new(&setup.pd, bytes, IBV_ACCESS_LOCAL_WRITE)
             .map_err(|_| "Dev mem allocation failed".to_owned())?;
-        memory.write(0, &vec![mark; bytes]).map_err(|_| "Copy to dm buffer failed".to_owned())?;
+        memory
+            .write(0, &vec![mark; bytes.next_multiple_of(DM_ALIGN)])
+            .map_err(|_| "Copy to dm buffer failed".to_owned())?;
         Ok(Memory::Device(memory))
     }
 
@@ -44,7 +46,7 @@ impl Memory {
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
         match self {
             Memory::Host(buffer) => buffer.sge(offset, length),
-            Memory::Device(memory) => memory.sge(),
+            Memory::Device(memory) => memory.sge(offset, length),
         }
     }
 
@@ -62,7 +64,8 @@ impl Memory {
             match self {
                 Memory::Host(buffer) => buffer.write(offset + at, &[0]),
                 Memory::Device(memory) => {
-                    memory.write(offset + at, &[0]).map_err(|_| "Copy to dm buffer failed".to_owned())?;
+                    let unit = [0, 0x7b, 0x7b, 0x7b];
+                    memory.write(offset + at, &unit).map_err(|_| "Copy to dm buffer failed".to_owned())?;
                 }
             }
         }
@@ -76,14 +79,14 @@ impl Memory {
         }
         let mut lines = String::new();
         for at in (0..options.size).step_by(PAGE) {
-            let mut byte = [0];
+            let mut unit = [0; DM_ALIGN];
             match self {
-                Memory::Host(buffer) => byte[0] = buffer.byte(offset + at),
+                Memory::Host(buffer) => unit[0] = buffer.byte(offset + at),
                 Memory::Device(memory) => {
-                    memory.read(offset + at, &mut byte).map_err(|_| "Copy from DM buffer failed".to_owned())?;
+                    memory.read(offset + at, &mut unit).map_err(|_| "Copy from DM buffer failed".to_owned())?;
                 }
             }
-            if byte[0] != 0 {
+            if unit[0] != 0 {
                 lines += &format!("invalid data in page {}\n", at / PAGE);
             }
         }

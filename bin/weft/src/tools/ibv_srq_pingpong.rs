@@ -24,8 +24,10 @@ const SPEC: Spec = Spec {
     help: &[("iters", "-n, --iters=<iters>    number of exchanges per QP(default 1000)")],
 };
 
+/// Addresses that are always exchanged; those beyond the queue pairs in use are empty.
+const ADDRESSES: usize = 256;
 /// Most queue pairs.
-const NUM_QP_MAX: u32 = 1024;
+const NUM_QP_MAX: u32 = ADDRESSES as u32 - 1;
 
 fn run(args: &[OsString]) -> ExitCode {
     pingpong::main(&SPEC, args, play)
@@ -122,9 +124,15 @@ fn play(options: &Options) -> Result<(), String> {
 }
 
 fn send_all(link: &mut Link, own: &[Dest]) -> Result<(), String> {
-    own.iter().try_for_each(|dest| link.send(dest))
+    let empty = std::iter::repeat(&Dest::EMPTY);
+    own.iter().chain(empty).take(ADDRESSES).try_for_each(|dest| link.send(dest))
 }
 
 fn receive_all(link: &mut Link, count: usize) -> Result<Vec<Dest>, String> {
-    (0..count).map(|i| link.receive().map_err(|e| format!("{e} [{i}]"))).collect()
+    let all: Result<Vec<Dest>, String> =
+        (0..ADDRESSES).map(|i| link.receive().map_err(|e| format!("{e} [{i}]"))).collect();
+    all.map(|mut peers| {
+        peers.truncate(count);
+        peers
+    })
 }

@@ -19,10 +19,14 @@ pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong of datagrams (U
 const SPEC: Spec = Spec {
     name: "ibv_ud_pingpong",
     letters: "pdisrnlegc",
-    size: 2048,
+    size: 1024,
     mtu: 1024,
     iters: 1000,
-    help: &[("sl", "-l, --sl=<SL>          send messages with service level <SL> (default 0)")],
+    // The original's help says 2048 and its program does 1024.
+    help: &[
+        ("size", "-s, --size=<size>      size of message to exchange (default 2048)"),
+        ("sl", "-l, --sl=<SL>          send messages with service level <SL> (default 0)"),
+    ],
 };
 
 /// The Q_Key of both sides.

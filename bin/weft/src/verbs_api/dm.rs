@@ -6,6 +6,9 @@ use weft_abi_types::{IBV_ACCESS_ZERO_BASED, ibv_alloc_dm_attr, ibv_dm, ibv_mr, i
 
 use super::{Pd, Sge, check, check_ptr};
 
+/// Device memory is copied to and from in units of this.
+pub const DM_ALIGN: usize = 4;
+
 /// A piece of device memory, registered: addresses in it start at zero.
 #[derive(Debug)]
 pub struct DeviceMemory {
@@ -16,8 +19,9 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Allocates and registers `len` bytes.
+    /// Allocates and registers `len` bytes, rounded up to whole units.
     pub fn new(pd: &Pd, len: usize, access: u32) -> io::Result<DeviceMemory> {
+        let len = len.next_multiple_of(DM_ALIGN);
         let mut attr = ibv_alloc_dm_attr { length: len, log_align_req: 0, comp_mask: 0 };
         // SAFETY: the device is open and the attributes complete.
         let dm = check_ptr(unsafe { inlines::ibv_alloc_dm(pd.context().ptr(), &mut attr) })?;
@@ -33,13 +37,17 @@ impl DeviceMemory {
         }
     }
 
-    /// All of it, for a work request.
-    pub fn sge(&self) -> Sge {
+    /// `length` bytes from `offset` on, for a work request.
+    ///
+    /// # Panics
+    /// They are not all in it.
+    pub fn sge(&self, offset: usize, length: usize) -> Sge {
+        assert!(offset.checked_add(length).is_some_and(|end| end <= self.len), "{length} bytes at {offset}");
         // SAFETY: the region is registered; its keys do not change.
-        Sge { addr: 0, length: self.len as u32, lkey: unsafe { (*self.mr).lkey } }
+        Sge { addr: offset as u64, length: length as u32, lkey: unsafe { (*self.mr).lkey } }
     }
 
-    /// Copies `bytes` in at `offset`; a library that cannot answers with an error.
+    /// Copies `bytes`, whole units of them, in at `offset`; a library that cannot answers with an error.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: the memory is alive, the bytes are readable; the call checks the bounds.
         unsafe {
@@ -50,7 +58,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Copies `bytes` out from `offset`.
+    /// Copies `bytes`, whole units of them, out from `offset`.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
         // SAFETY: the memory is alive, the bytes are writable; the call checks the bounds.
         unsafe {

@@ -19,7 +19,7 @@ pub use buffer::{Buffer, Pd, Sge};
 pub use context::{Context, GidRow};
 pub use cq::{Channel, Cq, TimestampCq};
 pub use device::{Device, DeviceList};
-pub use dm::DeviceMemory;
+pub use dm::{DM_ALIGN, DeviceMemory};
 pub use library::{Library, Which};
 pub use qp::{Connect, Qp, QpRequest};
 pub use srq::{Srq, SrqRequest, Xrcd};
