@@ -288,7 +288,7 @@ impl Qp {
         self.core.now = now;
         let core = &mut self.core;
         match &mut self.service {
-            Service::Rc(rc) => rc.poll_transmit(core, &mut self.sq, now, tx, env),
+            Service::Rc(rc) => rc.poll_transmit(core, &mut self.sq, &self.rq, now, tx, env),
             Service::Uc(uc) => uc.poll_transmit(core, &mut self.sq, tx, env),
             Service::Ud(ud) => ud.poll_transmit(core, &mut self.sq, tx, env),
         }

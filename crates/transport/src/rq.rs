@@ -29,6 +29,11 @@ impl RecvQueue {
         }
     }
 
+    /// Receives that wait to be taken.
+    pub fn len(&self) -> u32 {
+        (self.tail - self.head) as u32
+    }
+
     pub fn is_empty(&self) -> bool {
         self.head == self.tail
     }

@@ -111,13 +111,14 @@ impl Rc {
         &mut self,
         core: &mut Core,
         sq: &mut SendQueue,
+        rq: &RecvQueue,
         now: Instant,
         tx: &mut TxBatch,
         env: &mut E,
     ) {
         // A peer that always has a READ open must not keep our own requests from going out.
         let mut replies = TX_BURST_PACKETS - OWN_PACKETS;
-        self.responder.poll_transmit(core, tx, env, &mut replies);
+        self.responder.poll_transmit(core, rq, tx, env, &mut replies);
         // A fault found while replying is acted upon first.
         if core.fault.is_some() {
             return;
@@ -127,7 +128,7 @@ impl Rc {
         if self.requester.max != before {
             // An acknowledgement that waited for this goes along, behind, where a shorter packet may stand.
             self.responder.chatter.on_own_message(now);
-            self.responder.poll_transmit(core, tx, env, &mut 1);
+            self.responder.poll_transmit(core, rq, tx, env, &mut 1);
         }
     }
 

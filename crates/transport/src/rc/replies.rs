@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use weft_verbs::Access;
-use weft_wire::aeth::CREDITS_INVALID;
 use weft_wire::ext::AtomicAckEth;
 use weft_wire::{Aeth, Headers, Kind, NakCode, Syndrome};
 
@@ -57,6 +56,8 @@ pub(crate) struct Standing {
     pub epsn: u64,
     /// Messages completed.
     pub msn: u32,
+    /// Credit code of acknowledgements.
+    pub credits: u8,
     /// An acknowledgement shall wait.
     pub hold_ack: bool,
 }
@@ -131,7 +132,7 @@ impl Replies {
     ) -> bool {
         while *budget > 0 && tx.has_room() {
             let Some(reply) = self.queue.front_mut() else { break };
-            if let Err(()) = send(core, reply, tx, env) {
+            if let Err(()) = send(core, reply, standing.credits, tx, env) {
                 let psn = reply.next;
                 self.abandon(NakCode::REMOTE_ACCESS, psn);
                 return false;
@@ -149,10 +150,10 @@ impl Replies {
     }
 
     fn say(&mut self, core: &mut Core, standing: Standing, tx: &mut TxBatch) {
-        let Standing { epsn, msn, .. } = standing;
+        let Standing { epsn, msn, credits, .. } = standing;
         let (psn, syndrome) = match std::mem::take(&mut self.answer) {
             Answer::None => return,
-            Answer::Ack => (epsn - 1, Syndrome::Ack(CREDITS_INVALID)),
+            Answer::Ack => (epsn - 1, Syndrome::Ack(credits)),
             Answer::SequenceNak => {
                 core.stats.sequence_naks_sent += 1;
                 (epsn, Syndrome::Nak(NakCode::PSN_SEQUENCE))
@@ -169,9 +170,9 @@ impl Replies {
 }
 
 /// Send one packet of a reply.
-fn send<E: Env>(core: &mut Core, reply: &mut Reply, tx: &mut TxBatch, env: &mut E) -> Result<(), ()> {
+fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatch, env: &mut E) -> Result<(), ()> {
     let psn = reply.next;
-    let aeth = Some(Aeth::new(Syndrome::Ack(CREDITS_INVALID), reply.msn));
+    let aeth = Some(Aeth::new(Syndrome::Ack(credits), reply.msn));
     let mut ext = Headers { aeth, ..Headers::default() };
     match reply.what {
         Answered::Atomic(original) => {

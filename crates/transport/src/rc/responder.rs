@@ -8,6 +8,7 @@
 //! | ahead | keep it, and send one NAK for the gap |
 
 use weft_verbs::{AsyncEvent, CqId, Instant, WcOpcode, WcStatus};
+use weft_wire::aeth::{CREDITS_INVALID, credit_code};
 use weft_wire::{Kind, NakCode, Packet};
 
 use crate::core::{Core, Fault};
@@ -90,12 +91,20 @@ impl Responder {
     }
 
     /// Send replies and what is to be acknowledged.
-    pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, tx: &mut TxBatch, env: &mut E, budget: &mut u32) {
+    pub fn poll_transmit<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &RecvQueue,
+        tx: &mut TxBatch,
+        env: &mut E,
+        budget: &mut u32,
+    ) {
         let hold_ack = self.chatter.holds(core.now);
         if !self.replies.wants_transmit(hold_ack) {
             return;
         }
-        let standing = Standing { epsn: self.epsn, msn: self.msn, hold_ack };
+        let credits = self.credits(core, rq);
+        let standing = Standing { epsn: self.epsn, msn: self.msn, credits, hold_ack };
         let ok = self.replies.poll_transmit(core, standing, tx, env, budget);
         if self.replies.answer == Answer::None {
             self.silent = 0;
@@ -104,6 +113,15 @@ impl Responder {
             core.event(env, AsyncEvent::QpAccessErr);
             core.fault = Some(Fault::Error);
         }
+    }
+
+    /// The credit code of acknowledgements: messages beyond the MSN that find a receive, the one that a message under
+    /// way has taken among them. Receives that others share are nobody's to promise.
+    fn credits(&self, core: &Core, rq: &RecvQueue) -> u8 {
+        if core.init.srq.is_some() || !core.qp_type().has_recv_queue() {
+            return CREDITS_INVALID;
+        }
+        credit_code(rq.len() + u32::from(self.holds_recv))
     }
 
     /// A request.

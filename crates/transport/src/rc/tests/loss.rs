@@ -34,7 +34,7 @@ fn a_lost_packet_costs_one_packet() {
         [
             "1 Acknowledge 100002 nak=0 msn=0",
             "0 RDMA WRITE Middle 100002 A data=1024",
-            "1 Acknowledge 100005 ack=31 msn=1"
+            "1 Acknowledge 100005 ack=0 msn=1"
         ]
     );
     let sent = p.worlds[0].memory.at(BASE, 6000).to_vec();
@@ -204,4 +204,24 @@ fn credits_limit_and_probe() {
     p.transmit();
     assert_eq!(p.log.len(), 4);
     assert_eq!(p.log[3], "0 SEND Last 100003 A data=952");
+}
+
+#[test]
+fn acknowledgements_tell_how_many_receives_there_are() {
+    let mut p = Pair::new(QpType::Rc);
+    for wr_id in 0..6 {
+        p.recv(1, wr_id, &[sge(0, 4096)]);
+    }
+    p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
+    p.finish();
+    // Five are left, and the nearest code below stands for four.
+    assert_eq!(p.log[1], "1 Acknowledge 100000 ack=4 msn=1");
+    for wr_id in 2..20 {
+        p.send(0, wr_id, SendOp::Send, &[sge(0, 2000)]);
+    }
+    p.run(weft_verbs::Duration::from_millis(1));
+    // Without credit a message shows by one packet, which is refused; it is not the whole queue that is in vain.
+    let refused = p.log.iter().filter(|line| line.contains("rnr=")).count();
+    let sent = p.log.iter().filter(|line| line.contains("SEND First")).count();
+    assert_eq!((refused, sent), (1, 6), "{:#?}", p.log);
 }

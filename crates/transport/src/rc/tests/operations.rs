@@ -35,7 +35,7 @@ fn packets_of_a_send_are_those_of_rxe() {
             "0 SEND First 100000 data=1024",
             "0 SEND Middle 100001 data=1024",
             "0 SEND Last with Immediate 100002 A data=952",
-            "1 Acknowledge 100002 ack=31 msn=1",
+            "1 Acknowledge 100002 ack=0 msn=1",
         ]
     );
     let wc = p.worlds[1].take_wcs(RECV_CQ)[0];
@@ -52,11 +52,11 @@ fn packets_of_a_read_are_those_of_rxe() {
         p.log,
         [
             "0 RDMA READ Request 100000 A dmalen=5000",
-            "1 RDMA READ response First 100000 data=1024 ack=31 msn=1",
+            "1 RDMA READ response First 100000 data=1024 ack=0 msn=1",
             "1 RDMA READ response Middle 100001 data=1024",
             "1 RDMA READ response Middle 100002 data=1024",
             "1 RDMA READ response Middle 100003 data=1024",
-            "1 RDMA READ response Last 100004 data=904 ack=31 msn=1",
+            "1 RDMA READ response Last 100004 data=904 ack=0 msn=1",
         ]
     );
     assert_eq!(p.worlds[0].take(SEND_CQ), [ok(1, 5000)]);
@@ -108,7 +108,7 @@ fn flush_reaches_the_memory() {
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ).len(), 3);
     assert_eq!(p.worlds[1].memory.1, [(BASE, 100, false), (BASE, MEMORY as u64, true)]);
-    assert!(p.log.contains(&"1 RDMA READ response Only 100001 ack=31 msn=2".to_string()), "{:#?}", p.log);
+    assert!(p.log.contains(&"1 RDMA READ response Only 100001 ack=0 msn=2".to_string()), "{:#?}", p.log);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn acknowledgements_are_coalesced() {
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ).len(), 20);
     let acks: Vec<_> = p.log.iter().filter(|l| l.starts_with('1')).collect();
-    assert_eq!(acks, ["1 Acknowledge 100013 ack=31 msn=20"]);
+    assert_eq!(acks, ["1 Acknowledge 100013 ack=0 msn=20"]);
 }
 
 #[test]

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use weft_verbs::*;
+use weft_wire::aeth::CREDITS_INVALID;
 use weft_wire::opcode::Place;
-use weft_wire::{Bth, Headers, Kind, Packet, pcapng, roce};
+use weft_wire::{Aeth, Bth, Headers, Kind, Packet, Syndrome, pcapng, roce};
 
 use crate::testing::*;
 
@@ -63,7 +64,14 @@ fn face(bytes: &[u8], payload: bool) -> (Bth, Headers, usize, Vec<u8>) {
     let mut bth = packet.bth;
     bth.set_mig_req(false);
     let data = if payload { packet.payload.to_vec() } else { Vec::new() };
-    (bth, packet.ext, packet.payload.len(), data)
+    let mut ext = packet.ext;
+    // rxe promises no receives; we say how many there are.
+    if let Some(aeth) = ext.aeth
+        && let Syndrome::Ack(_) = aeth.syndrome()
+    {
+        ext.aeth = Some(Aeth::new(Syndrome::Ack(CREDITS_INVALID), aeth.msn()));
+    }
+    (bth, ext, packet.payload.len(), data)
 }
 
 const CAPTURES: [(&str, Mtu); 4] = [
