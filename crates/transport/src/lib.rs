@@ -5,13 +5,13 @@
 pub mod batch;
 mod core;
 pub mod env;
+#[cfg(test)]
+mod goodput;
 mod qp;
 mod rc;
 mod rq;
 pub mod rx;
 mod segment;
-#[cfg(test)]
-mod speed;
 mod sq;
 #[cfg(test)]
 mod testing;

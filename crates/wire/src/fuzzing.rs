@@ -37,5 +37,8 @@ pub fn frame(bytes: &[u8]) {
     pcapng::frames(bytes).for_each(packet);
 }
 
+/// A target.
+pub type Target = fn(&[u8]);
+
 /// Every target by name.
-pub const TARGETS: [(&str, fn(&[u8])); 2] = [("packet", packet), ("frame", frame)];
+pub const TARGETS: [(&str, Target); 2] = [("packet", packet), ("frame", frame)];
