@@ -1,6 +1,10 @@
 //! The daemon and its clients for real, in a network namespace of their own: packets really are sent to the port, and
 //! the daemon really is killed. This program is also the daemon that the clients start: `namespace daemon`.
 
+mod hostile;
+mod resources;
+mod users;
+
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -25,12 +29,12 @@ const TESTS: &[(&str, fn())] = &[
     ("the_slot_of_who_does_not_come_back_is_free", the_slot_of_who_does_not_come_back_is_free),
     ("the_pool_grows_and_survives", the_pool_grows_and_survives),
     ("a_dead_process_frees_its_slot_though_children_live", a_dead_process_frees_its_slot_though_children_live),
-    ("other_users_survive_a_killed_daemon", other_users_survive_a_killed_daemon),
-    ("other_users_are_bounded", other_users_are_bounded),
-    ("hostile_clients_harm_nobody", hostile_clients_harm_nobody),
+    ("other_users_survive_a_killed_daemon", users::other_users_survive_a_killed_daemon),
+    ("other_users_are_bounded", users::other_users_are_bounded),
+    ("hostile_clients_harm_nobody", hostile::hostile_clients_harm_nobody),
     ("multicast_reaches_who_joined", multicast_reaches_who_joined),
-    ("nothing_leaks", nothing_leaks),
-    ("idle_means_idle", idle_means_idle),
+    ("nothing_leaks", resources::nothing_leaks),
+    ("idle_means_idle", resources::idle_means_idle),
     ("a_taken_port_is_said_so", a_taken_port_is_said_so),
     ("nobody_needs_it_so_it_leaves", nobody_needs_it_so_it_leaves),
 ];
@@ -43,7 +47,7 @@ fn main() {
             weft_daemon::run(&options).unwrap();
         }
         Some("hold-slot") => hold_slot(),
-        Some("obey") => obey(),
+        Some("obey") => users::obey(),
         // `cargo test -- --list` and nextest ask so.
         Some("--list") => {}
         filter => inside_or_enter(filter.filter(|arg| !arg.starts_with('-'))),
@@ -163,7 +167,8 @@ fn racing_clients_share_one_daemon() {
     let mut clients: Vec<Client> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let pids: std::collections::BTreeSet<u32> = clients.iter_mut().map(daemon_pid).collect();
     assert_eq!(pids.len(), 1);
-    assert_eq!(clients[0].status().unwrap().processes.len(), 12);
+    // Those that lost the race look whether the other really serves before they leave.
+    wait_until("only the clients are there", || clients[0].status().unwrap().processes.len() == 12);
     // None of the daemons that lost the race is our child.
     let children = format!("/proc/self/task/{}/children", std::process::id());
     assert_eq!(std::fs::read_to_string(children).unwrap_or_default().trim(), "");
@@ -370,194 +375,6 @@ fn a_dead_process_frees_its_slot_though_children_live() {
     wait_until("the child is gone", || UdpSocket::bind("0.0.0.0:4791").is_ok());
 }
 
-/// Another user's process: does what its standard input says, a word a line, and answers with a line.
-fn obey() {
-    let mut process: Option<Process> = None;
-    let mut extra = Vec::new();
-    for line in std::io::stdin().lines().map_while(Result::ok) {
-        let answer = match (line.as_str(), &mut process) {
-            ("open", process) => process.insert(Process::new()).slot.number.to_string(),
-            ("receive", Some(process)) => format!("{:?}", receive(&process.slot.v4)),
-            ("noticed", Some(process)) => {
-                wait_until("the killed daemon is noticed", || {
-                    process.client.poll_events().contains(&Event::Disconnected)
-                });
-                "noticed".to_owned()
-            }
-            ("reconnect", Some(process)) => format!("{:?}", process.client.reconnect().unwrap().slot),
-            ("more", _) => {
-                let mut client = connect();
-                let answer = client.allocate_slot().map(|slot| slot.number).map_err(|error| error.to_string());
-                extra.push(client);
-                format!("{answer:?}")
-            }
-            ("add", Some(process)) => format!("{:?}", process.client.link_add("x", "rxe", "lo").unwrap_err().errno()),
-            (other, _) => panic!("{other}"),
-        };
-        println!("{answer}");
-    }
-}
-
-struct OtherUser {
-    child: std::process::Child,
-    answers: std::io::BufReader<std::process::ChildStdout>,
-}
-
-impl OtherUser {
-    /// `None` where we may not become another user.
-    fn new(uid: u32) -> Option<OtherUser> {
-        let maps_all = std::fs::read_to_string("/proc/self/uid_map").unwrap().contains("4294967295");
-        if weft_sys::process::euid() != 0 || !maps_all {
-            eprintln!("skipped: needs root to become another user");
-            return None;
-        }
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .arg("obey")
-            .uid(uid)
-            .gid(uid)
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let answers = std::io::BufReader::new(child.stdout.take().unwrap());
-        Some(OtherUser { child, answers })
-    }
-
-    fn tell(&mut self, word: &str) -> String {
-        use std::io::{BufRead, Write};
-        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        answer.trim().to_owned()
-    }
-
-    fn end(mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap();
-    }
-}
-
-fn other_users_survive_a_killed_daemon() {
-    // Root's daemon, and nobody but an ordinary user has a slot.
-    let mut watcher = connect();
-    watcher.link_add("kept", "rxe", "lo").unwrap();
-    let Some(mut user) = OtherUser::new(12345) else { return };
-    assert_eq!(user.tell("open"), "1");
-    assert_eq!(user.tell("add"), "1");
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let check = |user: &mut OtherUser| {
-        let packet = [4, 0, 0xff, 0xff, 0, 0, 0x40, 0x01];
-        sender.send_to(&packet, "127.0.0.1:4791").unwrap();
-        assert_eq!(user.tell("receive"), format!("Some({packet:?})"));
-    };
-    check(&mut user);
-    for _ in 0..5 {
-        let before = daemon_pid(&mut watcher);
-        kill_daemon(&mut watcher);
-        check(&mut user);
-        assert_eq!(user.tell("noticed"), "noticed");
-        assert_eq!(user.tell("reconnect"), "Kept");
-        check(&mut user);
-        let devices = watcher.reconnect().unwrap().devices;
-        assert_eq!(devices[0].name, "kept");
-        let status = watcher.status().unwrap();
-        assert_ne!(status.pid, before);
-        assert_eq!((status.uid, status.slots_in_use), (0, 1));
-    }
-    // The daemon goes for good once nobody needs it, and so does who stands by for it.
-    watcher.link_del("kept").unwrap();
-    let pid = daemon_pid(&mut watcher);
-    drop(watcher);
-    user.end();
-    wait_until("it leaves", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
-    wait_until("the port is free", || UdpSocket::bind("0.0.0.0:4791").is_ok());
-    assert!(matches!(connect_existing(), Err(ConnectError::NotRunning)));
-}
-
-fn other_users_are_bounded() {
-    let _watcher = connect();
-    let Some(mut user) = OtherUser::new(12345) else { return };
-    for _ in 0..weft_daemon::limits::SLOTS_PER_USER_MAX {
-        assert!(user.tell("more").starts_with("Ok"));
-    }
-    let refused = user.tell("more");
-    assert!(refused.contains("--slots-per-user"), "{refused}");
-    // Nor is the other user's slot given to anybody else.
-    let mut process = Process::new();
-    assert_eq!(process.slot.number, 257);
-    user.end();
-    wait_until("all slots are free", || process.client.status().unwrap().slots_in_use == 1);
-    let other = Process::new();
-    assert_eq!(other.slot.number, 258);
-    check_steering(&[&process, &other]);
-}
-
-fn hostile_clients_harm_nobody() {
-    use weft_ipc::{ClientFrame, Hello, Purpose, Request, encode};
-    use weft_sys::unix::{self, Wait};
-    let mut good = Process::new();
-    let raw = || unix::connect_abstract(weft_ipc::SOCKET_NAME).unwrap();
-    let greeted = || {
-        let fd = raw();
-        unix::send(&fd, &Hello::new(Purpose::Session, "hostile").encode(), &[], Wait::Block).unwrap();
-        fd
-    };
-    let ended = |fd: &OwnedFd| {
-        let mut buffer = [0; 4096];
-        wait_until("it is dropped", || {
-            while matches!(unix::recv(fd, &mut buffer, 0, Wait::No), Ok(received) if received.len > 0) {}
-            unix::send(fd, b"x", &[], Wait::No).is_err()
-        });
-    };
-    // Who does not speak the protocol, at either stage, and who says too much.
-    let garbage = raw();
-    unix::send(&garbage, &[0xff; 100], &[], Wait::Block).unwrap();
-    ended(&garbage);
-    let garbage = greeted();
-    unix::send(&garbage, &[0xff; 100], &[], Wait::Block).unwrap();
-    ended(&garbage);
-    let long = greeted();
-    unix::send(&long, &vec![0; weft_ipc::MESSAGE_BYTES_MAX + 1], &[], Wait::Block).unwrap();
-    ended(&long);
-    // Who asks and does not listen.
-    let deaf = greeted();
-    let ask = encode(&ClientFrame { id: 1, request: Request::ListDevices { offset: 0 } }).unwrap();
-    let mut asked = 0;
-    let start = Instant::now();
-    loop {
-        match unix::send(&deaf, &ask, &[], Wait::No) {
-            Ok(_) => asked += 1,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_micros(50))
-            }
-            Err(_) => break,
-        }
-        assert!(start.elapsed() < Duration::from_secs(20), "{asked} requests");
-    }
-    assert!(asked > weft_daemon::limits::OUTBOX_MESSAGES_MAX, "{asked}");
-    // Who sends descriptors that nobody wants; none may stay.
-    let pid = daemon_pid(&mut good.client);
-    let before = descriptors_of(pid);
-    let giver = greeted();
-    let status = encode(&ClientFrame { id: 1, request: Request::Status { offset: 0 } }).unwrap();
-    use std::os::fd::AsFd;
-    for _ in 0..100 {
-        let gift = [giver.as_fd(); 100];
-        while unix::send(&giver, &status, &gift, Wait::No).is_err() {
-            let _ = unix::recv(&giver, &mut [0; 4096], 0, Wait::No);
-        }
-    }
-    good.client.status().unwrap();
-    assert!(descriptors_of(pid) <= before + 2);
-    drop(giver);
-    // Who connects and says nothing, as often as possible: root may, up to the bound on all.
-    let silent: Vec<_> = (0..300).map(|_| raw()).collect();
-    check_steering(&[&good]);
-    assert_eq!(good.client.status().unwrap().slots_in_use, 1);
-    assert_eq!(daemon_pid(&mut good.client), pid);
-    drop(silent);
-}
-
 fn multicast_reaches_who_joined() {
     let (mut a, b) = (Process::new(), Process::new());
     let loopback = a.client.list_devices().unwrap()[0].ifindex;
@@ -581,66 +398,6 @@ fn multicast_reaches_who_joined() {
     send();
     assert_eq!(receive(&a.slot.v4), None);
     ip("route del 239.0.0.0/8 dev lo");
-}
-
-fn descriptors_of(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
-}
-
-fn nothing_leaks() {
-    let mut watcher = connect();
-    let pid = daemon_pid(&mut watcher);
-    // Every slot of the pool is used once before the count begins.
-    drop((0..63).map(|_| Process::new()).collect::<Vec<_>>());
-    wait_until("all slots are free", || watcher.status().unwrap().slots_in_use == 0);
-    let (theirs, ours) = (descriptors_of(pid), descriptors_of(std::process::id()));
-    for _ in 0..200 {
-        let (a, b) = (Process::new(), Process::new());
-        drop((a, b));
-    }
-    wait_until("all slots are free", || watcher.status().unwrap().slots_in_use == 0);
-    assert_eq!((descriptors_of(pid), descriptors_of(std::process::id())), (theirs, ours));
-    assert_eq!(watcher.status().unwrap().pool_slots, 64);
-    // Nor do deaths of the daemon leak anything here.
-    let mut process = Process::new();
-    let ours = descriptors_of(std::process::id());
-    for _ in 0..20 {
-        kill_daemon(&mut process.client);
-        assert_eq!(process.client.reconnect().unwrap().slot, SlotFate::Kept);
-        assert_eq!(descriptors_of(std::process::id()), ours);
-    }
-    let pid = daemon_pid(&mut process.client);
-    // One connection in place of two: each has a socket and a process.
-    assert!(descriptors_of(pid) <= theirs, "{} descriptors, {theirs} before", descriptors_of(pid));
-}
-
-fn cpu_ticks(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let after_name = stat.rsplit(')').next().unwrap();
-    let columns: Vec<&str> = after_name.split_ascii_whitespace().collect();
-    columns[11].parse::<u64>().unwrap() + columns[12].parse::<u64>().unwrap()
-}
-
-fn context_switches(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let of = |line: &str| line.split_ascii_whitespace().last().and_then(|n| n.parse::<u64>().ok());
-    status.lines().filter(|line| line.contains("ctxt_switches")).filter_map(of).sum()
-}
-
-fn idle_means_idle() {
-    let mut process = Process::new();
-    let pid = daemon_pid(&mut process.client);
-    std::thread::sleep(Duration::from_millis(50));
-    let before = (cpu_ticks(pid), context_switches(pid));
-    // Packets for nobody do not wake it either.
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    for qpn in [1u32, 77 << 14, 5 << 14] {
-        let packet = [&[4, 0, 0xff, 0xff][..], &qpn.to_be_bytes()].concat();
-        sender.send_to(&packet, "127.0.0.1:4791").unwrap();
-    }
-    std::thread::sleep(Duration::from_millis(1000));
-    assert_eq!((cpu_ticks(pid), context_switches(pid)), before);
-    assert!(process.client.status().unwrap().slot0_packets >= 1);
 }
 
 fn a_taken_port_is_said_so() {

@@ -1,0 +1,72 @@
+//! Programs that do not behave.
+
+use std::os::fd::AsFd;
+
+use weft_ipc::{ClientFrame, Hello, Purpose, Request, encode};
+use weft_sys::unix::{self, Wait};
+
+use super::resources::descriptors_of;
+use super::*;
+
+pub fn hostile_clients_harm_nobody() {
+    let mut good = Process::new();
+    let raw = || unix::connect_abstract(weft_ipc::SOCKET_NAME).unwrap();
+    let greeted = || {
+        let fd = raw();
+        unix::send(&fd, &Hello::new(Purpose::Session, "hostile").encode(), &[], Wait::Block).unwrap();
+        fd
+    };
+    let ended = |fd: &OwnedFd| {
+        let mut buffer = [0; 4096];
+        wait_until("it is dropped", || {
+            while matches!(unix::recv(fd, &mut buffer, 0, Wait::No), Ok(received) if received.len > 0) {}
+            unix::send(fd, b"x", &[], Wait::No).is_err()
+        });
+    };
+    // Who does not speak the protocol, at either stage, and who says too much.
+    let garbage = raw();
+    unix::send(&garbage, &[0xff; 100], &[], Wait::Block).unwrap();
+    ended(&garbage);
+    let garbage = greeted();
+    unix::send(&garbage, &[0xff; 100], &[], Wait::Block).unwrap();
+    ended(&garbage);
+    let long = greeted();
+    unix::send(&long, &vec![0; weft_ipc::MESSAGE_BYTES_MAX + 1], &[], Wait::Block).unwrap();
+    ended(&long);
+    // Who asks and does not listen.
+    let deaf = greeted();
+    let ask = encode(&ClientFrame { id: 1, request: Request::ListDevices { offset: 0 } }).unwrap();
+    let mut asked = 0;
+    let start = Instant::now();
+    loop {
+        match unix::send(&deaf, &ask, &[], Wait::No) {
+            Ok(_) => asked += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_micros(50))
+            }
+            Err(_) => break,
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{asked} requests");
+    }
+    assert!(asked > weft_daemon::limits::OUTBOX_MESSAGES_MAX, "{asked}");
+    // Who sends descriptors that nobody wants; none may stay.
+    let pid = daemon_pid(&mut good.client);
+    let before = descriptors_of(pid);
+    let giver = greeted();
+    let status = encode(&ClientFrame { id: 1, request: Request::Status { offset: 0 } }).unwrap();
+    for _ in 0..100 {
+        let gift = [giver.as_fd(); 100];
+        while unix::send(&giver, &status, &gift, Wait::No).is_err() {
+            let _ = unix::recv(&giver, &mut [0; 4096], 0, Wait::No);
+        }
+    }
+    good.client.status().unwrap();
+    assert!(descriptors_of(pid) <= before + 2);
+    drop(giver);
+    // Who connects and says nothing, as often as possible: root may, up to the bound on all.
+    let silent: Vec<_> = (0..300).map(|_| raw()).collect();
+    check_steering(&[&good]);
+    assert_eq!(good.client.status().unwrap().slots_in_use, 1);
+    assert_eq!(daemon_pid(&mut good.client), pid);
+    drop(silent);
+}

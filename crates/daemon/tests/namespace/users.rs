@@ -1,0 +1,125 @@
+//! Users that the daemon does not trust: they keep their slots when it dies, and they are bounded.
+
+use super::*;
+
+/// Another user's process: does what its standard input says, a word a line, and answers with a line.
+pub fn obey() {
+    let mut process: Option<Process> = None;
+    let mut extra = Vec::new();
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let answer = match (line.as_str(), &mut process) {
+            ("open", process) => process.insert(Process::new()).slot.number.to_string(),
+            ("receive", Some(process)) => format!("{:?}", receive(&process.slot.v4)),
+            ("noticed", Some(process)) => {
+                wait_until("the killed daemon is noticed", || {
+                    process.client.poll_events().contains(&Event::Disconnected)
+                });
+                "noticed".to_owned()
+            }
+            ("reconnect", Some(process)) => format!("{:?}", process.client.reconnect().unwrap().slot),
+            ("more", _) => {
+                let mut client = connect();
+                let answer = client.allocate_slot().map(|slot| slot.number).map_err(|error| error.to_string());
+                extra.push(client);
+                format!("{answer:?}")
+            }
+            ("add", Some(process)) => format!("{:?}", process.client.link_add("x", "rxe", "lo").unwrap_err().errno()),
+            (other, _) => panic!("{other}"),
+        };
+        println!("{answer}");
+    }
+}
+
+struct OtherUser {
+    child: std::process::Child,
+    answers: std::io::BufReader<std::process::ChildStdout>,
+}
+
+impl OtherUser {
+    /// `None` where we may not become another user.
+    fn new(uid: u32) -> Option<OtherUser> {
+        let maps_all = std::fs::read_to_string("/proc/self/uid_map").unwrap().contains("4294967295");
+        if weft_sys::process::euid() != 0 || !maps_all {
+            eprintln!("skipped: needs root to become another user");
+            return None;
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg("obey")
+            .uid(uid)
+            .gid(uid)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = std::io::BufReader::new(child.stdout.take().unwrap());
+        Some(OtherUser { child, answers })
+    }
+
+    fn tell(&mut self, word: &str) -> String {
+        use std::io::{BufRead, Write};
+        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        answer.trim().to_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap();
+    }
+}
+
+pub fn other_users_survive_a_killed_daemon() {
+    // Root's daemon, and nobody but an ordinary user has a slot.
+    let mut watcher = connect();
+    watcher.link_add("kept", "rxe", "lo").unwrap();
+    let Some(mut user) = OtherUser::new(12345) else { return };
+    assert_eq!(user.tell("open"), "1");
+    assert_eq!(user.tell("add"), "1");
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let check = |user: &mut OtherUser| {
+        let packet = [4, 0, 0xff, 0xff, 0, 0, 0x40, 0x01];
+        sender.send_to(&packet, "127.0.0.1:4791").unwrap();
+        assert_eq!(user.tell("receive"), format!("Some({packet:?})"));
+    };
+    check(&mut user);
+    for _ in 0..5 {
+        let before = daemon_pid(&mut watcher);
+        kill_daemon(&mut watcher);
+        check(&mut user);
+        assert_eq!(user.tell("noticed"), "noticed");
+        assert_eq!(user.tell("reconnect"), "Kept");
+        check(&mut user);
+        let devices = watcher.reconnect().unwrap().devices;
+        assert_eq!(devices[0].name, "kept");
+        let status = watcher.status().unwrap();
+        assert_ne!(status.pid, before);
+        assert_eq!((status.uid, status.slots_in_use), (0, 1));
+    }
+    // The daemon goes for good once nobody needs it, and so does who stands by for it.
+    watcher.link_del("kept").unwrap();
+    let pid = daemon_pid(&mut watcher);
+    drop(watcher);
+    user.end();
+    wait_until("it leaves", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+    wait_until("the port is free", || UdpSocket::bind("0.0.0.0:4791").is_ok());
+    assert!(matches!(connect_existing(), Err(ConnectError::NotRunning)));
+}
+
+pub fn other_users_are_bounded() {
+    let _watcher = connect();
+    let Some(mut user) = OtherUser::new(12345) else { return };
+    for _ in 0..weft_daemon::limits::SLOTS_PER_USER_MAX {
+        assert!(user.tell("more").starts_with("Ok"));
+    }
+    let refused = user.tell("more");
+    assert!(refused.contains("--slots-per-user"), "{refused}");
+    // Nor is the other user's slot given to anybody else.
+    let mut process = Process::new();
+    assert_eq!(process.slot.number, 257);
+    user.end();
+    wait_until("all slots are free", || process.client.status().unwrap().slots_in_use == 1);
+    let other = Process::new();
+    assert_eq!(other.slot.number, 258);
+    check_steering(&[&process, &other]);
+}
