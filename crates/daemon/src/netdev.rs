@@ -8,7 +8,6 @@ use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
-const IFF_RUNNING: u32 = 0x40;
 const IFF_LOWER_UP: u32 = 0x1_0000;
 
 const IFA_F_SECONDARY_OR_TEMPORARY: u32 = 0x01;
@@ -105,9 +104,10 @@ impl Netdev {
         self.flags & IFF_UP != 0
     }
 
-    /// Whether it carries packets: on, operational, and with a carrier.
+    /// Whether it carries packets: on, and with a carrier. IFF_RUNNING says the same up to a second later, because the
+    /// kernel holds its operational states back; Linux's rxe does not ask it either.
     pub fn is_running(&self) -> bool {
-        const ALL: u32 = IFF_UP | IFF_RUNNING | IFF_LOWER_UP;
+        const ALL: u32 = IFF_UP | IFF_LOWER_UP;
         self.flags & ALL == ALL
     }
 
