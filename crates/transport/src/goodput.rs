@@ -20,7 +20,7 @@ fn goodput(mtu: Mtu, loss_permille: u64, read: bool) -> f64 {
         p.send(0, n, op, &[sge(0, 1 << 20)]);
     }
     p.finish();
-    assert!(p.qps[0].stats().timeouts <= loss_permille / 50, "{mtu:?}: probes repair losses before the retry timer");
+    assert_eq!(p.qps[0].stats().timeouts, 0, "{mtu:?}: losses are repaired before the retry timer");
     MESSAGES as f64 * 1.048_576 / p.now.since(start).as_secs_f64()
 }
 
@@ -35,7 +35,7 @@ fn one_percent_of_loss_leaves_most_of_the_throughput() {
 #[test]
 fn ten_percent_of_loss_still_moves() {
     for read in [false, true] {
-        assert!(goodput(Mtu::Mtu4096, 100, read) > 100.0);
-        assert!(goodput(Mtu::Mtu1024, 100, read) > 25.0);
+        assert!(goodput(Mtu::Mtu4096, 100, read) > 50.0);
+        assert!(goodput(Mtu::Mtu1024, 100, read) > 10.0);
     }
 }

@@ -234,15 +234,16 @@ impl Requester {
             return self.timing.disarm();
         }
         let before = self.timing.on_probe(now);
-        if self.reread || self.resend.is_some() || self.nxt < self.max {
+        // After a rewind the window may be full of packets that were all lost again: the last one sent since counts.
+        if self.reread || self.resend.is_some() || self.nxt <= self.una {
             return;
         }
         core.stats.probes += 1;
-        let last = self.max - 1;
+        let last = self.nxt - 1;
         if self.chunks.front().is_some_and(|c| c.holds(self.una)) {
             self.reread = true;
         } else if before.is_multiple_of(2) && !self.chunks.iter().any(|c| c.holds(last)) {
-            self.resend = Some((last, self.max));
+            self.resend = Some((last, self.nxt));
         } else {
             self.resend = Some((self.una, self.una + 1));
         }
