@@ -9,6 +9,7 @@ mod output;
 mod perf;
 mod pingpong;
 mod rdma_dir;
+mod spin;
 mod tools;
 mod verbs_api;
 

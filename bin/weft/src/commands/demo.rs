@@ -68,7 +68,17 @@ fn packets(device: &str) -> Result<(), String> {
     let port = free_port()?;
     let tool = |extra: &[&str]| -> Result<Command, String> {
         let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
-        command.args(["ibv_rc_pingpong", "-c", "-d", device, "-n", &MESSAGES.to_string(), "-p", &port.to_string()]);
+        command.args([
+            "ibv_rc_pingpong",
+            "-c",
+            "-e",
+            "-d",
+            device,
+            "-n",
+            &MESSAGES.to_string(),
+            "-p",
+            &port.to_string(),
+        ]);
         command.args(extra).env("WEFT_LOOPBACK", "wire").stdin(Stdio::null());
         Ok(command)
     };
@@ -89,7 +99,7 @@ fn packets(device: &str) -> Result<(), String> {
         return Err(format!("the server's ibv_rc_pingpong failed: {said}"));
     }
     print(&format!(
-        "\nProcess {client_pid} sends {MESSAGES} messages to process {server_pid} and gets them back (ibv_rc_pingpong -c)\n"
+        "\nProcess {client_pid} sends {MESSAGES} messages to process {server_pid} and gets them back (ibv_rc_pingpong -c -e)\n"
     ));
     for line in String::from_utf8_lossy(&client.stdout).lines() {
         print(&format!("  {}\n", line.trim()));

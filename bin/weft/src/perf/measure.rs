@@ -7,14 +7,13 @@ use super::control::{Address, Ask, Control};
 use super::endpoint::Endpoint;
 use super::histogram::Histogram;
 use super::{Operation, Transport};
+use crate::spin::Spin;
 use crate::verbs_api::{Cq, SendChain};
 
 /// How long a message of an unreliable transport may take before it counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
 /// How long everything may stand still on a reliable one.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
-/// Empty polls between two looks at the clock or the other side.
-const IDLE_POLLS: u32 = 256;
 
 /// Messages that went, and the time they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -75,6 +74,7 @@ pub fn throughput(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Dura
     let start = Instant::now();
     let mut result = Throughput::default();
     let mut last_progress = start;
+    let mut spin = Spin::default();
     loop {
         let now = Instant::now();
         let over = now - start >= limit;
@@ -94,8 +94,9 @@ pub fn throughput(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Dura
         })?;
         if taken > 0 {
             last_progress = now;
+            spin.hit();
             tick(now - start);
-        } else if now - last_progress > STUCK_AFTER {
+        } else if spin.empty() && now - last_progress > STUCK_AFTER {
             return Err(format!("nothing completed for {} s", STUCK_AFTER.as_secs()));
         }
         if over && in_flight.iter().all(|&n| n == 0) {
@@ -114,8 +115,9 @@ pub fn round_trips(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Dur
     let mut before = start;
     while before - start < limit {
         endpoint.qps[0].post_chain(&mut chain, 1).map_err(posting)?;
+        let mut spin = Spin::default();
         while take(&endpoint.send_cq, |_| {})? == 0 {
-            if before.elapsed() > STUCK_AFTER {
+            if spin.empty() && before.elapsed() > STUCK_AFTER {
                 return Err(format!("nothing completed for {} s", STUCK_AFTER.as_secs()));
             }
         }
@@ -142,11 +144,10 @@ pub fn ping_pong(
     while before - start < limit {
         turns.send()?;
         let patience = if endpoint.case.transport == Transport::Rc { STUCK_AFTER } else { LOST_AFTER };
-        let mut polls = 0_u32;
+        let mut spin = Spin::default();
         let mut arrived = true;
         while !turns.has_arrived()? {
-            polls += 1;
-            if polls.is_multiple_of(IDLE_POLLS) && before.elapsed() > patience {
+            if spin.empty() && before.elapsed() > patience {
                 if endpoint.case.transport == Transport::Rc {
                     return Err(format!("no answer for {} s", patience.as_secs()));
                 }
@@ -173,17 +174,16 @@ pub fn serve_ping_pong(endpoint: &Endpoint, peer: &Address, control: &mut Contro
     let mut turns = Turns::new(endpoint, peer);
     let start = Instant::now();
     let mut result = Throughput::default();
-    let mut polls = 0_u32;
+    let mut spin = Spin::default();
     loop {
         if turns.has_arrived()? {
             result.messages += 1;
             turns.send()?;
             turns.next();
-            polls = 0;
+            spin.hit();
             continue;
         }
-        polls += 1;
-        if polls.is_multiple_of(IDLE_POLLS) && control.has_news() {
+        if spin.empty() && control.has_news() {
             break;
         }
     }
@@ -199,7 +199,7 @@ pub fn serve_flood(endpoint: &Endpoint, control: &mut Control) -> Result<Through
     let mut first: Option<Instant> = None;
     let mut last = Instant::now();
     let mut announced: Option<u64> = None;
-    let mut polls = 0_u32;
+    let mut spin = Spin::default();
     let mut slots = [0_u64; 16];
     loop {
         let mut n = 0;
@@ -214,15 +214,12 @@ pub fn serve_flood(endpoint: &Endpoint, control: &mut Control) -> Result<Through
             last = Instant::now();
             first.get_or_insert(last);
             result.messages += taken as u64;
-            polls = 0;
-        } else {
-            polls += 1;
-            if polls.is_multiple_of(IDLE_POLLS) {
-                match announced {
-                    None if control.has_news() => announced = Some(await_stop(control)?),
-                    Some(sent) if result.messages >= sent || last.elapsed() > LOST_AFTER => break,
-                    _ => {}
-                }
+            spin.hit();
+        } else if spin.empty() {
+            match announced {
+                None if control.has_news() => announced = Some(await_stop(control)?),
+                Some(sent) if result.messages >= sent || last.elapsed() > LOST_AFTER => break,
+                _ => {}
             }
         }
     }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::report::Clock;
 use super::{Options, Setup};
+use crate::spin::Spin;
 use crate::verbs_api::{Cq, Qp, SendChain, SendRequest, TimestampCq};
 
 /// `wr_id` of a reception.
@@ -144,6 +145,7 @@ impl Rally<'_> {
         }
         let (mut received, mut sent) = (0, 0);
         let mut times = Times::default();
+        let mut spin = Spin::default();
         while received < self.options.iters || sent < self.options.iters {
             if self.options.events {
                 self.sleep()?;
@@ -157,6 +159,11 @@ impl Rally<'_> {
                     if wr_id == RECV && self.options.ts {
                         times.add(time);
                     }
+                }
+                if taken > 0 {
+                    spin.hit();
+                } else if !self.options.events {
+                    spin.empty();
                 }
                 if taken == 0 || !self.options.events {
                     break;
