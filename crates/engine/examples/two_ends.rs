@@ -102,7 +102,9 @@ fn poll(node: &mut Node, wcs: &mut [Wc]) -> usize {
 fn bandwidth(node: &mut Node, op: SendOp, size: usize, count: usize) {
     let mut wcs = [Wc::default(); 16];
     let (mut posted, mut done) = (0, 0);
-    let sge = node.sge(0, size);
+    // How the copies of payload fare depends on where it stands in its page.
+    let offset = std::env::var("OFFSET").map_or(0, |v| v.parse().expect("a number"));
+    let sge = node.sge(offset, size);
     while done < count {
         let mut any = false;
         while posted < count && posted - done < DEPTH {

@@ -12,6 +12,7 @@ use weft_verbs::{Duration, Instant};
 use crate::clock;
 use crate::engine::Engine;
 use crate::handover::{LOOK_INTERVAL, Seen};
+use crate::spin::Spin;
 
 /// Its stack: nothing here recurses.
 const STACK_BYTES: usize = 256 << 10;
@@ -20,6 +21,9 @@ const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Durati
 /// A deadline this far off is kept even when it is no longer needed: to wake once for nothing is cheaper than to be told
 /// of a new one with every packet.
 const KEPT_DEADLINE_MIN: Duration = Duration::from_millis(1);
+
+/// Turns without a sleep after which the daemon is listened to.
+const AWAKE_TURNS_MAX: u32 = 4096;
 
 /// Start the thread.
 pub fn start(engine: &'static Engine) -> std::io::Result<()> {
@@ -32,7 +36,16 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
     for fd in [&v4, &v6].into_iter().flatten() {
         fork::track(fd);
     }
-    let mut background = Background { engine, v4, v6, daemon: None, generation: 0, seen: Seen::default(), kept: None };
+    let mut background = Background {
+        engine,
+        v4,
+        v6,
+        daemon: None,
+        generation: 0,
+        seen: Seen::default(),
+        kept: None,
+        spin: Spin::default(),
+    };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
         thread::sleep_precisely();
         background.run();
@@ -50,6 +63,7 @@ struct Background {
     seen: Seen,
     /// Deadline that was promised at the last sleep.
     kept: Option<Instant>,
+    spin: Spin,
 }
 
 /// What a sleep ended with.
@@ -60,14 +74,24 @@ struct Woken {
 impl Background {
     fn run(&mut self) {
         self.watch_daemon();
+        let mut awake = 0;
         loop {
             let woken = match self.serve() {
-                // More may have come meanwhile: to find that out is cheaper than to fall asleep.
-                Serve::Again => continue,
+                Serve::Again if awake < AWAKE_TURNS_MAX => {
+                    awake += 1;
+                    continue;
+                }
+                Serve::Spin if awake < AWAKE_TURNS_MAX => {
+                    awake += 1;
+                    std::thread::yield_now();
+                    continue;
+                }
+                Serve::Again | Serve::Spin => self.sleep(true, Some(Duration::ZERO)),
                 Serve::Parked => self.sleep(false, Some(LOOK_INTERVAL)),
                 Serve::Until(None) => self.sleep(true, None),
                 Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
             };
+            awake = 0;
             if woken.daemon {
                 self.hear_daemon();
             }
@@ -78,21 +102,28 @@ impl Background {
     /// One turn of the pump, or none if the program does it; answers how long to sleep.
     fn serve(&mut self) -> Serve {
         let engine = self.engine;
-        let polled = engine.handover.look(&mut self.seen);
+        let now = clock::now();
+        let polled = engine.handover.look(&mut self.seen, now);
         let mut guard = engine.handover.lock(&engine.pump);
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
-        if polled && !pump.hca.any_cq_armed() {
+        let armed = pump.hca.any_cq_armed();
+        if polled && !armed {
             engine.handover.park(true);
             engine.handover.unlock(guard);
             return Serve::Parked;
         }
         engine.handover.park(false);
-        let now = clock::now();
         if pump.turn(now, true) > 0 {
+            // A program that sleeps until an event comes wants the processor for itself.
+            self.spin.on_packets(now, !armed);
             engine.leave(guard);
             return Serve::Again;
+        }
+        if self.spin.goes_on(now) {
+            engine.leave(guard);
+            return Serve::Spin;
         }
         let until = self.deadline(now, pump.poll_timeout());
         engine.handover.will_sleep(until);
@@ -195,8 +226,10 @@ fn watched_or<'a>(fd: Option<&'a OwnedFd>, other: &'a EventFd) -> PollFd<'a> {
 
 /// What a turn ended with.
 enum Serve {
-    /// Packets came.
+    /// Packets came: look again, which is cheaper than to fall asleep and be woken.
     Again,
+    /// Packets will come soon, most likely.
+    Spin,
     /// The program does it.
     Parked,
     /// Nothing is to be done before this time, or before something comes.

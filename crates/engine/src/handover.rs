@@ -20,6 +20,7 @@ pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 pub struct Seen {
     polls: u32,
     turns: u32,
+    at: Instant,
 }
 
 /// The hand-over.
@@ -92,11 +93,14 @@ impl Handover {
         }
     }
 
-    /// Whether the program polled since the last look.
-    pub fn look(&self, last: &mut Seen) -> bool {
-        let seen = Seen { polls: self.polls.load(Ordering::Relaxed), turns: self.turns.load(Ordering::Relaxed) };
+    /// Whether the program polls: it did so often enough since the last look, which is forgotten after a while.
+    pub fn look(&self, last: &mut Seen, now: Instant) -> bool {
+        let seen =
+            Seen { polls: self.polls.load(Ordering::Relaxed), turns: self.turns.load(Ordering::Relaxed), at: now };
         let polled = seen.polls.wrapping_sub(last.polls) >= POLLING_POLLS && seen.turns != last.turns;
-        *last = seen;
+        if polled || now.since(last.at) >= LOOK_INTERVAL {
+            *last = seen;
+        }
         polled
     }
 
@@ -149,16 +153,23 @@ mod tests {
     fn many_polls_that_turned_the_pump_are_polling() {
         let handover = Handover::new().unwrap();
         let mut seen = Seen::default();
-        assert!(!handover.look(&mut seen));
+        let mut now = Instant(1);
+        assert!(!handover.look(&mut seen, now));
         for _ in 0..POLLING_POLLS {
             handover.on_poll(false);
         }
-        assert!(!handover.look(&mut seen), "nobody received");
+        assert!(!handover.look(&mut seen, now), "nobody received");
         for _ in 0..POLLING_POLLS {
             handover.on_poll(true);
+            now = now + Duration::from_micros(1);
         }
-        assert!(handover.look(&mut seen));
-        assert!(!handover.look(&mut seen));
+        assert!(handover.look(&mut seen, now));
+        assert!(!handover.look(&mut seen, now));
+        for _ in 0..POLLING_POLLS {
+            now = now + LOOK_INTERVAL;
+            assert!(!handover.look(&mut seen, now), "a poll now and then is not polling");
+            handover.on_poll(true);
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod pump;
 mod regions;
 mod session;
 mod singleton;
+mod spin;
 
 pub use devices::DeviceSnapshot;
 pub use engine::Engine;
