@@ -192,11 +192,16 @@ impl Engine {
         let mut polled = pump.hca.poll_cq(cq, out);
         let turn = polled == Ok(0) && !out.is_empty();
         self.handover.on_poll(turn);
+        let mut came = 0;
         if turn {
-            pump.turn(clock::now(), false);
+            came = pump.turn(clock::now(), false);
             polled = pump.hca.poll_cq(cq, out);
         }
+        let offer = self.handover.in_vain(turn && came == 0);
         self.leave(guard);
+        if offer {
+            std::thread::yield_now();
+        }
         polled
     }
 

@@ -12,6 +12,10 @@ use weft_verbs::{Duration, Instant};
 
 /// Polls between two looks of the background thread from which on the program counts as polling.
 const POLLING_POLLS: u32 = 8;
+/// Polls in vain, about a tenth of a millisecond of them, from which on a poller offers the processor to others.
+const VAIN_POLLS: u32 = 256;
+/// One such poll in this many makes the offer, so that it costs a poller that has the processor to itself little.
+const VAIN_PERIOD: u32 = 16;
 /// How often the background thread looks while the program polls.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -30,6 +34,8 @@ pub struct Handover {
     polls: AtomicU32,
     /// Of these, those that found nothing and turned the pump.
     turns: AtomicU32,
+    /// Polls in a row that found nothing.
+    vain: AtomicU32,
     /// Threads that wait for the lock.
     waiters: AtomicU32,
     /// The background thread keeps its hands off.
@@ -47,6 +53,7 @@ impl Handover {
         Ok(Handover {
             polls: AtomicU32::new(0),
             turns: AtomicU32::new(0),
+            vain: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             parked: AtomicBool::new(false),
             sleeps_until: AtomicU64::new(0),
@@ -91,6 +98,16 @@ impl Handover {
             let next = self.turns.load(Ordering::Relaxed).wrapping_add(1);
             self.turns.store(next, Ordering::Relaxed);
         }
+    }
+
+    /// A poll that received (or found) something, or nothing. Answers whether the processor should be offered to others:
+    /// a program that has polled in vain for so long waits for somebody who may be waiting for this processor, and on a
+    /// busy machine he gets it a time slice sooner. To be called under the lock.
+    #[inline]
+    pub fn in_vain(&self, nothing: bool) -> bool {
+        let count = if nothing { self.vain.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        self.vain.store(count, Ordering::Relaxed);
+        count >= VAIN_POLLS && count.is_multiple_of(VAIN_PERIOD)
     }
 
     /// Whether the program polls: it did so often enough since the last look, which is forgotten after a while.
@@ -170,6 +187,15 @@ mod tests {
             assert!(!handover.look(&mut seen, now), "a poll now and then is not polling");
             handover.on_poll(true);
         }
+    }
+
+    #[test]
+    fn long_polling_in_vain_offers_the_processor() {
+        let handover = Handover::new().unwrap();
+        let offers = (0..VAIN_POLLS + 2 * VAIN_PERIOD).filter(|_| handover.in_vain(true)).count();
+        assert_eq!(offers, 3, "counting from the first poll");
+        assert!(!handover.in_vain(false));
+        assert!((0..VAIN_POLLS - 1).all(|_| !handover.in_vain(true)));
     }
 
     #[test]
