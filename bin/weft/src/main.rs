@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     if let Some((tool, rest)) = tool_of(&args) {
         return (tool.run)(rest);
     }
+    let args = as_rdma(&args).unwrap_or(args);
     let command = Cli::command().after_help(tools_help());
     let matches = command.get_matches_from(args);
     let cli = match Cli::from_arg_matches(&matches) {
@@ -55,6 +56,23 @@ fn tool_of(args: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
     Some((tools::find(first.to_str()?)?, rest))
 }
 
+/// iproute2's `rdma -j link show`, under that name or as `weft rdma`: its options stand before the object, ours after.
+fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
+    let (own_name, rest) = args.split_first()?;
+    let rest = if Path::new(own_name).file_name()? == "rdma" {
+        rest
+    } else {
+        rest.split_first().filter(|(first, _)| *first == "rdma")?.1
+    };
+    let options = rest.iter().take_while(|arg| arg.to_string_lossy().starts_with('-')).count();
+    let (options, rest) = rest.split_at(options);
+    let mut ours = vec![own_name.clone()];
+    ours.extend(rest.first().cloned());
+    ours.extend_from_slice(options);
+    ours.extend(rest.iter().skip(1).cloned());
+    Some(ours)
+}
+
 fn tools_help() -> String {
     let mut text = "Tools (weft TOOL ..., or a link named TOOL):".to_owned();
     for tool in tools::TOOLS {
@@ -80,6 +98,15 @@ mod tests {
         }
         assert!(tool_of(&args("weft link")).is_none());
         assert!(tool_of(&args("weft")).is_none());
+    }
+
+    #[test]
+    fn the_words_of_rdma_are_ours_in_another_order() {
+        for line in ["/sbin/rdma -j -p link show rxe0", "weft rdma -j -p link show rxe0"] {
+            let ours = as_rdma(&args(line)).unwrap();
+            assert_eq!(ours[1..], args("link -j -p show rxe0"));
+        }
+        assert!(as_rdma(&args("weft link")).is_none());
     }
 
     #[test]
