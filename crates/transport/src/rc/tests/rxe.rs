@@ -1,8 +1,6 @@
 //! Against Linux's rxe as captured: our requester puts the same packets on the wire and ends as rxe's client did when
 //! it gets rxe's answers; our responder answers rxe's requests with the same packets.
 
-use std::path::Path;
-
 use weft_verbs::*;
 use weft_wire::aeth::CREDITS_INVALID;
 use weft_wire::opcode::Place;
@@ -34,17 +32,30 @@ impl Case {
     }
 }
 
+/// A capture and its manifest, compiled in.
+macro_rules! vector {
+    ($name:literal) => {
+        (
+            &include_bytes!(concat!("../../../../wire/tests/vectors/", $name, ".pcap"))[..],
+            include_str!(concat!("../../../../wire/tests/vectors/", $name, ".manifest.txt")),
+        )
+    };
+}
+
 fn cases(capture: &str) -> Vec<Case> {
-    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/vectors");
-    let file = std::fs::read(vectors.join(format!("{capture}.pcap"))).unwrap();
-    let manifest = std::fs::read_to_string(vectors.join(format!("{capture}.manifest.txt"))).unwrap();
+    let (file, manifest) = match capture {
+        "rxe-6.1-v4-mtu256" => vector!("rxe-6.1-v4-mtu256"),
+        "rxe-6.1-v4-mtu1024" => vector!("rxe-6.1-v4-mtu1024"),
+        "rxe-6.1-v4-mtu4096" => vector!("rxe-6.1-v4-mtu4096"),
+        _ => vector!("rxe-6.1-v6-mtu1024"),
+    };
     let mut cases: Vec<Case> = Vec::new();
     for line in manifest.lines() {
         let mut case = Case { name: String::new(), text: line.into(), requests: Vec::new(), responses: Vec::new() };
         case.name = case.field("name").unwrap().into();
         cases.push(case);
     }
-    for (_, ib) in pcapng::frames(&file).filter_map(roce::parse_v2_frame) {
+    for (_, ib) in pcapng::frames(file).filter_map(roce::parse_v2_frame) {
         let packet = Packet::parse(ib).unwrap();
         // Both ends of a case have the same number.
         let qpn = u64::from(packet.bth.dest_qp());
