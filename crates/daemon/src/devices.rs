@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weft_ipc::{
     DEVICE_KIND_RXE, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, PhysState, PortState, Refusal,
-    active_mtu_bytes, node_guid_of_mac, valid_device_name,
+    active_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 
 use crate::gid_table::GidTable;
@@ -182,7 +182,9 @@ impl Devices {
             .netdevs
             .iter()
             .filter(|netdev| !self.map.values().any(|device| device.ifindex == netdev.ifindex))
-            .filter(|netdev| !netdev.name.is_empty() && netdev.addresses.iter().any(|address| address.is_usable()))
+            .filter(|netdev| {
+                valid_netdev_name(&netdev.name) && netdev.addresses.iter().any(|address| address.is_usable())
+            })
             .map(|netdev| (netdev.ifindex, netdev.name.clone()))
             .collect();
         for (ifindex, netdev) in wanting {

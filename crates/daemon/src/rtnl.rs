@@ -145,7 +145,10 @@ fn parse_link(body: &[u8]) -> Option<LinkMessage> {
         match attribute {
             IFLA_IFNAME => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
-                link.name = Some(String::from_utf8_lossy(name).into_owned());
+                // What cannot be printed is allowed in a name by the kernel and by nobody else.
+                let odd = |c: char| c.is_control() || c.is_whitespace();
+                let name = String::from_utf8_lossy(name);
+                link.name = Some(name.replace(odd, "\u{fffd}"));
             }
             IFLA_MTU => link.mtu = u32_at(value, 0),
             IFLA_ADDRESS => link.mac = value.try_into().ok(),

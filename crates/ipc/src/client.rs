@@ -12,9 +12,10 @@ use weft_sys::unix::{self, Credentials, Wait};
 use crate::connect::establish;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::message::{decode, encode};
+use crate::printable::{printable, printable_report};
 use crate::{
-    ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Request, RequestError,
-    Response, SlotGrant, StatusReport, Usage,
+    ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Refusal, Request,
+    RequestError, Response, SlotGrant, StatusReport, Usage,
 };
 
 /// How long an answer may take; recovery from a daemon's death is the slowest.
@@ -223,7 +224,7 @@ impl Client {
                 }
             };
             if last || report.processes.len() > STATUS_PROCESSES_MAX {
-                return Ok(StatusReport { more: false, ..report });
+                return Ok(printable_report(StatusReport { more: false, ..report }));
             }
             whole = Some(report);
         }
@@ -308,7 +309,9 @@ impl Client {
             match self.receive(fds_max, Wait::Block) {
                 Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
                 Ok((DaemonFrame::Reply { id: answered, result }, fds)) if answered == id => {
-                    return result.map(|response| (response, fds)).map_err(RequestError::Refused);
+                    return result.map(|response| (response, fds)).map_err(|Refusal { errno, text }| {
+                        RequestError::Refused(Refusal { errno, text: printable(&text) })
+                    });
                 }
                 // A late answer to a request that was given up.
                 Ok(_) => {}
@@ -333,6 +336,9 @@ impl Client {
             return Err(RequestError::Protocol);
         }
         let frame = decode(self.buffer.get(..received.len).unwrap_or_default()).map_err(|_| RequestError::Protocol)?;
+        if !is_sane(&frame) {
+            return Err(RequestError::Protocol);
+        }
         Ok((frame, received.fds))
     }
 
@@ -348,6 +354,17 @@ impl Client {
             self.events.push_back(Event::Overrun);
         }
         self.events.push_back(event);
+    }
+}
+
+/// Whether the devices in a message are such as can be.
+fn is_sane(frame: &DaemonFrame) -> bool {
+    match frame {
+        DaemonFrame::Reply { result: Ok(Response::Devices { devices, .. }), .. } => {
+            devices.iter().all(DeviceInfo::is_sane)
+        }
+        DaemonFrame::Event(Event::DeviceChanged(info)) => info.is_sane(),
+        _ => true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::DEVICE_NAME_BYTES_MAX;
+use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX};
 
 /// The one type of device that exists so far: RoCE v2 on a network interface, as Linux's rxe.
 pub const DEVICE_KIND_RXE: &str = "rxe";
@@ -110,9 +110,42 @@ pub fn valid_device_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/' && byte != b'%')
 }
 
+/// Whether a name can be an interface's: it becomes a file name too. The kernel forbids no more than slashes, colons and
+/// blanks; a name that cannot be printed gets no device.
+pub fn valid_netdev_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= NETDEV_NAME_TEXT_BYTES_MAX
+        && name != "."
+        && name != ".."
+        && name.chars().all(|c| !c.is_control() && !c.is_whitespace() && c != '/')
+}
+
+impl DeviceInfo {
+    /// Whether it is what a daemon may tell. The daemon can be another user's: `weft run` makes files of these names, as
+    /// root if root runs it, and programs take rows of the GID table for what they say.
+    pub fn is_sane(&self) -> bool {
+        let rows = GID_TABLE_ROWS_MAX as u32;
+        valid_device_name(&self.name)
+            && valid_device_name(&self.kind)
+            && valid_netdev_name(&self.netdev)
+            && self.gids.len() <= GID_TABLE_ROWS_MAX
+            && self.gids.iter().all(|entry| entry.index < rows)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_interfaces_are_file_names() {
+        for good in ["lo", "eth0.5", "wlan\u{fffd}", "veth@if7"] {
+            assert!(valid_netdev_name(good), "{good:?}");
+        }
+        for bad in ["", ".", "..", "../x", "a/b", "a b", "\u{1b}[2J", &"x".repeat(46)] {
+            assert!(!valid_netdev_name(bad), "{bad:?}");
+        }
+    }
 
     #[test]
     fn mtu_fits_the_interface() {

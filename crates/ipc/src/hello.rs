@@ -8,6 +8,7 @@
 
 use crate::PROTOCOL_VERSION;
 use crate::limits::PROGRAM_NAME_BYTES_MAX;
+use crate::printable::printable;
 
 const HELLO_MAGIC: [u8; 4] = *b"WEFT";
 const REPLY_MAGIC: [u8; 4] = *b"WEFD";
@@ -101,7 +102,7 @@ impl Hello {
         Some(Hello {
             protocol: u32::from_le_bytes(*protocol),
             purpose,
-            program: cut(&program, PROGRAM_NAME_BYTES_MAX).to_owned(),
+            program: cut(&printable(&program), PROGRAM_NAME_BYTES_MAX).to_owned(),
         })
     }
 }
@@ -147,7 +148,7 @@ impl HelloReply {
         Some(HelloReply {
             protocol: u32::from_le_bytes(*protocol),
             status,
-            text: cut(&text, REPLY_TEXT_BYTES_MAX).to_owned(),
+            text: cut(&printable(&text), REPLY_TEXT_BYTES_MAX).to_owned(),
         })
     }
 }
@@ -169,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(protocol: u32, program in ".{0,80}", stop: bool) {
+        fn round_trip(protocol: u32, program in "\\PC{0,80}", stop: bool) {
             let purpose = if stop { Purpose::Stop } else { Purpose::Session };
             let hello = Hello { protocol, ..Hello::new(purpose, &program) };
             prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));

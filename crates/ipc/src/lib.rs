@@ -14,12 +14,13 @@ mod executable;
 mod hello;
 mod limits;
 mod message;
+mod printable;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use connect::{ConnectOptions, Spawn, is_served, offer_anchor, stop_daemon};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
-    valid_device_name,
+    valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};

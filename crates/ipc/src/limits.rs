@@ -15,6 +15,9 @@ pub const DEVICE_NAME_BYTES_MAX: usize = 63;
 /// Longest interface name, as in the kernel (IFNAMSIZ less its final zero).
 pub const NETDEV_NAME_BYTES_MAX: usize = 15;
 
+/// The same once bytes that are no text were replaced by U+FFFD, which takes three.
+pub const NETDEV_NAME_TEXT_BYTES_MAX: usize = 3 * NETDEV_NAME_BYTES_MAX;
+
 /// Longest name of a program that is kept for `weft status`.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 

@@ -95,11 +95,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
 
 /// Holds `path` open without opening it, so that it stays reachable as [`held_path`] once something is mounted over it.
 pub fn hold(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The path under which a held file can be named in another system call.
@@ -120,13 +116,7 @@ pub fn bind_tree(source: &Path, target: &Path) -> io::Result<()> {
 /// Mounts an empty memory file system of at most `size` bytes.
 pub fn mount_tmpfs(target: &Path, size: usize) -> io::Result<()> {
     let options = CString::new(format!("mode=755,size={size}"))?;
-    Ok(rustix::mount::mount(
-        "weft",
-        target,
-        "tmpfs",
-        MountFlags::NOSUID,
-        Some(options.as_c_str()),
-    )?)
+    Ok(rustix::mount::mount("weft", target, "tmpfs", MountFlags::NOSUID, Some(options.as_c_str()))?)
 }
 
 /// Mounts, at `target`, the read-only union of `upper` and `lower`: what is in `upper` hides what is in `lower`.
@@ -136,13 +126,7 @@ pub fn mount_overlay(upper: &Path, lower: &Path, target: &Path) -> io::Result<()
     options.push(b':');
     push_escaped(&mut options, lower);
     let options = CString::new(options)?;
-    Ok(rustix::mount::mount(
-        "weft",
-        target,
-        "overlay",
-        MountFlags::RDONLY,
-        Some(options.as_c_str()),
-    )?)
+    Ok(rustix::mount::mount("weft", target, "overlay", MountFlags::RDONLY, Some(options.as_c_str()))?)
 }
 
 /// Overlayfs separates its options by commas and its layers by colons; both may occur in a path.
