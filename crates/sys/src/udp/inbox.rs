@@ -143,7 +143,7 @@ impl Inbox {
         };
         let words = self.controls.get(index)?;
         let mut known = false;
-        each_control(words, header.msg_hdr.msg_controllen as usize, |c| {
+        each_control(words, header.msg_hdr.msg_controllen, |c| {
             known |= c.apply(&mut received);
         });
         known.then_some(received)
