@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use weft_sys::namespace;
 
@@ -24,6 +24,9 @@ const DEV_DIRECTORIES: [&str; 6] = ["shm", "pts", "mqueue", "hugepages", "net", 
 
 /// Device nodes that are bound one by one, because programs check what they are without following links.
 const DEV_NODES: [&str; 10] = ["null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "fuse", "kvm"];
+
+/// The classes that are ours alone.
+const CLASSES: [&str; 2] = ["infiniband", "infiniband_verbs"];
 
 /// Where the original /dev stays reachable for everything else.
 const DEV_ORIGINAL: &str = ".original";
@@ -56,12 +59,12 @@ pub fn show(view: &View) -> Vec<String> {
 }
 
 fn build_classes(view: &View, root: &Path) -> io::Result<()> {
-    for class in ["infiniband", "infiniband_verbs"] {
+    for class in CLASSES {
         fs::create_dir_all(root.join(class))?;
     }
     let mut last_dir = PathBuf::new();
     for entry in &view.entries {
-        let path = root.join(&entry.path);
+        let path = below(root, &entry.path)?;
         if let Some(dir) = path.parent()
             && dir != last_dir
         {
@@ -71,7 +74,7 @@ fn build_classes(view: &View, root: &Path) -> io::Result<()> {
         put(&path, &entry.text)?;
     }
     for empty in &view.empty_gids {
-        let dir = root.join(&empty.dir);
+        let dir = below(root, &empty.dir)?;
         fs::create_dir_all(&dir)?;
         let mut first: Option<PathBuf> = None;
         for row in &empty.rows {
@@ -88,6 +91,14 @@ fn build_classes(view: &View, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// A path below `root`. Names come from the daemon, which may be another user's: none leads out of it.
+fn below(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    if path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(root.join(path));
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} leads elsewhere", path.display())))
+}
+
 fn put(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o444))
@@ -97,12 +108,11 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
 /// is covered: what our libraries do not serve would only mislead.
 fn show_classes(built: &Path) -> io::Result<()> {
     let target = Path::new("/sys/class");
-    let ours = ["infiniband", "infiniband_verbs"];
-    let missing = ours.iter().any(|class| !target.join(class).is_dir());
+    let missing = CLASSES.iter().any(|class| !target.join(class).is_dir());
     if missing {
         stack_classes(built, target)?;
     }
-    for class in ours {
+    for class in CLASSES {
         // Where the union was made just now and the kernel has no such class, ours is there already.
         if !missing || has_foreign(&target.join(class), &built.join(class)) {
             namespace::bind(&built.join(class), &target.join(class))?;
@@ -127,7 +137,11 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     let names: Vec<_> = fs::read_dir(target)?.flatten().collect();
     for entry in names {
         let place = built.join(entry.file_name());
-        if entry.file_type()?.is_dir() && !place.exists() {
+        if entry.file_type()?.is_dir() && !CLASSES.iter().any(|class| entry.file_name() == *class) {
+            // Of a class that we only add to, the original is worth more.
+            if place.exists() {
+                fs::remove_dir_all(&place)?;
+            }
             fs::create_dir(&place)?;
             namespace::bind(&namespace::held_path(&original).join(entry.file_name()), &place)?;
         }
@@ -181,4 +195,18 @@ fn fill_dev(built: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_outside() {
+        let root = Path::new("/r");
+        assert_eq!(below(root, Path::new("infiniband/rxe0/uevent")).unwrap(), Path::new("/r/infiniband/rxe0/uevent"));
+        for bad in ["/etc/passwd", "infiniband/../../x", "..", "./x/.."] {
+            assert!(below(root, Path::new(bad)).is_err(), "{bad}");
+        }
+    }
 }
