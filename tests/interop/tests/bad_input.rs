@@ -19,6 +19,24 @@ const STRANGER: &str = "import socket, struct\n\
     \x20   c, _ = s.accept(); c.recv(4096)\n\
     \x20   c.send(b'WEFD' + struct.pack('<IBH', 4242, 1, 0)); c.close()";
 
+/// A daemon of another user: all is as it should be, but that the device's name leads out of the directory that
+/// `weft run` would make for it, to the file that the argument names.
+const TRAP: &str = "import socket, struct, sys\n\
+    def v(n):\n\
+    \x20   out = b''\n\
+    \x20   while True:\n\
+    \x20       out += bytes([n & 127 | (128 if n > 127 else 0)]); n >>= 7\n\
+    \x20       if not n: return out\n\
+    def s(t): return v(len(t)) + t.encode()\n\
+    info = v(0) + s('../' * 40 + sys.argv[1].lstrip('/')) + s('rxe') + v(1) + s('eth0') + v(2) + bytes(6) + v(1500) \
+    + v(1024) + v(1) + v(2) + v(0) + v(1) + v(0xffff) + b'\\0' + b'\\1'\n\
+    l = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); l.bind('\\0weft-daemon-0'); l.listen(8)\n\
+    print('listening', flush=True)\n\
+    while True:\n\
+    \x20   c, _ = l.accept(); c.recv(4096); c.send(b'WEFD' + struct.pack('<IBH', 1, 0, 0))\n\
+    \x20   while (m := c.recv(4096)):\n\
+    \x20       c.send(v(0) + v(m[0]) + v(0) + (v(0) if m[1] == 1 else v(1) + v(1) + info + b'\\0'))";
+
 /// Arbitrary bytes, and RoCE packets with arbitrary insides, at every queue pair number that comes.
 const GARBAGE: &str = "import random, socket, sys, time\n\
     random.seed(1); s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); until = time.time() + 3\n\
@@ -127,6 +145,27 @@ fn daemon_of_another_version() {
         ensure!(stranger.wait_until(Duration::from_secs(5), |p| p.text().contains("listening")), "no stranger");
         let ended = lab.run(side, Who::Ordinary, &[], &["ibv_devinfo"])?;
         fails_with(&ended, &["4242"])
+    });
+    table.finish();
+}
+
+#[test]
+fn daemon_of_another_user() {
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let side = lab.client();
+    let mut table = Table::new("a daemon of another user");
+    table.case("makes root write nowhere", || {
+        let victim = lab.file("victim");
+        let name = victim.to_str().unwrap_or_default();
+        let mut trap = lab.start_bare(side, Who::Ordinary, &["/usr/bin/python3", "-c", TRAP, name])?;
+        ensure!(
+            trap.wait_until(Duration::from_secs(10), |p| p.text().contains("listening")),
+            "no trap: {}",
+            trap.text()
+        );
+        let ended = lab.run(side, Who::Root, &[], &["true"])?;
+        ensure!(!victim.exists(), "{name} was made: {}", ended.report());
+        fails_with(&ended, &["answered what was not asked"])
     });
     table.finish();
 }
