@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use weft_wire::ext::*;
+use weft_wire::grh::Grh;
 use weft_wire::packet::{HeaderBuf, Headers};
 use weft_wire::{Aeth, Bth, Opcode, Packet, Psn, Syndrome, fuzzing, icrc, opcode::header, roce};
 
@@ -61,6 +62,32 @@ proptest! {
             known[1] &= 0xf0;
         }
         fuzzing::packet(&known);
+    }
+
+    #[test]
+    fn roce_v1_frames_round_trip(
+        gids: [[u8; 16]; 2], class: u8, flow: u32, hops: u8, macs: [[u8; 6]; 2], payload in prop::collection::vec(any::<u8>(), 0..200),
+        routed: (u8, u8), hit: (usize, u8),
+    ) {
+        let bth = Bth::new(Opcode(0x04), 0xffff, 0x1234, Psn::new(7));
+        let header = HeaderBuf::write(bth, &Headers::default(), payload.len());
+        let grh = |len| Grh::new(class, flow, len, Grh::NEXT_HEADER_IBA, hops, gids);
+        let frame = roce::build_v1_frame(macs, grh, header.as_slice(), &payload);
+        let (got, ib) = roce::parse_v1_frame(&frame).unwrap();
+        prop_assert_eq!((got.sgid(), got.dgid(), got.traffic_class(), got.hop_limit()), (gids[0], gids[1], class, hops));
+        prop_assert_eq!(Packet::parse(ib).unwrap().payload, &payload[..]);
+        // What routers change is not covered (class and hop limit) ...
+        let mut routed_frame = frame.clone();
+        routed_frame[15] = routed_frame[15] & 0x0f | routed.0 << 4;
+        routed_frame[21] = routed.1;
+        prop_assert!(roce::parse_v1_frame(&routed_frame).is_ok());
+        // ... and any other bit is.
+        let mut damaged = frame.clone();
+        let at = 22 + hit.0 % (damaged.len() - 22);
+        if hit.1 != 0 && at != 14 + Grh::LEN + 4 {
+            damaged[at] ^= hit.1;
+            prop_assert!(roce::parse_v1_frame(&damaged).is_err());
+        }
     }
 
     #[test]
