@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Once;
 
 use anyhow::{Result, bail};
@@ -26,6 +27,9 @@ pub fn find() -> Result<PathBuf> {
     }
     let exe = env::current_exe()?.canonicalize()?;
     let candidates = candidates(&exe);
+    if !candidates.iter().any(|dir| holds_libibverbs(dir)) {
+        build_under_cargo(&exe);
+    }
     match candidates.iter().find(|dir| holds_libibverbs(dir)) {
         Some(dir) => Ok(dir.clone()),
         None => bail!(
@@ -34,6 +38,21 @@ pub fn find() -> Result<PathBuf> {
             candidates.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(" or ")
         ),
     }
+}
+
+/// `cargo run --bin weft` builds the command alone. If that is how we were started, have cargo build the rest: whoever
+/// tries Weft for the first time has typed one command and shall not need a second.
+fn build_under_cargo(exe: &Path) {
+    let (Some(cargo), Some(manifest_dir)) = (env::var_os("CARGO"), env::var_os("CARGO_MANIFEST_DIR")) else { return };
+    let mut build = Command::new(cargo);
+    build.current_dir(manifest_dir).args(["build", "--quiet"]);
+    build.args(["--package", "weft-ibverbs", "--package", "weft-rdmacm", "--package", "weft-ibumad"]);
+    if exe.parent().is_some_and(|dir| dir.ends_with("release")) {
+        build.arg("--release");
+    }
+    eprintln!("building Weft's libraries first");
+    // If it fails it has said why, and our caller says what is missing.
+    let _ = build.status();
 }
 
 /// Beside the command (`target/release/rdma`; one up for test programs in `deps`), and `../lib/weft` of it.
