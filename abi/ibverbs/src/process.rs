@@ -148,7 +148,7 @@ impl Process {
         qp: QpId,
         f: impl FnOnce(&mut Poster<'_>) -> Result<(), VerbsError>,
     ) -> Result<(), VerbsError> {
-        self.0.with(|hca, now| f(&mut Poster { hca, now, qp }))
+        self.0.post(|hca, now| f(&mut Poster { hca, now, qp }))
     }
 
     /// Posts receives.

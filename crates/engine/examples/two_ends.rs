@@ -80,20 +80,6 @@ fn main() {
         }
     }
     println!("{:?}", node.pump.stack.stats());
-    unsafe {
-        let t = T;
-        println!(
-            "post {} transmit {} proc {} wait {} lastpoll {} polls {} empty {} emptytime {}",
-            t[0] / count as u64,
-            t[1] / count as u64,
-            t[2] / count as u64,
-            t[3] / count as u64,
-            t[4] / count as u64,
-            t[5],
-            t[6],
-            t[7] / t[6].max(1)
-        );
-    }
     // Answer what the peer still asks for.
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
@@ -147,8 +133,6 @@ fn sink(node: &mut Node, size: usize, count: usize) {
     }
 }
 
-static mut T: [u64; 8] = [0; 8];
-static mut LAST: u64 = 0;
 fn latency(node: &mut Node, size: usize, count: usize, first: bool) {
     let mut wcs = [Wc::default(); 16];
     let sge = node.sge(0, size);
@@ -163,34 +147,11 @@ fn latency(node: &mut Node, size: usize, count: usize, first: bool) {
     let (mut sent, mut received, mut completed) = (0, 0, 0);
     while received < count || completed < count {
         if sent < count && (if first { sent == received } else { sent < received }) {
-            let a = now();
             node.pump.hca.post_send(now(), node.qp, &wr).expect("room");
-            let b = now();
             node.pump.transmit(now());
-            let c = now();
-            unsafe {
-                T[0] += b.0 - a.0;
-                T[1] += c.0 - b.0;
-                T[2] += a.0 - LAST;
-                LAST = c.0;
-            }
             sent += 1;
         }
-        let a = now();
         let n = poll(node, &mut wcs);
-        if n > 0 {
-            unsafe {
-                T[3] += a.0 - LAST;
-                T[5] += 1;
-                LAST = now().0;
-                T[4] += LAST - a.0;
-            }
-        } else {
-            unsafe {
-                T[6] += 1;
-                T[7] += now().0 - a.0;
-            }
-        }
         for wc in &wcs[..n] {
             if wc.wr_id == 2 {
                 node.recv(size.max(4096), size);

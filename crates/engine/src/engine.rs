@@ -131,6 +131,21 @@ impl Engine {
         })
     }
 
+    /// As [`Engine::with`], for posts to send queues: while the program polls, posts in close succession leave together,
+    /// at its next poll at the latest.
+    #[inline]
+    pub fn post<R>(
+        &self,
+        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
+    ) -> Result<R, VerbsError> {
+        let polling = self.handover.is_parked();
+        self.enter(|pump, now| {
+            let result = f(&mut pump.hca, now);
+            pump.transmit_posted(now, polling);
+            result
+        })
+    }
+
     /// Lock, call, unlock, tell of events; nothing is sent. For receives, and for questions.
     #[inline]
     pub fn quietly<R>(
@@ -193,6 +208,7 @@ impl Engine {
         let turn = polled == Ok(0) && !out.is_empty();
         self.handover.on_poll(turn);
         let mut came = 0;
+        pump.end_gathering(clock::now);
         if turn {
             came = pump.turn(clock::now(), false);
             polled = pump.hca.poll_cq(cq, out);

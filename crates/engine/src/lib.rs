@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod events;
 mod fork;
+mod gather;
 mod handover;
 mod log;
 mod memory;

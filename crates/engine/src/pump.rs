@@ -6,6 +6,7 @@ use weft_link::{Stack, StackConfig};
 use weft_transport::TxBatch;
 use weft_verbs::{Event, Instant};
 
+use crate::gather::Gather;
 use crate::memory::HostMemory;
 
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
@@ -31,6 +32,7 @@ pub struct Pump {
     /// The links.
     pub stack: Stack,
     batch: TxBatch,
+    gather: Gather,
 }
 
 impl std::fmt::Debug for Pump {
@@ -51,7 +53,7 @@ impl Pump {
         };
         let mut hca = Hca::new(hca, memory);
         hca.allow_ack_delay(true);
-        Pump { hca, stack: Stack::new(config.stack), batch: TxBatch::default() }
+        Pump { hca, stack: Stack::new(config.stack), batch: TxBatch::default(), gather: Gather::default() }
     }
 
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
@@ -73,6 +75,7 @@ impl Pump {
 
     /// Send what may be sent.
     pub fn transmit(&mut self, now: Instant) {
+        self.gather.on_transmit(now);
         for _ in 0..BATCHES_MAX {
             if !self.hca.wants_transmit() || self.stack.is_blocked() {
                 return;
@@ -83,6 +86,22 @@ impl Pump {
             if !more {
                 return;
             }
+        }
+    }
+
+    /// Send what was posted, at once or with what will be posted next; `polling` says that somebody turns the pump soon.
+    #[inline]
+    pub fn transmit_posted(&mut self, now: Instant, polling: bool) {
+        if !(polling && self.gather.waits(now)) {
+            self.transmit(now);
+        }
+    }
+
+    /// Somebody polls: what was posted and waits is sent.
+    #[inline]
+    pub fn end_gathering(&mut self, now: impl FnOnce() -> Instant) {
+        if self.gather.end() {
+            self.transmit(now());
         }
     }
 
