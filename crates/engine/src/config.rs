@@ -1,6 +1,6 @@
 //! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP` (and `WEFT_LOG`, see [`crate::log`]). It is
 //! read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
-//! never runs without them.
+//! never runs without them. A program that has rights which its caller lacks (set-user-ID) does not look.
 
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -29,6 +29,9 @@ pub fn capture() -> Result<Option<Capture>, EngineError> {
 }
 
 fn text_of(variable: &str) -> Result<String, EngineError> {
+    if weft_sys::process::gained_privilege() {
+        return Ok(String::new());
+    }
     match std::env::var(variable) {
         Ok(text) => Ok(text),
         Err(std::env::VarError::NotPresent) => Ok(String::new()),

@@ -15,6 +15,8 @@ fn place() -> &'static Place {
     static PLACE: OnceLock<Place> = OnceLock::new();
     PLACE.get_or_init(|| match std::env::var_os("WEFT_LOG") {
         None => Place::Nowhere,
+        // The caller of a set-user-ID program must not have it write where the caller could not.
+        _ if weft_sys::process::gained_privilege() => Place::Nowhere,
         Some(name) if name.is_empty() => Place::Nowhere,
         Some(name) if name == "stderr" => Place::Stderr,
         Some(name) => match File::options().append(true).create(true).open(name) {

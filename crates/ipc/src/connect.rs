@@ -65,6 +65,7 @@ const SPAWN_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
 /// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets.
+/// Nothing at all if this program was given rights by being executed: the daemon would have them too.
 const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
 
 /// Connects and greets; starts a daemon if that is wanted.
@@ -140,8 +141,9 @@ fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
         executable::find(options.library_dir.as_deref()).map_err(|looked| ConnectError::NoExecutable { looked })?;
     let args: Vec<&OsStr> =
         std::iter::once(OsStr::new("daemon")).chain(options.daemon_args.iter().map(OsStr::new)).collect();
+    let passed = if weft_sys::process::gained_privilege() { &[][..] } else { &DAEMON_ENVIRONMENT[..] };
     let environment: Vec<_> =
-        DAEMON_ENVIRONMENT.iter().filter_map(|&name| Some((OsStr::new(name), std::env::var_os(name)?))).collect();
+        passed.iter().filter_map(|&name| Some((OsStr::new(name), std::env::var_os(name)?))).collect();
     let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_os_str())).collect();
     weft_sys::spawn::spawn_detached(&program, &args, &environment)
         .map_err(|error| ConnectError::SpawnFailed { program: program.display().to_string(), error })
