@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a lab looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub struct Lab {
     door: Door,
     _alone: MutexGuard<'static, ()>,
 }
+
+/// How long an interface may take until it answers IPv6.
+const READY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Programs that poll want a core each, and the labs measure time: one lab at a time in a process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -226,6 +229,20 @@ impl Lab {
         }
         if a == b {
             self.ip(&format!("-n {a} link set cable up"))?;
+        }
+        self.sides.iter().try_for_each(|side| self.wait_ready(side))
+    }
+
+    /// IPv6 answers nobody until the kernel has noticed the carrier, up to a second late; then the interface gets
+    /// its link-local address.
+    fn wait_ready(&self, side: &Side) -> Result<()> {
+        let until = Instant::now() + READY_WITHIN;
+        let words = ["ip", "-n", &side.netns, "-6", "-o", "addr", "show", "dev", side.interface, "scope", "link"];
+        while self.inside(&words).output()?.stdout.is_empty() {
+            if Instant::now() > until {
+                bail!("{} in {} has no link-local address after {READY_WITHIN:?}", side.interface, side.netns);
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
