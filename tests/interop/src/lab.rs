@@ -228,7 +228,8 @@ impl Lab {
             self.ip(&format!("-n {netns} link set {interface} up"))?;
         }
         if a == b {
-            self.ip(&format!("-n {a} link set cable up"))?;
+            // Without any address, so that no device is on it.
+            self.ip(&format!("-n {a} link set cable up addrgenmode none"))?;
         }
         self.sides.iter().try_for_each(|side| self.wait_ready(side))
     }

@@ -33,7 +33,7 @@ cq = CQ(context, 64)
 a, b = rc(cq, 4, 4), rc(cq, 4, 4)
 connect(a, b.qp_num, gid()); connect(b, a.qp_num, gid())
 LOCAL, ALL = e.IBV_ACCESS_LOCAL_WRITE, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-mine, theirs, closed = MR(pd, 4096, LOCAL), MR(pd, 4096, ALL), MR(pd, 4096, LOCAL)
+mine, theirs, closed = MR(pd, 4096, LOCAL), MR(pd, 8192, ALL), MR(pd, 4096, LOCAL)
 
 def status(opcode, sge, rkey=0, addr=0):
     wr = SendWR(1, opcode=opcode, num_sge=1, sg=[sge], send_flags=e.IBV_SEND_SIGNALED)
@@ -80,7 +80,7 @@ const SCRIPTS: &[(&str, Who, &str)] = &[
         "memory outside a region",
         Who::Root,
         r"expect(
-    status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey, theirs.buf + 4090),
+    status(e.IBV_WR_RDMA_WRITE, SGE(mine.buf, 64, mine.lkey), theirs.rkey, theirs.buf + 8186),
     e.IBV_WC_REM_ACCESS_ERR)",
     ),
     (

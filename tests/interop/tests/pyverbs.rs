@@ -50,8 +50,11 @@ fn run(name: &'static str, who: Who) {
     for module in &modules {
         table.case(module, || {
             let device = &lab.device(lab.client())?.name;
-            let dir = lab.file(module);
-            let script = format!("cd {} && exec /usr/bin/python3 -B run_tests.py --dev {device} -v", dir.display());
+            let dir = lab.file("tests");
+            let script = format!(
+                "cd {} && exec /usr/bin/python3 -B run_tests.py --dev {device} -v tests.{module}",
+                dir.display()
+            );
             let started = lab.start(lab.client(), who, &[], &["sh", "-c", &script])?;
             let ended = started.wait(MODULE_LIMIT);
             let verdicts = parse(&ended.text);
@@ -88,28 +91,20 @@ fn lab_log(name: &str, module: &str, text: &str) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// A directory for each module: the shared files and that one test file. Returns the modules' names.
+/// Unpacks the tests, without those of other hardware, to the lab's directory `tests`. Returns the modules' names.
 fn unpack(lab: &Lab) -> Result<Vec<String>> {
-    let all = lab.file("all");
-    let words = format!(
-        "cp -r {SOURCE} {all} && chmod -R u+w,a+rX {all} && gunzip -f {all}/*.gz && chmod -R a+rX {all}",
-        all = all.display()
-    );
+    let dir = lab.file("tests");
+    let at = dir.display();
+    let words = format!("cp -r {SOURCE} {at} && chmod -R u+w {at} && gunzip -f {at}/*.gz && chmod -R a+rX {at}");
     ensure!(Command::new("sh").args(["-c", &words]).status()?.success(), "{words}");
-    let files: Vec<_> = std::fs::read_dir(&all)?.flatten().map(|e| e.path()).collect();
-    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut modules = Vec::new();
-    for test in files.iter().filter(|path| name(path).starts_with("test_")) {
-        let module = name(test).trim_end_matches(".py").to_owned();
-        if EXCLUDED.iter().any(|prefix| module.starts_with(prefix)) {
-            continue;
+    for path in std::fs::read_dir(&dir)?.flatten().map(|e| e.path()) {
+        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        if EXCLUDED.iter().any(|prefix| name.starts_with(prefix)) {
+            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        } else if name.starts_with("test_") {
+            modules.push(name);
         }
-        let dir = lab.file(&module);
-        std::fs::create_dir(&dir)?;
-        for file in files.iter().filter(|path| *path == test || !name(path).starts_with("test_")) {
-            std::fs::copy(file, dir.join(name(file))).with_context(|| file.display().to_string())?;
-        }
-        modules.push(module);
     }
     modules.sort();
     Ok(modules)
