@@ -107,6 +107,21 @@ impl Context {
     }
 }
 
+/// Refuses to make an object of parts that were not all made on one context: closing a context takes down what was made
+/// on it, and nothing else. Null stands for a part that is not there.
+pub(crate) fn of_one(context: *mut ibv_context, parts: &[*mut ibv_context]) -> Result<(), c_int> {
+    let foreign = parts.iter().any(|part| !part.is_null() && *part != context);
+    if foreign { Err(libc::EINVAL) } else { Ok(()) }
+}
+
+/// The contexts of parts, null for those that are null; for [`of_one`]. Unsafe: the parts are null or objects of ours.
+macro_rules! contexts_of {
+    ($($part:expr),*) => {
+        [$($part.as_ref().map_or(std::ptr::null_mut(), |part| part.context)),*]
+    };
+}
+pub(crate) use contexts_of;
+
 /// An answer for calls that left the tables long ago.
 extern "C" fn gone() -> *mut c_void {
     fail_null(libc::ENOSYS)
@@ -229,6 +244,12 @@ pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
     // SAFETY: a context of ours, which the program gives up.
     let this = unsafe { Context::of(context) };
     let left = std::mem::take(&mut *this.owned());
+    for object in left.keys() {
+        // A queue pair that others have open too lives on, and must not speak to this context.
+        if let Owned::Qp(id) = *object {
+            qp::forget_handles(this.process, id, context);
+        }
+    }
     if let Some(engine_id) = this.engine_id.get() {
         this.process.close(*engine_id, left);
     }

@@ -6,7 +6,7 @@ use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, i
 use weft_verbs::{CqId, CqInit, Wc};
 
 use crate::channel::Channel;
-use crate::context::{Context, Owned};
+use crate::context::{Context, Owned, contexts_of, of_one};
 use crate::cq_ex::{Cursor, fill_calls};
 use crate::errors::{code, fail, pointer};
 use crate::event::{About, Reported};
@@ -96,6 +96,8 @@ pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
     if context.is_null() {
         return Err(libc::EINVAL);
     }
+    // SAFETY: a channel of ours, or null.
+    of_one(context, &unsafe { contexts_of!(channel) })?;
     // SAFETY: a context of ours.
     let (this, vectors) = unsafe { (Context::of(context), (*context).num_comp_vectors) };
     if !(0..i64::from(vectors)).contains(&request.comp_vector) {

@@ -13,7 +13,7 @@ use weft_hca::MrKeys;
 use weft_verbs::{Access, MrId};
 
 use crate::buf;
-use crate::context::Owned;
+use crate::context::{Owned, contexts_of, of_one};
 use crate::errors::{code, fail, fail_null, pointer, set_errno};
 use crate::object::{Object, zeroed};
 use crate::pd::Pd;
@@ -192,7 +192,11 @@ pub unsafe extern "C" fn ibv_rereg_mr(
         Ok(access) => access,
         Err(errno) => return input_error(errno),
     };
-    // SAFETY: a domain of ours, if it is to be used.
+    // SAFETY: our own public part, and a domain of ours if it is to be used.
+    if change_pd && of_one(unsafe { (*mr).context }, &unsafe { contexts_of!(pd) }).is_err() {
+        return input_error(libc::EINVAL);
+    }
+    // SAFETY: as above.
     let new_pd = change_pd.then(|| unsafe { Pd::of(pd) });
     let va = addr.expose_provenance() as u64;
     let result = this.process.rereg_mr(

@@ -92,6 +92,7 @@ impl Process {
         for (object, count) in left {
             if let Owned::Qp(id) = object {
                 self.flush(id);
+                self.0.detach_all_mcast(id);
             }
             for _ in 0..count {
                 // What is busy or gone already is none of our business any more.

@@ -13,7 +13,7 @@ use weft_abi_types::{
 use weft_verbs::{QpAttrMask as Mask, QpId, QpInit, QpState, QpType};
 
 use crate::ah::request_of;
-use crate::context::{Context, Owned};
+use crate::context::{Context, Owned, contexts_of, of_one};
 use crate::cq::Cq;
 use crate::errors::{code, fail, fail_null, pointer};
 use crate::event::{About, Reported};
@@ -78,9 +78,26 @@ impl Handles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(qp.address());
     }
 
+    fn forget(&self, context: *mut ibv_context) {
+        // SAFETY: handles leave the list before they are freed, and it is locked.
+        let of_it = |address: &usize| unsafe { (*Qp::at(*address).public_qp()).context } == context;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address| !of_it(address));
+    }
+
     fn remove(&self, qp: &Qp) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address| *address != qp.address());
     }
+}
+
+/// Has no handle of a queue pair on this context, which is being closed, told of events any more.
+pub(crate) fn forget_handles(process: Process, id: QpId, context: *mut ibv_context) {
+    // In a forked child there is no adapter that could tell of anything.
+    let _ = process.control(|hca, _| {
+        let (_, init) = hca.query_qp(id)?;
+        // SAFETY: the adapter is locked and has the queue pair.
+        unsafe { Handles::at(init.cookie as usize) }.forget(context);
+        Ok(())
+    });
 }
 
 impl Qp {
@@ -211,6 +228,9 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
     if missing {
         return Err(libc::EINVAL);
     }
+    // SAFETY: objects of ours, or null.
+    let parts = unsafe { contexts_of!(request.pd, request.xrcd, request.send_cq, request.recv_cq, request.srq) };
+    of_one(request.context.public(), &parts)?;
     let handles = Arc::new(Handles::default());
     let mut wanted = cap_of(cap);
     if request.extended && matches!(qp_type, QpType::Rc | QpType::XrcSend) {
@@ -307,7 +327,10 @@ fn open(context: *mut ibv_context, attr: *mut ibv_qp_open_attr) -> Result<*mut i
         return Err(libc::EINVAL);
     }
     // SAFETY: a domain of ours.
-    let xrcd = unsafe { Xrcd::of(attr.xrcd) }.id;
+    let xrcd = unsafe {
+        of_one(context, &contexts_of!(attr.xrcd))?;
+        Xrcd::of(attr.xrcd).id
+    };
     let (id, handles) = this.process.control(|hca, _| {
         let id = hca.open_qp(xrcd, attr.qp_num)?;
         let (_, init) = hca.query_qp(id)?;

@@ -2,6 +2,7 @@
 
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
+use std::ptr::null_mut;
 use weft_abi_types::{
     IBV_SRQ_INIT_ATTR_CQ, IBV_SRQ_INIT_ATTR_PD, IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQ_INIT_ATTR_XRCD, IBV_SRQ_LIMIT,
     IBV_SRQ_MAX_WR, IBV_SRQT_BASIC, IBV_SRQT_XRC, ibv_context, ibv_cq, ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr,
@@ -9,7 +10,7 @@ use weft_abi_types::{
 };
 use weft_verbs::{SrqAttr, SrqId, SrqInit};
 
-use crate::context::{Context, Owned};
+use crate::context::{Context, Owned, contexts_of, of_one};
 use crate::cq::Cq;
 use crate::errors::{code, fail, fail_null, pointer};
 use crate::event::{About, Reported};
@@ -61,6 +62,9 @@ fn create(pd: *mut ibv_pd, srq_context: *mut c_void, attr: &mut ibv_srq_attr, xr
     // SAFETY: a domain of ours.
     let this = unsafe { Pd::of(pd) };
     let context = this.context();
+    let (xrcd, cq) = xrc.unwrap_or((null_mut(), null_mut()));
+    // SAFETY: objects of ours, or null.
+    of_one(context.public(), &unsafe { contexts_of!(xrcd, cq) })?;
     let mut public: ibv_srq = zeroed();
     public.context = context.public();
     public.srq_context = srq_context;

@@ -9,6 +9,7 @@ use weft_abi_types::{
     ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
 };
 
+use crate::context::{contexts_of, of_one};
 use crate::errors::{code, pointer};
 use crate::object::{Object, zeroed};
 use crate::pd::Pd;
@@ -85,6 +86,8 @@ fn parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_at
     if attr.pd.is_null() || (allocators && (attr.alloc.is_none() || attr.free.is_none())) {
         return Err(libc::EINVAL);
     }
+    // SAFETY: a domain of ours, and a thread domain of ours or null.
+    of_one(context, &unsafe { contexts_of!(attr.pd, attr.td) })?;
     // SAFETY: a domain of ours.
     let pd = unsafe { Pd::of(attr.pd) };
     pd.process().control(|hca, _| hca.hold_pd(pd.id))?;

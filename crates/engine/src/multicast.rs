@@ -48,6 +48,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Detach a queue pair from every group.
+    pub fn detach_all_mcast(&self, qp: QpId) {
+        let groups = self.quietly(|hca, _| Ok(hca.groups_of(qp))).unwrap_or_default();
+        for group in groups {
+            let _ = self.detach_mcast(qp, group, 0);
+        }
+    }
+
     fn session_if_live(&self) -> Result<parking_lot::MutexGuard<'_, crate::session::Session>, VerbsError> {
         // Asks whether the process forked before it takes a lock that a lost thread may hold.
         self.quietly(|_, _| Ok(()))?;

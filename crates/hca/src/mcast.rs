@@ -59,4 +59,10 @@ impl<M: Memory> Hca<M> {
         }
         Ok(last)
     }
+
+    /// The groups that a queue pair is attached to: whoever destroys it against its owner's will detaches it first.
+    pub fn groups_of(&self, id: QpId) -> Vec<Gid> {
+        let attached = self.groups.members.iter().filter(|(_, members)| members.contains(&id));
+        attached.map(|((_, group), _)| *group).collect()
+    }
 }

@@ -1,13 +1,14 @@
 //! What only C sees of verbs: descriptors, unacknowledged events, the size of what calls write.
 //!
-//! `calls.c` is compiled against the installed headers and library, and runs on Weft like any program.
+//! The C programs are compiled against the installed headers and library, and run on Weft like any program.
 
 use anyhow::{Context, ensure};
 use std::process::Command;
 use weft_interop::{Lab, Shape, Table, Who, skip};
 
 const HEADER: &str = "/usr/include/infiniband/verbs.h";
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c_calls/calls.c");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c_calls");
+const PROGRAMS: [&str; 2] = ["calls", "closing"];
 
 #[test]
 fn c_programs_get_what_the_manual_pages_say() {
@@ -16,18 +17,20 @@ fn c_programs_get_what_the_manual_pages_say() {
     }
     let lab = Lab::new(Shape::One).expect("a lab");
     let mut table = Table::new("C calls");
-    table.case("compile and run", || {
-        let program = lab.file("calls");
-        let mut cc = Command::new("cc");
-        cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(SOURCE).args(["-libverbs", "-lpthread"]);
-        let status = cc.status().context("cc runs")?;
-        ensure!(status.success(), "{SOURCE} does not compile");
-        let program = program.to_str().context("the lab's path is not UTF-8")?;
-        let device = lab.device(lab.client())?;
-        let gid = device.gid_v4.to_string();
-        let ended = lab.run(lab.client(), Who::Root, &[], &[program, &device.name, &gid])?.success()?;
-        ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
-        Ok(())
-    });
+    for name in PROGRAMS {
+        table.case(name, || {
+            let program = lab.file(name);
+            let mut cc = Command::new("cc");
+            cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(format!("{SOURCES}/{name}.c"));
+            let status = cc.args(["-libverbs", "-lpthread"]).status().context("cc runs")?;
+            ensure!(status.success(), "{name}.c does not compile");
+            let program = program.to_str().context("the lab's path is not UTF-8")?;
+            let device = lab.device(lab.client())?;
+            let gid = device.gid_v4.to_string();
+            let ended = lab.run(lab.client(), Who::Root, &[], &[program, &device.name, &gid])?.success()?;
+            ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+            Ok(())
+        });
+    }
     table.finish();
 }
