@@ -85,26 +85,6 @@ fn loopback_interface() {
     table.finish();
 }
 
-#[test]
-fn two_clients_of_one_xrc_server() {
-    if !skip::have("two_clients_of_one_xrc_server", TOOLS) {
-        return;
-    }
-    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
-    let mut table = Table::new("xsrq, two clients");
-    table.case("-c 2", || {
-        let gid = lab.device(lab.server())?.gid_v4;
-        let pair = Pair::new("ibv_xsrq_pingpong", &format!("-m 1024 -n 200 -g {gid}")).devices(&lab)?;
-        let server = pair.clone().each("-c 2", "").start_server(&lab)?;
-        let clients = [pair.start_client(&lab)?, pair.start_client(&lab)?];
-        for client in clients {
-            client.wait(pair.limit).success()?;
-        }
-        server.wait(pair.limit).success().map(drop)
-    });
-    table.finish();
-}
-
 fn run(name: &'static str, shape: Shape, turn: usize) {
     if !skip::have(name, TOOLS) {
         return;
