@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_transport::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
+use weft_transport::{Budget, Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 use weft_verbs::{
     Access, AsyncEvent, AsyncSubject, CQ_MAX, Cookie, CqId, DeviceId, Instant, MwBind, PD_MAX, PdId, Qpn, Sge, SrqId,
     Wc, WcStatus, XrcdId,
@@ -22,6 +22,10 @@ use crate::xrcd::Xrcd;
 /// XRC domains of one process.
 const XRCD_MAX: u32 = 65_536;
 
+/// Bytes that all queue pairs of a process together keep of packets that came too early: enough for hundreds of them
+/// with a full window each behind a gap, and no more memory than that for peers who send nothing but gaps.
+const REORDER_BYTES_MAX: usize = 256 << 20;
+
 /// Tables and memory.
 #[derive(Debug)]
 pub(crate) struct World<M> {
@@ -34,6 +38,7 @@ pub(crate) struct World<M> {
     pub(crate) xrcds: Table<XrcdId, Xrcd>,
     pub(crate) events: EventQueue,
     pub(crate) rng: Rng,
+    reorder: Budget,
     /// How many completion queues are armed.
     pub(crate) armed_cqs: usize,
     /// Completion queues that overflowed and whose queue pairs have yet to fail.
@@ -56,6 +61,7 @@ impl<M> World<M> {
             xrcds: Table::new(XRCD_MAX, "XRC domain"),
             events: EventQueue::default(),
             rng: Rng::new(seed),
+            reorder: Budget::new(REORDER_BYTES_MAX),
             armed_cqs: 0,
             failed_cqs: Vec::new(),
             now: Instant::default(),
@@ -75,6 +81,10 @@ impl<M: Memory> Env for World<M> {
 
     fn memory(&mut self) -> &mut M {
         &mut self.memory
+    }
+
+    fn reorder_budget(&self) -> &Budget {
+        &self.reorder
     }
 
     fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {

@@ -5,6 +5,8 @@
 use smallvec::SmallVec;
 use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
+use crate::Budget;
+
 /// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`],
 /// which have checked them; and, to be read, from the list of a work request posted inline, which is the program's own
 /// memory.
@@ -64,6 +66,9 @@ pub trait Env {
 
     /// Registered memory.
     fn memory(&mut self) -> &mut Self::Memory;
+
+    /// What all queue pairs together may keep of packets that came too early.
+    fn reorder_budget(&self) -> &Budget;
 
     /// Check a local element: the key exists in `pd`, the range lies inside, and the region grants local write if
     /// `write`. Answers the host address. Zero-length elements are not asked for.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+mod budget;
 mod core;
 pub mod env;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod ud;
 
 pub use crate::core::QpStats;
 pub use batch::{Piece, TxBatch, TxPacket};
+pub use budget::Budget;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 pub use qp::{Qp, TX_BURST_PACKETS};
 pub use rx::RxPacket;

@@ -7,7 +7,7 @@ use weft_verbs::*;
 use weft_wire::packet::pad_for;
 use weft_wire::{Packet, Syndrome};
 
-use crate::{Env, Memory, Piece, Qp, RecvWqe, RemoteFault, RxPacket, TxBatch, XrcSrq};
+use crate::{Budget, Env, Memory, Piece, Qp, RecvWqe, RemoteFault, RxPacket, TxBatch, XrcSrq};
 
 /// Where the memory starts, so that addresses do not look like offsets.
 pub const BASE: u64 = 0x10_0000;
@@ -92,6 +92,7 @@ pub struct World {
     pub events: Vec<AsyncEvent>,
     pub srq: VecDeque<RecvWqe>,
     pub binds: Vec<MwBind>,
+    pub reorder: Budget,
 }
 
 impl World {
@@ -108,6 +109,7 @@ impl World {
             events: Vec::new(),
             srq: VecDeque::new(),
             binds: Vec::new(),
+            reorder: Budget::new(MEMORY),
         }
     }
 
@@ -139,6 +141,9 @@ impl Env for World {
     type Memory = VecMemory;
     fn memory(&mut self) -> &mut VecMemory {
         &mut self.memory
+    }
+    fn reorder_budget(&self) -> &Budget {
+        &self.reorder
     }
     fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
         assert!(sge.length > 0);

@@ -13,7 +13,7 @@ use weft_wire::{Kind, NakCode, Packet};
 
 use crate::core::{Core, Fault};
 use crate::rq::RecvQueue;
-use crate::{Env, RecvWqe, TxBatch, XrcSrq};
+use crate::{Budget, Env, RecvWqe, TxBatch, XrcSrq};
 
 use super::chatter::Chatter;
 use super::execute::Refusal;
@@ -137,7 +137,7 @@ impl Responder {
             self.repeat(core, packet, psn);
         } else {
             core.stats.out_of_order += 1;
-            self.early(packet, psn);
+            self.early(packet, psn, env.reorder_budget());
         }
     }
 
@@ -253,11 +253,11 @@ impl Responder {
     }
 
     /// A request behind a gap.
-    fn early(&mut self, packet: &Packet<'_>, psn: u64) {
+    fn early(&mut self, packet: &Packet<'_>, psn: u64, budget: &Budget) {
         if self.waits_recv {
             return;
         }
-        let kept = self.reorder.get_or_insert_default().insert(psn, packet);
+        let kept = self.reorder.get_or_insert_with(|| Box::new(Reorder::new(budget))).insert(psn, packet);
         let asks_again = kept == Kept::Again && packet.bth.ack_req();
         if !self.gap_told || asks_again {
             self.gap_told = true;
