@@ -103,13 +103,13 @@ impl Background {
     fn serve(&mut self) -> Serve {
         let engine = self.engine;
         let now = clock::now();
-        let polled = engine.handover.look(&mut self.seen, now);
+        let drives = engine.handover.look(&mut self.seen, now);
         let mut guard = engine.handover.lock(&engine.pump);
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
         let armed = pump.hca.any_cq_armed();
-        if polled && !armed {
+        if drives && !armed {
             engine.handover.park(true);
             engine.handover.unlock(guard);
             return Serve::Parked;
@@ -125,7 +125,11 @@ impl Background {
             engine.leave(guard);
             return Serve::Spin;
         }
-        let until = self.deadline(now, pump.poll_timeout());
+        let mut until = self.deadline(now, pump.poll_timeout());
+        if engine.handover.is_active(&self.seen) {
+            // To look now and then is cheaper than to be told of the deadline of each post.
+            until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
+        }
         engine.handover.will_sleep(until);
         engine.leave(guard);
         Serve::Until(until)

@@ -140,6 +140,7 @@ impl Engine {
     ) -> Result<R, VerbsError> {
         let polling = self.handover.is_parked();
         self.enter(|pump, now| {
+            self.handover.on_post();
             let result = f(&mut pump.hca, now);
             pump.transmit_posted(now, polling);
             result

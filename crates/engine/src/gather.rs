@@ -7,9 +7,9 @@
 use weft_verbs::{Duration, Instant};
 
 /// Posts after a poll that leave at once: a program that waits for an answer posts no more than that.
-const PROMPT_POSTS: u32 = 4;
+const PROMPT_POSTS: u32 = 2;
 /// How long after a send posts wait for each other.
-const GATHER: Duration = Duration::from_micros(8);
+const GATHER: Duration = Duration::from_micros(20);
 /// Posts that wait at most: a full send of the link.
 const WAITING_MAX: u32 = 64;
 
@@ -70,9 +70,9 @@ mod tests {
     #[test]
     fn few_posts_leave_at_once_and_many_together() {
         let mut gather = Gather::default();
-        assert_eq!(sends(&mut gather, 4, 0), 4);
+        assert_eq!(sends(&mut gather, 2, 0), 2);
         assert!(!gather.end());
-        assert_eq!(sends(&mut gather, 4, 400), 4);
+        assert_eq!(sends(&mut gather, 2, 400), 2);
         assert_eq!(sends(&mut gather, 160, 800), 2);
         assert!(gather.end(), "the last ones wait for the poll");
         assert!(!gather.end());

@@ -10,8 +10,9 @@ use parking_lot::{Mutex, MutexGuard};
 use weft_sys::event::EventFd;
 use weft_verbs::{Duration, Instant};
 
-/// Polls between two looks of the background thread from which on the program counts as polling.
-const POLLING_POLLS: u32 = 8;
+/// Polls and posts between two looks of the background thread from which on the program counts as driving; some of them
+/// must have turned the pump.
+const DRIVING_CALLS: u32 = 8;
 /// Polls in vain, about a tenth of a millisecond of them, from which on a poller offers the processor to others.
 const VAIN_POLLS: u32 = 256;
 /// One such poll in this many makes the offer, so that it costs a poller that has the processor to itself little.
@@ -19,9 +20,10 @@ const VAIN_PERIOD: u32 = 16;
 /// How often the background thread looks while the program polls.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How far the program had polled at the last look.
+/// How far the program had come at the last look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
+    calls: u32,
     polls: u32,
     turns: u32,
     at: Instant,
@@ -30,9 +32,11 @@ pub struct Seen {
 /// The hand-over.
 #[derive(Debug)]
 pub struct Handover {
-    /// Polls of completion queues.
+    /// Polls of completion queues, and posts.
+    calls: AtomicU32,
+    /// Of these, polls.
     polls: AtomicU32,
-    /// Of these, those that found nothing and turned the pump.
+    /// Of these, polls that found nothing and turned the pump.
     turns: AtomicU32,
     /// Polls in a row that found nothing.
     vain: AtomicU32,
@@ -51,6 +55,7 @@ impl Handover {
         let wake = EventFd::new()?;
         weft_sys::fork::track(&wake);
         Ok(Handover {
+            calls: AtomicU32::new(0),
             polls: AtomicU32::new(0),
             turns: AtomicU32::new(0),
             vain: AtomicU32::new(0),
@@ -89,15 +94,21 @@ impl Handover {
         }
     }
 
-    /// A poll; to be called under the lock, so plain loads and stores do.
+    /// A poll, which `turned` the pump or found something without; to be called under the lock, so plain loads and
+    /// stores do.
     #[inline]
     pub fn on_poll(&self, turned: bool) {
-        let next = self.polls.load(Ordering::Relaxed).wrapping_add(1);
-        self.polls.store(next, Ordering::Relaxed);
+        count(&self.calls);
+        count(&self.polls);
         if turned {
-            let next = self.turns.load(Ordering::Relaxed).wrapping_add(1);
-            self.turns.store(next, Ordering::Relaxed);
+            count(&self.turns);
         }
+    }
+
+    /// A post; likewise.
+    #[inline]
+    pub fn on_post(&self) {
+        count(&self.calls);
     }
 
     /// A poll that received (or found) something, or nothing. Answers whether the processor should be offered to others:
@@ -110,15 +121,27 @@ impl Handover {
         count >= VAIN_POLLS && count.is_multiple_of(VAIN_PERIOD)
     }
 
-    /// Whether the program polls: it did so often enough since the last look, which is forgotten after a while.
+    /// Whether the program drives: it called often enough since the last look, which is forgotten after a while, and
+    /// polled. A program that finds completions with each poll does not turn the pump; that is no reason to let it be
+    /// helped, for it is the help that lets it find them, but it is a reason to help one that was left alone.
     pub fn look(&self, last: &mut Seen, now: Instant) -> bool {
-        let seen =
-            Seen { polls: self.polls.load(Ordering::Relaxed), turns: self.turns.load(Ordering::Relaxed), at: now };
-        let polled = seen.polls.wrapping_sub(last.polls) >= POLLING_POLLS && seen.turns != last.turns;
-        if polled || now.since(last.at) >= LOOK_INTERVAL {
+        let seen = Seen {
+            calls: self.calls.load(Ordering::Relaxed),
+            polls: self.polls.load(Ordering::Relaxed),
+            turns: self.turns.load(Ordering::Relaxed),
+            at: now,
+        };
+        let polled = if self.is_parked() { seen.turns != last.turns } else { seen.polls != last.polls };
+        let drives = polled && seen.calls.wrapping_sub(last.calls) >= DRIVING_CALLS;
+        if drives || now.since(last.at) >= LOOK_INTERVAL {
             *last = seen;
         }
-        polled
+        drives
+    }
+
+    /// Whether the program called at all since that look.
+    pub fn is_active(&self, last: &Seen) -> bool {
+        self.calls.load(Ordering::Relaxed) != last.calls
     }
 
     /// The background thread steps back (true) or serves; to be called under the lock.
@@ -140,15 +163,18 @@ impl Handover {
     }
 
     /// Whether the background thread must be told of this deadline; under the lock. It is told once: until it wakes it
-    /// counts as awake.
+    /// counts as awake. What is to be done at once is told always, a deadline only if it would be missed by much: each
+    /// message has a deadline, a wake-up costs more than most messages, and most deadlines never come.
     #[inline]
     pub fn must_wake_for(&self, deadline: Option<Instant>) -> bool {
         let until = self.sleeps_until.load(Ordering::Relaxed);
-        let late = deadline.is_some_and(|at| at.0 < until);
-        if late && until != 0 {
+        let Some(deadline) = deadline else { return false };
+        let missed = if deadline == Instant(0) { 1 } else { LOOK_INTERVAL.as_nanos() as u64 };
+        let late = deadline.0.saturating_add(missed) <= until;
+        if late {
             self.sleeps_until.store(0, Ordering::Relaxed);
         }
-        late && until != 0
+        late
     }
 
     /// Wake the background thread.
@@ -162,6 +188,12 @@ impl Handover {
     }
 }
 
+/// One more; whoever counts holds the lock.
+#[inline]
+fn count(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,17 +204,22 @@ mod tests {
         let mut seen = Seen::default();
         let mut now = Instant(1);
         assert!(!handover.look(&mut seen, now));
-        for _ in 0..POLLING_POLLS {
-            handover.on_poll(false);
+        for _ in 0..DRIVING_CALLS {
+            handover.on_post();
         }
-        assert!(!handover.look(&mut seen, now), "nobody received");
-        for _ in 0..POLLING_POLLS {
-            handover.on_poll(true);
-            now = now + Duration::from_micros(1);
-        }
+        assert!(!handover.look(&mut seen, now), "nobody polls");
+        handover.on_poll(false);
         assert!(handover.look(&mut seen, now));
         assert!(!handover.look(&mut seen, now));
-        for _ in 0..POLLING_POLLS {
+        handover.park(true);
+        for _ in 0..DRIVING_CALLS {
+            handover.on_poll(false);
+        }
+        assert!(!handover.look(&mut seen, now), "left alone, and nobody receives");
+        handover.park(false);
+        now = now + LOOK_INTERVAL;
+        handover.look(&mut seen, now);
+        for _ in 0..DRIVING_CALLS {
             now = now + LOOK_INTERVAL;
             assert!(!handover.look(&mut seen, now), "a poll now and then is not polling");
             handover.on_poll(true);
@@ -202,11 +239,14 @@ mod tests {
     fn the_sleeper_is_woken_once_and_only_for_what_comes_sooner() {
         let handover = Handover::new().unwrap();
         assert!(!handover.must_wake_for(Some(Instant(5))), "awake");
-        handover.will_sleep(Some(Instant(100)));
+        let look = LOOK_INTERVAL.as_nanos() as u64;
+        handover.will_sleep(Some(Instant(100 + look)));
         assert!(!handover.must_wake_for(None));
-        assert!(!handover.must_wake_for(Some(Instant(100))));
-        assert!(handover.must_wake_for(Some(Instant(99))));
-        assert!(!handover.must_wake_for(Some(Instant(98))), "told already");
+        assert!(!handover.must_wake_for(Some(Instant(101))));
+        assert!(handover.must_wake_for(Some(Instant(100))));
+        assert!(!handover.must_wake_for(Some(Instant(99))), "told already");
+        handover.will_sleep(Some(Instant(5)));
+        assert!(handover.must_wake_for(Some(Instant(0))), "something to be done at once");
         handover.will_sleep(None);
         assert!(handover.must_wake_for(Some(Instant(0))));
     }

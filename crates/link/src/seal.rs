@@ -12,6 +12,9 @@ use crate::gather::{each_piece, header};
 /// one stretch of cached bytes.
 pub const COPY_BYTES_MAX: usize = 512;
 
+/// The BTH's reserved byte, where FECN and BECN live.
+const RESERVED_BYTE: usize = 4;
+
 /// Bytes from BTH to ICRC.
 #[inline]
 pub fn sealed_len(packet: &TxPacket) -> usize {
@@ -75,16 +78,32 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
     });
     let end = room.len() - ICRC_LEN;
     room[at..end].fill(0);
+    // The reserved byte counts as ones: set for a moment, so that one pass over the whole does.
     let mut crc = Icrc::new(seed);
-    crc.header(&room[..end]);
+    let reserved = room.get(RESERVED_BYTE).copied();
+    if let Some(byte) = room.get_mut(RESERVED_BYTE) {
+        *byte = 0xff;
+    }
+    crc.update(&room[..end]);
+    if let (Some(byte), Some(was)) = (room.get_mut(RESERVED_BYTE), reserved) {
+        *byte = was;
+    }
     room[end..].copy_from_slice(&crc.finish().to_le_bytes());
 }
 
+/// Lengths of a flow whose seeds are kept: full packets, and short ones of several kinds.
+const LENGTHS_KEPT: usize = 4;
+
 /// Seeds of one flow: the CRC over the headers beneath the BTH, which differs by length and, on IPv4, by the number of
-/// the segment. Those of the length used last are kept.
+/// the segment. Those of the lengths used last are kept.
 #[derive(Clone, Debug)]
 pub struct Seeds {
     flow: Flow,
+    kept: [Kept; LENGTHS_KEPT],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
     len: usize,
     known: u64,
     seeds: [u32; 64],
@@ -93,7 +112,7 @@ pub struct Seeds {
 impl Seeds {
     /// None kept yet.
     pub fn new(flow: Flow) -> Seeds {
-        Seeds { flow, len: 0, known: 0, seeds: [0; 64] }
+        Seeds { flow, kept: [Kept { len: 0, known: 0, seeds: [0; 64] }; LENGTHS_KEPT] }
     }
 
     /// The seed of segment `index` of packets of `len` bytes from BTH to ICRC.
@@ -103,15 +122,17 @@ impl Seeds {
             Flow::V4 { .. } => usize::from(index) & 63,
             Flow::V6 { .. } => 0,
         };
-        if self.len != len {
-            self.len = len;
-            self.known = 0;
+        // Lengths are multiples of four.
+        let kept = &mut self.kept[len / 4 % LENGTHS_KEPT];
+        if kept.len != len {
+            kept.len = len;
+            kept.known = 0;
         }
-        if self.known >> index & 1 == 0 {
-            self.seeds[index] = self.flow.seed(len, index as u16);
-            self.known |= 1 << index;
+        if kept.known >> index & 1 == 0 {
+            kept.seeds[index] = self.flow.seed(len, index as u16);
+            kept.known |= 1 << index;
         }
-        self.seeds[index]
+        kept.seeds[index]
     }
 }
 

@@ -7,7 +7,7 @@ use weft_verbs::{Instant, QPN_INDEX_BITS};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::pcapng::Direction;
 
-use crate::datagram::{Datagram, Refused};
+use crate::datagram::{Datagram, KnownSeeds, Refused};
 use crate::stats::LinkStats;
 use crate::udp::UdpLink;
 use crate::wrap::fault::{Fault, FaultSpec, FaultStats};
@@ -43,6 +43,7 @@ pub struct Stack {
 struct Upper {
     slot: u32,
     capture: Option<Capture>,
+    seeds: KnownSeeds,
 }
 
 impl Stack {
@@ -51,7 +52,7 @@ impl Stack {
         Stack {
             udp: UdpLink::new(config.v4, config.v6, config.entropy),
             fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
-            upper: Upper { slot: config.slot, capture: config.capture },
+            upper: Upper { slot: config.slot, capture: config.capture, seeds: KnownSeeds::default() },
         }
     }
 
@@ -136,7 +137,7 @@ impl Stack {
 impl Upper {
     #[inline]
     fn deliver(&mut self, datagram: &Datagram<'_>, stats: &mut LinkStats, sink: &mut impl FnMut(&RxPacket<'_>)) {
-        match datagram.verify() {
+        match datagram.verify(&mut self.seeds) {
             Ok((rx, ip_id)) => {
                 let qpn = rx.packet.bth.dest_qp();
                 if qpn >> QPN_INDEX_BITS != self.slot && qpn != MULTICAST_QPN {
