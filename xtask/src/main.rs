@@ -13,6 +13,7 @@ mod summary;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about = "The project's own chores")]
@@ -40,8 +41,18 @@ enum Chore {
     UdpPong(bench::udp_pong::Options),
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().chore {
+fn main() -> ExitCode {
+    match run(Cli::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
+    match chore {
         Chore::Test(options) => rings::run(&options),
         Chore::Ci(options) => lint::run().and_then(|()| rings::run(&options)),
         Chore::Lint => lint::run(),
