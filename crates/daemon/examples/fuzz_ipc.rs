@@ -231,7 +231,7 @@ impl World {
         if self.deferred.contains_key(&client) {
             return;
         }
-        let fds: Vec<OwnedFd> = match self.broker.accepts_descriptors() {
+        let fds: Vec<OwnedFd> = match self.broker.accepts_descriptors(client) {
             true => (0..self.rng.below(3)).map(|_| self.some_fd.try_clone().unwrap()).collect(),
             false => Vec::new(),
         };

@@ -44,6 +44,12 @@ impl Connection {
         !self.outbox.is_empty()
     }
 
+    /// Whether its requests are wanted. Who does not listen to the answers is not asked for more questions: what waits
+    /// for it is then no more than one turn's answers and the events.
+    pub fn may_be_read(&self) -> bool {
+        self.deferred.is_none() && !self.closing && !self.wants_to_send()
+    }
+
     /// Queues a message, in the place of an older one about the same device. False: too many wait, drop the client.
     #[must_use]
     pub fn push(&mut self, bytes: Vec<u8>, attach: Attach, about: Option<u32>) -> bool {

@@ -24,7 +24,7 @@ pub const CONNECTIONS_PER_TURN: usize = 64;
 pub const MESSAGES_PER_TURN: usize = 16;
 
 /// Messages waiting for one client that does not read them; one more and it is dropped. Events about one device take
-/// one place.
+/// one place, and who does not read its answers is not asked for more questions, so no program of ours comes near.
 pub const OUTBOX_MESSAGES_MAX: usize = 1280;
 
 /// Interfaces that are followed.

@@ -204,10 +204,10 @@ impl Server {
         if event.readable {
             for _ in 0..MESSAGES_PER_TURN {
                 let Some(connection) = self.connections.get(&client) else { return };
-                if connection.deferred.is_some() || connection.closing {
+                if !connection.may_be_read() {
                     break;
                 }
-                let fds_max = if self.broker.accepts_descriptors() { MESSAGE_FDS_MAX } else { 0 };
+                let fds_max = if self.broker.accepts_descriptors(client) { MESSAGE_FDS_MAX } else { 0 };
                 match unix::recv(&connection.fd, &mut self.buffer, fds_max, Wait::No) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Ok(received) if received.len > 0 && !received.truncated => {
@@ -224,7 +224,7 @@ impl Server {
         let flushed = if event.writable { connection.flush(&self.host) } else { Ok(()) };
         let done = connection.closing && !connection.wants_to_send();
         // With nothing left to read, or nothing that we would read, a hang-up is the end.
-        let gone = event.hung_up && (!event.readable || connection.deferred.is_some() || connection.closing);
+        let gone = event.hung_up && (!event.readable || !connection.may_be_read());
         if flushed.is_err() || done || gone {
             return self.drop_client(now, client);
         }
@@ -254,10 +254,7 @@ impl Server {
     /// Watches a client for what it can be served with now.
     fn watch(&mut self, client: ClientId) {
         if let Some(connection) = self.connections.get(&client) {
-            let interest = Interest {
-                readable: connection.deferred.is_none() && !connection.closing,
-                writable: connection.wants_to_send(),
-            };
+            let interest = Interest { readable: connection.may_be_read(), writable: connection.wants_to_send() };
             let _ = self.epoll.modify(&connection.fd, TOKEN_CLIENTS + client * 2, interest);
         }
     }

@@ -213,9 +213,12 @@ impl Broker {
         self.update_idle(now);
     }
 
-    /// Whether descriptors that clients send are wanted: else they should not even enter this process.
-    pub fn accepts_descriptors(&self) -> bool {
-        self.phase != Phase::Normal || self.slots.is_empty()
+    /// Whether descriptors that a client sends are wanted: else they should not even enter this process, which has to
+    /// close them, and closing a stranger's file can take for ever. Wanted are proofs of slots while a predecessor's
+    /// programs come back, and later the anchor that only the trusted have.
+    pub fn accepts_descriptors(&self, id: ClientId) -> bool {
+        let trusted = || self.clients.get(&id).is_some_and(|client| self.is_trusted(client.credentials.uid));
+        self.phase != Phase::Normal || (self.slots.is_empty() && trusted())
     }
 
     /// Whether processes have slots that could not bring the pool to a successor, since they are not trusted with it.
