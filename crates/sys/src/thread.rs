@@ -1,8 +1,15 @@
-//! Threads inside programs that are not ours: they take no signals.
+//! Threads inside programs that are not ours: they take no signals but those that they cause themselves.
 
 use std::io;
 
-/// Starts a thread that no signal is delivered to: handlers of the program run on the program's own threads only.
+/// Signals that an instruction raises in the thread that executes it. They stay open: a program that handles the faults
+/// of its memory (a collector of garbage, a writer of crash reports) handles those of memory that it registered too, and
+/// blocked they would kill it without a word.
+const RAISED_BY_INSTRUCTIONS: [libc::c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Starts a thread that no signal from elsewhere is delivered to: handlers of the program run on the program's own
+/// threads only.
 pub fn spawn_without_signals(
     name: &str,
     stack_bytes: usize,
@@ -14,6 +21,9 @@ pub fn spawn_without_signals(
     // starts with the mask of the one that made it, so the mask is changed around the start only.
     let masked = unsafe {
         libc::sigfillset(all.as_mut_ptr());
+        for signal in RAISED_BY_INSTRUCTIONS {
+            libc::sigdelset(all.as_mut_ptr(), signal);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0
     };
     let started = std::thread::Builder::new().name(name.to_owned()).stack_size(stack_bytes).spawn(body);
@@ -29,4 +39,24 @@ pub fn sleep_precisely() {
     const SLACK_NS: libc::c_ulong = 1000;
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_open_and_everything_else_is_blocked() {
+        let (tx, rx) = std::sync::mpsc::channel();
+        let thread = spawn_without_signals("masked", 64 << 10, move || {
+            tx.send(std::fs::read_to_string("/proc/thread-self/status").unwrap()).unwrap();
+        });
+        let status = rx.recv().unwrap();
+        thread.unwrap().join().unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+        let is_blocked = |signal: libc::c_int| blocked >> (signal - 1) & 1 != 0;
+        assert!(RAISED_BY_INSTRUCTIONS.into_iter().all(|signal| !is_blocked(signal)), "{blocked:x}");
+        assert!([libc::SIGINT, libc::SIGTERM, libc::SIGALRM, libc::SIGUSR1].into_iter().all(is_blocked), "{blocked:x}");
+    }
 }
