@@ -56,6 +56,10 @@ fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
 }
 
 impl Memory for HostMemory {
+    fn is_there(&self, addr: u64, len: u64, write: bool) -> bool {
+        weft_sys::mapping::check(addr, len, write).is_ok()
+    }
+
     #[inline]
     fn read(&self, addr: u64, out: &mut [u8]) {
         // SAFETY: the range comes from the adapter's check of a registered region, mapped when it was registered; `out`

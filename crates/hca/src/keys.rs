@@ -11,7 +11,7 @@
 //! given out anew for the same index: a type 2 window takes it from the consumer's bind (IBA 10.6.7).
 
 use rustc_hash::FxHashMap;
-use weft_verbs::{MR_MAX, MW_MAX, MrId, MwId, VerbsError};
+use weft_verbs::{Access, MR_MAX, MW_MAX, MrId, MwId, VerbsError};
 
 use crate::mr::Mr;
 use crate::mw::Mw;
@@ -49,6 +49,8 @@ pub(crate) struct Keys {
     by_index: FxHashMap<u32, KeyOwner>,
     pub(crate) mrs: Table<MrId, Mr>,
     pub(crate) mws: Table<MwId, Mw>,
+    /// Whether there ever was an on-demand region: most processes never make one.
+    pub(crate) any_on_demand: bool,
 }
 
 impl Keys {
@@ -57,6 +59,7 @@ impl Keys {
             by_index: FxHashMap::default(),
             mrs: Table::new(MR_MAX, "memory region"),
             mws: Table::new(MW_MAX, "memory window"),
+            any_on_demand: false,
         }
     }
 
@@ -96,6 +99,19 @@ impl Keys {
         let mw = self.mws.remove(id)?;
         self.by_index.remove(&index_of(mw.rkey));
         Ok(mw)
+    }
+
+    /// Whether memory behind the key may be missing until it is used.
+    #[inline]
+    pub(crate) fn is_on_demand(&self, key: u32) -> bool {
+        self.any_on_demand && self.mr_behind(key).is_some_and(|mr| mr.access.contains(Access::ON_DEMAND))
+    }
+
+    fn mr_behind(&self, key: u32) -> Option<&Mr> {
+        match self.owner(key)? {
+            KeyOwner::Mr(id) => self.mrs.get(id).ok(),
+            KeyOwner::Mw(id) => self.mrs.get(self.mws.get(id).ok()?.bound_to()?).ok(),
+        }
     }
 
     /// What the key's index stands for; the tag is not looked at.

@@ -104,6 +104,7 @@ impl<M: Memory> Hca<M> {
         self.world.present(device)?;
         check_access(access)?;
         let base = check_range(addr, len, iova, access)?;
+        self.world.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
         self.insert_mr(Mr { pd, key: 0, addr, len, base, access, null: false, windows: 0 })
     }
 
@@ -160,6 +161,7 @@ impl<M: Memory> Hca<M> {
         }
         if let Some(access) = access {
             check_access(access)?;
+            self.world.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
             new.access = access;
         }
         if let Some((addr, len, iova)) = range {

@@ -37,6 +37,13 @@ pub(crate) struct Mw {
     binding: Option<Binding>,
 }
 
+impl Mw {
+    /// The region that it is bound to.
+    pub(crate) fn bound_to(&self) -> Option<MrId> {
+        self.binding.as_ref().map(|binding| binding.mr)
+    }
+}
+
 /// A window's handle and key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MwKeys {

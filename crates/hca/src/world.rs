@@ -26,6 +26,9 @@ const XRCD_MAX: u32 = 65_536;
 /// with a full window each behind a gap, and no more memory than that for peers who send nothing but gaps.
 const REORDER_BYTES_MAX: usize = 256 << 20;
 
+/// Payload of the longest packet.
+const PACKET_BYTES_MAX: u64 = 4096;
+
 /// Tables and memory.
 #[derive(Debug)]
 pub(crate) struct World<M> {
@@ -76,6 +79,13 @@ impl<M> World<M> {
     }
 }
 
+impl<M: Memory> World<M> {
+    /// Whether memory of an on-demand region is there. A whole message is not asked about: its packets are, one by one.
+    fn can_touch(&self, addr: u64, len: u64, write: bool) -> bool {
+        len > PACKET_BYTES_MAX || self.memory.is_there(addr, len, write)
+    }
+}
+
 impl<M: Memory> Env for World<M> {
     type Memory = M;
 
@@ -88,11 +98,21 @@ impl<M: Memory> Env for World<M> {
     }
 
     fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
-        self.keys.mr(sge.lkey).ok_or(WcStatus::LocProtErr)?.local(pd, sge, write)
+        let mr = self.keys.mr(sge.lkey).ok_or(WcStatus::LocProtErr)?;
+        let addr = mr.local(pd, sge, write)?;
+        if mr.access.contains(Access::ON_DEMAND) && !self.can_touch(addr, u64::from(sge.length), write) {
+            return Err(WcStatus::LocProtErr);
+        }
+        Ok(addr)
     }
 
     fn remote(&self, pd: PdId, qpn: Qpn, rkey: u32, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
-        self.keys.remote(pd, qpn, rkey, va, len, need)
+        let addr = self.keys.remote(pd, qpn, rkey, va, len, need)?;
+        let write = need.intersects(Access::REMOTE_CHANGE);
+        if self.keys.is_on_demand(rkey) && !self.can_touch(addr, len, write) {
+            return Err(RemoteFault::OutOfBounds);
+        }
+        Ok(addr)
     }
 
     fn remote_range(&self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {

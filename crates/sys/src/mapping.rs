@@ -25,7 +25,11 @@ pub fn check(addr: u64, len: u64, write: bool) -> io::Result<()> {
         return Ok(());
     }
     if end - start <= POPULATE_BYTES_MAX {
-        return populate(start, end - start, write).or_else(|_| by_table(start, end, write));
+        return populate(start, end - start, write).or_else(|error| match error.raw_os_error() {
+            // Mapped, and touching it would raise SIGBUS: a file that ends before its mapping, broken memory.
+            Some(libc::EFAULT | libc::EHWPOISON) => Err(fault()),
+            _ => by_table(start, end, write),
+        });
     }
     by_table(start, end, write)
 }
@@ -128,6 +132,7 @@ pub fn file_of_code(code: usize) -> Option<std::path::PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn mapped_memory_passes_and_holes_do_not() {
@@ -143,6 +148,22 @@ mod tests {
         let code = mapped_memory_passes_and_holes_do_not as *const () as u64;
         assert!(check(code, 16, false).is_ok());
         assert!(check(code, 16, true).is_err());
+    }
+
+    #[test]
+    fn a_mapping_longer_than_its_file_is_not_there() {
+        let file = crate::memory::anonymous_file("short").unwrap();
+        file.set_len(4096).unwrap();
+        // SAFETY: a new mapping at an address of the kernel's choice, which nobody touches.
+        let addr = unsafe {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), 1 << 20, rights, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        assert_ne!(addr, libc::MAP_FAILED);
+        let addr = addr.expose_provenance() as u64;
+        assert!(check(addr, 4096, true).is_ok());
+        assert!(check(addr, 1 << 20, true).is_err());
+        assert!(check(addr + 8192, 8, false).is_err());
     }
 
     #[test]

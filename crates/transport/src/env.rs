@@ -11,6 +11,11 @@ use crate::Budget;
 /// which have checked them; and, to be read, from the list of a work request posted inline, which is the program's own
 /// memory.
 pub trait Memory {
+    /// Whether `len` bytes at `addr` can be touched now (and changed, if `write`). Asked for regions whose memory need
+    /// not be there before it is used.
+    fn is_there(&self, _addr: u64, _len: u64, _write: bool) -> bool {
+        true
+    }
     /// Fill `out` from `addr`.
     fn read(&self, addr: u64, out: &mut [u8]);
     /// Store `data` at `addr`.
