@@ -17,8 +17,9 @@ pub fn library_path(dir: &Path) -> OsString {
 }
 
 /// Checks a fault specification, so that a slip of the pen is noticed here and not as a fault that never comes.
-pub fn check_fault(spec: &str) -> Result<()> {
-    weft_link::FaultSpec::parse(spec).context("--fault")?;
+/// `from` is where it was written.
+pub fn check_fault(spec: &str, from: &'static str) -> Result<()> {
+    weft_link::FaultSpec::parse(spec).context(from)?;
     Ok(())
 }
 
@@ -41,10 +42,10 @@ mod tests {
 
     #[test]
     fn fault_specifications_are_checked() {
-        check_fault("loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7").unwrap();
-        check_fault("loss=0.01").unwrap();
+        check_fault("loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7", "--fault").unwrap();
+        check_fault("loss=0.01", "--fault").unwrap();
         for wrong in ["loss", "loss=abc", "lose=1%", "delay=1"] {
-            assert!(check_fault(wrong).is_err(), "{wrong}");
+            assert!(check_fault(wrong, "--fault").is_err(), "{wrong}");
         }
     }
 

@@ -82,8 +82,15 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     let mut command = Command::new(program);
     command.args(rest);
     if let Some(spec) = &args.fault {
-        environment::check_fault(spec)?;
+        environment::check_fault(spec, "--fault")?;
         command.env("WEFT_FAULT", spec);
+    } else if let Ok(spec) = std::env::var("WEFT_FAULT") {
+        environment::check_fault(&spec, "WEFT_FAULT")?;
+    }
+    // The libraries say nothing by themselves; who runs a program under our eyes wants to know why a device will not
+    // open, or that the daemon died.
+    if std::env::var_os("WEFT_LOG").is_none() {
+        command.env("WEFT_LOG", "stderr");
     }
     if let Some(file) = &args.pcap {
         command.env("WEFT_PCAP", environment::check_pcap(file)?);
