@@ -37,7 +37,15 @@ const SEEDS_KEPT: usize = 64;
 /// Seeds of the packets that came last: most come from few senders in few lengths.
 #[derive(Clone, Debug)]
 pub struct KnownSeeds {
-    kept: Box<[Option<(Flow, usize, u16, u32)>; SEEDS_KEPT]>,
+    kept: Box<[Option<KnownSeed>; SEEDS_KEPT]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KnownSeed {
+    flow: Flow,
+    len: usize,
+    ip_id: u16,
+    seed: u32,
 }
 
 impl Default for KnownSeeds {
@@ -51,10 +59,10 @@ impl KnownSeeds {
     fn seed(&mut self, flow: &Flow, len: usize, ip_id: u16) -> u32 {
         let place = &mut self.kept[(len / 4 * 7 + usize::from(ip_id)) % SEEDS_KEPT];
         match place {
-            Some((f, l, i, seed)) if *l == len && *i == ip_id && f == flow => *seed,
+            Some(known) if known.len == len && known.ip_id == ip_id && known.flow == *flow => known.seed,
             _ => {
                 let seed = flow.seed(len, ip_id);
-                *place = Some((*flow, len, ip_id, seed));
+                *place = Some(KnownSeed { flow: *flow, len, ip_id, seed });
                 seed
             }
         }
