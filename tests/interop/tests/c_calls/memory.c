@@ -1,5 +1,5 @@
-/* Memory that is not what it should be: registered without being there, gone when a peer reaches for it. A queue pair
- * that is connected to itself is both ends. Arguments: device, GID index. */
+/* Memory that is not what it should be: registered without being there, gone when a peer reaches for it.
+ * Arguments: device, GID index. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,6 +28,9 @@ static int gid_index;
 static char buffer[PAGE] __attribute__((aligned(PAGE)));
 static struct ibv_mr *mr;
 
+/* The queue pair that asks, and the one whose memory is asked for. */
+static struct ibv_qp *asks, *has;
+
 static struct ibv_qp *make_qp(void)
 {
 	struct ibv_qp_init_attr init = { .send_cq = cq,
@@ -35,14 +38,21 @@ static struct ibv_qp *make_qp(void)
 					 .cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
 					 .qp_type = IBV_QPT_RC };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	MUST(qp);
+	return qp;
+}
+
+static void join(struct ibv_qp *qp, struct ibv_qp *peer)
+{
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL };
 	union ibv_gid gid;
 
-	MUST(qp && ibv_query_gid(context, 1, gid_index, &gid) == 0);
+	MUST(ibv_query_gid(context, 1, gid_index, &gid) == 0);
 	MUST(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
 				  .path_mtu = IBV_MTU_1024,
-				  .dest_qp_num = qp->qp_num,
+				  .dest_qp_num = peer->qp_num,
 				  .max_dest_rd_atomic = 1,
 				  .min_rnr_timer = 12,
 				  .ah_attr = { .is_global = 1,
@@ -57,12 +67,24 @@ static struct ibv_qp *make_qp(void)
 	MUST(ibv_modify_qp(qp, &a,
 			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				   IBV_QP_MAX_QP_RD_ATOMIC) == 0);
-	return qp;
+}
+
+static void pair(void)
+{
+	asks = make_qp();
+	has = make_qp();
+	join(asks, has);
+	join(has, asks);
+}
+
+static void part(void)
+{
+	MUST(ibv_destroy_qp(asks) == 0 && ibv_destroy_qp(has) == 0);
 }
 
 /* How one operation between `local` and `remote` ends. */
-static enum ibv_wc_status outcome(struct ibv_qp *qp, enum ibv_wr_opcode opcode, char *local, struct ibv_mr *local_mr,
-				  char *remote, struct ibv_mr *remote_mr, unsigned length)
+static enum ibv_wc_status outcome(enum ibv_wr_opcode opcode, char *local, struct ibv_mr *local_mr, char *remote,
+				  struct ibv_mr *remote_mr, unsigned length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)local, .length = length, .lkey = local_mr->lkey };
 	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
@@ -72,14 +94,14 @@ static enum ibv_wc_status outcome(struct ibv_qp *qp, enum ibv_wr_opcode opcode, 
 					.wr.rdma = { .remote_addr = (uintptr_t)remote, .rkey = remote_mr->rkey } };
 	struct ibv_wc wc;
 
-	MUST(ibv_post_send(qp, &wr, &bad) == 0);
+	MUST(ibv_post_send(asks, &wr, &bad) == 0);
 	while (ibv_poll_cq(cq, 1, &wc) == 0)
 		;
 	return wc.status;
 }
 
 /* The peer's side of a refused access: its queue pair fails too, and its owner is told why. */
-static void is_told(struct ibv_qp *qp)
+static void is_told(void)
 {
 	struct ibv_async_event event;
 
@@ -87,8 +109,8 @@ static void is_told(struct ibv_qp *qp)
 		MUST(ibv_get_async_event(context, &event) == 0);
 		ibv_ack_async_event(&event);
 	} while (event.event_type == IBV_EVENT_COMM_EST);
-	MUST(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == qp);
-	MUST(ibv_destroy_qp(qp) == 0);
+	MUST(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == has);
+	part();
 }
 
 /* What cannot be registered. */
@@ -120,25 +142,23 @@ static void on_demand(void)
 	MUST(mprotect(map + 2 * PAGE, PAGE, PROT_READ) == 0);
 	for (int write = 0; write < 2; write++) {
 		enum ibv_wr_opcode opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-		struct ibv_qp *qp = make_qp();
-
-		MUST(outcome(qp, opcode, buffer, mr, map, region, PAGE) == IBV_WC_SUCCESS);
-		MUST(outcome(qp, opcode, buffer, mr, map + 3 * PAGE, region, 64) == IBV_WC_SUCCESS);
-		MUST(outcome(qp, opcode, buffer, mr, map + PAGE, region, 64) == IBV_WC_REM_ACCESS_ERR);
-		is_told(qp);
-		qp = make_qp();
-		MUST(outcome(qp, opcode, buffer, mr, map + PAGE / 2, region, PAGE) == IBV_WC_REM_ACCESS_ERR);
-		is_told(qp);
-		qp = make_qp();
-		MUST(outcome(qp, opcode, map + PAGE, region, buffer, mr, 64) == IBV_WC_LOC_PROT_ERR);
-		MUST(ibv_destroy_qp(qp) == 0);
+		pair();
+		MUST(outcome(opcode, buffer, mr, map, region, PAGE) == IBV_WC_SUCCESS);
+		MUST(outcome(opcode, buffer, mr, map + 3 * PAGE, region, 64) == IBV_WC_SUCCESS);
+		MUST(outcome(opcode, buffer, mr, map + PAGE, region, 64) == IBV_WC_REM_ACCESS_ERR);
+		is_told();
+		pair();
+		MUST(outcome(opcode, buffer, mr, map + PAGE / 2, region, PAGE) == IBV_WC_REM_ACCESS_ERR);
+		is_told();
+		pair();
+		MUST(outcome(opcode, map + PAGE, region, buffer, mr, 64) == IBV_WC_LOC_PROT_ERR);
+		part();
 	}
 	/* It may be read, and not written. */
-	struct ibv_qp *qp = make_qp();
-
-	MUST(outcome(qp, IBV_WR_RDMA_READ, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_SUCCESS);
-	MUST(outcome(qp, IBV_WR_RDMA_WRITE, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_REM_ACCESS_ERR);
-	is_told(qp);
+	pair();
+	MUST(outcome(IBV_WR_RDMA_READ, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_SUCCESS);
+	MUST(outcome(IBV_WR_RDMA_WRITE, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_REM_ACCESS_ERR);
+	is_told();
 	MUST(ibv_dereg_mr(region) == 0);
 }
 
@@ -147,14 +167,14 @@ static void gone(void)
 {
 	struct ibv_mr *region = ibv_reg_mr(pd, buffer, PAGE, ALL);
 	struct ibv_mr was = *region;
-	struct ibv_qp *qp = make_qp();
 
+	pair();
 	MUST(ibv_dereg_mr(region) == 0);
-	MUST(outcome(qp, IBV_WR_RDMA_WRITE, buffer, mr, buffer, &was, 64) == IBV_WC_REM_ACCESS_ERR);
-	is_told(qp);
-	qp = make_qp();
-	MUST(outcome(qp, IBV_WR_RDMA_WRITE, buffer, &was, buffer, mr, 64) == IBV_WC_LOC_PROT_ERR);
-	MUST(ibv_destroy_qp(qp) == 0);
+	MUST(outcome(IBV_WR_RDMA_WRITE, buffer, mr, buffer, &was, 64) == IBV_WC_REM_ACCESS_ERR);
+	is_told();
+	pair();
+	MUST(outcome(IBV_WR_RDMA_WRITE, buffer, &was, buffer, mr, 64) == IBV_WC_LOC_PROT_ERR);
+	part();
 }
 
 int main(int argc, char **argv)
