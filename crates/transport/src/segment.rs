@@ -83,6 +83,11 @@ impl Payload {
             let start = offset as usize;
             return Ok(Payload::Inline(start..start + len as usize));
         }
+        // A list that is wrong further on is found before its first packet leaves: the fault is ours, and the peer is
+        // not to answer half a message first.
+        if offset == 0 && u64::from(len) < wqe.length {
+            check(env, pd, &wqe.sges, false)?;
+        }
         gather(env, pd, &wqe.sges, offset, len).map(Payload::Pieces)
     }
 

@@ -174,6 +174,15 @@ fn write_with_immediate_waits_at_its_last_packet() {
 }
 
 #[test]
+fn a_list_that_is_wrong_further_on_is_found_before_its_first_packet_leaves() {
+    let mut p = Pair::new(QpType::Rc);
+    p.send(0, 1, SendOp::Write(remote(0)), &[sge(0, 3000), Sge { lkey: 0x666, ..sge(0, 100) }]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::LocProtErr, 0)]);
+    assert_eq!(p.log, [""; 0]);
+}
+
+#[test]
 fn a_dead_peer_ends_in_retry_exceeded() {
     let mut p = Pair::new(QpType::Rc);
     p.fate = Box::new(|_, _| Fate::Lose);
