@@ -27,6 +27,10 @@ pub trait Host {
     /// Makes a slot's sockets drop everything and hold nothing.
     fn seal_slot(&mut self, slot: u32);
 
+    /// Gives the pool its rule of steering again. Every holder of one of its sockets can change the rule for all of
+    /// them, and the kernel offers no lock: this undoes what a hostile program did.
+    fn steer(&mut self);
+
     /// Whether slots have an IPv6 socket.
     fn has_v6(&self) -> bool;
 
@@ -80,6 +84,8 @@ impl Host for FakeHost {
         assert!(self.open.remove(&slot), "slot {slot} is not open");
         assert!(!self.groups.iter().any(|&(other, _)| other == slot), "slot {slot} is sealed with groups joined");
     }
+
+    fn steer(&mut self) {}
 
     fn has_v6(&self) -> bool {
         true

@@ -126,6 +126,13 @@ impl Host for PoolHost {
         }
     }
 
+    fn steer(&mut self) {
+        for socket in self.pool.iter().flat_map(|pool| [pool.v4.first(), pool.v6.first()]).flatten() {
+            // It fails only for want of memory, and then the rule there is stays.
+            let _ = weft_sys::bpf::steer_by_qpn(socket);
+        }
+    }
+
     fn has_v6(&self) -> bool {
         self.pool.as_ref().is_some_and(|pool| !pool.v6.is_empty())
     }

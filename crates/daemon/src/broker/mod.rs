@@ -209,6 +209,9 @@ impl Broker {
             }
             host.seal_slot(slot);
             self.slots.release(slot);
+            if !self.is_trusted(client.credentials.uid) {
+                host.steer();
+            }
         }
         self.update_idle(now);
     }

@@ -50,6 +50,8 @@ impl Broker {
             }
         };
         host.open_slot(slot)?;
+        // Strangers who had a slot before may still hold its sockets.
+        host.steer();
         self.slots.own(slot, id, uid);
         if let Some(client) = self.clients.get_mut(&id) {
             client.slot = Some(slot);

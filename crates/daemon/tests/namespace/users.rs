@@ -2,6 +2,9 @@
 
 use super::*;
 
+const SOL_SOCKET: i32 = 1;
+const SO_DETACH_REUSEPORT_BPF: i32 = 68;
+
 /// Another user's process: does what its standard input says, a word a line, and answers with a line.
 pub fn obey() {
     let mut process: Option<Process> = None;
@@ -24,6 +27,12 @@ pub fn obey() {
                 format!("{answer:?}")
             }
             ("add", Some(process)) => format!("{:?}", process.client.link_add("x", "rxe", "lo").unwrap_err().errno()),
+            ("spoil", Some(process)) => {
+                for fd in [Some(&process.slot.v4), process.slot.v6.as_ref()].into_iter().flatten() {
+                    weft_sys::sockopt::set_int(fd, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, 0).unwrap();
+                }
+                "spoilt".to_owned()
+            }
             (other, _) => panic!("{other}"),
         };
         println!("{answer}");
@@ -104,6 +113,22 @@ pub fn other_users_survive_a_killed_daemon() {
     wait_until("it leaves", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
     wait_until("the port is free", || UdpSocket::bind("0.0.0.0:4791").is_ok());
     assert!(matches!(connect_existing(), Err(ConnectError::NotRunning)));
+}
+
+pub fn what_other_users_spoil_is_mended() {
+    let good = Process::new();
+    check_steering(&[&good]);
+    let Some(mut user) = OtherUser::new(12345) else { return };
+    user.tell("open");
+    assert_eq!(user.tell("spoil"), "spoilt");
+    // For a newcomer, while the user is still there.
+    let newcomer = Process::new();
+    check_steering(&[&good, &newcomer]);
+    assert_eq!(user.tell("spoil"), "spoilt");
+    // And for everybody once it is gone.
+    user.end();
+    wait_until("the user is gone", || connect().status().unwrap().slots_in_use == 2);
+    check_steering(&[&good, &newcomer]);
 }
 
 pub fn other_users_are_bounded() {
