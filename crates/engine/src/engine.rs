@@ -181,15 +181,24 @@ impl Engine {
         });
     }
 
-    /// Send everything that waits for company, unless the lock cannot be had soon: the process ends.
+    /// Send everything that waits, for company or for room in a socket, unless the lock or the room cannot be had soon:
+    /// the process ends.
     pub(crate) fn flush_in_time(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
+        let mut now = clock::now();
+        let deadline = now + PATIENCE;
         if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
             && let Some(pump) = guard.as_mut()
         {
-            let now = clock::now();
             pump.hca.release_acks(now, None);
             pump.transmit(now);
+            while now < deadline && pump.stack.is_blocked() {
+                let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
+                std::thread::sleep(pause.min(PATIENCE));
+                now = clock::now();
+                pump.timers(now);
+                pump.transmit(now);
+            }
         }
     }
 
