@@ -8,6 +8,7 @@ mod core;
 pub mod env;
 #[cfg(test)]
 mod goodput;
+mod pace;
 mod qp;
 mod rc;
 mod rq;

@@ -300,8 +300,8 @@ impl Qp {
     pub fn wants_transmit(&self, now: Instant) -> bool {
         match &self.service {
             Service::Rc(rc) => rc.wants_transmit(&self.core, &self.sq, now),
-            Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq),
-            Service::Ud(_) => self.state() == QpState::Rts && !self.sq.is_empty(),
+            Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq, now),
+            Service::Ud(ud) => ud.wants_transmit(&self.core, &self.sq, now),
         }
     }
 
@@ -309,7 +309,8 @@ impl Qp {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.service {
             Service::Rc(rc) => rc.poll_timeout(&self.core),
-            _ => None,
+            Service::Uc(uc) => uc.poll_timeout(&self.core, &self.sq),
+            Service::Ud(ud) => ud.poll_timeout(&self.core, &self.sq),
         }
     }
 

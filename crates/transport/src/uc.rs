@@ -2,11 +2,12 @@
 //! that cannot be delivered is dropped in silence (IBA 9.8).
 
 use weft_verbs::{Access, MSG_SIZE_MAX, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
-use weft_verbs::{CqId, QpState};
+use weft_verbs::{CqId, Instant, QpState};
 use weft_wire::opcode::Place;
 use weft_wire::{Packet, Psn};
 
 use crate::core::{Bits, Core, Fault};
+use crate::pace::Pace;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{self, Payload, Segment};
@@ -40,6 +41,7 @@ pub(crate) struct Uc {
     next: Psn,
     /// Packets of the oldest request that were sent.
     sent: u64,
+    pace: Pace,
     /// PSN expected next.
     expected: Psn,
     message: Message,
@@ -69,14 +71,23 @@ impl Uc {
         self.sent == 0
     }
 
-    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue) -> bool {
+    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
+        self.has_work(core, sq) && self.pace.is_open(now)
+    }
+
+    /// When a send that the pace holds back may go on.
+    pub fn poll_timeout(&self, core: &Core, sq: &SendQueue) -> Option<Instant> {
+        self.has_work(core, sq).then(|| self.pace.opens_at())
+    }
+
+    fn has_work(&self, core: &Core, sq: &SendQueue) -> bool {
         let started = core.state() == QpState::Sqd && self.sent != 0;
         (core.state() == QpState::Rts || started) && !sq.is_empty()
     }
 
     pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         for _ in 0..TX_BURST_PACKETS {
-            if !tx.has_room() || core.fault.is_some() || !self.wants_transmit(core, sq) {
+            if !tx.has_room() || core.fault.is_some() || !self.wants_transmit(core, sq, core.now) {
                 return;
             }
             let wqe = sq.get(sq.head());
@@ -93,6 +104,7 @@ impl Uc {
                         let psn = u64::from(self.next.value());
                         core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
                         payload.add(wqe, tx);
+                        self.pace.spend(core.now, segment.len);
                         self.next = self.next.next();
                         self.sent += 1;
                         segment.last

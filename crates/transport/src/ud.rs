@@ -3,13 +3,14 @@
 
 use std::net::IpAddr;
 
-use weft_verbs::{DEFAULT_PKEY, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{DEFAULT_PKEY, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
 use weft_wire::ext::{Deth, ImmDt};
 use weft_wire::packet::{HeaderBuf, ICRC_LEN, pad_for};
 use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 use zerocopy::IntoBytes;
 
 use crate::core::{Core, Fault};
+use crate::pace::Pace;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{self, Payload};
@@ -29,6 +30,7 @@ const UDP_LEN: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Ud {
     next: Psn,
+    pace: Pace,
     recv: RecvWqe,
 }
 
@@ -37,9 +39,18 @@ impl Ud {
         self.next = Psn::new(psn);
     }
 
+    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
+        core.state() == QpState::Rts && !sq.is_empty() && self.pace.is_open(now)
+    }
+
+    /// When a send that the pace holds back may go.
+    pub fn poll_timeout(&self, core: &Core, sq: &SendQueue) -> Option<Instant> {
+        (core.state() == QpState::Rts && !sq.is_empty()).then(|| self.pace.opens_at())
+    }
+
     pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         for _ in 0..TX_BURST_PACKETS {
-            if !tx.has_room() || core.state() != QpState::Rts || core.fault.is_some() || sq.is_empty() {
+            if !tx.has_room() || core.fault.is_some() || !self.wants_transmit(core, sq, core.now) {
                 return;
             }
             let at = sq.head();
@@ -76,6 +87,7 @@ impl Ud {
         }
         let len = wqe.length as u32;
         let payload = Payload::of(env, core.pd(), wqe, 0, len)?;
+        self.pace.spend(core.now, len);
         let (kind, imm) = match wqe.op {
             SendOp::SendImm(imm) => (Kind::SendOnlyImm, Some(ImmDt::new(u32::from_be(imm)))),
             _ => (Kind::SendOnly, None),
