@@ -6,7 +6,7 @@ use weft_abi_types::{
     IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
     IBV_WR_SEND_WITH_INV, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge,
 };
-use weft_verbs::{QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+use weft_verbs::{QpType, RecvWr, RemoteTarget, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
 
 use crate::ah::Ah;
 use crate::errors::{fail, of_verbs};
@@ -25,8 +25,8 @@ const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge
 unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
     match usize::try_from(count) {
         Ok(0) => Ok(&[]),
-        // SAFETY: by the contract.
-        Ok(n) if !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
+        // SAFETY: by the contract. A longer list is nobody's, and is not to be walked to find that out.
+        Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
         _ => Err(VerbsError::Invalid("num_sge and sg_list")),
     }
 }

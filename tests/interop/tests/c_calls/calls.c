@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -209,10 +210,16 @@ static void lists(void)
 	struct ibv_sge s = sge();
 	struct ibv_send_wr *bad, wrong = { .opcode = IBV_WR_SEND, .sg_list = &s, .num_sge = -1 };
 	struct ibv_send_wr good = { .opcode = IBV_WR_SEND, .sg_list = &s, .num_sge = 1, .next = &wrong };
+	struct ibv_recv_wr *bad_receive, receive = { .sg_list = &s };
 
 	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
 	wrong.num_sge = 3;
 	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
+	/* Nobody has so long a list: its end is not looked for. */
+	wrong.num_sge = INT_MAX;
+	receive.num_sge = INT_MAX;
+	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
+	MUST(ibv_post_recv(qp, &receive, &bad_receive) == EINVAL && bad_receive == &receive);
 	MUST(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
