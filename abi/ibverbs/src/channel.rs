@@ -15,8 +15,6 @@ use crate::queue::EventQueue;
 pub(crate) struct Channel {
     public: UnsafeCell<ibv_comp_channel>,
     pub(crate) events: EventQueue<usize>,
-    /// Completion queues on it.
-    users: AtomicI32,
 }
 
 // SAFETY: repr(C), the public structure first.
@@ -25,11 +23,15 @@ unsafe impl Object for Channel {
 }
 
 impl Channel {
-    /// Counts completion queues: `by` is 1 or -1. The public count follows; programs may look at it.
+    /// How many completion queues are on it, where programs may look at it.
+    fn users(&self) -> &AtomicI32 {
+        // SAFETY: a field of our own public part, which we touch in no other way.
+        unsafe { AtomicI32::from_ptr(&raw mut (*self.public()).refcnt) }
+    }
+
+    /// Counts completion queues: `by` is 1 or -1.
     pub(crate) fn count(&self, by: i32) {
-        let users = self.users.fetch_add(by, Ordering::Relaxed) + by;
-        // SAFETY: our own public part.
-        unsafe { (*self.public()).refcnt = users };
+        self.users().fetch_add(by, Ordering::Relaxed);
     }
 }
 
@@ -41,7 +43,7 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
     let mut public: ibv_comp_channel = zeroed();
     public.context = context;
     public.fd = events.fd();
-    Ok(Channel { public: UnsafeCell::new(public), events, users: AtomicI32::new(0) }.leak())
+    Ok(Channel { public: UnsafeCell::new(public), events }.leak())
 }
 
 /// Makes a channel.
@@ -55,7 +57,7 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel
         return code(Err(libc::EINVAL));
     }
     // SAFETY: a channel of ours.
-    if unsafe { Channel::of(channel) }.users.load(Ordering::Relaxed) > 0 {
+    if unsafe { Channel::of(channel) }.users().load(Ordering::Relaxed) > 0 {
         return code(Err(libc::EBUSY));
     }
     // SAFETY: the program gives it up.

@@ -23,7 +23,10 @@ impl EngineError {
     pub(crate) fn new(errno: i32, text: impl Into<String>) -> EngineError {
         let error = EngineError { text: text.into(), errno };
         crate::log::note(&error.text);
-        *LAST.lock() = Some(error.text.clone());
+        // Never waited for: a thread that a forked child does not have may hold it.
+        if let Some(mut last) = LAST.try_lock() {
+            *last = Some(error.text.clone());
+        }
         error
     }
 
