@@ -39,6 +39,8 @@ pub struct Client {
 #[derive(Debug)]
 struct HeldSlot {
     slot: u32,
+    /// User of the daemon that gave it.
+    giver: u32,
     proof: OwnedFd,
     anchor: Option<OwnedFd>,
     groups: Vec<McastGroup>,
@@ -165,7 +167,8 @@ impl Client {
         let (v4, v6, anchor) = take_descriptors(&grant, fds)?;
         let v4 = v4.ok_or(RequestError::Protocol)?;
         let proof = v4.try_clone()?;
-        self.slot = Some(HeldSlot { slot: grant.slot, proof, anchor, groups: Vec::new() });
+        let giver = self.daemon_credentials()?.uid;
+        self.slot = Some(HeldSlot { slot: grant.slot, giver, proof, anchor, groups: Vec::new() });
         Ok(Slot { number: grant.slot, v4, v6 })
     }
 
@@ -256,6 +259,14 @@ impl Client {
 
     fn reattach(&mut self) -> Result<SlotFate, RequestError> {
         let Some(mut held) = self.slot.take() else { return Ok(SlotFate::None) };
+        // The name is anybody's to take once a daemon is dead, and who is shown the sockets has the packets.
+        let daemon = self.daemon_credentials()?.uid;
+        if ![0, weft_sys::process::euid(), held.giver].contains(&daemon) {
+            return Ok(SlotFate::Lost(format!(
+                "the weft daemon died and user {daemon} runs the next one, who must not have what this process has open: \
+                 end that daemon, then open the devices again"
+            )));
+        }
         let request = Request::Reattach { slot: held.slot, groups: held.groups.clone() };
         let mut fds = vec![held.proof.as_fd()];
         fds.extend(held.anchor.as_ref().map(|anchor| anchor.as_fd()));

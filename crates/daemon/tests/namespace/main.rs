@@ -31,6 +31,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_dead_process_frees_its_slot_though_children_live", a_dead_process_frees_its_slot_though_children_live),
     ("other_users_survive_a_killed_daemon", users::other_users_survive_a_killed_daemon),
     ("what_other_users_spoil_is_mended", users::what_other_users_spoil_is_mended),
+    ("nobody_else_inherits_the_sockets", users::nobody_else_inherits_the_sockets),
     ("other_users_are_bounded", users::other_users_are_bounded),
     ("hostile_clients_harm_nobody", hostile::hostile_clients_harm_nobody),
     ("multicast_reaches_who_joined", multicast_reaches_who_joined),

@@ -1,5 +1,8 @@
 //! Users that the daemon does not trust: they keep their slots when it dies, and they are bounded.
 
+use weft_ipc::{DaemonFrame, HelloReply, HelloStatus, Refusal, encode};
+use weft_sys::unix::{self, Wait};
+
 use super::*;
 
 const SOL_SOCKET: i32 = 1;
@@ -9,6 +12,7 @@ const SO_DETACH_REUSEPORT_BPF: i32 = 68;
 pub fn obey() {
     let mut process: Option<Process> = None;
     let mut extra = Vec::new();
+    let mut catcher: Option<std::thread::JoinHandle<usize>> = None;
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let answer = match (line.as_str(), &mut process) {
             ("open", process) => process.insert(Process::new()).slot.number.to_string(),
@@ -33,10 +37,48 @@ pub fn obey() {
                 }
                 "spoilt".to_owned()
             }
+            ("squat", _) => {
+                let listener = unix::listen_abstract(weft_ipc::SOCKET_NAME, 8).unwrap();
+                catcher = Some(std::thread::spawn(move || catch_descriptors(&listener)));
+                "squatting".to_owned()
+            }
+            ("caught", _) => catcher.take().unwrap().join().unwrap().to_string(),
             (other, _) => panic!("{other}"),
         };
         println!("{answer}");
     }
+}
+
+/// Poses as the daemon for one client, and counts the descriptors that it is given.
+fn catch_descriptors(listener: &OwnedFd) -> usize {
+    let mut client = None;
+    wait_until("a client", || {
+        client = unix::accept(listener).ok();
+        client.is_some()
+    });
+    let client = client.unwrap();
+    let (mut buffer, mut caught) = ([0; 4096], 0);
+    let mut greeted = false;
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < deadline {
+        match unix::recv(&client, &mut buffer, 3, Wait::No) {
+            Ok(received) if received.len == 0 => break,
+            Ok(received) => {
+                caught += received.fds.len();
+                let answer = match greeted {
+                    false => HelloReply::new(HelloStatus::Welcome, "").encode(),
+                    true => {
+                        let refusal = Refusal { errno: 1, text: "no".to_owned() };
+                        encode(&DaemonFrame::Reply { id: u32::from(buffer[0]), result: Err(refusal) }).unwrap()
+                    }
+                };
+                greeted = true;
+                let _ = unix::send(&client, &answer, &[], Wait::No);
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    caught
 }
 
 struct OtherUser {
@@ -129,6 +171,17 @@ pub fn what_other_users_spoil_is_mended() {
     user.end();
     wait_until("the user is gone", || connect().status().unwrap().slots_in_use == 2);
     check_steering(&[&good, &newcomer]);
+}
+
+pub fn nobody_else_inherits_the_sockets() {
+    let mut root = Process::new();
+    let Some(mut user) = OtherUser::new(12345) else { return };
+    kill_daemon(&mut root.client);
+    assert_eq!(user.tell("squat"), "squatting");
+    let fate = root.client.reconnect();
+    drop(root);
+    assert_eq!(user.tell("caught"), "0", "{fate:?}");
+    user.end();
 }
 
 pub fn other_users_are_bounded() {
