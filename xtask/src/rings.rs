@@ -30,8 +30,8 @@ const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
     ("build", &["build", "--release"]),
-    ("sim", &["test", "-p", "weft-sim"]),
-    ("interop", &["test", "-p", "weft-interop"]),
+    ("sim", &["test", "-p", "weft-sim", "--tests"]),
+    ("interop", &["test", "-p", "weft-interop", "--tests"]),
 ];
 
 /// Runs the rings; an error when anything failed.
