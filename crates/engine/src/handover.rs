@@ -13,8 +13,8 @@ use weft_verbs::{Duration, Instant};
 /// Polls and posts between two looks of the background thread from which on the program counts as driving; some of them
 /// must have turned the pump.
 const DRIVING_CALLS: u32 = 8;
-/// Polls in vain, about a tenth of a millisecond of them, from which on a poller offers the processor to others.
-const VAIN_POLLS: u32 = 256;
+/// Polls in vain, some forty microseconds of them, from which on a poller offers the processor to others.
+const VAIN_POLLS: u32 = 96;
 /// One such poll in this many makes the offer, so that it costs a poller that has the processor to itself little.
 const VAIN_PERIOD: u32 = 16;
 /// How often the background thread looks while the program polls.
