@@ -6,42 +6,19 @@
 //! and the eight bytes of an ATOMIC WRITE by the processor's atomic ones. Memory that the program unmapped while it was
 //! registered raises the signal that touching it raises.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use weft_link::NULL_MEMORY;
 use weft_transport::Memory;
 
-/// Bytes behind the null region: the longest message.
-const NULL_BYTES: usize = weft_verbs::MSG_SIZE_MAX as usize;
-
 /// The memory of this process.
-#[derive(Debug)]
-pub struct HostMemory {
-    /// Reads as zeros; writes there vanish.
-    null: Range<u64>,
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostMemory;
 
-impl HostMemory {
-    /// With a null region behind it if the system lets us map one.
-    pub fn new() -> HostMemory {
-        HostMemory { null: weft_sys::mapping::zeros(NULL_BYTES).unwrap_or_default() }
-    }
-
-    /// Where the null region stands.
-    pub fn null(&self) -> Range<u64> {
-        self.null.clone()
-    }
-
-    #[inline]
-    fn is_null(&self, addr: u64) -> bool {
-        self.null.contains(&addr)
-    }
-}
-
-impl Default for HostMemory {
-    fn default() -> HostMemory {
-        HostMemory::new()
-    }
+/// Whether an address is in the null region, which reads as zeros and forgets what is written.
+#[inline]
+fn is_null(addr: u64) -> bool {
+    NULL_MEMORY.contains(&addr)
 }
 
 fn pointer<T>(addr: u64) -> *mut T {
@@ -57,11 +34,14 @@ fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
 
 impl Memory for HostMemory {
     fn is_there(&self, addr: u64, len: u64, write: bool) -> bool {
-        weft_sys::mapping::check(addr, len, write).is_ok()
+        is_null(addr) || weft_sys::mapping::check(addr, len, write).is_ok()
     }
 
     #[inline]
     fn read(&self, addr: u64, out: &mut [u8]) {
+        if is_null(addr) {
+            return out.fill(0);
+        }
         // SAFETY: the range comes from the adapter's check of a registered region, mapped when it was registered; `out`
         // is ours alone, so the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(pointer::<u8>(addr), out.as_mut_ptr(), out.len()) };
@@ -69,7 +49,7 @@ impl Memory for HostMemory {
 
     #[inline]
     fn write(&mut self, addr: u64, data: &[u8]) {
-        if self.is_null(addr) {
+        if is_null(addr) {
             return;
         }
         // SAFETY: the range comes from the adapter's check of a registered region with the right to be written; `data`
@@ -79,7 +59,7 @@ impl Memory for HostMemory {
     }
 
     fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
-        if self.is_null(addr) {
+        if is_null(addr) {
             return 0;
         }
         let (Ok(was) | Err(was)) = atomic(addr).compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst);
@@ -87,14 +67,14 @@ impl Memory for HostMemory {
     }
 
     fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
-        if self.is_null(addr) {
+        if is_null(addr) {
             return 0;
         }
         atomic(addr).fetch_add(add, Ordering::SeqCst)
     }
 
     fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
-        if !self.is_null(addr) {
+        if !is_null(addr) {
             atomic(addr).store(u64::from_ne_bytes(value), Ordering::Release);
         }
     }
@@ -102,7 +82,7 @@ impl Memory for HostMemory {
     fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
         // The processor's caches are coherent, so what was stored is visible; order it before what follows.
         fence(Ordering::SeqCst);
-        if persistent && !self.is_null(addr) {
+        if persistent && !is_null(addr) {
             weft_sys::mapping::sync(addr, len);
         }
     }
@@ -116,7 +96,7 @@ mod tests {
     fn bytes_and_atomics_reach_memory() {
         let mut words = vec![0u64; 4];
         let addr = words.as_mut_ptr().expose_provenance() as u64;
-        let mut memory = HostMemory::new();
+        let mut memory = HostMemory;
         memory.write(addr + 8, &7u64.to_ne_bytes());
         assert_eq!(memory.fetch_add(addr + 8, 5), 7);
         assert_eq!(memory.compare_swap(addr + 8, 12, 40), 12);
@@ -130,8 +110,8 @@ mod tests {
 
     #[test]
     fn the_null_region_reads_zeros_and_forgets() {
-        let mut memory = HostMemory::new();
-        let addr = memory.null().start;
+        let mut memory = HostMemory;
+        let addr = NULL_MEMORY.start;
         memory.write(addr, &[1; 64]);
         assert_eq!(memory.fetch_add(addr, 1), 0);
         assert_eq!(memory.compare_swap(addr, 0, 1), 0);

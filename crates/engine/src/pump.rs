@@ -2,7 +2,7 @@
 //! events pass through. One turn of the pump receives, looks at timers, transmits.
 
 use weft_hca::{Hca, HcaConfig};
-use weft_link::{Stack, StackConfig};
+use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_transport::TxBatch;
 use weft_verbs::{Event, Instant};
 
@@ -44,14 +44,9 @@ impl std::fmt::Debug for Pump {
 impl Pump {
     /// Put together; no device is known yet.
     pub fn new(config: PumpConfig) -> Pump {
-        let memory = HostMemory::new();
-        let hca = HcaConfig {
-            slot: config.slot,
-            seed: config.seed,
-            privileged: config.privileged,
-            null_memory: memory.null(),
-        };
-        let mut hca = Hca::new(hca, memory);
+        let hca =
+            HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
+        let mut hca = Hca::new(hca, HostMemory);
         hca.allow_ack_delay(true);
         Pump { hca, stack: Stack::new(config.stack), batch: TxBatch::default(), gather: Gather::default() }
     }

@@ -6,7 +6,16 @@
 //! unmaps registered memory and still sends from it gets the signal that touching that memory raises: there are no
 //! pinned pages to fall back on.
 
+use std::ops::Range;
+
 use weft_transport::{Piece, TxBatch, TxPacket};
+
+/// Addresses of the null region, which reads as zeros: in the half of the address space that no program's memory is in,
+/// so that nothing needs to be mapped there. Long enough for the longest message.
+pub const NULL_MEMORY: Range<u64> = 1 << 63..(1 << 63) + weft_verbs::MSG_SIZE_MAX as u64;
+
+/// What a piece of the null region is sent from.
+static ZEROS: [u8; 4096] = [0; 4096];
 
 /// Calls `each` with every piece of a packet's payload, in order.
 #[inline]
@@ -14,6 +23,14 @@ pub fn each_piece(batch: &TxBatch, packet: &TxPacket, mut each: impl FnMut(&[u8]
     let pieces = batch.pieces.get(packet.pieces.start as usize..packet.pieces.end as usize).unwrap_or_default();
     for piece in pieces {
         match *piece {
+            Piece::Host { addr, len } if NULL_MEMORY.contains(&addr) => {
+                let mut left = len as usize;
+                while left > 0 {
+                    let bytes = &ZEROS[..left.min(ZEROS.len())];
+                    each(bytes, Some(bytes.as_ptr().expose_provenance() as u64));
+                    left -= bytes.len();
+                }
+            }
             Piece::Host { addr, len } => {
                 // SAFETY: the transport got the address from the adapter's check of a registered region, whose owner
                 // promised the range; it is mapped (checked at registration) unless the program broke its word. Only
@@ -35,4 +52,37 @@ pub fn each_piece(batch: &TxBatch, packet: &TxPacket, mut each: impl FnMut(&[u8]
 #[inline]
 pub fn header<'a>(batch: &'a TxBatch, packet: &TxPacket) -> &'a [u8] {
     batch.arena.get(packet.header.start as usize..packet.header.end as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_null_region_is_sent_as_zeros() {
+        let mut batch = TxBatch::default();
+        let av = weft_verbs::AddressVector {
+            sgid: weft_verbs::Gid::ZERO,
+            sgid_index: 0,
+            dgid: weft_verbs::Gid::ZERO,
+            flow_label: 0,
+            hop_limit: 0,
+            traffic_class: 0,
+            sl: 0,
+            port_num: 1,
+            dlid: 0,
+            src_path_bits: 0,
+            static_rate: 0,
+            is_global: true,
+            ifindex: 0,
+        };
+        batch.begin(av, 1, 1, &[1; 12]);
+        batch.piece(NULL_MEMORY.start + 5, 5000);
+        let mut sum = 0;
+        each_piece(&batch, &batch.packets[0], |bytes, _| {
+            assert!(bytes.iter().all(|b| *b == 0));
+            sum += bytes.len();
+        });
+        assert_eq!(sum, 5000);
+    }
 }

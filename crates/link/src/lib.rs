@@ -21,6 +21,7 @@ mod udp;
 pub mod wrap;
 
 pub use datagram::{Datagram, Refused};
+pub use gather::NULL_MEMORY;
 pub use stack::{Stack, StackConfig};
 pub use stats::LinkStats;
 pub use udp::UdpLink;

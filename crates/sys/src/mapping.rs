@@ -84,27 +84,6 @@ fn covered(table: &str, start: u64, end: u64, write: bool) -> bool {
     false
 }
 
-/// Maps `len` bytes that read as zeros for ever: they cannot be written and take no memory. They stay until the process
-/// ends.
-pub fn zeros(len: usize) -> io::Result<std::ops::Range<u64>> {
-    // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-    let addr = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            len,
-            libc::PROT_READ,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if addr == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let start = addr.expose_provenance() as u64;
-    Ok(start..start + len as u64)
-}
-
 /// Writes the range back to the file that is mapped there, if one is; returns when that is done.
 pub fn sync(addr: u64, len: u64) {
     let page = page_size();
@@ -174,13 +153,6 @@ mod tests {
         assert!(covered(table, 0x3000, 0x4000, true));
         assert!(!covered(table, 0x3000, 0x5000, false));
         assert!(!covered(table, 0x6000, 0x7000, false));
-    }
-
-    #[test]
-    fn zeros_are_zeros() {
-        let range = zeros(1 << 31).unwrap();
-        assert!(check(range.end - 4096, 4096, false).is_ok());
-        assert!(check(range.end - 4096, 4096, true).is_err());
     }
 
     #[test]
