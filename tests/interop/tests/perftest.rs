@@ -63,7 +63,7 @@ fn options(tool: &Tool, transport: &str) -> Vec<String> {
     let mut add = |text: &str| all.push(text.to_owned());
     if tool.all_sizes {
         // Every size from 2 bytes to 8 MiB: few of each.
-        add(if bandwidth { "-a -n 20" } else { "-a -n 10" });
+        add(if bandwidth { "-a -n 10" } else { "-a -n 5" });
         add("-s 1");
     }
     if tool.events {
@@ -74,7 +74,7 @@ fn options(tool: &Tool, transport: &str) -> Vec<String> {
         add("-q 16 -n 50");
         add("-l 8 -Q 8 -n 320");
         if tool.all_sizes {
-            add("-a -b -n 10");
+            add("-a -b -n 5");
             add("-b -q 16 -n 32 --use_old_post_send");
         }
     }
