@@ -121,6 +121,11 @@ impl Process {
         self.0.flush(Some(qp));
     }
 
+    /// Lets a queue pair that is to be destroyed answer what its peer repeats, if packets were lost.
+    pub(crate) fn linger(self, qp: QpId) {
+        self.0.linger(qp);
+    }
+
     /// Waits until nobody speaks of an object any more that the adapter has just forgotten.
     pub(crate) fn quiesce(self) {
         self.0.quiesce_events();

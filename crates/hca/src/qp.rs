@@ -1,6 +1,6 @@
 //! Queue pairs: making, numbering, destroying them, and posting work.
 
-use weft_transport::{Memory, Qp};
+use weft_transport::{Memory, Qp, QpStats};
 use weft_verbs::{
     AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
     QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
@@ -268,6 +268,13 @@ impl<M: Memory> Hca<M> {
         let posted = entry.qp.post_recv(wr, &mut self.world);
         self.settle(id, now);
         posted
+    }
+
+    /// Counters of a queue pair that is connected and answers its peer; `None` for any other.
+    pub fn answering(&self, id: QpId) -> Option<QpStats> {
+        let qp = &self.qps.get(id).ok()?.qp;
+        let answers = matches!(qp.state(), QpState::Rtr | QpState::Rts | QpState::Sqd);
+        (qp.qp_type().is_reliable() && answers).then(|| qp.stats())
     }
 
     /// All queue pairs, for tools.

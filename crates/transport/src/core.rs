@@ -48,6 +48,13 @@ pub struct QpStats {
     pub qkey_violations: u64,
 }
 
+impl QpStats {
+    /// Whether packets went astray on the way to the peer or back, so that its last ones may be under way once more.
+    pub fn met_loss(&self) -> bool {
+        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks != 0
+    }
+}
+
 /// What the handling of a packet, a timer or a work request demands of the shell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
