@@ -5,6 +5,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weft_hca::HcaUsage;
+use weft_ipc::Usage;
 use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
 use weft_verbs::{Duration, Instant};
@@ -45,6 +47,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         seen: Seen::default(),
         kept: None,
         spin: Spin::default(),
+        report: None,
     };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
         thread::sleep_precisely();
@@ -64,6 +67,8 @@ struct Background {
     /// Deadline that was promised at the last sleep.
     kept: Option<Instant>,
     spin: Spin,
+    /// What the daemon is to be told that the process holds.
+    report: Option<HcaUsage>,
 }
 
 /// What a sleep ended with.
@@ -76,7 +81,11 @@ impl Background {
         self.watch_daemon();
         let mut awake = 0;
         loop {
-            let woken = match self.serve() {
+            let served = self.serve();
+            if self.report.is_some() {
+                self.watch_daemon();
+            }
+            let woken = match served {
                 Serve::Again if awake < AWAKE_TURNS_MAX => {
                     awake += 1;
                     continue;
@@ -108,6 +117,7 @@ impl Background {
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
+        self.report = pump.poll_report(now).or(self.report);
         let armed = pump.hca.any_cq_armed();
         if drives && !armed {
             engine.handover.park(true);
@@ -162,12 +172,16 @@ impl Background {
         Woken { daemon: self.daemon.is_some() && !fds[1].revents().is_empty() }
     }
 
-    /// Keep a copy of the descriptor of the connection there is now.
+    /// Keep a copy of the descriptor of the connection there is now, and tell the daemon what it is to be told.
     fn watch_daemon(&mut self) {
         // A request may be under way and take its time; then what there is serves until the next turn.
-        let Some(session) = self.engine.session.try_lock() else {
+        let Some(mut session) = self.engine.session.try_lock() else {
             return;
         };
+        if let Some(usage) = self.report.take() {
+            let HcaUsage { pd, cq, qp, mr, srq } = usage;
+            session.client().report_usage(Usage { pd, cq, qp, mr, srq });
+        }
         if self.generation == session.generation() {
             return;
         }

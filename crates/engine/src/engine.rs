@@ -126,6 +126,7 @@ impl Engine {
     ) -> Result<R, VerbsError> {
         self.enter(|pump, now| {
             let result = f(&mut pump.hca, now);
+            pump.on_control(now);
             pump.transmit(now);
             result
         })

@@ -1,10 +1,10 @@
 //! What stands under the engine's lock: the process's slice of the adapters, the links, and the room that packets and
 //! events pass through. One turn of the pump receives, looks at timers, transmits.
 
-use weft_hca::{Hca, HcaConfig};
+use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_transport::TxBatch;
-use weft_verbs::{Event, Instant};
+use weft_verbs::{Duration, Event, Instant};
 
 use crate::gather::Gather;
 use crate::memory::HostMemory;
@@ -33,6 +33,8 @@ pub struct Pump {
     pub stack: Stack,
     batch: TxBatch,
     gather: Gather,
+    /// When the daemon is to be told what the process holds, if that may have changed.
+    report_at: Option<Instant>,
 }
 
 impl std::fmt::Debug for Pump {
@@ -48,7 +50,13 @@ impl Pump {
             HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
         let mut hca = Hca::new(hca, HostMemory);
         hca.allow_ack_delay(true);
-        Pump { hca, stack: Stack::new(config.stack), batch: TxBatch::default(), gather: Gather::default() }
+        Pump {
+            hca,
+            stack: Stack::new(config.stack),
+            batch: TxBatch::default(),
+            gather: Gather::default(),
+            report_at: None,
+        }
     }
 
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
@@ -108,13 +116,28 @@ impl Pump {
         came
     }
 
+    /// What the process holds may have changed: the daemon is told soon, once for many changes.
+    #[inline]
+    pub fn on_control(&mut self, now: Instant) {
+        const REPORT_DELAY: Duration = Duration::from_millis(200);
+        if self.report_at.is_none() {
+            self.report_at = Some(now + REPORT_DELAY);
+        }
+    }
+
+    /// What the process holds, if the daemon is to be told now.
+    pub fn poll_report(&mut self, now: Instant) -> Option<HcaUsage> {
+        self.report_at.take_if(|at| *at <= now)?;
+        Some(self.hca.usage())
+    }
+
     /// When the next turn is due: now if something can be sent at once, else the earliest deadline.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         if self.hca.wants_transmit() && !self.stack.is_blocked() {
             return Some(Instant(0));
         }
         let link = self.stack.poll_timeout();
-        self.hca.poll_timeout().into_iter().chain(link).min()
+        self.hca.poll_timeout().into_iter().chain(link).chain(self.report_at).min()
     }
 
     /// Move the events that wait to `out`.

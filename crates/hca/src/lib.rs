@@ -28,6 +28,7 @@ mod schedule;
 mod srq;
 mod table;
 mod timers;
+mod usage;
 mod world;
 mod xrcd;
 
@@ -39,3 +40,4 @@ pub use hca::Hca;
 pub use mr::MrKeys;
 pub use mw::MwKeys;
 pub use qp::QpSummary;
+pub use usage::HcaUsage;

@@ -39,6 +39,10 @@ impl Srqs {
         Srqs { table: Table::new(SRQ_MAX, "shared receive queue"), by_number: FxHashMap::default() }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     pub(crate) fn get(&self, id: SrqId) -> Result<&Srq, VerbsError> {
         self.table.get(id)
     }
