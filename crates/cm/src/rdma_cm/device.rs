@@ -1,0 +1,50 @@
+//! What the connection manager is told about devices and about the host's own addresses.
+
+use std::net::IpAddr;
+
+use super::command::RoceMode;
+
+/// A device, as the owner of devices describes it; a later description of the same index replaces the earlier one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Device {
+    /// Its index; the loopback's device and others alike.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its node GUID.
+    pub node_guid: u64,
+    /// The interface it stands on.
+    pub ifindex: u32,
+    /// Whether that is the loopback.
+    pub loopback: bool,
+    /// Whether its port is active.
+    pub active: bool,
+    /// Path MTU of the port, a value of `enum ibv_mtu`.
+    pub active_mtu: u8,
+    /// Rate of the port as a path record has it, a value of `enum ibv_rate`.
+    pub rate: u8,
+    /// Its GIDs.
+    pub gids: Vec<DeviceGid>,
+}
+
+/// A row of a device's GID table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceGid {
+    /// Row.
+    pub index: u8,
+    /// The GID.
+    pub gid: [u8; 16],
+    /// Its framing.
+    pub mode: RoceMode,
+    /// The interface it belongs to.
+    pub ifindex: u32,
+}
+
+/// An address of the host, on whatever interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalAddress {
+    /// The interface.
+    pub ifindex: u32,
+    /// The address.
+    pub ip: IpAddr,
+}

@@ -1,0 +1,62 @@
+//! What a program learns through an event channel.
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{GroupNumber, IdNumber};
+use super::param::{ConnParam, Ece, UdParam};
+
+/// Kinds of events: values of `enum rdma_cm_event_type`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)] // The names are rdma_cma.h's.
+#[repr(u8)]
+pub enum EventKind {
+    AddrResolved = 0,
+    AddrError = 1,
+    RouteResolved = 2,
+    RouteError = 3,
+    ConnectRequest = 4,
+    ConnectResponse = 5,
+    ConnectError = 6,
+    Unreachable = 7,
+    Rejected = 8,
+    Established = 9,
+    Disconnected = 10,
+    DeviceRemoval = 11,
+    MulticastJoin = 12,
+    MulticastError = 13,
+    AddrChange = 14,
+    TimewaitExit = 15,
+}
+
+/// An event, as `struct rdma_ucm_event_resp` carries it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CmEvent {
+    /// Kind.
+    pub kind: EventKind,
+    /// The id it is about; of CONNECT_REQUEST the new one, which has no cookie until it is accepted.
+    pub id: IdNumber,
+    /// Of CONNECT_REQUEST: the listener. The event counts as the listener's.
+    pub listener: Option<IdNumber>,
+    /// Of MULTICAST_JOIN and MULTICAST_ERROR: the membership.
+    pub group: Option<GroupNumber>,
+    /// Cookie of the id; of CONNECT_REQUEST the listener's, of the multicast events the membership's.
+    pub cookie: u64,
+    /// 0, a negative errno, or of REJECTED the reason from the wire.
+    pub status: i32,
+    /// Parameters.
+    pub param: EventParam,
+    /// Options that the peer offered.
+    pub ece: Ece,
+}
+
+/// Parameters of an event.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum EventParam {
+    /// None: all zero.
+    #[default]
+    None,
+    /// Of a connection. Its `qp_num` is the peer's.
+    Conn(ConnParam),
+    /// Of datagrams (port spaces UDP and IPOIB, queue pairs of type UD).
+    Ud(UdParam),
+}
