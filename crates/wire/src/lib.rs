@@ -1,14 +1,17 @@
 //! Bytes to types and back: the headers of InfiniBand's transport as RoCE carries them, one table of opcodes, the
-//! invariant CRC, and capture files. Nothing here allocates on the way of a packet, reads a clock or knows a socket.
+//! invariant CRC, management datagrams and the messages of the communication manager, and capture files. Nothing here
+//! allocates on the way of a packet, reads a clock or knows a socket.
 #![forbid(unsafe_code)]
 
 pub mod aeth;
 pub mod bth;
+pub mod cm;
 pub mod ext;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
+pub mod mad;
 pub mod opcode;
 pub mod packet;
 pub mod pcapng;

@@ -1,0 +1,43 @@
+//! Management datagrams (IBA 13.4): 256 bytes, a header of 24 and 232 of data, carried by unreliable datagrams. Those
+//! for the general services interface, queue pair 1, are GMPs: [`gmp`] is one as a packet.
+
+pub mod gmp;
+mod header;
+
+pub use gmp::Gmp;
+pub use header::{AttrId, Class, MadHeader, Method, Status};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of every management datagram.
+pub const MAD_LEN: usize = 256;
+/// Bytes after the header.
+pub const DATA_LEN: usize = MAD_LEN - MadHeader::LEN;
+/// Queue pair number of the subnet management interface.
+pub const SMI_QPN: u32 = 0;
+/// Queue pair number of the general services interface.
+pub const GSI_QPN: u32 = 1;
+/// The well-known Q_Key of the general services interface (IBA 10.2.5).
+pub const GSI_QKEY: u32 = 0x8001_0000;
+
+/// The data of a management datagram: what its class makes of it.
+pub type MadData = [u8; 232];
+
+/// A whole management datagram.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Mad {
+    /// The common header.
+    pub header: MadHeader,
+    /// What follows it.
+    pub data: MadData,
+}
+
+const _: () = assert!(size_of::<Mad>() == MAD_LEN && size_of::<MadData>() == DATA_LEN);
+
+impl Mad {
+    /// The datagram in a packet's payload; `None` unless that is exactly as long as one.
+    pub fn parse(payload: &[u8]) -> Option<Mad> {
+        Mad::read_from_bytes(payload).ok()
+    }
+}
