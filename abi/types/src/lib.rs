@@ -1,4 +1,4 @@
-//! The C structures and constants of `<infiniband/verbs.h>`, as rdma-core 65 lays them out.
+//! The C structures and constants of `<infiniband/verbs.h>` and `<rdma/rdma_cma.h>`, as rdma-core 65 lays them out.
 //!
 //! Programs compiled against any rdma-core reach into these structures directly, so their layout is frozen, or
 //! grows only where a size or a mask tells how much of it the other side knows. Names are those of the C header,
@@ -9,7 +9,7 @@
 //! [`api`] loads one.
 
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
-#![allow(missing_docs, reason = "the names and meanings are those of the verbs manual pages")]
+#![allow(missing_docs, reason = "the names and meanings are those of the verbs and rdma_cm manual pages")]
 
 mod ah;
 pub mod api;
@@ -29,6 +29,8 @@ mod pd;
 mod port;
 mod qp;
 mod qp_ex;
+mod rdma_cm;
+mod sa;
 mod srq;
 mod wc;
 mod wq;
@@ -51,6 +53,8 @@ pub use pd::*;
 pub use port::*;
 pub use qp::*;
 pub use qp_ex::*;
+pub use rdma_cm::*;
+pub use sa::*;
 pub use srq::*;
 pub use wc::*;
 pub use wq::*;

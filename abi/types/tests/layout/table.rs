@@ -119,5 +119,18 @@ pub fn layouts() -> Vec<Layout> {
         struct ibv_mw_bind { wr_id, send_flags, bind_info }
         struct ibv_xrcd_init_attr { comp_mask, fd, oflags }
         struct ibv_xrcd { context }
+        struct ibv_sa_path_rec { dgid, sgid, dlid, slid, raw_traffic, flow_label, hop_limit, traffic_class, reversible, numb_path, pkey, sl, mtu_selector, mtu, rate_selector, rate, packet_life_time_selector, packet_life_time, preference }
+        struct ibv_path_record { service_id, dgid, sgid, dlid, slid, flowlabel_hoplimit, tclass, reversible_numpath, pkey, qosclass_sl, mtu, rate, packetlifetime, preference, reserved }
+        struct ibv_path_data { flags, reserved, path }
+        struct rdma_ib_addr { sgid, dgid, pkey }
+        struct rdma_addr { src as src_addr, dst as dst_addr, ibaddr as addr }
+        struct rdma_route { addr, path_rec, num_paths }
+        struct rdma_event_channel { fd }
+        struct rdma_cm_id { verbs, channel, context, qp, route, ps, port_num, event, send_cq_channel, send_cq, recv_cq_channel, recv_cq, srq, pd, qp_type }
+        struct rdma_conn_param { private_data, private_data_len, responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq, qp_num }
+        struct rdma_ud_param { private_data, private_data_len, ah_attr, qp_num, qkey }
+        struct rdma_cm_event { id, listen_id, event, status, param }
+        struct rdma_addrinfo { ai_flags, ai_family, ai_qp_type, ai_port_space, ai_src_len, ai_dst_len, ai_src_addr, ai_dst_addr, ai_src_canonname, ai_dst_canonname, ai_route_len, ai_route, ai_connect_len, ai_connect, ai_next }
+        struct rdma_cm_join_mc_attr_ex { comp_mask, join_flags, addr }
     }
 }
