@@ -1,0 +1,226 @@
+//! The structures and constants of `<rdma/rdma_cma.h>`: identifiers, their routes, events, connection parameters,
+//! resolved addresses.
+
+use libc::{c_char, c_int, c_uint, c_void, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+
+use crate::ah::ibv_ah_attr;
+use crate::context::ibv_context;
+use crate::cq::{ibv_comp_channel, ibv_cq};
+use crate::gid::ibv_gid;
+use crate::pd::ibv_pd;
+use crate::qp::{ibv_qp, ibv_qp_type};
+use crate::sa::ibv_sa_path_rec;
+use crate::srq::ibv_srq;
+use crate::{be16, be32, be64};
+
+pub type rdma_cm_event_type = c_uint;
+pub const RDMA_CM_EVENT_ADDR_RESOLVED: rdma_cm_event_type = 0;
+pub const RDMA_CM_EVENT_ADDR_ERROR: rdma_cm_event_type = 1;
+pub const RDMA_CM_EVENT_ROUTE_RESOLVED: rdma_cm_event_type = 2;
+pub const RDMA_CM_EVENT_ROUTE_ERROR: rdma_cm_event_type = 3;
+pub const RDMA_CM_EVENT_CONNECT_REQUEST: rdma_cm_event_type = 4;
+pub const RDMA_CM_EVENT_CONNECT_RESPONSE: rdma_cm_event_type = 5;
+pub const RDMA_CM_EVENT_CONNECT_ERROR: rdma_cm_event_type = 6;
+pub const RDMA_CM_EVENT_UNREACHABLE: rdma_cm_event_type = 7;
+pub const RDMA_CM_EVENT_REJECTED: rdma_cm_event_type = 8;
+pub const RDMA_CM_EVENT_ESTABLISHED: rdma_cm_event_type = 9;
+pub const RDMA_CM_EVENT_DISCONNECTED: rdma_cm_event_type = 10;
+pub const RDMA_CM_EVENT_DEVICE_REMOVAL: rdma_cm_event_type = 11;
+pub const RDMA_CM_EVENT_MULTICAST_JOIN: rdma_cm_event_type = 12;
+pub const RDMA_CM_EVENT_MULTICAST_ERROR: rdma_cm_event_type = 13;
+pub const RDMA_CM_EVENT_ADDR_CHANGE: rdma_cm_event_type = 14;
+pub const RDMA_CM_EVENT_TIMEWAIT_EXIT: rdma_cm_event_type = 15;
+pub const RDMA_CM_EVENT_ADDRINFO_RESOLVED: rdma_cm_event_type = 16;
+pub const RDMA_CM_EVENT_ADDRINFO_ERROR: rdma_cm_event_type = 17;
+pub const RDMA_CM_EVENT_USER: rdma_cm_event_type = 18;
+pub const RDMA_CM_EVENT_INTERNAL: rdma_cm_event_type = 19;
+
+pub type rdma_port_space = c_uint;
+pub const RDMA_PS_IPOIB: rdma_port_space = 0x0002;
+pub const RDMA_PS_TCP: rdma_port_space = 0x0106;
+pub const RDMA_PS_UDP: rdma_port_space = 0x0111;
+pub const RDMA_PS_IB: rdma_port_space = 0x013F;
+
+pub const RDMA_IB_IP_PS_MASK: u64 = 0xFFFF_FFFF_FFFF_0000;
+pub const RDMA_IB_IP_PORT_MASK: u64 = 0x0000_0000_0000_FFFF;
+pub const RDMA_IB_IP_PS_TCP: u64 = 0x0000_0000_0106_0000;
+pub const RDMA_IB_IP_PS_UDP: u64 = 0x0000_0000_0111_0000;
+pub const RDMA_IB_PS_IB: u64 = 0x0000_0000_013F_0000;
+
+/// Q_Key of datagram queue pairs and multicast groups that the connection manager sets up.
+pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
+
+/// Longest private data of any event.
+pub const RDMA_MAX_PRIVATE_DATA: usize = 256;
+
+/// Address family of InfiniBand addresses; `<sys/socket.h>` of old lacks it.
+pub const AF_IB: c_int = 27;
+
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_ib_addr {
+    pub sgid: ibv_gid,
+    pub dgid: ibv_gid,
+    pub pkey: be16,
+}
+
+/// The anonymous unions of `struct rdma_addr`: one address, in whichever form.
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_sockaddr {
+    pub addr: sockaddr,
+    pub sin: sockaddr_in,
+    pub sin6: sockaddr_in6,
+    pub sib: sockaddr_ib,
+    pub storage: sockaddr_storage,
+}
+
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_addr {
+    pub src: rdma_sockaddr,
+    pub dst: rdma_sockaddr,
+    pub ibaddr: rdma_ib_addr,
+}
+
+/// An InfiniBand address, as `<infiniband/ib.h>` of rdma-core's sources and the kernel's `<rdma/ib.h>` have it.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct sockaddr_ib {
+    pub sib_family: u16,
+    pub sib_pkey: be16,
+    pub sib_flowinfo: be32,
+    pub sib_addr: [u8; 16],
+    pub sib_sid: be64,
+    pub sib_sid_mask: be64,
+    pub sib_scope_id: u64,
+}
+
+#[repr(C)]
+pub struct rdma_route {
+    pub addr: rdma_addr,
+    pub path_rec: *mut ibv_sa_path_rec,
+    pub num_paths: c_int,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct rdma_event_channel {
+    pub fd: c_int,
+}
+
+#[repr(C)]
+pub struct rdma_cm_id {
+    pub verbs: *mut ibv_context,
+    pub channel: *mut rdma_event_channel,
+    pub context: *mut c_void,
+    pub qp: *mut ibv_qp,
+    pub route: rdma_route,
+    pub ps: rdma_port_space,
+    pub port_num: u8,
+    pub event: *mut rdma_cm_event,
+    pub send_cq_channel: *mut ibv_comp_channel,
+    pub send_cq: *mut ibv_cq,
+    pub recv_cq_channel: *mut ibv_comp_channel,
+    pub recv_cq: *mut ibv_cq,
+    pub srq: *mut ibv_srq,
+    pub pd: *mut ibv_pd,
+    pub qp_type: ibv_qp_type,
+}
+
+pub const RDMA_MAX_RESP_RES: u8 = 0xFF;
+pub const RDMA_MAX_INIT_DEPTH: u8 = 0xFF;
+
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rdma_conn_param {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub responder_resources: u8,
+    pub initiator_depth: u8,
+    pub flow_control: u8,
+    pub retry_count: u8,
+    pub rnr_retry_count: u8,
+    pub srq: u8,
+    pub qp_num: u32,
+}
+
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rdma_ud_param {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub ah_attr: ibv_ah_attr,
+    pub qp_num: u32,
+    pub qkey: u32,
+}
+
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rdma_cm_event_param {
+    pub conn: rdma_conn_param,
+    pub ud: rdma_ud_param,
+    pub arg: u64,
+}
+
+#[repr(C)]
+pub struct rdma_cm_event {
+    pub id: *mut rdma_cm_id,
+    pub listen_id: *mut rdma_cm_id,
+    pub event: rdma_cm_event_type,
+    pub status: c_int,
+    pub param: rdma_cm_event_param,
+}
+
+pub const RAI_PASSIVE: c_int = 0x01;
+pub const RAI_NUMERICHOST: c_int = 0x02;
+pub const RAI_NOROUTE: c_int = 0x04;
+pub const RAI_FAMILY: c_int = 0x08;
+pub const RAI_SA: c_int = 0x10;
+pub const RAI_DNS: c_int = 0x20;
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct rdma_addrinfo {
+    pub ai_flags: c_int,
+    pub ai_family: c_int,
+    pub ai_qp_type: c_int,
+    pub ai_port_space: c_int,
+    pub ai_src_len: socklen_t,
+    pub ai_dst_len: socklen_t,
+    pub ai_src_addr: *mut sockaddr,
+    pub ai_dst_addr: *mut sockaddr,
+    pub ai_src_canonname: *mut c_char,
+    pub ai_dst_canonname: *mut c_char,
+    pub ai_route_len: usize,
+    pub ai_route: *mut c_void,
+    pub ai_connect_len: usize,
+    pub ai_connect: *mut c_void,
+    pub ai_next: *mut rdma_addrinfo,
+}
+
+pub type rdma_cm_join_mc_attr_mask = c_uint;
+pub const RDMA_CM_JOIN_MC_ATTR_ADDRESS: rdma_cm_join_mc_attr_mask = 1 << 0;
+pub const RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS: rdma_cm_join_mc_attr_mask = 1 << 1;
+pub const RDMA_CM_JOIN_MC_ATTR_RESERVED: rdma_cm_join_mc_attr_mask = 1 << 2;
+
+pub type rdma_cm_mc_join_flags = c_uint;
+pub const RDMA_MC_JOIN_FLAG_FULLMEMBER: rdma_cm_mc_join_flags = 0;
+pub const RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER: rdma_cm_mc_join_flags = 1;
+pub const RDMA_MC_JOIN_FLAG_RESERVED: rdma_cm_mc_join_flags = 2;
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct rdma_cm_join_mc_attr_ex {
+    pub comp_mask: u32,
+    pub join_flags: u32,
+    pub addr: *mut sockaddr,
+}
+
+pub const RDMA_OPTION_ID: c_int = 0;
+pub const RDMA_OPTION_IB: c_int = 1;
+pub const RDMA_OPTION_ID_TOS: c_int = 0;
+pub const RDMA_OPTION_ID_REUSEADDR: c_int = 1;
+pub const RDMA_OPTION_ID_AFONLY: c_int = 2;
+pub const RDMA_OPTION_ID_ACK_TIMEOUT: c_int = 3;
+pub const RDMA_OPTION_IB_PATH: c_int = 1;
