@@ -1,59 +1,64 @@
-//! Event channels, identifiers and devices: there are none, and ENODEV says so.
+//! Event channels: a descriptor that programs poll, with the daemon's end behind it.
 
-use libc::{ENODEV, c_int, c_void};
-use weft_abi_types::ibv_context;
+use libc::c_int;
+use std::cell::UnsafeCell;
+use weft_abi_types::rdma_event_channel;
 
-use crate::{fail, fail_null};
+use crate::daemon::{self, Told};
+use crate::device;
+use crate::errors::fail_null;
 
-/// No channel can be made.
-pub extern "C" fn rdma_create_event_channel() -> *mut c_void {
-    fail_null(ENODEV)
+/// A channel: the public structure with our part behind it.
+#[repr(C)]
+pub(crate) struct Channel {
+    public: UnsafeCell<rdma_event_channel>,
+    events: daemon::Events,
 }
 
-/// Nothing was made, so nothing is destroyed.
-pub extern "C" fn rdma_destroy_event_channel(_channel: *mut c_void) {}
-
-/// No identifier can be made.
-pub extern "C" fn rdma_create_id(
-    _channel: *mut c_void,
-    _id: *mut *mut c_void,
-    _context: *mut c_void,
-    _port_space: c_int,
-) -> c_int {
-    fail(ENODEV)
-}
-
-/// No endpoint can be made.
-pub extern "C" fn rdma_create_ep(
-    _id: *mut *mut c_void,
-    _res: *mut c_void,
-    _pd: *mut c_void,
-    _qp_init_attr: *mut c_void,
-) -> c_int {
-    fail(ENODEV)
-}
-
-/// No address can be resolved.
-pub extern "C" fn rdma_getaddrinfo(
-    _node: *const libc::c_char,
-    _service: *const libc::c_char,
-    _hints: *const c_void,
-    _res: *mut *mut c_void,
-) -> c_int {
-    fail(ENODEV)
-}
-
-/// Nothing was resolved, so nothing is freed.
-pub extern "C" fn rdma_freeaddrinfo(_res: *mut c_void) {}
-
-/// No devices.
-pub unsafe extern "C" fn rdma_get_devices(num_devices: *mut c_int) -> *mut *mut ibv_context {
-    if !num_devices.is_null() {
-        // SAFETY: the caller passes null or a place for the count.
-        unsafe { *num_devices = 0 };
+impl Channel {
+    /// A new channel, on the heap.
+    pub(crate) fn open() -> Result<*mut rdma_event_channel, c_int> {
+        let events = daemon::Events::open()?;
+        let public = UnsafeCell::new(rdma_event_channel { fd: events.fd() });
+        Ok(Box::into_raw(Box::new(Channel { public, events })).cast())
     }
-    fail_null(ENODEV)
+
+    /// The channel behind a public structure.
+    pub(crate) unsafe fn of<'a>(channel: *mut rdma_event_channel) -> &'a Channel {
+        // SAFETY: the caller passes a channel of ours that is not destroyed yet.
+        unsafe { &*channel.cast::<Channel>() }
+    }
+
+    /// What the daemon calls it.
+    pub(crate) fn number(&self) -> u32 {
+        self.events.number()
+    }
+
+    /// The next that comes through it.
+    pub(crate) fn next(&self) -> Result<Told, c_int> {
+        self.events.next()
+    }
 }
 
-/// No list was handed out, so nothing is freed.
-pub extern "C" fn rdma_free_devices(_list: *mut *mut ibv_context) {}
+/// Ends a channel.
+pub(crate) unsafe fn close(channel: *mut rdma_event_channel) {
+    // SAFETY: the caller passes a channel of ours, for the last time.
+    drop(unsafe { Box::from_raw(channel.cast::<Channel>()) });
+}
+
+/// A channel for events; ENODEV without devices.
+pub extern "C" fn rdma_create_event_channel() -> *mut rdma_event_channel {
+    match device::present().and_then(|()| Channel::open()) {
+        Ok(channel) => channel,
+        Err(errno) => fail_null(errno),
+    }
+}
+
+/// Closes a channel. Its identifiers must be destroyed, and its events acknowledged.
+pub unsafe extern "C" fn rdma_destroy_event_channel(channel: *mut rdma_event_channel) {
+    if channel.is_null() {
+        return;
+    }
+    // SAFETY: a channel of the program's, which it does not use again.
+    unsafe { close(channel) };
+}

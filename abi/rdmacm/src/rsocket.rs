@@ -3,7 +3,7 @@
 
 use libc::{EBADF, ENODEV, c_int, fd_set, nfds_t, pollfd, timeval};
 
-use crate::fail;
+use crate::errors::fail;
 
 /// No rsocket can be opened.
 pub extern "C" fn rsocket(_domain: c_int, _kind: c_int, _protocol: c_int) -> c_int {

@@ -14,6 +14,7 @@
 //! `LD_LIBRARY_PATH=target/debug/rdma ibv_devices` works right after a build.
 
 mod emit;
+mod import;
 mod linker;
 mod links;
 mod list;
@@ -55,6 +56,24 @@ pub fn build(soname: &str, sym: &str) {
     if let Err(e) = links::make(&out, soname) {
         println!("cargo:warning=no {soname} in the target directory's rdma/: {e}");
     }
+}
+
+/// Lets the library call another of ours, `soname`, whose list is `sym`: `#[link(name = "ibverbs")]` finds symbols with
+/// the versions that the list says.
+///
+/// # Panics
+/// As [`build`].
+pub fn import(soname: &str, sym: &str) {
+    let sym = PathBuf::from(var("CARGO_MANIFEST_DIR")).join(sym);
+    let out = PathBuf::from(var("OUT_DIR")).join("import");
+    println!("cargo:rerun-if-changed={}", sym.display());
+    let text = fs::read_to_string(&sym).unwrap_or_else(|e| panic!("cannot read {}: {e}", sym.display()));
+    let symbols = list::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", sym.display()));
+    fs::create_dir_all(&out).unwrap_or_else(|e| panic!("cannot make {}: {e}", out.display()));
+    if let Err(e) = import::make(&out, soname, &symbols) {
+        panic!("cannot make a library to link against in place of {soname}:\n{e}");
+    }
+    println!("cargo:rustc-link-search=native={}", out.display());
 }
 
 fn var(name: &str) -> String {

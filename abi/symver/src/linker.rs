@@ -49,9 +49,16 @@ fn probe(out: &Path, extra: &[&str]) -> Result<(), String> {
     let map = out.join("probe.map");
     fs::write(&source, PROBE).map_err(|e| e.to_string())?;
     fs::write(&map, PROBE_MAP).map_err(|e| e.to_string())?;
+    let mut rustc = rustc(extra);
+    rustc.arg(&source).arg("-o").arg(out.join("libprobe.so"));
+    rustc.arg(format!("-Clink-arg=-Wl,--version-script={}", map.display()));
+    run(&mut rustc)
+}
+
+/// rustc as cargo runs it for a tiny library, with more arguments for its linker.
+pub fn rustc<A: AsRef<str>>(extra: &[A]) -> Command {
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()));
-    rustc.args(["--crate-type=cdylib", "--edition=2021", "-Cpanic=abort", "--cap-lints=allow"]).arg(&source);
-    rustc.arg("-o").arg(out.join("libprobe.so"));
+    rustc.args(["--crate-type=cdylib", "--edition=2021", "-Cpanic=abort", "--cap-lints=allow"]);
     if let Ok(target) = env::var("TARGET") {
         rustc.args(["--target", &target]);
     }
@@ -63,10 +70,14 @@ fn probe(out: &Path, extra: &[&str]) -> Result<(), String> {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
     for arg in extra {
-        rustc.arg(format!("-Clink-arg={arg}"));
+        rustc.arg(format!("-Clink-arg={}", arg.as_ref()));
     }
-    rustc.arg(format!("-Clink-arg=-Wl,--version-script={}", map.display()));
     rustc.arg("-Clink-arg=-nostartfiles");
+    rustc
+}
+
+/// Runs it; an error is what it said.
+pub fn run(rustc: &mut Command) -> Result<(), String> {
     let output = rustc.output().map_err(|e| format!("cannot run rustc: {e}"))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }

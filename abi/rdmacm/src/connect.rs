@@ -1,0 +1,269 @@
+//! Connections: asking for them, taking and refusing them, ending them.
+
+use libc::{c_int, c_void};
+use weft_abi_types::{
+    RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_PS_TCP, ibv_ece, ibv_event_type, rdma_cm_id, rdma_conn_param,
+};
+use weft_cm::rdma_cm::{Command, ConnParam, Ece};
+
+use crate::device::Device;
+use crate::errors::code;
+use crate::id::{Id, complete, give_back};
+use crate::verbs::{ibv_query_ece, ibv_set_ece};
+use crate::{daemon, qp_state};
+
+/// Retries where the program says nothing: the most there are.
+const RETRY_COUNT_DEFAULT: u8 = 7;
+
+/// REJ reason "vendor option not supported".
+const REJECT_VENDOR_OPTION: u8 = 35;
+
+/// Asks the peer for a connection; ESTABLISHED, or CONNECT_RESPONSE if the identifier has no queue pair, follows if it
+/// accepts.
+pub unsafe extern "C" fn rdma_connect(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int {
+    // SAFETY: as the caller promises.
+    code(unsafe { connect(id, conn_param) })
+}
+
+unsafe fn connect(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(), c_int> {
+    // SAFETY: the program's identifier and parameters or null.
+    unsafe {
+        let this = Id::of_argument(id)?;
+        let given = given.as_ref();
+        let device = this.device()?;
+        check(this, &device, given)?;
+        let ece = {
+            let mut state = this.state.lock();
+            state.initiator_depth = match given {
+                Some(param) if param.initiator_depth != RDMA_MAX_INIT_DEPTH => param.initiator_depth,
+                _ => device.max_initiator_depth,
+            };
+            state.responder_resources = match given {
+                Some(param) if param.responder_resources != RDMA_MAX_RESP_RES => param.responder_resources,
+                _ => device.max_responder_resources,
+            };
+            Ece { vendor_id: state.local_ece.vendor_id, attr_mod: state.local_ece.options }
+        };
+        let param = parameters(this, given)?;
+        daemon::order(Command::Connect { id: this.number, param, ece })?;
+        this.state.lock().connect.clear();
+        complete(id)
+    }
+}
+
+/// Takes a connection that a peer asked for; ESTABLISHED follows.
+pub unsafe extern "C" fn rdma_accept(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int {
+    // SAFETY: as the caller promises.
+    code(unsafe { accept(id, conn_param) })
+}
+
+unsafe fn accept(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(), c_int> {
+    // SAFETY: the program's identifier and parameters or null.
+    unsafe {
+        let this = Id::of_argument(id)?;
+        let given = given.as_ref();
+        if (*id).qp.is_null() && given.is_none() {
+            return Err(libc::EINVAL);
+        }
+        let device = this.device()?;
+        check(this, &device, given)?;
+        let (responder_resources, initiator_depth, ece) = {
+            let mut state = this.state.lock();
+            state.initiator_depth = match given {
+                Some(param) if param.initiator_depth != RDMA_MAX_INIT_DEPTH => param.initiator_depth,
+                _ => state.initiator_depth.min(device.max_initiator_depth),
+            };
+            state.responder_resources = match given {
+                Some(param) if param.responder_resources != RDMA_MAX_RESP_RES => param.responder_resources,
+                _ => state.responder_resources.min(device.max_responder_resources),
+            };
+            // The vendor is the peer's: the answer is to its offer.
+            let ece = Ece { vendor_id: state.remote_ece.vendor_id, attr_mod: state.local_ece.options };
+            (state.responder_resources, state.initiator_depth, ece)
+        };
+        if !this.is_ud() {
+            qp_state::to_rtr(this, responder_resources)?;
+            qp_state::to_rts(this, initiator_depth)?;
+        }
+        let param = parameters(this, given)?;
+        let accepted = daemon::order(Command::Accept { id: this.number, cookie: this.cookie, param: Some(param), ece });
+        if let Err(errno) = accepted {
+            let _ = qp_state::to_error(this);
+            return Err(errno);
+        }
+        if !this.is_ud() {
+            return complete(id);
+        }
+        if this.state.lock().sync {
+            give_back(id);
+        }
+        Ok(())
+    }
+}
+
+/// What can be said about parameters without asking: they are needed where there is no queue pair, and a device bounds
+/// them.
+fn check(id: &Id, device: &Device, given: Option<&rdma_conn_param>) -> Result<(), c_int> {
+    // SAFETY: plain reads.
+    let (ps, qp) = unsafe { ((*id.public()).ps, (*id.public()).qp) };
+    if ps != RDMA_PS_TCP {
+        return Ok(());
+    }
+    let fits = match given {
+        None => !qp.is_null(),
+        Some(param) => {
+            let (resources, depth) = (param.responder_resources, param.initiator_depth);
+            (resources == RDMA_MAX_RESP_RES || resources <= device.max_responder_resources)
+                && (depth == RDMA_MAX_INIT_DEPTH || depth <= device.max_initiator_depth)
+        }
+    };
+    if fits { Ok(()) } else { Err(libc::EINVAL) }
+}
+
+/// Parameters for the daemon: the queue pair's numbers come from it, if there is one.
+unsafe fn parameters(id: &Id, given: Option<&rdma_conn_param>) -> Result<ConnParam, c_int> {
+    let qp = unsafe {
+        // SAFETY: a queue pair that the program's own calls set, alive as long as it is.
+        (*id.public()).qp.as_ref().map(|qp| (qp.qp_num, !qp.srq.is_null()))
+    };
+    let (qp_num, srq) = qp.or(given.map(|param| (param.qp_num, param.srq != 0))).unwrap_or_default();
+    let state = id.state.lock();
+    let mut param = ConnParam {
+        qp_num,
+        srq,
+        responder_resources: state.responder_resources,
+        initiator_depth: state.initiator_depth,
+        retry_count: RETRY_COUNT_DEFAULT,
+        rnr_retry_count: RETRY_COUNT_DEFAULT,
+        private_data: state.connect.clone(),
+        ..ConnParam::default()
+    };
+    if let Some(given) = given {
+        param.flow_control = given.flow_control;
+        param.retry_count = given.retry_count;
+        param.rnr_retry_count = given.rnr_retry_count;
+        // SAFETY: the program's private data, as long as it says.
+        param.private_data.extend_from_slice(unsafe { bytes(given.private_data, given.private_data_len) });
+    }
+    if param.private_data.len() > weft_cm::rdma_cm::limits::PRIVATE_DATA_BYTES_MAX {
+        return Err(libc::EINVAL);
+    }
+    Ok(param)
+}
+
+/// Private data of a program; null is none.
+unsafe fn bytes<'a>(data: *const c_void, len: u8) -> &'a [u8] {
+    if data.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(data.cast(), usize::from(len)) }
+}
+
+/// The peer accepted: the queue pair follows its options and parameters, and the peer is told.
+pub(crate) fn follow_answer(id: &Id, offered: &Ece) -> Result<(), c_int> {
+    let vendor_id = id.state.lock().local_ece.vendor_id;
+    let mut ece = ibv_ece { vendor_id, options: 0, comp_mask: 0 };
+    if offered.vendor_id != 0 {
+        if offered.vendor_id != vendor_id {
+            let _ = qp_state::to_error(id);
+            return Err(libc::EINVAL);
+        }
+        ece.options = offered.attr_mod;
+    }
+    id.state.lock().remote_ece.vendor_id = offered.vendor_id;
+    // SAFETY: the identifier's queue pair: it is not null here, and the program does not destroy it meanwhile.
+    let qp = unsafe { (*id.public()).qp };
+    // SAFETY: as above.
+    tolerate(unsafe { ibv_set_ece(qp, &mut ece) })?;
+    complete_answer(id)?;
+    // SAFETY: as above.
+    let options = match unsafe { ibv_query_ece(qp, &mut ece) } {
+        0 => ece.options,
+        libc::EOPNOTSUPP => 0,
+        errno => {
+            let _ = qp_state::to_error(id);
+            return Err(errno);
+        }
+    };
+    id.state.lock().local_ece.options = options;
+    Ok(())
+}
+
+/// A device without options is no obstacle.
+fn tolerate(errno: c_int) -> Result<(), c_int> {
+    if errno == 0 || errno == libc::EOPNOTSUPP { Ok(()) } else { Err(errno) }
+}
+
+/// Brings the queue pair, if there is one, to RTS, and tells the peer.
+fn complete_answer(id: &Id) -> Result<(), c_int> {
+    let told = qp_state::to_rtr(id, RDMA_MAX_RESP_RES)
+        .and_then(|()| qp_state::to_rts(id, RDMA_MAX_INIT_DEPTH))
+        .and_then(|()| {
+            let ece = Ece::default();
+            daemon::order(Command::Accept { id: id.number, cookie: 0, param: None, ece })
+        });
+    if told.is_err() {
+        let _ = qp_state::to_error(id);
+    }
+    told
+}
+
+/// Completes a connection whose CONNECT_RESPONSE the program took, having brought its own queue pair along.
+pub unsafe extern "C" fn rdma_establish(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: the program's identifier.
+    code(unsafe {
+        Id::of_argument(id).and_then(|this| if (*id).qp.is_null() { complete_answer(this) } else { Err(libc::EINVAL) })
+    })
+}
+
+unsafe fn reject(id: *mut rdma_cm_id, data: *const c_void, len: u8, reason: u8) -> c_int {
+    // SAFETY: the program's identifier, and its private data.
+    code(unsafe {
+        Id::of_argument(id).and_then(|this| {
+            let private_data = bytes(data, len).to_vec();
+            daemon::order(Command::Reject { id: this.number, private_data, reason })
+        })
+    })
+}
+
+/// Refuses a connection that a peer asked for.
+pub unsafe extern "C" fn rdma_reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_len: u8) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { reject(id, private_data, private_data_len, 0) }
+}
+
+/// Refuses a connection because of the options that the peer offered.
+pub unsafe extern "C" fn rdma_reject_ece(
+    id: *mut rdma_cm_id,
+    private_data: *const c_void,
+    private_data_len: u8,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { reject(id, private_data, private_data_len, REJECT_VENDOR_OPTION) }
+}
+
+/// Tells of an event of a queue pair that came before the connection did: COMM_EST.
+pub unsafe extern "C" fn rdma_notify(id: *mut rdma_cm_id, event: ibv_event_type) -> c_int {
+    // SAFETY: the program's identifier.
+    code(unsafe { Id::of_argument(id) }.and_then(|this| daemon::order(Command::Notify { id: this.number, event })))
+}
+
+/// Ends a connection: the queue pair goes to ERR, and both ends are told DISCONNECTED.
+pub unsafe extern "C" fn rdma_disconnect(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: the program's identifier.
+    code(unsafe {
+        shut_down(id).and_then(|()| {
+            daemon::order(Command::Disconnect { id: Id::of(id).number })?;
+            complete(id)
+        })
+    })
+}
+
+/// The queue pair's part of [`rdma_disconnect`].
+pub(crate) unsafe fn shut_down(id: *mut rdma_cm_id) -> Result<(), c_int> {
+    // SAFETY: the program's identifier.
+    let this = unsafe { Id::of_argument(id)? };
+    this.device()?;
+    qp_state::to_error(this)
+}

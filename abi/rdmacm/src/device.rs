@@ -1,0 +1,218 @@
+//! Devices: each is opened once for all identifiers of the process, with one protection domain for those that bring
+//! none. A context stays open for good; the domains go with the last identifier.
+
+use libc::{c_int, c_void};
+use parking_lot::Mutex;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use weft_abi_types::inlines::{ibv_close_xrcd, ibv_open_xrcd};
+use weft_abi_types::{
+    IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_device, ibv_device_attr, ibv_pd, ibv_xrcd,
+    ibv_xrcd_init_attr,
+};
+use weft_cm::rdma_cm::DeviceRef;
+
+use crate::errors::{fail_null, made, verbs};
+use crate::verbs::{
+    ibv_alloc_pd, ibv_close_device, ibv_dealloc_pd, ibv_free_device_list, ibv_get_device_guid, ibv_get_device_index,
+    ibv_get_device_list, ibv_open_device, ibv_query_device,
+};
+
+/// A device that an identifier of the process uses or used.
+pub(crate) struct Device {
+    device: *mut ibv_device,
+    pub(crate) verbs: *mut ibv_context,
+    pub(crate) max_qp_wr: c_int,
+    /// READs and atomics that a queue pair may have under way.
+    pub(crate) max_initiator_depth: u8,
+    /// READs and atomics that a queue pair takes at once.
+    pub(crate) max_responder_resources: u8,
+    shared: Mutex<Shared>,
+}
+
+/// What identifiers without a domain of their own share.
+struct Shared {
+    users: usize,
+    pd: *mut ibv_pd,
+    xrcd: *mut ibv_xrcd,
+}
+
+// SAFETY: the objects behind the pointers are those of verbs, which may be used from every thread.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// The devices that were opened.
+static OPENED: Mutex<Vec<Arc<Device>>> = Mutex::new(Vec::new());
+
+/// The list of verbs, freed in the end.
+struct List(*mut *mut ibv_device, usize);
+
+impl List {
+    fn new() -> Result<List, c_int> {
+        let mut count = 0;
+        // SAFETY: a place for the count.
+        let list = unsafe { ibv_get_device_list(&mut count) };
+        if list.is_null() { Err(libc::ENODEV) } else { Ok(List(list, usize::try_from(count).unwrap_or(0))) }
+    }
+
+    fn devices(&self) -> &[*mut ibv_device] {
+        // SAFETY: the list has as many devices as verbs counted.
+        unsafe { std::slice::from_raw_parts(self.0, self.1) }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: made by ibv_get_device_list. Devices outlive their list.
+        unsafe { ibv_free_device_list(self.0) };
+    }
+}
+
+/// Fails with ENODEV where there are no devices, as every call that starts something does.
+pub(crate) fn present() -> Result<(), c_int> {
+    if !OPENED.lock().is_empty() {
+        return Ok(());
+    }
+    if List::new()?.devices().is_empty() { Err(libc::ENODEV) } else { Ok(()) }
+}
+
+/// The device that the daemon speaks of, opened, with one user more: see [`Device::release`].
+pub(crate) fn acquire(wanted: &DeviceRef) -> Result<Arc<Device>, c_int> {
+    let mut opened = OPENED.lock();
+    let is_wanted = |device: *mut ibv_device| {
+        // SAFETY: a device of verbs; they are never freed.
+        let (index, guid) = unsafe { (ibv_get_device_index(device), ibv_get_device_guid(device)) };
+        u32::try_from(index) == Ok(wanted.index) && u64::from_be(guid) == wanted.node_guid
+    };
+    let device = match opened.iter().find(|device| is_wanted(device.device)) {
+        Some(device) => device.clone(),
+        None => {
+            let list = List::new()?;
+            let found = list.devices().iter().copied().find(|device| is_wanted(*device)).ok_or(libc::ENODEV)?;
+            open(&mut opened, found)?
+        }
+    };
+    device.use_once()?;
+    Ok(device)
+}
+
+/// The device if it is open already, or newly opened.
+fn open(opened: &mut Vec<Arc<Device>>, device: *mut ibv_device) -> Result<Arc<Device>, c_int> {
+    if let Some(known) = opened.iter().find(|known| known.device == device) {
+        return Ok(known.clone());
+    }
+    // SAFETY: a device of verbs.
+    let verbs_context = unsafe { made(ibv_open_device(device))? };
+    let mut attr = MaybeUninit::<ibv_device_attr>::zeroed();
+    // SAFETY: an open context, a place for the attributes, which are plain numbers.
+    let attr = unsafe {
+        if let Err(errno) = verbs(ibv_query_device(verbs_context, attr.as_mut_ptr())) {
+            ibv_close_device(verbs_context);
+            return Err(errno);
+        }
+        attr.assume_init()
+    };
+    let new = Arc::new(Device {
+        device,
+        verbs: verbs_context,
+        max_qp_wr: attr.max_qp_wr,
+        max_initiator_depth: u8::try_from(attr.max_qp_init_rd_atom).unwrap_or(u8::MAX),
+        max_responder_resources: u8::try_from(attr.max_qp_rd_atom).unwrap_or(u8::MAX),
+        shared: Mutex::new(Shared { users: 0, pd: null_mut(), xrcd: null_mut() }),
+    });
+    opened.push(new.clone());
+    Ok(new)
+}
+
+impl Device {
+    /// One more identifier uses it: there is a protection domain from now on.
+    fn use_once(&self) -> Result<(), c_int> {
+        let mut shared = self.shared.lock();
+        if shared.pd.is_null() {
+            // SAFETY: an open context.
+            shared.pd = unsafe { made(ibv_alloc_pd(self.verbs))? };
+        }
+        shared.users += 1;
+        Ok(())
+    }
+
+    /// One identifier less: without any, the shared domains go.
+    pub(crate) fn release(&self) {
+        let mut shared = self.shared.lock();
+        shared.users = shared.users.saturating_sub(1);
+        if shared.users > 0 {
+            return;
+        }
+        // SAFETY: objects made here; verbs refuses if a program still uses them, and then they stay for later.
+        unsafe {
+            if !shared.xrcd.is_null() && ibv_close_xrcd(shared.xrcd) == 0 {
+                shared.xrcd = null_mut();
+            }
+            if !shared.pd.is_null() && ibv_dealloc_pd(shared.pd) == 0 {
+                shared.pd = null_mut();
+            }
+        }
+    }
+
+    /// The protection domain for those that bring none.
+    pub(crate) fn pd(&self) -> *mut ibv_pd {
+        self.shared.lock().pd
+    }
+
+    /// The domain of extended reliable connections for those that bring none.
+    pub(crate) fn xrcd(&self) -> Result<*mut ibv_xrcd, c_int> {
+        let mut shared = self.shared.lock();
+        if shared.xrcd.is_null() {
+            let comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+            let mut attr = ibv_xrcd_init_attr { comp_mask, fd: -1, oflags: libc::O_CREAT };
+            // SAFETY: an open context, and attributes that live through the call.
+            shared.xrcd = unsafe { made(ibv_open_xrcd(self.verbs, &mut attr))? };
+        }
+        Ok(shared.xrcd)
+    }
+}
+
+/// The smallest of the devices' limits on work requests, for callers that have no device yet; 0 without devices.
+pub(crate) fn max_qp_wr() -> c_int {
+    open_all().map_or(0, |devices| devices.iter().map(|device| device.max_qp_wr).min().unwrap_or(0))
+}
+
+/// Every device that can be opened.
+fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
+    let list = List::new()?;
+    if list.devices().is_empty() {
+        return Err(libc::ENODEV);
+    }
+    let mut opened = OPENED.lock();
+    Ok(list.devices().iter().filter_map(|device| open(&mut opened, *device).ok()).collect())
+}
+
+/// The contexts that identifiers use, and a null after them.
+pub unsafe extern "C" fn rdma_get_devices(num_devices: *mut c_int) -> *mut *mut ibv_context {
+    let list = open_all().and_then(|devices| {
+        // SAFETY: memory of C, freed by rdma_free_devices, or by free(3) in a program that is careless.
+        let list: *mut *mut ibv_context =
+            unsafe { made(libc::calloc(devices.len() + 1, size_of::<*mut c_void>()))?.cast() };
+        for (i, device) in devices.iter().enumerate() {
+            // SAFETY: there is room for all of them and a null.
+            unsafe { list.add(i).write(device.verbs) };
+        }
+        Ok((list, devices.len()))
+    });
+    if !num_devices.is_null() {
+        // SAFETY: the caller passes null or a place for the count.
+        unsafe { *num_devices = list.map_or(0, |(_, count)| count as c_int) };
+    }
+    match list {
+        Ok((list, _)) => list,
+        Err(errno) => fail_null(errno),
+    }
+}
+
+/// Frees the list; the contexts stay open.
+pub unsafe extern "C" fn rdma_free_devices(list: *mut *mut ibv_context) {
+    // SAFETY: made by rdma_get_devices, or null.
+    unsafe { libc::free(list.cast()) };
+}

@@ -1,0 +1,296 @@
+//! Identifiers: creating and destroying them, and what the library knows about each beyond what programs see.
+
+use libc::{c_int, c_void};
+use parking_lot::{Condvar, Mutex};
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use weft_abi_types::{
+    IBV_QPT_RC, IBV_QPT_UD, RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_ece, ibv_qp_init_attr, ibv_qp_type, rdma_addrinfo,
+    rdma_cm_event, rdma_cm_id, rdma_event_channel, rdma_port_space,
+};
+use weft_cm::rdma_cm::{Command, IdNumber, PortSpace, Reply, RouteInfo};
+
+use crate::addrinfo::rdma_freeaddrinfo;
+use crate::channel::{self, Channel};
+use crate::device::{self, Device};
+use crate::errors::{code, fail};
+use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
+use crate::multicast::Group;
+use crate::{address, daemon, registry, route};
+
+/// An identifier: the public structure with our part behind it.
+#[repr(C)]
+pub(crate) struct Id {
+    public: UnsafeCell<rdma_cm_id>,
+    /// What the daemon calls it.
+    pub(crate) number: IdNumber,
+    /// What its events carry.
+    pub(crate) cookie: u64,
+    pub(crate) state: Mutex<State>,
+    /// Rung when an event is acknowledged.
+    pub(crate) acknowledged: Condvar,
+}
+
+/// What of an identifier is guarded by its lock.
+pub(crate) struct State {
+    pub(crate) device: Option<Arc<Device>>,
+    /// Events that the program was given, and how many of those it gave back.
+    pub(crate) events_reported: u32,
+    pub(crate) events_completed: u32,
+    /// No channel was given: calls wait for the event that ends them.
+    pub(crate) sync: bool,
+    /// The queue pair could not follow the peer's answer; what the peer says afterwards is not of interest.
+    pub(crate) connect_error: bool,
+    /// The daemon's end was told.
+    pub(crate) orphaned: bool,
+    pub(crate) initiator_depth: u8,
+    pub(crate) responder_resources: u8,
+    pub(crate) local_ece: ibv_ece,
+    pub(crate) remote_ece: ibv_ece,
+    /// Private data from `rdma_getaddrinfo` that goes before the program's.
+    pub(crate) connect: Vec<u8>,
+    /// For the connections of a listening endpoint.
+    pub(crate) qp_init_attr: Option<ibv_qp_init_attr>,
+    pub(crate) groups: Vec<Arc<Group>>,
+    pub(crate) resolving_addrinfo: bool,
+    pub(crate) resolved_addrinfo: *mut rdma_addrinfo,
+}
+
+/// No options.
+pub(crate) const NO_ECE: ibv_ece = ibv_ece { vendor_id: 0, options: 0, comp_mask: 0 };
+
+impl Id {
+    /// A new identifier that events find. `sync`: the channel is its own.
+    pub(crate) fn new(
+        number: IdNumber,
+        cookie: u64,
+        channel: *mut rdma_event_channel,
+        sync: bool,
+        context: *mut c_void,
+        ps: rdma_port_space,
+        qp_type: ibv_qp_type,
+    ) -> *mut rdma_cm_id {
+        // SAFETY: the structure is one of pointers and numbers, for all of which zero is a value.
+        let mut public: rdma_cm_id = unsafe { std::mem::zeroed() };
+        public.channel = channel;
+        public.context = context;
+        public.ps = ps;
+        public.qp_type = qp_type;
+        let state = State {
+            device: None,
+            events_reported: 0,
+            events_completed: 0,
+            sync,
+            connect_error: false,
+            orphaned: false,
+            initiator_depth: 0,
+            responder_resources: 0,
+            local_ece: NO_ECE,
+            remote_ece: NO_ECE,
+            connect: Vec::new(),
+            qp_init_attr: None,
+            groups: Vec::new(),
+            resolving_addrinfo: false,
+            resolved_addrinfo: null_mut(),
+        };
+        let public = UnsafeCell::new(public);
+        let id = Box::new(Id { public, number, cookie, state: Mutex::new(state), acknowledged: Condvar::new() });
+        let id = Box::into_raw(id);
+        registry::insert(cookie, id);
+        id.cast()
+    }
+
+    /// The identifier behind a public structure.
+    pub(crate) unsafe fn of<'a>(id: *mut rdma_cm_id) -> &'a Id {
+        // SAFETY: the caller passes an identifier of ours that is not destroyed yet.
+        unsafe { &*id.cast::<Id>() }
+    }
+
+    /// As [`Id::of`], but null is EINVAL.
+    pub(crate) unsafe fn of_argument<'a>(id: *mut rdma_cm_id) -> Result<&'a Id, c_int> {
+        // SAFETY: as there.
+        if id.is_null() { Err(libc::EINVAL) } else { Ok(unsafe { Id::of(id) }) }
+    }
+
+    /// The public structure. Programs write to it too, so there is never a reference to it.
+    pub(crate) fn public(&self) -> *mut rdma_cm_id {
+        self.public.get()
+    }
+
+    /// The channel that its events come through.
+    pub(crate) fn channel(&self) -> *mut rdma_event_channel {
+        // SAFETY: read under the identifier's lock wherever another thread may migrate it.
+        unsafe { (*self.public()).channel }
+    }
+
+    /// Whether its queue pair is one for datagrams.
+    pub(crate) fn is_ud(&self) -> bool {
+        // SAFETY: a plain read; the type is set once.
+        unsafe { (*self.public()).qp_type == IBV_QPT_UD }
+    }
+
+    /// The device, once it has one.
+    pub(crate) fn device(&self) -> Result<Arc<Device>, c_int> {
+        self.state.lock().device.clone().ok_or(libc::EINVAL)
+    }
+
+    /// Counts an event that the program gave back, or that it was never given after all.
+    pub(crate) fn complete_event(&self) {
+        let mut state = self.state.lock();
+        state.events_completed += 1;
+        // Under the lock: whoever waits may free the identifier once it has the lock.
+        self.acknowledged.notify_all();
+    }
+
+    /// Shows the program the addresses that the daemon knows now, and the device once there is one.
+    pub(crate) fn show(&self, info: &RouteInfo) -> Result<(), c_int> {
+        let id = self.public();
+        // SAFETY: the structure is alive; the program does not touch its addresses while a call is under way.
+        unsafe {
+            if let Some(src) = &info.src {
+                address::write(&raw mut (*id).route.addr.src, src);
+            }
+            if let Some(dst) = &info.dst {
+                address::write(&raw mut (*id).route.addr.dst, dst);
+            }
+            (*id).route.addr.ibaddr.sgid.raw = info.sgid;
+            (*id).route.addr.ibaddr.dgid.raw = info.dgid;
+        }
+        let Some(found) = &info.device else { return Ok(()) };
+        let mut state = self.state.lock();
+        if state.device.is_some() {
+            return Ok(());
+        }
+        let device = device::acquire(found)?;
+        // SAFETY: as above.
+        unsafe {
+            (*id).verbs = device.verbs;
+            (*id).pd = device.pd();
+            (*id).port_num = found.port_num;
+            (*id).route.addr.ibaddr.pkey = info.pkey.to_be();
+        }
+        state.device = Some(device);
+        Ok(())
+    }
+
+    /// Asks the daemon for the addresses, and shows them.
+    pub(crate) fn refresh(&self) -> Result<(), c_int> {
+        self.show(&daemon::query(self.number)?)
+    }
+}
+
+impl Drop for Id {
+    fn drop(&mut self) {
+        let id = self.public.get_mut();
+        let state = self.state.get_mut();
+        if let Some(device) = state.device.take() {
+            device.release();
+        }
+        // SAFETY: what the identifier owns, for the last time.
+        unsafe {
+            route::clear(id);
+            if state.sync {
+                channel::close(id.channel);
+            }
+            rdma_freeaddrinfo(state.resolved_addrinfo);
+        }
+    }
+}
+
+/// Creates an identifier for any type of queue pair.
+pub(crate) unsafe fn create(
+    channel: *mut rdma_event_channel,
+    context: *mut c_void,
+    ps: rdma_port_space,
+    qp_type: ibv_qp_type,
+) -> Result<*mut rdma_cm_id, c_int> {
+    let port_space = u16::try_from(ps).ok().and_then(PortSpace::from_number).ok_or(libc::EINVAL)?;
+    device::present()?;
+    let sync = channel.is_null();
+    let channel = if sync { Channel::open()? } else { channel };
+    let cookie = registry::cookie();
+    // SAFETY: the program's channel, or our own.
+    let number = unsafe { Channel::of(channel).number() };
+    let command = Command::CreateId { channel: number, port_space, qp_type: qp_type as u8, cookie };
+    let number = match daemon::ask(command) {
+        Ok(Reply::Id(number)) => number,
+        other => {
+            if sync {
+                // SAFETY: made above.
+                unsafe { channel::close(channel) };
+            }
+            return Err(other.err().unwrap_or(libc::EPROTO));
+        }
+    };
+    Ok(Id::new(number, cookie, channel, sync, context, ps, qp_type))
+}
+
+/// A new identifier. Without a channel its calls wait until they are done.
+pub unsafe extern "C" fn rdma_create_id(
+    channel: *mut rdma_event_channel,
+    id: *mut *mut rdma_cm_id,
+    context: *mut c_void,
+    ps: rdma_port_space,
+) -> c_int {
+    if id.is_null() {
+        return fail(libc::EINVAL);
+    }
+    let qp_type = if ps == RDMA_PS_IPOIB || ps == RDMA_PS_UDP { IBV_QPT_UD } else { IBV_QPT_RC };
+    // SAFETY: the caller's channel or null, and a place for the identifier.
+    code(unsafe { create(channel, context, ps, qp_type).map(|new| *id = new) })
+}
+
+/// Destroys an identifier, once every event of it is acknowledged.
+pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
+    // SAFETY: an identifier of the program's, or null.
+    let this = match unsafe { Id::of_argument(id) } {
+        Ok(this) => this,
+        Err(errno) => return fail(errno),
+    };
+    // A daemon that is gone has forgotten it already.
+    let _ = daemon::order(Command::DestroyId { id: this.number });
+    registry::remove(this.cookie);
+    // SAFETY: the event that a call without a channel left is the program's no more; then nobody knows the identifier.
+    unsafe {
+        let left = std::mem::replace(&mut (*id).event, null_mut());
+        if !left.is_null() {
+            rdma_ack_cm_event(left);
+        }
+        let mut state = this.state.lock();
+        while state.events_completed < state.events_reported {
+            this.acknowledged.wait(&mut state);
+        }
+        drop(state);
+        drop(Box::from_raw(id.cast::<Id>()));
+    }
+    0
+}
+
+/// For an identifier without a channel: waits for the event that ends a call, and answers as it does.
+pub(crate) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
+    // SAFETY: the caller passes an identifier of ours; its event belongs to the call under way.
+    unsafe {
+        if !Id::of(id).state.lock().sync {
+            return Ok(());
+        }
+        give_back(id);
+        let mut event: *mut rdma_cm_event = null_mut();
+        if rdma_get_cm_event((*id).channel, &mut event) != 0 {
+            return Err(crate::errors::errno());
+        }
+        (*id).event = event;
+        crate::event::verdict(event)
+    }
+}
+
+/// Acknowledges the event that the last call without a channel left.
+pub(crate) unsafe fn give_back(id: *mut rdma_cm_id) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let event = std::mem::replace(&mut (*id).event, null_mut());
+        if !event.is_null() {
+            rdma_ack_cm_event(event);
+        }
+    }
+}

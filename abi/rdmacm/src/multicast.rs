@@ -1,0 +1,192 @@
+//! Multicast groups: joining, leaving, and the queue pair's part in it.
+
+use libc::{c_int, c_void, sockaddr};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use weft_abi_types::{
+    RDMA_CM_JOIN_MC_ATTR_ADDRESS, RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS, RDMA_CM_JOIN_MC_ATTR_RESERVED,
+    RDMA_MC_JOIN_FLAG_FULLMEMBER, RDMA_MC_JOIN_FLAG_RESERVED, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, ibv_gid,
+    rdma_cm_id, rdma_cm_join_mc_attr_ex, rdma_cm_mc_join_flags,
+};
+use weft_cm::rdma_cm::{Command, EventParam, GroupNumber, JoinKind, Reply, SockAddr};
+
+use crate::errors::{code, fail, verbs};
+use crate::id::{Id, complete, give_back};
+use crate::verbs::{ibv_attach_mcast, ibv_detach_mcast};
+use crate::{address, daemon, registry};
+
+/// The context that a program gave for its membership: it comes back in events, and is nothing to us.
+struct Context(*mut c_void);
+
+// SAFETY: a number to us.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// A membership of an identifier in a group.
+pub(crate) struct Group {
+    pub(crate) id: *const Id,
+    cookie: u64,
+    context: Context,
+    addr: SockAddr,
+    join: JoinKind,
+    /// What the daemon calls it, 0 before it answered.
+    number: AtomicU32,
+    counts: Mutex<Counts>,
+}
+
+// SAFETY: the identifier is only compared, and followed while it is in the registry.
+unsafe impl Send for Group {}
+// SAFETY: as above.
+unsafe impl Sync for Group {}
+
+#[derive(Default)]
+struct Counts {
+    reported: u32,
+    completed: u32,
+    /// What the queue pair is attached to.
+    attached: Option<([u8; 16], u16)>,
+}
+
+impl Group {
+    pub(crate) fn context(&self) -> *const c_void {
+        self.context.0
+    }
+
+    /// An event more that the program has to give back.
+    pub(crate) fn count_report(&self) {
+        self.counts.lock().reported += 1;
+    }
+
+    /// One that it gave back.
+    pub(crate) fn count_acknowledgement(&self, id: &Id) {
+        let _state = id.state.lock();
+        self.counts.lock().completed += 1;
+        id.acknowledged.notify_all();
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        let counts = self.counts.lock();
+        counts.completed >= counts.reported
+    }
+}
+
+/// The daemon says that the membership began: the queue pair, if there is one, receives what is sent to the group.
+pub(crate) fn attach(id: &Id, group: &Group, param: &EventParam) -> Result<(), c_int> {
+    // SAFETY: a plain read of a pointer that the program's own calls set.
+    let qp = unsafe { (*id.public()).qp };
+    let EventParam::Ud(ud) = param else { return Ok(()) };
+    if qp.is_null() || group.join == JoinKind::SendOnlyFullMember {
+        return Ok(());
+    }
+    let gid = ibv_gid { raw: ud.ah_attr.dgid };
+    // SAFETY: the identifier's queue pair.
+    verbs(unsafe { ibv_attach_mcast(qp, &gid, ud.ah_attr.dlid) })?;
+    group.counts.lock().attached = Some((ud.ah_attr.dgid, ud.ah_attr.dlid));
+    Ok(())
+}
+
+/// Joins a group; MULTICAST_JOIN follows.
+pub unsafe extern "C" fn rdma_join_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> c_int {
+    // SAFETY: as the caller promises.
+    code(unsafe { join(id, addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context) })
+}
+
+/// Joins a group as a member of the kind that the attributes say.
+pub unsafe extern "C" fn rdma_join_multicast_ex(
+    id: *mut rdma_cm_id,
+    mc_join_attr: *mut rdma_cm_join_mc_attr_ex,
+    context: *mut c_void,
+) -> c_int {
+    if mc_join_attr.is_null() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: the caller's attributes.
+    let (mask, flags, addr) = unsafe { ((*mc_join_attr).comp_mask, (*mc_join_attr).join_flags, (*mc_join_attr).addr) };
+    if mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED {
+        return fail(libc::ENOTSUP);
+    }
+    let needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+    if mask & needed != needed || flags >= RDMA_MC_JOIN_FLAG_RESERVED {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: as the caller promises.
+    code(unsafe { join(id, addr, flags, context) })
+}
+
+unsafe fn join(
+    id: *mut rdma_cm_id,
+    addr: *mut sockaddr,
+    flags: rdma_cm_mc_join_flags,
+    context: *mut c_void,
+) -> Result<(), c_int> {
+    // SAFETY: the program's identifier and address.
+    let (this, addr): (&Id, SockAddr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
+    let join = match flags {
+        RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER => JoinKind::SendOnlyFullMember,
+        _ => JoinKind::FullMember,
+    };
+    let cookie = registry::cookie();
+    let group = Arc::new(Group {
+        id: this,
+        cookie,
+        context: Context(context),
+        addr,
+        join,
+        number: AtomicU32::new(0),
+        counts: Mutex::default(),
+    });
+    this.state.lock().groups.push(group.clone());
+    registry::insert_group(cookie, group.clone());
+    match daemon::ask(Command::JoinMulticast { id: this.number, addr, join, cookie }) {
+        Ok(Reply::Group(number)) => group.number.store(number, Ordering::Release),
+        other => {
+            registry::remove_group(cookie);
+            this.state.lock().groups.retain(|other| !Arc::ptr_eq(other, &group));
+            return Err(other.err().unwrap_or(libc::EPROTO));
+        }
+    }
+    // SAFETY: the program's identifier.
+    unsafe { complete(id) }
+}
+
+/// Leaves a group, once every event of the membership is acknowledged.
+pub unsafe extern "C" fn rdma_leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
+    // SAFETY: as the caller promises.
+    code(unsafe { leave(id, addr) })
+}
+
+unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
+    // SAFETY: the program's identifier and address.
+    let (this, addr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
+    let group = {
+        let mut state = this.state.lock();
+        // The latest first, as rdma-core's list has it.
+        let place = state.groups.iter().rposition(|group| group.addr == addr).ok_or(libc::EADDRNOTAVAIL)?;
+        state.groups.remove(place)
+    };
+    // SAFETY: a plain read of a pointer that the program's own calls set.
+    let qp = unsafe { (*id).qp };
+    let attached = group.counts.lock().attached.take();
+    if let Some((gid, lid)) = attached
+        && !qp.is_null()
+    {
+        // SAFETY: the identifier's queue pair. If it is another than the one attached, verbs refuses.
+        unsafe { ibv_detach_mcast(qp, &ibv_gid { raw: gid }, lid) };
+    }
+    let number: GroupNumber = group.number.load(Ordering::Acquire);
+    let left = daemon::order(Command::LeaveMulticast { group: number });
+    registry::remove_group(group.cookie);
+    left?;
+    if this.state.lock().sync {
+        // The call that joined left its event in the identifier.
+        // SAFETY: the program's identifier.
+        unsafe { give_back(id) };
+    }
+    let mut state = this.state.lock();
+    while !group.is_acknowledged() {
+        this.acknowledged.wait(&mut state);
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Which identifiers and memberships there are, by the cookies that events carry. A cookie is never given twice, so
+//! that an event that was on its way when its identifier was destroyed finds nobody, and is dropped.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_abi_types::rdma_event_channel;
+
+use crate::id::Id;
+use crate::multicast::Group;
+
+/// An identifier in the registry.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry(*const Id);
+
+// SAFETY: what the program may not touch of an identifier is behind its lock.
+unsafe impl Send for Entry {}
+
+struct Registry {
+    ids: BTreeMap<u64, Entry>,
+    groups: BTreeMap<u64, Arc<Group>>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { ids: BTreeMap::new(), groups: BTreeMap::new() });
+static NEXT_COOKIE: AtomicU64 = AtomicU64::new(1);
+
+/// A cookie that nobody has had.
+pub(crate) fn cookie() -> u64 {
+    NEXT_COOKIE.fetch_add(1, Ordering::Relaxed)
+}
+
+/// From here on events find the identifier.
+pub(crate) fn insert(cookie: u64, id: *const Id) {
+    REGISTRY.lock().ids.insert(cookie, Entry(id));
+}
+
+/// From here on no event finds the identifier or its memberships.
+pub(crate) fn remove(cookie: u64) {
+    let mut registry = REGISTRY.lock();
+    if let Some(Entry(id)) = registry.ids.remove(&cookie) {
+        registry.groups.retain(|_, group| group.id != id);
+    }
+}
+
+/// The identifier of a cookie, which counts an event more: it stays until that is acknowledged.
+pub(crate) fn claim<'a>(cookie: u64) -> Option<&'a Id> {
+    let registry = REGISTRY.lock();
+    let Entry(id) = *registry.ids.get(&cookie)?;
+    // SAFETY: identifiers leave the registry before they are freed, and wait for events that were counted until then.
+    let id = unsafe { &*id };
+    id.state.lock().events_reported += 1;
+    Some(id)
+}
+
+/// From here on events find the membership.
+pub(crate) fn insert_group(cookie: u64, group: Arc<Group>) {
+    REGISTRY.lock().groups.insert(cookie, group);
+}
+
+/// From here on no event finds the membership.
+pub(crate) fn remove_group(cookie: u64) {
+    REGISTRY.lock().groups.remove(&cookie);
+}
+
+/// The membership of a cookie; it and its identifier count an event more.
+pub(crate) fn claim_group<'a>(cookie: u64) -> Option<(Arc<Group>, &'a Id)> {
+    let registry = REGISTRY.lock();
+    let group = registry.groups.get(&cookie)?.clone();
+    // SAFETY: the memberships of an identifier leave the registry with it.
+    let id = unsafe { &*group.id };
+    let mut state = id.state.lock();
+    state.events_reported += 1;
+    group.count_report();
+    drop(state);
+    Some((group, id))
+}
+
+/// After the daemon's end: an identifier on the channel that was not told so yet, which counts an event more.
+pub(crate) fn claim_orphan<'a>(channel: *mut rdma_event_channel) -> Option<&'a Id> {
+    let registry = REGISTRY.lock();
+    registry.ids.values().find_map(|Entry(id)| {
+        // SAFETY: as in `claim`.
+        let id = unsafe { &**id };
+        let mut state = id.state.lock();
+        if state.orphaned || id.channel() != channel {
+            return None;
+        }
+        state.orphaned = true;
+        state.events_reported += 1;
+        Some(id)
+    })
+}
