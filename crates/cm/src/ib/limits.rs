@@ -1,0 +1,31 @@
+//! The limits of the communication manager: what it keeps, whoever asks for it.
+
+/// Connections in whatever state, of this host. A request that finds no room is rejected with "no resources".
+pub const CONNECTIONS_MAX: usize = 256 << 10;
+
+/// Requests for connections and for services that came and that nobody here has answered yet, all listeners together.
+/// One more is rejected with "no resources", and a peer that is patient tries again. A listener's own backlog is what
+/// normally bounds this.
+pub const PENDING_REQUESTS_MAX: usize = 32 << 10;
+
+/// Listeners.
+pub const LISTENERS_MAX: usize = 64 << 10;
+
+/// Listeners with a mask, which are searched one by one.
+pub const MASKED_LISTENERS_MAX: usize = 256;
+
+/// Connections whose owner has gone and that are still saying goodbye. When there are more, the goodbye is said once.
+pub const ORPHANS_MAX: usize = 64 << 10;
+
+/// How often a goodbye without an owner is repeated.
+pub const ORPHAN_RETRIES_MAX: u8 = 3;
+
+/// Datagrams that wait to be fetched. The owner fetches them after every call; an answer to a stranger is dropped when
+/// there are more, everything else has its own timer.
+pub const TRANSMIT_QUEUE_MAX: usize = 64 << 10;
+
+/// Most retries that a message has room for.
+pub const CM_RETRIES_MAX: u8 = 15;
+
+/// Devices that are known at once.
+pub const DEVICES_MAX: usize = 4096;

@@ -1,0 +1,14 @@
+//! What every user of management datagrams needs, whatever the class: the address that a datagram goes to and comes
+//! from, how times are written, and when a datagram that was not answered is sent again.
+#![forbid(unsafe_code)]
+
+mod address;
+mod retry;
+mod timeout;
+
+pub use address::GmpAddress;
+pub use retry::{Due, Retry};
+pub use timeout::exponent_to_duration;
+
+/// A management datagram as bytes, header and data.
+pub type MadBytes = [u8; weft_wire::mad::MAD_LEN];
