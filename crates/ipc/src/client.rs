@@ -135,6 +135,21 @@ impl Client {
         self.exchange(request, &[], 0).map(|(response, _)| response)
     }
 
+    /// Asks for what comes with a descriptor.
+    pub(crate) fn request_with_descriptor(
+        &mut self,
+        request: Request,
+    ) -> Result<(Response, Vec<OwnedFd>), RequestError> {
+        self.exchange(request, &[], 1)
+    }
+
+    /// Whether the daemon lives, as far as can be seen without asking it.
+    pub(crate) fn look_alive(&mut self) -> bool {
+        let events = self.poll_events();
+        self.events.extend(events);
+        self.connected
+    }
+
     /// All devices, in the order in which ibv_get_device_list shows them.
     pub fn list_devices(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
         let mut all = Vec::new();

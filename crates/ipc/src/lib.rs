@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod cm;
 mod connect;
 mod device;
 mod error;
@@ -17,6 +18,7 @@ mod message;
 mod printable;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
+pub use cm::{CmClient, CmError, EventChannel};
 pub use connect::{ConnectOptions, Spawn, is_served, offer_anchor, stop_daemon};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
@@ -31,7 +33,7 @@ pub use message::{
 };
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

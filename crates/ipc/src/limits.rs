@@ -42,3 +42,6 @@ pub const DEVICES_PER_PAGE: usize = 4;
 
 /// Processes that one page of the status holds.
 pub const PROCESSES_PER_PAGE: usize = 128;
+
+/// Longest event of the connection manager in bytes: private data of 255 and all the numbers around it.
+pub const CM_EVENT_BYTES_MAX: usize = 1024;

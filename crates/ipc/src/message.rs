@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
 use crate::limits::MESSAGE_BYTES_MAX;
@@ -61,6 +62,15 @@ pub enum Request {
     },
     /// What this process holds, for `weft status`; not trusted for anything. No reply is sent.
     ReportUsage(Usage),
+    /// A command to the RDMA connection manager.
+    Cm(Command),
+    /// A channel for events of the connection manager; its descriptor comes with the reply.
+    OpenCmChannel,
+    /// Closes one; its ids are destroyed.
+    CloseCmChannel {
+        /// Number of the channel.
+        channel: u32,
+    },
 }
 
 /// A multicast group on an interface.
@@ -99,6 +109,15 @@ pub enum Response {
     Slot(SlotGrant),
     /// A page of the status.
     Status(StatusReport),
+    /// The connection manager's answer.
+    Cm(Reply),
+    /// A channel for events; the end to read [`CmEvent`]s from comes with the message, one in each packet.
+    ///
+    /// [`CmEvent`]: weft_cm::rdma_cm::CmEvent
+    CmChannel {
+        /// Number of the channel, never 0.
+        channel: u32,
+    },
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

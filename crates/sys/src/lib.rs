@@ -2,6 +2,7 @@
 //! read here in one place, and so can its unsafe code. Nothing here keeps state, starts threads or handles signals.
 
 pub mod bpf;
+pub mod channel;
 pub mod epoll;
 pub mod ethtool;
 pub mod event;

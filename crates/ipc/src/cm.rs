@@ -1,0 +1,160 @@
+//! The library's way to the RDMA connection manager in the daemon. Commands of all threads go over one session of the
+//! process, one after another; every event channel has a socket of its own, so that its descriptor is readable exactly
+//! when an event waits. When the daemon dies, its ids die with it: channels end, and commands about them fail. A channel
+//! that is opened after that belongs to the next daemon.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weft_cm::rdma_cm::{CmEvent, Command, Reply};
+use weft_sys::channel;
+
+use crate::limits::CM_EVENT_BYTES_MAX;
+use crate::message::decode;
+use crate::{Client, ConnectError, ConnectOptions, Request, RequestError, Response};
+
+/// Why a command was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum CmError {
+    /// There is no daemon to ask.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It said no, or died.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl CmError {
+    /// What a C function sets errno to.
+    pub fn errno(&self) -> i32 {
+        match self {
+            CmError::Connect(error) => error.errno(),
+            CmError::Request(error) => error.errno(),
+        }
+    }
+}
+
+/// A process's connection manager: connects when it is first asked, and again when a channel is opened after the daemon
+/// died. Any thread may use it.
+#[derive(Debug)]
+pub struct CmClient {
+    options: ConnectOptions,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+/// One session; what was opened on it ends with it.
+#[derive(Debug)]
+struct Session {
+    client: Mutex<Client>,
+    /// The process that connected: a child of fork shares the socket and must not speak on it.
+    process: u32,
+}
+
+/// An event channel.
+#[derive(Debug)]
+pub struct EventChannel {
+    session: Arc<Session>,
+    fd: OwnedFd,
+    number: u32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CmClient {
+    /// Not connected yet.
+    pub fn new(options: ConnectOptions) -> CmClient {
+        CmClient { options, session: Mutex::new(None) }
+    }
+
+    /// Asks and waits for the answer. Commands about an id belong to the daemon that the id is from: ask those by
+    /// [`EventChannel::call`].
+    pub fn call(&self, command: Command) -> Result<Reply, CmError> {
+        Ok(self.session()?.call(command)?)
+    }
+
+    /// A new channel.
+    pub fn open_channel(&self) -> Result<EventChannel, CmError> {
+        let session = self.session()?;
+        let (response, mut fds) = session.client()?.request_with_descriptor(Request::OpenCmChannel)?;
+        match (response, fds.pop()) {
+            (Response::CmChannel { channel }, Some(fd)) => Ok(EventChannel { session, fd, number: channel }),
+            _ => Err(RequestError::Protocol.into()),
+        }
+    }
+
+    /// The session there is, if its daemon lives, or a new one.
+    fn session(&self) -> Result<Arc<Session>, ConnectError> {
+        let mut held = lock(&self.session);
+        if let Some(session) = held.as_ref()
+            && session.is_alive()
+        {
+            return Ok(session.clone());
+        }
+        let client = Mutex::new(Client::connect(&self.options)?);
+        let session = Arc::new(Session { client, process: std::process::id() });
+        *held = Some(session.clone());
+        Ok(session)
+    }
+}
+
+impl Session {
+    fn is_alive(&self) -> bool {
+        self.process == std::process::id() && lock(&self.client).look_alive()
+    }
+
+    fn client(&self) -> Result<MutexGuard<'_, Client>, RequestError> {
+        // Asked before the lock is taken: in a child of fork a thread that is not there may hold it.
+        match self.process == std::process::id() {
+            true => Ok(lock(&self.client)),
+            false => Err(RequestError::Disconnected),
+        }
+    }
+
+    fn call(&self, command: Command) -> Result<Reply, RequestError> {
+        match self.client()?.request(Request::Cm(command))? {
+            Response::Cm(reply) => Ok(reply),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+}
+
+impl EventChannel {
+    /// Number to name it by in commands.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Readable when an event waits, or when the daemon is gone. Programs may poll it and make it non-blocking.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Asks the daemon that this channel is from, about ids of this or another channel of the process.
+    pub fn call(&self, command: Command) -> Result<Reply, RequestError> {
+        self.session.call(command)
+    }
+
+    /// The next event. Sleeps unless the descriptor is in non-blocking mode (`WouldBlock` then); a signal may end it
+    /// (`Interrupted`). [`RequestError::Disconnected`] says that the daemon is gone, and its ids with it.
+    pub fn recv(&self) -> Result<CmEvent, RequestError> {
+        let mut buffer = [0; CM_EVENT_BYTES_MAX];
+        let length = match channel::receive(&self.fd, &mut buffer) {
+            Ok(0) => return Err(RequestError::Disconnected),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(RequestError::Disconnected),
+            result => result?,
+        };
+        decode(buffer.get(..length).unwrap_or_default()).map_err(|_| RequestError::Protocol)
+    }
+}
+
+impl Drop for EventChannel {
+    fn drop(&mut self) {
+        // The daemon holds a duplicate of this end, so that it does not see it close.
+        if let Ok(mut client) = self.session.client() {
+            let _ = client.request(Request::CloseCmChannel { channel: self.number });
+        }
+    }
+}
