@@ -1,7 +1,9 @@
 //! What the fuzzers do with bytes: one function a target, shared by the fuzz crate, the example that runs without
 //! nightly, and the test that replays the corpus. A target panics when a promise of this crate is broken.
 
+use crate::cm::{self, CmMessage, IpCmHeader};
 use crate::icrc::{self, Flow};
+use crate::mad::{self, Gmp, Mad};
 use crate::packet::HeaderBuf;
 use crate::{Packet, pcapng, roce};
 
@@ -37,8 +39,40 @@ pub fn frame(bytes: &[u8]) {
     pcapng::frames(bytes).for_each(packet);
 }
 
+/// Anything may be parsed as a GMP, as a CM message of any kind and as an IP CM header; what was read is written and
+/// read again the same.
+pub fn cm(bytes: &[u8]) {
+    if let Ok(packet) = Packet::parse(bytes) {
+        let _ = Gmp::from_packet(&packet).map(|gmp| CmMessage::from_mad(&gmp.mad));
+    }
+    let mut whole = [0; mad::MAD_LEN];
+    let len = bytes.len().min(mad::MAD_LEN);
+    whole[..len].copy_from_slice(&bytes[..len]);
+    let datagram = Mad::parse(&whole).expect("256 bytes");
+    if let Ok(message) = CmMessage::from_mad(&datagram) {
+        assert_eq!(CmMessage::from_mad(&message.to_mad(datagram.header.tid())), Ok(message));
+    }
+    for (id, name) in CmMessage::ALL {
+        let message = CmMessage::parse(*id, &datagram.data).expect(name);
+        let written = message.encode();
+        assert!(written.iter().zip(datagram.data).all(|(w, b)| w & !b == 0), "{name}: a bit from nowhere");
+        assert_eq!(CmMessage::parse(*id, &written).as_ref(), Some(&message));
+        if let CmMessage::Rej(rej) = &message {
+            assert!(rej.ari().len() <= cm::ARI_MAX);
+        }
+        ip_cm(message.private_data());
+    }
+    ip_cm(bytes);
+}
+
+fn ip_cm(private: &[u8]) {
+    if let Ok((header, rest)) = IpCmHeader::parse(private) {
+        assert_eq!(IpCmHeader::parse(&[&header.encode()[..], rest].concat()), Ok((header, rest)));
+    }
+}
+
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 2] = [("packet", packet), ("frame", frame)];
+pub const TARGETS: [(&str, Target); 3] = [("packet", packet), ("frame", frame), ("cm", cm)];

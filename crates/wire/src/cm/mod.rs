@@ -105,6 +105,13 @@ macro_rules! messages {
                 }
             }
 
+            /// Its private data, zeros at the end included.
+            pub fn private_data(&self) -> &[u8] {
+                match self {
+                    $(CmMessage::$name(message) => message.private_data.as_slice(),)*
+                }
+            }
+
             /// Its name in the specification.
             pub fn name(&self) -> &'static str {
                 match self {
