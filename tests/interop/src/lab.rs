@@ -23,6 +23,11 @@ pub enum Shape {
         /// The MTU of both interfaces.
         mtu: u32,
     },
+    /// One namespace whose Ethernet interface is a tap: whoever opens it, a guest, is at the other end.
+    Tap {
+        /// The interface's MTU.
+        mtu: u32,
+    },
 }
 
 impl Shape {
@@ -217,6 +222,7 @@ impl Lab {
             Shape::Loopback => return Ok(()),
             Shape::One => 1500,
             Shape::Two { mtu } => mtu,
+            Shape::Tap { mtu } => return self.build_tap(mtu),
         };
         let (a, b) = (&self.client().netns, &self.server().netns);
         let far = if a == b { "cable" } else { "eth0" };
@@ -234,9 +240,18 @@ impl Lab {
         self.sides.iter().try_for_each(|side| self.wait_ready(side))
     }
 
+    /// The interface has no carrier until somebody opens the tap: [`Lab::wait_ready`] comes after that.
+    fn build_tap(&self, mtu: u32) -> Result<()> {
+        let Side { netns, interface, v4, v6, .. } = self.client();
+        self.ip(&format!("-n {netns} tuntap add {interface} mode tap"))?;
+        self.ip(&format!("-n {netns} addr add {v4}/24 dev {interface}"))?;
+        self.ip(&format!("-n {netns} addr add {v6}/64 dev {interface} nodad"))?;
+        self.ip(&format!("-n {netns} link set {interface} mtu {mtu} up"))
+    }
+
     /// IPv6 answers nobody until the kernel has noticed the carrier, up to a second late; then the interface gets
     /// its link-local address.
-    fn wait_ready(&self, side: &Side) -> Result<()> {
+    pub fn wait_ready(&self, side: &Side) -> Result<()> {
         let until = Instant::now() + READY_WITHIN;
         let words = ["ip", "-n", &side.netns, "-6", "-o", "addr", "show", "dev", side.interface, "scope", "link"];
         while self.inside(&words).output()?.stdout.is_empty() {

@@ -8,6 +8,8 @@
 //! Labs need root, or an ordinary user who may create user namespaces; then everything happens inside one.
 
 pub mod device;
+pub mod guest;
+pub mod guest_peer;
 pub mod lab;
 pub mod pair;
 pub mod proc;
@@ -18,6 +20,8 @@ pub mod table;
 pub mod user;
 
 pub use device::Device;
+pub use guest::{Guest, GuestProc};
+pub use guest_peer::{Peer, Server};
 pub use lab::{Lab, Shape, Side};
 pub use pair::{Outcome, Pair};
 pub use proc::{Ended, Proc};

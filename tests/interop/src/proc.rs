@@ -167,15 +167,20 @@ impl Ended {
 
 /// Whether anybody listens on TCP `port` in the network namespace of process `pid`.
 fn listening(pid: u32, port: u16) -> bool {
-    let wanted = format!(":{port:04X}");
     ["tcp", "tcp6"].iter().any(|table| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        text.lines().skip(1).any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let local = words.next().unwrap_or_default();
-            let state = words.nth(1).unwrap_or_default();
-            local.ends_with(&wanted) && state == "0A"
-        })
+        listens(&text, port)
+    })
+}
+
+/// Whether a table of sockets as `/proc/net/tcp` prints it has one that listens on `port`.
+pub(crate) fn listens(table: &str, port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let local = words.next().unwrap_or_default();
+        let state = words.nth(1).unwrap_or_default();
+        local.ends_with(&wanted) && state == "0A"
     })
 }
 

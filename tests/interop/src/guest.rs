@@ -1,0 +1,254 @@
+//! A guest: Debian's kernel with rdma_rxe under QEMU, without KVM and without root, as a peer that we did not write.
+//!
+//! [`Guest::boot`] takes seconds. Commands run in it one after another ([`Guest::run`]) or side by side
+//! ([`Guest::start`]) over a virtio serial port (`channel`), where an agent of ours listens as the guest's first
+//! process. Nothing lies on the disk but the unpacked kernel: the initial file system and the console's log are memory,
+//! and QEMU dies with whoever started it.
+
+pub mod agent;
+pub mod channel;
+pub mod command;
+pub mod cpio;
+pub mod image;
+pub mod kernel;
+pub mod machine;
+pub mod modules;
+
+pub use command::GuestProc;
+
+use crate::proc::Ended;
+use anyhow::{Context, Result, bail};
+use channel::Frame;
+use command::Exchange;
+use kernel::Kernel;
+use machine::Lines;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The card in the guest.
+pub const INTERFACE: &str = "eth0";
+/// The RDMA device on it.
+pub const DEVICE: &str = "rxe0";
+
+/// A boot takes two to five seconds; beside other work, many times that.
+const BOOTS_WITHIN: Duration = Duration::from_secs(90);
+/// Now and then the emulator breaks a boot: it races the kernel's patching of its own code.
+const BOOTS_MAX: u32 = 3;
+/// What a command of ours in the guest may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// How much of the console is told when something fails.
+const CONSOLE_TAIL: usize = 4096;
+
+/// Where a guest runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Words that stand before QEMU's and lead into the namespace with the tap.
+    pub enter: Vec<String>,
+    /// The tap's name.
+    pub tap: String,
+}
+
+/// A running guest. Dropping it ends it.
+#[derive(Debug)]
+pub struct Guest {
+    exchange: Arc<Exchange>,
+    machine: Machine,
+    /// The package that its kernel came from.
+    pub package: String,
+}
+
+/// What keeps this machine from running a guest.
+pub fn obstacle() -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("the guest's programs are copied from the host, and its kernel is amd64's".into());
+    }
+    let mut missing = image::missing();
+    missing.extend(
+        [machine::QEMU, "dpkg-deb", "tar", "xz", "ldd", "setpriv"].iter().filter(|n| crate::skip::on_path(n).is_none()),
+    );
+    if !missing.is_empty() {
+        return Some(format!("not installed: {}; `cargo xtask test` as root installs them", missing.join(", ")));
+    }
+    kernel::find().err().map(|error| format!("{error:#}"))
+}
+
+impl Guest {
+    /// Boots a guest in `place`; `agent` is the `weft-guest` binary.
+    pub fn boot(place: &Place, agent: &Path) -> Result<Guest> {
+        let kernel = kernel::find()?;
+        let archive = memory("initramfs", &image::build(&kernel, agent)?)?;
+        let mut told = String::new();
+        for _ in 0..BOOTS_MAX {
+            let machine = Machine::start(place, &kernel, &archive)?;
+            let exchange = machine.exchange.clone();
+            if exchange.wait_ready(BOOTS_WITHIN) {
+                return Ok(Guest { exchange, machine, package: kernel.package });
+            }
+            told = machine.console_tail();
+            if !exchange.is_over() {
+                break;
+            }
+        }
+        bail!("the guest did not boot; its console said\n{told}")
+    }
+
+    /// Gives the guest's card its addresses (with their lengths) and MTU, and an rxe device on it.
+    pub fn configure(&self, addresses: &[&str], mtu: u32) -> Result<()> {
+        // Duplicate address detection would keep IPv6 silent for a second and a half.
+        let mut script = format!(
+            "set -e; echo 0 > /proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad; ip link set lo up
+             ip link set {INTERFACE} mtu {mtu} up\n"
+        );
+        for address in addresses {
+            script += &format!("ip addr add {address} dev {INTERFACE}\n");
+        }
+        script += &format!("rdma link add {DEVICE} type rxe netdev {INTERFACE}\n");
+        self.run(&["sh", "-c", &script])?.success().map(drop)
+    }
+
+    /// Starts a command.
+    pub fn start(&self, words: &[&str]) -> GuestProc {
+        self.exchange.start(words)
+    }
+
+    /// Runs a command to its end (a minute at most).
+    pub fn run(&self, words: &[&str]) -> Result<Ended> {
+        let ended = self.start(words).wait(COMMAND_LIMIT);
+        if self.exchange.is_over() {
+            bail!("the guest died; its console said\n{}", self.machine.console_tail());
+        }
+        Ok(ended)
+    }
+
+    /// All that the guest's console said.
+    pub fn console(&self) -> String {
+        self.machine.console_text()
+    }
+
+    /// The process id of what was started in the place: QEMU.
+    pub fn pid(&self) -> u32 {
+        self.machine.child().id()
+    }
+}
+
+/// Boots a guest whose console is this process's terminal, and waits for its end: the shell's exit status.
+pub fn shell(place: &Place, agent: &Path) -> Result<ExitStatus> {
+    let kernel = kernel::find()?;
+    let archive = memory("initramfs", &image::build(&kernel, agent)?)?;
+    let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
+    let status = place.command(&words)?.status().context("cannot run QEMU")?;
+    Ok(status)
+}
+
+impl Place {
+    /// QEMU dies with the thread that started it, however that ends.
+    fn command(&self, words: &[String]) -> Result<Command> {
+        let bond = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
+        let line: Vec<_> = self.enter.iter().chain(&bond).chain(words).collect();
+        let (program, args) = line.split_first().context("an empty command")?;
+        let mut command = Command::new(program);
+        command.args(args);
+        Ok(command)
+    }
+}
+
+/// QEMU and the thread that listens to it.
+#[derive(Debug)]
+struct Machine {
+    exchange: Arc<Exchange>,
+    child: Arc<Mutex<Child>>,
+    console: File,
+    /// What QEMU itself complained of.
+    errors: File,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Machine {
+    fn start(place: &Place, kernel: &Kernel, archive: &File) -> Result<Machine> {
+        let (console, errors) = (memory("console", &[])?, memory("errors", &[])?);
+        let lines = Lines::Control { console: &path_of(&console) };
+        let words = machine::words(kernel, &path_of(archive), &place.tap, lines);
+        let mut command = place.command(&words)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
+        let (tell, told) = mpsc::channel();
+        // The thread that starts QEMU is the one that it must not outlive.
+        let listener = std::thread::spawn(move || {
+            let started = start(&mut command).map(|(child, from_guest, exchange)| {
+                let exchange = Arc::new(exchange);
+                ((Arc::new(Mutex::new(child)), exchange.clone()), (from_guest, exchange))
+            });
+            match started {
+                Ok((parts, (from_guest, exchange))) => {
+                    let _ = tell.send(Ok(parts));
+                    listen(from_guest, &exchange);
+                }
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
+        let (child, exchange) = told.recv().context("the thread that starts QEMU died")??;
+        Ok(Machine { exchange, child, console, errors, listener: Some(listener) })
+    }
+
+    fn child(&self) -> std::sync::MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn console_text(&self) -> String {
+        let text = |file: &File| {
+            let mut bytes = vec![0; file.metadata().map_or(0, |m| m.len() as usize)];
+            let len = file.read_at(&mut bytes, 0).unwrap_or(0);
+            String::from_utf8_lossy(&bytes[..len]).into_owned()
+        };
+        text(&self.console) + &text(&self.errors)
+    }
+
+    fn console_tail(&self) -> String {
+        let text = self.console_text();
+        let from = (text.len().saturating_sub(CONSOLE_TAIL)..).find(|&at| text.is_char_boundary(at));
+        text[from.unwrap_or(0)..].to_owned()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
+        drop(child);
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+    }
+}
+
+fn start(command: &mut Command) -> Result<(Child, ChildStdout, Exchange)> {
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", machine::QEMU))?;
+    let to_guest = child.stdin.take().context("QEMU has no input")?;
+    let from_guest = child.stdout.take().context("QEMU has no output")?;
+    Ok((child, from_guest, Exchange::new(to_guest)))
+}
+
+fn listen(mut from_guest: ChildStdout, exchange: &Exchange) {
+    while let Ok(Some(frame)) = Frame::read(&mut from_guest) {
+        exchange.on_frame(&frame);
+    }
+    exchange.on_end();
+}
+
+/// A file in memory, which nobody has to remove.
+fn memory(name: &str, bytes: &[u8]) -> Result<File> {
+    let file = File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all_at(bytes, 0)?;
+    Ok(file)
+}
+
+/// The path under which another process opens a file of ours.
+fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}

@@ -1,0 +1,199 @@
+//! A command in a guest, as a test sees it: what it wrote so far, signals, its end in time.
+
+use super::channel::{Frame, Kind};
+use crate::proc::{Ended, listens};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdin, ExitStatus};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A command that wrote more than this is not listened to any further.
+const TEXT_MAX: usize = 16 << 20;
+/// How often a wait that needs the guest's word asks.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+/// How long a command may take to die when it is killed.
+const DIES_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is known of every command, and the way to the guest.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    state: Mutex<State>,
+    changed: Condvar,
+    to_guest: Mutex<ChildStdin>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u32,
+    commands: BTreeMap<u32, Record>,
+    ready: bool,
+    /// The machine is gone.
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    text: Vec<u8>,
+    status: Option<i32>,
+}
+
+impl Exchange {
+    pub(super) fn new(to_guest: ChildStdin) -> Exchange {
+        Exchange { state: Mutex::default(), changed: Condvar::new(), to_guest: Mutex::new(to_guest) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a frame from the guest.
+    pub(super) fn on_frame(&self, frame: &Frame) {
+        let mut state = self.state();
+        state.ready |= frame.kind == Kind::Ready;
+        if let Some(record) = state.commands.get_mut(&frame.id) {
+            match frame.kind {
+                Kind::Output if record.text.len() < TEXT_MAX => record.text.extend(&frame.body),
+                Kind::Ended => record.status = frame.number(),
+                _ => {}
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The machine ended: nothing comes any more.
+    pub(super) fn on_end(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.state().over
+    }
+
+    /// Waits for the agent's first word.
+    pub(super) fn wait_ready(&self, limit: Duration) -> bool {
+        self.wait(limit, |state| state.ready || state.over).ready
+    }
+
+    pub(super) fn start(self: &Arc<Self>, words: &[&str]) -> GuestProc {
+        let mut state = self.state();
+        state.next += 1;
+        let id = state.next;
+        state.commands.insert(id, Record::default());
+        drop(state);
+        self.say(&Frame::start(id, words));
+        GuestProc { exchange: self.clone(), id, line: format!("guest: {}", words.join(" ")), started: Instant::now() }
+    }
+
+    fn say(&self, frame: &Frame) {
+        let mut to_guest = self.to_guest.lock().unwrap_or_else(PoisonError::into_inner);
+        // A machine that is gone is noticed by who waits.
+        let _ = frame.write(&mut *to_guest);
+    }
+
+    fn wait(&self, limit: Duration, until: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let wait = self.changed.wait_timeout_while(self.state(), limit, |state| !until(state));
+        wait.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// A command that runs in a guest. Dropping it kills it.
+#[derive(Debug)]
+pub struct GuestProc {
+    exchange: Arc<Exchange>,
+    id: u32,
+    /// The command as a person would type it.
+    pub line: String,
+    started: Instant,
+}
+
+impl GuestProc {
+    /// What it wrote so far.
+    pub fn text(&self) -> String {
+        let state = self.exchange.state();
+        state.commands.get(&self.id).map(|r| String::from_utf8_lossy(&r.text).into_owned()).unwrap_or_default()
+    }
+
+    /// Whether it still runs.
+    pub fn running(&self) -> bool {
+        self.running_in(&self.exchange.state())
+    }
+
+    fn running_in(&self, state: &State) -> bool {
+        !state.over && state.commands.get(&self.id).is_some_and(|record| record.status.is_none())
+    }
+
+    /// Sends `signal` to its process group.
+    pub fn signal(&self, signal: Signal) {
+        self.exchange.say(&Frame::new(self.id, Kind::Signal, signal.as_raw().to_le_bytes()));
+    }
+
+    /// Waits until `ready` holds of what it wrote; false when it ended before or `limit` passed.
+    pub fn wait_text(&self, limit: Duration, ready: impl Fn(&str) -> bool) -> bool {
+        let enough = |state: &State| {
+            let record = state.commands.get(&self.id);
+            !self.running_in(state) || record.is_some_and(|r| ready(&String::from_utf8_lossy(&r.text)))
+        };
+        drop(self.exchange.wait(limit, enough));
+        ready(&self.text())
+    }
+
+    /// Waits until somebody in the guest listens on a TCP port; false when the command ended before or `limit` passed.
+    pub fn wait_listening(&self, port: u16, limit: Duration) -> bool {
+        self.wait_answer(limit, &["cat", "/proc/net/tcp", "/proc/net/tcp6"], |text| listens(text, port))
+    }
+
+    /// Asks the guest by a command until `ready` holds of its answer; false when this command ended before or `limit`
+    /// passed.
+    pub fn wait_answer(&self, limit: Duration, ask: &[&str], ready: impl Fn(&str) -> bool) -> bool {
+        let until = Instant::now() + limit;
+        while self.running() && Instant::now() < until {
+            if ready(&self.exchange.start(ask).wait(limit).text) {
+                return true;
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
+        false
+    }
+
+    /// Waits for its end; kills it when `limit` has passed.
+    pub fn wait(self, limit: Duration) -> Ended {
+        let running = |state: &State| self.running_in(state);
+        drop(self.exchange.wait(limit, |state| !running(state)));
+        let took = self.started.elapsed();
+        if !self.running() {
+            return self.ended(took, true);
+        }
+        self.signal(Signal::KILL);
+        drop(self.exchange.wait(DIES_WITHIN, |state| !running(state)));
+        self.ended(took, false)
+    }
+
+    /// Kills it now and returns what it left.
+    pub fn kill(self) -> Ended {
+        self.wait(Duration::ZERO)
+    }
+
+    fn ended(&self, took: Duration, by_itself: bool) -> Ended {
+        let state = self.exchange.state();
+        let record = state.commands.get(&self.id);
+        let status = record.and_then(|record| record.status).filter(|_| by_itself).map(ExitStatus::from_raw);
+        let mut text = record.map(|r| String::from_utf8_lossy(&r.text).into_owned()).unwrap_or_default();
+        if state.over && status.is_none() {
+            text += "(the guest died)\n";
+        }
+        Ended { line: self.line.clone(), status, text, took }
+    }
+}
+
+impl Drop for GuestProc {
+    fn drop(&mut self) {
+        if self.running() {
+            self.signal(Signal::KILL);
+        }
+        self.exchange.state().commands.remove(&self.id);
+    }
+}

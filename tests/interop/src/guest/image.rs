@@ -1,0 +1,138 @@
+//! The guest's first and only file system: the agent, busybox, the host's RDMA programs with their libraries, and the
+//! modules.
+
+use super::cpio::Cpio;
+use super::kernel::Kernel;
+use super::modules;
+use crate::skip;
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The programs that a guest cannot do without.
+pub const NEEDED: &[&str] =
+    &["busybox", "ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "rping", "ib_write_bw", "qperf"];
+
+/// What is taken along where the host has it.
+const PROGRAMS: &[&str] = &[
+    "bash", "ss", "tc", "tcpdump", "strace", "ibv_devices", "ibv_asyncwatch", "ibv_uc_pingpong", "ibv_ud_pingpong",
+    "ibv_srq_pingpong", "ibv_xsrq_pingpong", "ucmatose", "udaddy", "udpong", "mckey", "cmtime", "rstream", "riostream",
+    "rcopy", "rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver", "ib_write_lat", "ib_read_bw", "ib_read_lat",
+    "ib_send_bw", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat",
+];
+
+/// rdma-core's provider of rxe, which libibverbs loads by name.
+const PROVIDER: &str = "libibverbs/librxe-rdmav34.so";
+
+/// Files of the host that say what names mean.
+const TABLES: &[&str] = &["/etc/protocols", "/etc/services"];
+
+/// Small files of the guest's own.
+const FILES: &[(&str, &str)] = &[
+    ("/etc/libibverbs.d/rxe.driver", "driver rxe\n"),
+    ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"),
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
+];
+
+/// The names of what is missing on this host.
+pub fn missing() -> Vec<&'static str> {
+    let mut missing: Vec<_> = NEEDED.iter().copied().filter(|name| skip::on_path(name).is_none()).collect();
+    if provider().is_none() {
+        missing.push("ibverbs-providers");
+    }
+    missing
+}
+
+/// Builds the archive; `agent` becomes the guest's first process.
+pub fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
+    let missing = missing();
+    ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
+    let mut cpio = Cpio::default();
+    for name in ["proc", "sys", "dev", "tmp", "run", "root", "mnt", "var/run"] {
+        cpio.directory(name);
+    }
+    let mut binaries = vec![(agent.to_path_buf(), "/init".to_owned())];
+    for name in NEEDED.iter().chain(PROGRAMS) {
+        if let Some(path) = skip::on_path(name) {
+            binaries.push((path.canonicalize()?, format!("/usr/bin/{name}")));
+        }
+    }
+    let provider = provider().context("rdma-core's provider of rxe is missing: install ibverbs-providers")?;
+    binaries.push((provider.clone(), provider.display().to_string()));
+    // A thread that ends itself loads it.
+    let gcc = library_dirs().map(|dir| dir.join("libgcc_s.so.1")).find(|path| path.exists());
+    binaries.extend(gcc.map(|path| (path.clone(), path.display().to_string())));
+    for library in libraries(&binaries)? {
+        cpio.file(&library.display().to_string(), &std::fs::read(&library)?);
+    }
+    for (from, to) in &binaries {
+        cpio.file(to, &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?);
+    }
+    busybox(&mut cpio)?;
+    load(&mut cpio, kernel)?;
+    for (name, text) in FILES {
+        cpio.file(name, text.as_bytes());
+    }
+    for name in TABLES {
+        if let Ok(bytes) = std::fs::read(name) {
+            cpio.file(name, &bytes);
+        }
+    }
+    Ok(cpio.finish())
+}
+
+fn library_dirs() -> impl Iterator<Item = PathBuf> {
+    ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"].into_iter().map(PathBuf::from)
+}
+
+fn provider() -> Option<PathBuf> {
+    library_dirs().map(|dir| dir.join(PROVIDER)).find(|path| path.exists())
+}
+
+/// Every library that the binaries are linked with, the dynamic loader included.
+fn libraries(binaries: &[(PathBuf, String)]) -> Result<BTreeSet<PathBuf>> {
+    let out = Command::new("ldd")
+        .args(binaries.iter().map(|(from, _)| from))
+        // The system's libraries are wanted, whatever runs us.
+        .env_remove("LD_LIBRARY_PATH")
+        .env_remove("LD_PRELOAD")
+        .output()
+        .context("cannot run ldd")?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    if let Some(line) = text.lines().find(|line| line.contains("not found")) {
+        anyhow::bail!("a library is missing on this machine: {}", line.trim());
+    }
+    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, `/lib64/ld-linux-x86-64.so.2 (0x...)`.
+    let path = |line: &str| {
+        let (before, _) = line.rsplit_once(" (0x")?;
+        Some(PathBuf::from(before.rsplit(' ').next()?.trim())).filter(|path| path.is_absolute())
+    };
+    Ok(text.lines().filter_map(path).collect())
+}
+
+/// Its small programs, where no real one stands already.
+fn busybox(cpio: &mut Cpio) -> Result<()> {
+    let out = Command::new("busybox").arg("--list").output().context("cannot run busybox")?;
+    for name in String::from_utf8_lossy(&out.stdout).split_whitespace() {
+        cpio.link(&format!("/usr/bin/{name}"), "/usr/bin/busybox");
+    }
+    for name in ["sh", "bash"] {
+        cpio.link(&format!("/bin/{name}"), &format!("/usr/bin/{name}"));
+    }
+    Ok(())
+}
+
+/// The modules, and their order for the agent.
+fn load(cpio: &mut Cpio, kernel: &Kernel) -> Result<()> {
+    let mut order = String::new();
+    for (name, bytes) in modules::closure(&kernel.modules)? {
+        cpio.file(&format!("/modules/{name}.ko"), &bytes);
+        order += &format!("/modules/{name}.ko\n");
+    }
+    ensure!(order.contains("rdma_rxe"), "{}: no rdma_rxe", kernel.modules.display());
+    cpio.file("/modules/order", order.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Debian's kernel: which package is the newest, fetched without being installed, and what of it a guest needs.
+//!
+//! It lies unpacked below `target/vm`, a directory for each package. `WEFT_KERNEL_DEB` names a package that was fetched
+//! otherwise.
+
+use crate::product;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The package that depends on the newest kernel.
+const META_PACKAGE: &str = "linux-image-amd64";
+
+/// What an unpacked package is called below `target/vm`; the number changes with what [`PARTS`] takes out of it.
+const MARK: &str = "weft-2";
+
+/// The parts of the package that may be asked for: the kernel, and modules that RDMA over virtio leads to.
+const PARTS: &[&str] = &[
+    "boot/vmlinuz-*",
+    "lib/modules/*/kernel/arch/x86/crypto",
+    "lib/modules/*/kernel/crypto",
+    "lib/modules/*/kernel/drivers/block",
+    "lib/modules/*/kernel/drivers/char",
+    "lib/modules/*/kernel/drivers/infiniband",
+    "lib/modules/*/kernel/drivers/net/*.ko*",
+    "lib/modules/*/kernel/drivers/virtio",
+    "lib/modules/*/kernel/fs/configfs",
+    "lib/modules/*/kernel/lib",
+    "lib/modules/*/kernel/net",
+];
+
+/// An unpacked kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The package's name.
+    pub package: String,
+    /// What QEMU starts.
+    pub image: PathBuf,
+    /// The directory of its modules.
+    pub modules: PathBuf,
+}
+
+/// The newest kernel that is unpacked here; where there is none, it is fetched.
+pub fn find() -> Result<Kernel> {
+    match unpacked().pop() {
+        Some(dir) => open(&dir),
+        None => fetch(),
+    }
+}
+
+/// Asks apt which kernel is the newest, and fetches it unless it is here. Where apt cannot be asked, what is here does.
+pub fn fetch() -> Result<Kernel> {
+    if let Some(deb) = std::env::var_os("WEFT_KERNEL_DEB") {
+        let deb = PathBuf::from(deb);
+        let name = deb.file_stem().and_then(|name| name.to_str()).context("WEFT_KERNEL_DEB names no package")?;
+        return open(&unpack(&deb, name)?);
+    }
+    let here = unpacked().pop();
+    let package = match (newest(), &here) {
+        (Ok(package), _) => package,
+        (Err(_), Some(dir)) => return open(dir),
+        (Err(error), None) => return Err(error.context(HELP)),
+    };
+    let dir = top().join(format!("{package}.{MARK}"));
+    if dir.exists() {
+        return open(&dir);
+    }
+    let place = top().join(format!("fetch-{}", std::process::id()));
+    let result = download(&package, &place).and_then(|deb| unpack(&deb, &package));
+    let _ = fs::remove_dir_all(&place);
+    match (result, here) {
+        (Ok(dir), _) => {
+            // The older ones have had their day.
+            unpacked().into_iter().filter(|old| *old != dir).for_each(|old| drop(fs::remove_dir_all(old)));
+            open(&dir)
+        }
+        (Err(_), Some(here)) => open(&here),
+        (Err(error), None) => Err(error.context(HELP)),
+    }
+}
+
+const HELP: &str = "no Debian kernel to run as a guest. With apt's archives in reach, `apt-get update` as root mends \
+                    this; otherwise fetch the package that linux-image-amd64 depends on elsewhere and name the file \
+                    with WEFT_KERNEL_DEB";
+
+fn top() -> PathBuf {
+    product::target().join("vm")
+}
+
+/// Directories of unpacked kernels, the one unpacked last at the end.
+fn unpacked() -> Vec<PathBuf> {
+    let entries = fs::read_dir(top()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == MARK)).collect();
+    found.sort_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
+    found
+}
+
+/// The newest kernel package, by its meta-package's dependency.
+fn newest() -> Result<String> {
+    let text = output(Command::new("apt-cache").args(["depends", META_PACKAGE]))?;
+    let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
+    let package = package.with_context(|| format!("apt-cache knows no dependency of {META_PACKAGE}"))?;
+    Ok(format!("linux-image-{package}"))
+}
+
+fn download(package: &str, place: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(place)?;
+    output(Command::new("apt-get").args(["download", "-q", package]).current_dir(place))?;
+    let mut files = fs::read_dir(place)?.flatten().map(|entry| entry.path());
+    files.find(|path| path.extension().is_some_and(|e| e == "deb")).context("apt-get download left no package")
+}
+
+/// Takes what is needed out of the package; the directory appears when it is complete.
+fn unpack(deb: &Path, name: &str) -> Result<PathBuf> {
+    let dir = top().join(format!("{name}.{MARK}"));
+    if dir.exists() {
+        return Ok(dir);
+    }
+    let part = top().join(format!("unpack-{}", std::process::id()));
+    fs::create_dir_all(&part)?;
+    let result = unpack_into(deb, &part).and_then(|()| fs::rename(&part, &dir).context("cannot name the kernel"));
+    let _ = fs::remove_dir_all(&part);
+    // Another process may have been quicker.
+    if dir.exists() { Ok(dir) } else { result.map(|()| dir) }
+}
+
+fn unpack_into(deb: &Path, part: &Path) -> Result<()> {
+    let mut package = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(deb)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run dpkg-deb")?;
+    let tar = package.stdout.take().context("dpkg-deb has no output")?;
+    let patterns = PARTS.iter().flat_map(|part| [format!("./{part}"), format!("./usr/{part}")]);
+    let modules = ["./usr/lib/modules/*/vmlinuz".to_owned()];
+    let status = Command::new("tar")
+        .args(["-x", "--wildcards", "-C"])
+        .arg(part)
+        .args(patterns.chain(modules))
+        .stdin(tar)
+        // It objects to each pattern that no file matches; what is missed, we say below.
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run tar")?;
+    ensure!(package.wait()?.success(), "{} is not a whole Debian package", deb.display());
+    let kernel = vmlinuz(part).with_context(|| format!("{}: tar ({status}) found no kernel", deb.display()))?;
+    let image = part.join("image");
+    match elf(&fs::read(&kernel)?) {
+        Ok(elf) => fs::write(image, elf)?,
+        // QEMU starts the compressed one as well, some seconds slower.
+        Err(_) => fs::rename(&kernel, image)?,
+    }
+    Ok(())
+}
+
+/// Where the package put the kernel: in /boot, or (newer ones) beside the modules.
+fn vmlinuz(dir: &Path) -> Option<PathBuf> {
+    let places = ["boot", "lib/modules", "usr/lib/modules"].map(|place| dir.join(place));
+    let is_kernel = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz"));
+    places.iter().flat_map(|place| files(place)).find(|path| is_kernel(path))
+}
+
+/// The ELF kernel inside a bzImage (Linux's Documentation/arch/x86/boot.rst). QEMU starts it by PVH, which spares the
+/// guest its own, slow, decompression.
+fn elf(image: &[u8]) -> Result<Vec<u8>> {
+    let word = |at: usize| image.get(at..at + 4).and_then(|b| Some(u32::from_le_bytes(b.try_into().ok()?) as usize));
+    let sectors = usize::from(*image.get(0x1f1).context("no boot header")?);
+    let (offset, len) = word(0x248).zip(word(0x24c)).context("no boot header")?;
+    let start = (sectors + 1) * 512 + offset;
+    // The size of what is packed stands behind it.
+    let payload = image.get(start..start + len.saturating_sub(4)).context("the kernel is cut short")?;
+    let unpacker: &[&str] = match payload {
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => &["xz", "-dc", "--single-stream"],
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => &["zstd", "-dc"],
+        [0x1f, 0x8b, ..] => &["gzip", "-dc"],
+        _ => bail!("the kernel is packed in an unknown way"),
+    };
+    let elf = unpacked_by(unpacker, payload)?;
+    ensure!(elf.starts_with(b"\x7fELF"), "what the kernel contains is not an ELF file");
+    Ok(elf)
+}
+
+/// `data` through a program that unpacks it.
+pub fn unpacked_by(words: &[&str], data: &[u8]) -> Result<Vec<u8>> {
+    let (program, args) = words.split_first().context("an empty command")?;
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot run {program}"))?;
+    let mut to = child.stdin.take().context("no pipe")?;
+    let out = std::thread::scope(|scope| {
+        scope.spawn(move || std::io::Write::write_all(&mut to, data));
+        child.wait_with_output()
+    })?;
+    // gzip and zstd object to what follows the end, after having unpacked all.
+    ensure!(!out.stdout.is_empty(), "{program} unpacked nothing ({})", out.status);
+    Ok(out.stdout)
+}
+
+fn open(dir: &Path) -> Result<Kernel> {
+    let modules = ["lib/modules", "usr/lib/modules"].iter().map(|place| dir.join(place)).find(|path| path.is_dir());
+    let modules = modules.with_context(|| format!("{}: no modules; remove it", dir.display()))?;
+    let package = dir.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    Ok(Kernel { package, image: dir.join("image"), modules })
+}
+
+/// Every file below `dir`.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![dir.to_path_buf()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let out = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr).trim());
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}

@@ -1,0 +1,295 @@
+//! Us on the host and Linux's rxe in a guest, joined by a tap: programs on both sides, judged together.
+
+use crate::device::{self, Device};
+use crate::guest::{self, Guest, GuestProc, Place};
+use crate::lab::{Lab, Shape};
+use crate::pair::Outcome;
+use crate::proc::{Ended, Proc};
+use crate::user::Who;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use weft_wire::{Packet, icrc, pcapng, roce};
+
+/// The guest's addresses; the host's are the lab's.
+pub const GUEST_V4: &str = "10.77.0.2";
+/// The guest's IPv6 address.
+pub const GUEST_V6: &str = "fd77::2";
+
+/// How long a server may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(20);
+/// A server ends right after its client, or not at all.
+const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(15);
+/// What the kernel shows of a server that listens by the connection manager; ours gets this long, unseen.
+const CM_SETTLES_WITHIN: Duration = Duration::from_millis(500);
+
+/// Who serves; the other side connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Our libraries, on the host.
+    Us,
+    /// The kernel, in the guest.
+    Kernel,
+}
+
+impl Server {
+    /// Both directions.
+    pub const BOTH: [Server; 2] = [Server::Us, Server::Kernel];
+}
+
+/// How a server shows that it listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listens {
+    /// On a TCP port.
+    Tcp(u16),
+    /// By the RDMA connection manager, on a port.
+    Cm(u16),
+}
+
+/// The two sides.
+#[derive(Debug)]
+pub struct Peer {
+    // Dropped before the namespace that it runs in.
+    guest: Guest,
+    lab: Lab,
+    theirs: Device,
+}
+
+/// What both sides are to run.
+#[derive(Clone, Debug)]
+pub struct Match {
+    /// Who serves.
+    pub server: Server,
+    /// The server's command line.
+    pub serve: String,
+    /// The client's.
+    pub connect: String,
+    /// How the server shows that it listens.
+    pub listens: Listens,
+    /// The environment of our side.
+    pub env: Vec<(&'static str, String)>,
+    /// How long the client may take.
+    pub limit: Duration,
+}
+
+/// A program on either side.
+#[derive(Debug)]
+enum Side {
+    Ours(Proc),
+    Theirs(GuestProc),
+}
+
+impl Side {
+    fn wait(self, limit: Duration) -> Ended {
+        match self {
+            Side::Ours(program) => program.wait(limit),
+            Side::Theirs(program) => program.wait(limit),
+        }
+    }
+}
+
+impl Peer {
+    /// Boots the guest on a tap; both sides have addresses, and the kernel its rxe device.
+    pub fn boot(agent: &Path, mtu: u32) -> Result<Peer> {
+        let lab = Lab::new(Shape::Tap { mtu })?;
+        let side = lab.client();
+        let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
+        let guest = Guest::boot(&place, agent)?;
+        guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
+        lab.wait_ready(side)?;
+        let devices = guest.run(&["ibv_devinfo", "-v"])?.success()?;
+        let theirs = device::find(&devices.text, GUEST_V4, GUEST_V6).with_context(|| devices.report())?;
+        Ok(Peer { guest, lab, theirs })
+    }
+
+    /// The guest.
+    pub fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// The host's namespace.
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// Our device.
+    pub fn ours(&self) -> Result<&Device> {
+        self.lab.device(self.lab.client())
+    }
+
+    /// The kernel's device.
+    pub fn theirs(&self) -> &Device {
+        &self.theirs
+    }
+
+    /// The device of the side that serves, and of the one that connects.
+    pub fn devices(&self, server: Server) -> Result<(&Device, &Device)> {
+        Ok(match server {
+            Server::Us => (self.ours()?, self.theirs()),
+            Server::Kernel => (self.theirs(), self.ours()?),
+        })
+    }
+
+    /// The server's address.
+    pub fn address(&self, server: Server, v6: bool) -> &'static str {
+        match (server, v6) {
+            (Server::Us, false) => self.lab.client().v4,
+            (Server::Us, true) => self.lab.client().v6,
+            (Server::Kernel, false) => GUEST_V4,
+            (Server::Kernel, true) => GUEST_V6,
+        }
+    }
+
+    /// Changes the MTU of both ends of the cable.
+    pub fn set_mtu(&self, mtu: u32) -> Result<()> {
+        let side = self.lab.client();
+        self.lab.ip(&format!("-n {} link set {} mtu {mtu}", side.netns, side.interface))?;
+        self.guest.run(&["ip", "link", "set", guest::INTERFACE, "mtu", &mtu.to_string()])?.success().map(drop)
+    }
+
+    /// Runs both sides; both must end with exit status 0.
+    pub fn succeed(&self, case: &Match) -> Result<Outcome> {
+        let server = self.serve(case)?;
+        let client = self.connect(case)?.wait(case.limit);
+        let server = server.wait(if client.ok() { SERVER_ENDS_WITHIN } else { Duration::from_secs(1) });
+        let outcome = Outcome { server, client };
+        if !(outcome.client.ok() && outcome.server.ok()) {
+            bail!("{}", outcome.report());
+        }
+        for line in outcome.client.text.lines().chain(outcome.server.text.lines()) {
+            let bad = ["wrong ICRC", "retry exceeded", "invalid data", "Failed status"].iter().find(|b| line.contains(**b));
+            ensure!(bad.is_none() || self.excused(case, line), "{line}\n{}", outcome.report());
+        }
+        Ok(outcome)
+    }
+
+    /// Packets that were damaged on purpose have a wrong ICRC.
+    fn excused(&self, case: &Match, line: &str) -> bool {
+        line.contains("wrong ICRC") && case.env.iter().any(|(_, value)| value.contains("corrupt"))
+    }
+
+    fn serve(&self, case: &Match) -> Result<Side> {
+        let (mut server, listens) = match (self.start(case, case.server, &case.serve)?, case.listens) {
+            (Side::Ours(mut program), Listens::Tcp(port)) => {
+                let listens = program.wait_listening(port, LISTENS_WITHIN);
+                (Side::Ours(program), listens)
+            }
+            (Side::Theirs(program), Listens::Tcp(port)) => {
+                let listens = program.wait_listening(port, LISTENS_WITHIN);
+                (Side::Theirs(program), listens)
+            }
+            (Side::Ours(mut program), Listens::Cm(_)) => {
+                let ended = program.wait_until(CM_SETTLES_WITHIN, |_| false) || !program.running();
+                (Side::Ours(program), !ended)
+            }
+            (Side::Theirs(program), Listens::Cm(port)) => {
+                let wanted = format!(":{port} ");
+                let listens = program.wait_answer(LISTENS_WITHIN, &["rdma", "resource", "show", "cm_id"], |text| {
+                    text.lines().any(|line| line.contains("LISTEN") && format!("{line} ").contains(&wanted))
+                });
+                (Side::Theirs(program), listens)
+            }
+        };
+        if !listens {
+            let running = match &mut server {
+                Side::Ours(program) => program.running(),
+                Side::Theirs(program) => program.running(),
+            };
+            let ended = server.wait(Duration::ZERO);
+            bail!("the server {}:\n      {}", if running { "does not listen" } else { "ended at once" }, ended.report());
+        }
+        Ok(server)
+    }
+
+    fn connect(&self, case: &Match) -> Result<Side> {
+        let who = if case.server == Server::Us { Server::Kernel } else { Server::Us };
+        self.start(case, who, &case.connect)
+    }
+
+    fn start(&self, case: &Match, who: Server, line: &str) -> Result<Side> {
+        let words: Vec<_> = line.split_whitespace().collect();
+        Ok(match who {
+            Server::Us => {
+                let env: Vec<_> = case.env.iter().map(|(key, value)| (*key, value.as_str())).collect();
+                Side::Ours(self.lab.start(self.lab.client(), Who::Root, &env, &words)?)
+            }
+            Server::Kernel => Side::Theirs(self.guest.start(&words)),
+        })
+    }
+
+    /// Starts to capture what passes the tap.
+    pub fn capture(&self) -> Result<Capture> {
+        let file = self.lab.file("tap.pcap");
+        let side = self.lab.client();
+        let path = file.to_str().context("the lab's path is not UTF-8")?;
+        let words = ["dumpcap", "-q", "-P", "-B", "64", "-i", side.interface, "-w", path];
+        let mut program = self.lab.start_bare(side, Who::Root, &words)?;
+        if !program.wait_until(Duration::from_secs(20), |p| p.text().contains("File:") && file.exists()) {
+            bail!("dumpcap does not capture: {}", program.kill().report());
+        }
+        Ok(Capture { program, file })
+    }
+
+    /// What the kernel complained of: damaged packets, bugs.
+    pub fn complaints(&self) -> Result<Vec<String>> {
+        let log = self.guest.run(&["dmesg"])?.success()?.text;
+        let bad = ["ICRC", "icrc", "WARNING", "BUG", "Oops", "Call Trace"];
+        Ok(log.lines().filter(|line| bad.iter().any(|b| line.contains(b))).map(str::to_owned).collect())
+    }
+}
+
+/// A capture under way.
+#[derive(Debug)]
+pub struct Capture {
+    program: Proc,
+    file: PathBuf,
+}
+
+/// What a capture held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// RoCE v2 packets over IPv4, from us and from the kernel.
+    pub v4: [usize; 2],
+    /// RoCE v2 packets over IPv6, from us and from the kernel.
+    pub v6: [usize; 2],
+    /// Packets that the capture missed.
+    pub missed: usize,
+}
+
+impl Capture {
+    /// Ends the capture and recomputes the ICRC of every packet; an error tells the first wrong one.
+    pub fn finish(self, ours: [&str; 2]) -> Result<Captured> {
+        self.program.signal(Signal::INT);
+        let ended = self.program.wait(Duration::from_secs(20));
+        let mut captured = Captured { missed: missed(&ended.text), ..Captured::default() };
+        let file = std::fs::read(&self.file)?;
+        for (number, frame) in pcapng::frames(&file).enumerate() {
+            ensure!(!is_fragment(frame), "packet {} is a fragment", number + 1);
+            let Some((meta, ib)) = roce::parse_v2_frame(frame) else { continue };
+            let flow = meta.flow().context("addresses of two families")?;
+            let found = Packet::icrc(ib).with_context(|| format!("packet {} has no ICRC", number + 1))?;
+            let right = icrc::of_packet(flow.seed(ib.len(), meta.ip_id), ib);
+            ensure!(found == right, "packet {}, {meta:?}: ICRC {found:08x}, and {right:08x} is right", number + 1);
+            let from_them = usize::from(!ours.contains(&meta.src.to_string().as_str()));
+            let counts = if meta.src.is_ipv4() { &mut captured.v4 } else { &mut captured.v6 };
+            counts[from_them] += 1;
+        }
+        Ok(captured)
+    }
+}
+
+/// `Packets received/dropped on interface 'eth0': 28/0 (pcap:0/...)`.
+fn missed(text: &str) -> usize {
+    let counts = text.lines().find_map(|line| line.split_once("received/dropped on interface")?.1.split_once("': "));
+    let dropped = counts.and_then(|(_, counts)| counts.split(['/', ' ']).nth(1)?.parse().ok());
+    dropped.unwrap_or(0)
+}
+
+/// Whether it is a part of a UDP datagram over IPv4: neither side may send those.
+fn is_fragment(frame: &[u8]) -> bool {
+    match frame.get(12..).and_then(|rest| rest.first_chunk::<22>()) {
+        Some([0x08, 0x00, 0x45, _, _, _, _, _, flags, offset, _, 17, ..]) => flags & 0x3f != 0 || *offset != 0,
+        _ => false,
+    }
+}

@@ -1,0 +1,131 @@
+//! Linux's own RoCE, rdma_rxe of Debian's kernel in a guest, against us on the host: verbs without a connection manager.
+//!
+//! Both directions, IPv4 and IPv6, path MTU 1024 and 4096, with 1% of the packets lost on our side as well. One guest
+//! serves all cases, and one capture of its tap: the ICRC of every packet of both sides is recomputed.
+
+use anyhow::{Result, ensure};
+use std::path::Path;
+use std::time::Duration;
+use weft_interop::guest_peer::{Listens, Match};
+use weft_interop::pair::DEFAULT_PORT;
+use weft_interop::{Outcome, Peer, Server, Table, guest, skip, table};
+
+/// Path MTU, and the MTU of the cable under it.
+const MTUS: [(u32, u32); 2] = [(1024, 1500), (4096, 9000)];
+
+/// What our side loses where it loses packets.
+const LOSS: &str = "loss=1%,seed=11";
+
+/// A program and its options; `{mtu}` stands for the path MTU.
+struct Case {
+    program: &'static str,
+    options: &'static str,
+    /// It gets over lost packets.
+    reliable: bool,
+}
+
+const CASES: &[Case] = &[
+    Case { program: "ibv_rc_pingpong", options: "-c -n 200 -s 9000 -m {mtu}", reliable: true },
+    Case { program: "ibv_uc_pingpong", options: "-c -n 200 -s 9000 -m {mtu}", reliable: false },
+    Case { program: "ibv_ud_pingpong", options: "-c -n 200 -s {mtu}", reliable: false },
+    Case { program: "ibv_srq_pingpong", options: "-c -n 100 -q 4 -s 9000 -m {mtu}", reliable: true },
+    Case { program: "ibv_rc_pingpong", options: "-c -e -n 100 -s 100 -m {mtu}", reliable: true },
+    Case { program: "ib_send_bw", options: "-n 100 -s 16384 -m {mtu}", reliable: true },
+    Case { program: "ib_send_lat", options: "-n 100 -s 64 -m {mtu}", reliable: true },
+    Case { program: "ib_write_bw", options: "-n 100 -s 65536 -m {mtu}", reliable: true },
+    Case { program: "ib_write_lat", options: "-n 100 -s 5000 -m {mtu}", reliable: true },
+    Case { program: "ib_read_bw", options: "-n 100 -s 65536 -m {mtu}", reliable: true },
+    Case { program: "ib_read_lat", options: "-n 100 -s 5000 -m {mtu}", reliable: true },
+    Case { program: "ib_atomic_bw", options: "-n 200 -m {mtu}", reliable: true },
+    Case { program: "ib_atomic_bw", options: "-n 200 -A CMP_AND_SWAP -m {mtu}", reliable: true },
+    Case { program: "ib_atomic_lat", options: "-n 100 -m {mtu}", reliable: true },
+    Case { program: "ib_write_bw", options: "-c UC -n 100 -s 16384 -m {mtu}", reliable: false },
+    Case { program: "ib_send_lat", options: "-c UD -n 100 -s 512 -m {mtu}", reliable: false },
+];
+
+const NEEDED: &[&str] = &["ip", "ibv_rc_pingpong", "ib_send_bw", "ib_atomic_bw", "dumpcap"];
+
+#[test]
+fn verbs_against_rxe() {
+    if let Some(why) = guest::obstacle() {
+        return skip::skip("verbs_against_rxe", &why);
+    }
+    if !skip::have("verbs_against_rxe", NEEDED) {
+        return;
+    }
+    let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
+    let peer = Peer::boot(agent, MTUS[0].1).expect("a guest with rxe");
+    let mut table = Table::new("kernel peer");
+    table::note(&format!("kernel peer: {}", peer.guest().package));
+    let capture = peer.capture().expect("a capture of the tap");
+    for (mtu, cable) in MTUS {
+        peer.set_mtu(cable).expect("an MTU for both ends");
+        for (number, case) in CASES.iter().enumerate() {
+            for server in Server::BOTH {
+                run(&mut table, &peer, case, mtu, server, number);
+            }
+        }
+    }
+    table.case("every ICRC of both sides is right", || {
+        let side = peer.lab().client();
+        let captured = capture.finish([side.v4, side.v6])?;
+        table::note(&format!("kernel peer: {captured:?}"));
+        let counts = captured.v4.into_iter().chain(captured.v6);
+        ensure!(counts.min() > Some(0), "a side or a family is missing: {captured:?}");
+        Ok(())
+    });
+    table.case("the kernel has nothing to complain of", || {
+        let complaints = peer.complaints()?;
+        ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+        Ok(())
+    });
+    table.finish();
+}
+
+/// A case in one direction, with and without loss; the pingpongs over both families each, the others in turn.
+fn run(table: &mut Table, peer: &Peer, case: &Case, mtu: u32, server: Server, number: usize) {
+    let turn = number + usize::from(server == Server::Us) + usize::from(mtu == 4096);
+    for (v6, lossy) in [(false, false), (true, false), (false, true), (true, true)] {
+        let in_turn = v6 == turn.is_multiple_of(2);
+        let wanted = match (lossy, case.program.starts_with("ibv_")) {
+            (true, _) if !case.reliable => false,
+            (false, true) => true,
+            (false, false) => in_turn,
+            (true, _) => !in_turn,
+        };
+        if !wanted || (table::quick() && number > 0) {
+            continue;
+        }
+        let options = case.options.replace("{mtu}", &mtu.to_string());
+        let family = if v6 { "IPv6" } else { "IPv4" };
+        let weather = if lossy { LOSS } else { "no loss" };
+        let label = format!("{} {options} {family} {weather}, {server:?} serving", case.program);
+        table.case(&label, || {
+            let pair = pair(peer, case.program, &options, server, v6, lossy)?;
+            result_printed(case.program, &peer.succeed(&pair)?)
+        });
+    }
+}
+
+fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, lossy: bool) -> Result<Match> {
+    let (serving, connecting) = peer.devices(server)?;
+    let flag = if program.starts_with("ibv_") { "-g" } else { "-F -x" };
+    let line = |device: &weft_interop::Device| {
+        let gid = if v6 { device.gid_v6 } else { device.gid_v4 };
+        format!("{program} {options} -d {} {flag} {gid}", device.name)
+    };
+    Ok(Match {
+        server,
+        serve: line(serving),
+        connect: format!("{} {}", line(connecting), peer.address(server, false)),
+        listens: Listens::Tcp(DEFAULT_PORT),
+        env: if lossy { vec![("WEFT_FAULT", LOSS.to_owned())] } else { Vec::new() },
+        limit: Duration::from_secs(30),
+    })
+}
+
+fn result_printed(program: &str, outcome: &Outcome) -> Result<()> {
+    let wanted = if program.starts_with("ibv_") { "usec/iter" } else { "#bytes" };
+    ensure!(outcome.client.text.contains(wanted), "no result printed\n{}", outcome.report());
+    Ok(())
+}
