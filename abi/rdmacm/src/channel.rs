@@ -2,6 +2,7 @@
 
 use libc::c_int;
 use std::cell::UnsafeCell;
+use std::sync::Arc;
 use weft_abi_types::rdma_event_channel;
 
 use crate::daemon::{self, Told};
@@ -12,7 +13,7 @@ use crate::errors::fail_null;
 #[repr(C)]
 pub(crate) struct Channel {
     public: UnsafeCell<rdma_event_channel>,
-    events: daemon::Events,
+    events: Arc<daemon::Events>,
 }
 
 impl Channel {
@@ -20,7 +21,7 @@ impl Channel {
     pub(crate) fn open() -> Result<*mut rdma_event_channel, c_int> {
         let events = daemon::Events::open()?;
         let public = UnsafeCell::new(rdma_event_channel { fd: events.fd() });
-        Ok(Box::into_raw(Box::new(Channel { public, events })).cast())
+        Ok(Box::into_raw(Box::new(Channel { public, events: Arc::new(events) })).cast())
     }
 
     /// The channel behind a public structure.
@@ -29,9 +30,9 @@ impl Channel {
         unsafe { &*channel.cast::<Channel>() }
     }
 
-    /// What the daemon calls it.
-    pub(crate) fn number(&self) -> u32 {
-        self.events.number()
+    /// The daemon's end.
+    pub(crate) fn events(&self) -> &Arc<daemon::Events> {
+        &self.events
     }
 
     /// The next that comes through it.

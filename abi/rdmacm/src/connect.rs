@@ -9,8 +9,8 @@ use weft_cm::rdma_cm::{Command, ConnParam, Ece};
 use crate::device::Device;
 use crate::errors::code;
 use crate::id::{Id, complete, give_back};
+use crate::qp_state;
 use crate::verbs::{ibv_query_ece, ibv_set_ece};
-use crate::{daemon, qp_state};
 
 /// Retries where the program says nothing: the most there are.
 const RETRY_COUNT_DEFAULT: u8 = 7;
@@ -45,7 +45,7 @@ unsafe fn connect(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<
             Ece { vendor_id: state.local_ece.vendor_id, attr_mod: state.local_ece.options }
         };
         let param = parameters(this, given)?;
-        daemon::order(Command::Connect { id: this.number, param, ece })?;
+        this.order(Command::Connect { id: this.number, param, ece })?;
         this.state.lock().connect.clear();
         complete(id)
     }
@@ -86,7 +86,7 @@ unsafe fn accept(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(
             qp_state::to_rts(this, initiator_depth)?;
         }
         let param = parameters(this, given)?;
-        let accepted = daemon::order(Command::Accept { id: this.number, cookie: this.cookie, param: Some(param), ece });
+        let accepted = this.order(Command::Accept { id: this.number, cookie: this.cookie, param: Some(param), ece });
         if let Err(errno) = accepted {
             let _ = qp_state::to_error(this);
             return Err(errno);
@@ -201,7 +201,7 @@ fn complete_answer(id: &Id) -> Result<(), c_int> {
         .and_then(|()| qp_state::to_rts(id, RDMA_MAX_INIT_DEPTH))
         .and_then(|()| {
             let ece = Ece::default();
-            daemon::order(Command::Accept { id: id.number, cookie: 0, param: None, ece })
+            id.order(Command::Accept { id: id.number, cookie: 0, param: None, ece })
         });
     if told.is_err() {
         let _ = qp_state::to_error(id);
@@ -222,7 +222,7 @@ unsafe fn reject(id: *mut rdma_cm_id, data: *const c_void, len: u8, reason: u8) 
     code(unsafe {
         Id::of_argument(id).and_then(|this| {
             let private_data = bytes(data, len).to_vec();
-            daemon::order(Command::Reject { id: this.number, private_data, reason })
+            this.order(Command::Reject { id: this.number, private_data, reason })
         })
     })
 }
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn rdma_reject_ece(
 /// Tells of an event of a queue pair that came before the connection did: COMM_EST.
 pub unsafe extern "C" fn rdma_notify(id: *mut rdma_cm_id, event: ibv_event_type) -> c_int {
     // SAFETY: the program's identifier.
-    code(unsafe { Id::of_argument(id) }.and_then(|this| daemon::order(Command::Notify { id: this.number, event })))
+    code(unsafe { Id::of_argument(id) }.and_then(|this| this.order(Command::Notify { id: this.number, event })))
 }
 
 /// Ends a connection: the queue pair goes to ERR, and both ends are told DISCONNECTED.
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn rdma_disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: the program's identifier.
     code(unsafe {
         shut_down(id).and_then(|()| {
-            daemon::order(Command::Disconnect { id: Id::of(id).number })?;
+            Id::of(id).order(Command::Disconnect { id: Id::of(id).number })?;
             complete(id)
         })
     })

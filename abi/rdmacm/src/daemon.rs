@@ -1,14 +1,25 @@
-//! The way to the daemon, which owns connections: requests go over one session of the process, events come through a
-//! channel each. Errors come out as errno values: ENODEV once the daemon is gone.
+//! The way to the daemon, which owns connections: commands go over one session of the process, events come through a
+//! channel each. Errors come out as errno values: ENODEV once the daemon that a channel is from is gone.
+//!
+//! A child of fork has nothing of this: the parent's identifiers answer ENODEV there, and new channels belong to a
+//! session of its own.
 
 use libc::c_int;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::LazyLock;
 use weft_cm::rdma_cm::{CmEvent, Command, Reply, RouteInfo};
+use weft_ipc::{CmClient, ConnectOptions, EventChannel, RequestError};
 
-/// The daemon's end of an event channel.
-pub(crate) struct Events {
-    _private: (),
-}
+static CLIENT: LazyLock<CmClient> = LazyLock::new(|| {
+    let here = Events::open as fn() -> Result<Events, c_int>;
+    let library = weft_sys::mapping::file_of_code(here as usize);
+    let library_dir = library.and_then(|file| file.parent().map(ToOwned::to_owned));
+    CmClient::new(ConnectOptions { library_dir, ..ConnectOptions::default() })
+});
+
+/// The daemon's end of an event channel, and the way to ask about what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Events(EventChannel);
 
 /// What came through a channel.
 pub(crate) enum Told {
@@ -21,39 +32,43 @@ pub(crate) enum Told {
 impl Events {
     /// A new channel.
     pub(crate) fn open() -> Result<Events, c_int> {
-        Err(libc::ENODEV)
+        CLIENT.open_channel().map(Events).map_err(|error| error.errno())
     }
 
     /// Readable when an event waits, or when the daemon is gone.
     pub(crate) fn fd(&self) -> RawFd {
-        -1
+        self.0.fd().as_raw_fd()
     }
 
-    /// What requests call it.
+    /// What commands call it.
     pub(crate) fn number(&self) -> u32 {
-        0
+        self.0.number()
     }
 
     /// The next event. Blocks unless the descriptor is in non-blocking mode; EAGAIN then.
     pub(crate) fn next(&self) -> Result<Told, c_int> {
-        Err(libc::ENODEV)
+        match self.0.recv() {
+            Ok(event) => Ok(Told::Event(Box::new(event))),
+            Err(RequestError::Disconnected) => Ok(Told::Gone),
+            Err(error) => Err(error.errno()),
+        }
     }
-}
 
-/// Asks the daemon.
-pub(crate) fn ask(_command: Command) -> Result<Reply, c_int> {
-    Err(libc::ENODEV)
-}
+    /// Asks the daemon that the channel is from.
+    pub(crate) fn ask(&self, command: Command) -> Result<Reply, c_int> {
+        self.0.call(command).map_err(|error| error.errno())
+    }
 
-/// Asks for what has no answer but that it is done.
-pub(crate) fn order(command: Command) -> Result<(), c_int> {
-    ask(command).map(|_| ())
-}
+    /// Asks for what has no answer but that it is done.
+    pub(crate) fn order(&self, command: Command) -> Result<(), c_int> {
+        self.ask(command).map(|_| ())
+    }
 
-/// Addresses and route of an identifier.
-pub(crate) fn query(id: u32) -> Result<RouteInfo, c_int> {
-    match ask(Command::Query { id })? {
-        Reply::Route(route) => Ok(*route),
-        _ => Err(libc::EPROTO),
+    /// Addresses and route of an identifier.
+    pub(crate) fn query(&self, id: u32) -> Result<RouteInfo, c_int> {
+        match self.ask(Command::Query { id })? {
+            Reply::Route(route) => Ok(*route),
+            _ => Err(libc::EPROTO),
+        }
     }
 }

@@ -14,7 +14,7 @@ use weft_abi_types::{
 use weft_cm::rdma_cm::{CmEvent, Command, EventKind, EventParam};
 
 use crate::channel::Channel;
-use crate::daemon::{self, Told};
+use crate::daemon::Told;
 use crate::errors::{errno, fail};
 use crate::id::Id;
 use crate::multicast::Group;
@@ -138,7 +138,8 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
             Err(errno) => return fail(errno),
         };
         let made = match told {
-            Told::Event(told) => of_daemon(*told),
+            // SAFETY: the program's channel.
+            Told::Event(told) => of_daemon(unsafe { Channel::of(channel) }, *told),
             Told::Gone => match registry::claim_orphan(channel) {
                 Some(id) => Some(Event::new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0)),
                 None => return fail(libc::ENODEV),
@@ -153,9 +154,9 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
 }
 
 /// Makes an event of what the daemon told. `None` for what is of no interest, or about an identifier that is no more.
-fn of_daemon(told: CmEvent) -> Option<Box<Event>> {
+fn of_daemon(channel: &Channel, told: CmEvent) -> Option<Box<Event>> {
     match told.kind {
-        EventKind::ConnectRequest => request(&told),
+        EventKind::ConnectRequest => request(channel, &told),
         EventKind::MulticastJoin | EventKind::MulticastError => membership(&told),
         _ => {
             let id = registry::claim(told.cookie)?;
@@ -220,9 +221,9 @@ fn answer(id: &Id, told: &CmEvent, event: &mut Event) {
 }
 
 /// A peer wants to connect: an identifier is made for it.
-fn request(told: &CmEvent) -> Option<Box<Event>> {
+fn request(channel: &Channel, told: &CmEvent) -> Option<Box<Event>> {
     let Some(listener) = registry::claim(told.cookie) else {
-        let _ = daemon::order(Command::DestroyId { id: told.id });
+        let _ = channel.events().order(Command::DestroyId { id: told.id });
         return None;
     };
     let mut event = Event::new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, told.status);

@@ -13,11 +13,12 @@ use weft_cm::rdma_cm::{Command, IdNumber, PortSpace, Reply, RouteInfo};
 
 use crate::addrinfo::rdma_freeaddrinfo;
 use crate::channel::{self, Channel};
+use crate::daemon::Events;
 use crate::device::{self, Device};
 use crate::errors::{code, fail};
 use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
 use crate::multicast::Group;
-use crate::{address, daemon, registry, route};
+use crate::{address, registry, route};
 
 /// An identifier: the public structure with our part behind it.
 #[repr(C)]
@@ -34,6 +35,8 @@ pub(crate) struct Id {
 
 /// What of an identifier is guarded by its lock.
 pub(crate) struct State {
+    /// The daemon's end of the channel.
+    pub(crate) events: Arc<Events>,
     pub(crate) device: Option<Arc<Device>>,
     /// Events that the program was given, and how many of those it gave back.
     pub(crate) events_reported: u32,
@@ -77,7 +80,10 @@ impl Id {
         public.context = context;
         public.ps = ps;
         public.qp_type = qp_type;
+        // SAFETY: the program's channel, or the identifier's own.
+        let events = unsafe { Channel::of(channel).events().clone() };
         let state = State {
+            events,
             device: None,
             events_reported: 0,
             events_completed: 0,
@@ -130,6 +136,23 @@ impl Id {
         unsafe { (*self.public()).qp_type == IBV_QPT_UD }
     }
 
+    /// Asks the daemon.
+    pub(crate) fn ask(&self, command: Command) -> Result<Reply, c_int> {
+        let events = self.state.lock().events.clone();
+        events.ask(command)
+    }
+
+    /// Asks the daemon for what has no answer but that it is done.
+    pub(crate) fn order(&self, command: Command) -> Result<(), c_int> {
+        self.ask(command).map(|_| ())
+    }
+
+    /// Addresses and route, as the daemon knows them now.
+    pub(crate) fn query(&self) -> Result<RouteInfo, c_int> {
+        let events = self.state.lock().events.clone();
+        events.query(self.number)
+    }
+
     /// The device, once it has one.
     pub(crate) fn device(&self) -> Result<Arc<Device>, c_int> {
         self.state.lock().device.clone().ok_or(libc::EINVAL)
@@ -176,7 +199,7 @@ impl Id {
 
     /// Asks the daemon for the addresses, and shows them.
     pub(crate) fn refresh(&self) -> Result<(), c_int> {
-        self.show(&daemon::query(self.number)?)
+        self.show(&self.query()?)
     }
 }
 
@@ -211,9 +234,9 @@ pub(crate) unsafe fn create(
     let channel = if sync { Channel::open()? } else { channel };
     let cookie = registry::cookie();
     // SAFETY: the program's channel, or our own.
-    let number = unsafe { Channel::of(channel).number() };
-    let command = Command::CreateId { channel: number, port_space, qp_type: qp_type as u8, cookie };
-    let number = match daemon::ask(command) {
+    let events = unsafe { Channel::of(channel).events().clone() };
+    let command = Command::CreateId { channel: events.number(), port_space, qp_type: qp_type as u8, cookie };
+    let number = match events.ask(command) {
         Ok(Reply::Id(number)) => number,
         other => {
             if sync {
@@ -249,7 +272,7 @@ pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
         Err(errno) => return fail(errno),
     };
     // A daemon that is gone has forgotten it already.
-    let _ = daemon::order(Command::DestroyId { id: this.number });
+    let _ = this.order(Command::DestroyId { id: this.number });
     registry::remove(this.cookie);
     // SAFETY: the event that a call without a channel left is the program's no more; then nobody knows the identifier.
     unsafe {

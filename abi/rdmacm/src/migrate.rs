@@ -5,7 +5,6 @@ use weft_abi_types::{rdma_cm_id, rdma_event_channel};
 use weft_cm::rdma_cm::Command;
 
 use crate::channel::{self, Channel};
-use crate::daemon;
 use crate::errors::{code, fail};
 use crate::id::{Id, give_back};
 
@@ -34,8 +33,8 @@ unsafe fn migrate(id: *mut rdma_cm_id, channel: *mut rdma_event_channel, sync: b
     // SAFETY: the caller's identifier and channel.
     unsafe {
         let this = Id::of(id);
-        let number = Channel::of(channel).number();
-        daemon::order(Command::MigrateId { id: this.number, channel: number })?;
+        let events = Channel::of(channel).events().clone();
+        this.order(Command::MigrateId { id: this.number, channel: events.number() })?;
         let was_sync = this.state.lock().sync;
         if was_sync {
             give_back(id);
@@ -43,6 +42,7 @@ unsafe fn migrate(id: *mut rdma_cm_id, channel: *mut rdma_event_channel, sync: b
         let old = (*id).channel;
         let mut state = this.state.lock();
         state.sync = sync;
+        state.events = events;
         (*id).channel = channel;
         // What the old channel told is not to be handled beside what the new one tells.
         while state.events_completed < state.events_reported {

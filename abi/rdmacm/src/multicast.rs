@@ -14,7 +14,7 @@ use weft_cm::rdma_cm::{Command, EventParam, GroupNumber, JoinKind, Reply, SockAd
 use crate::errors::{code, fail, verbs};
 use crate::id::{Id, complete, give_back};
 use crate::verbs::{ibv_attach_mcast, ibv_detach_mcast};
-use crate::{address, daemon, registry};
+use crate::{address, registry};
 
 /// The context that a program gave for its membership: it comes back in events, and is nothing to us.
 struct Context(*mut c_void);
@@ -139,7 +139,7 @@ unsafe fn join(
     });
     this.state.lock().groups.push(group.clone());
     registry::insert_group(cookie, group.clone());
-    match daemon::ask(Command::JoinMulticast { id: this.number, addr, join, cookie }) {
+    match this.ask(Command::JoinMulticast { id: this.number, addr, join, cookie }) {
         Ok(Reply::Group(number)) => group.number.store(number, Ordering::Release),
         other => {
             registry::remove_group(cookie);
@@ -176,7 +176,7 @@ unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
         unsafe { ibv_detach_mcast(qp, &ibv_gid { raw: gid }, lid) };
     }
     let number: GroupNumber = group.number.load(Ordering::Acquire);
-    let left = daemon::order(Command::LeaveMulticast { group: number });
+    let left = this.order(Command::LeaveMulticast { group: number });
     registry::remove_group(group.cookie);
     left?;
     if this.state.lock().sync {

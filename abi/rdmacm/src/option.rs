@@ -7,7 +7,6 @@ use weft_abi_types::{
 };
 use weft_cm::rdma_cm::{Command, IdOption, limits};
 
-use crate::daemon;
 use crate::errors::code;
 use crate::id::Id;
 use crate::route;
@@ -46,7 +45,7 @@ pub(crate) unsafe fn set(
             (RDMA_OPTION_IB, RDMA_OPTION_IB_PATH) => IdOption::IbPath(paths(value, len)?),
             _ => return Err(libc::ENOSYS),
         };
-        daemon::order(Command::SetOption { id: this.number, option })
+        this.order(Command::SetOption { id: this.number, option })
     }
 }
 

@@ -4,7 +4,6 @@ use libc::c_int;
 use weft_abi_types::{ibv_ah_attr, ibv_gid, ibv_global_route, ibv_qp_attr, rdma_cm_id};
 use weft_cm::rdma_cm::{AhAttr, Command, QpAttributes, Reply};
 
-use crate::daemon;
 use crate::errors::{code, fail};
 use crate::id::Id;
 
@@ -58,7 +57,7 @@ fn attr(from: &QpAttributes) -> ibv_qp_attr {
 
 /// The attributes for a state, and which of them count.
 pub(crate) fn of_connection(id: &Id, qp_state: u32) -> Result<(ibv_qp_attr, c_int), c_int> {
-    match daemon::ask(Command::InitQpAttr { id: id.number, qp_state })? {
+    match id.ask(Command::InitQpAttr { id: id.number, qp_state })? {
         Reply::QpAttributes(from) => Ok((attr(&from), from.mask as c_int)),
         _ => Err(libc::EPROTO),
     }

@@ -5,9 +5,9 @@ use std::ptr::null_mut;
 use weft_abi_types::{IBV_PATH_RECORD_REVERSIBLE, ibv_gid, ibv_path_data, ibv_sa_path_rec, rdma_cm_id};
 use weft_cm::rdma_cm::{Command, PathRecord, RouteInfo};
 
+use crate::address;
 use crate::errors::{code, made};
 use crate::id::{Id, complete};
-use crate::{address, daemon};
 
 /// Binds to a local address; port 0 is given a free one.
 pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr
 pub(crate) unsafe fn bind(id: *mut rdma_cm_id, addr: *const sockaddr) -> Result<(), c_int> {
     // SAFETY: the program's identifier and address.
     let (this, addr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
-    daemon::order(Command::Bind { id: this.number, addr })?;
+    this.order(Command::Bind { id: this.number, addr })?;
     this.refresh()
 }
 
@@ -46,7 +46,7 @@ pub(crate) unsafe fn resolve_addr(
         let this = Id::of_argument(id)?;
         let (dst, src) = (address::read(dst)?, address::read_optional(src)?);
         let timeout_ms = timeout_ms as u32;
-        daemon::order(Command::ResolveAddr { id: this.number, src, dst, timeout_ms })?;
+        this.order(Command::ResolveAddr { id: this.number, src, dst, timeout_ms })?;
         address::write(&raw mut (*id).route.addr.dst, &dst);
         complete(id)
     }
@@ -63,7 +63,7 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
     // SAFETY: the program's identifier.
     unsafe {
         let this = Id::of_argument(id)?;
-        daemon::order(Command::ResolveRoute { id: this.number, timeout_ms: timeout_ms as u32 })?;
+        this.order(Command::ResolveRoute { id: this.number, timeout_ms: timeout_ms as u32 })?;
         complete(id)
     }
 }
@@ -72,19 +72,19 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
 pub unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: the program's identifier.
     code(unsafe { Id::of_argument(id) }.and_then(|this| {
-        daemon::order(Command::Listen { id: this.number, backlog })?;
+        this.order(Command::Listen { id: this.number, backlog })?;
         this.refresh()
     }))
 }
 
 /// Asks for an identifier's route, and shows its paths.
 pub(crate) fn show_paths(id: &Id) -> Result<(), c_int> {
-    put_paths(id, &daemon::query(id.number)?)
+    put_paths(id, &id.query()?)
 }
 
 /// Asks for everything about an identifier, and shows it.
 pub(crate) fn show_all(id: &Id) -> Result<(), c_int> {
-    let info = daemon::query(id.number)?;
+    let info = id.query()?;
     id.show(&info)?;
     put_paths(id, &info)
 }
