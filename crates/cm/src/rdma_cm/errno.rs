@@ -16,6 +16,7 @@ mod numbers {
     pub const EMFILE: Errno = 24;
     pub const ENOSPC: Errno = 28;
     pub const ENOSYS: Errno = 38;
+    pub const EPROTONOSUPPORT: Errno = 93;
     pub const EOPNOTSUPP: Errno = 95;
     pub const EAFNOSUPPORT: Errno = 97;
     pub const EADDRINUSE: Errno = 98;

@@ -55,7 +55,7 @@ pub type ResolveResult = Result<Resolved, Errno>;
 /// What comes out of [`super::Service::poll_multicast`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MulticastRequest {
-    /// The membership: the number that programs know it by.
+    /// Number that the answer must carry; of a leave the number of its join.
     pub group: u32,
     /// The device.
     pub device: u32,

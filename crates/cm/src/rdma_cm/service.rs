@@ -1,113 +1,234 @@
 //! The connection manager as a value: commands, packets, answers of the host and the time go in; replies, events,
-//! packets and questions come out. Nothing in here waits.
+//! packets and questions come out. Nothing in here waits. What each command does stands in the files beside this one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use rustc_hash::FxHashMap;
 use weft_verbs::Instant;
 
-use super::client::{ChannelId, ClientId, Credentials};
-use super::command::{Command, Reply};
+use super::channel::Channels;
+use super::client::{ChannelId, ClientId};
+use super::command::{Command, IdNumber, IdOption, Reply};
 use super::device::{Device, LocalAddress};
-use super::errno::Errno;
-use super::event::CmEvent;
+use super::devices::Devices;
+use super::errno::{EINVAL, ENODEV, ENOENT, EPERM, Errno};
 use super::host::{MulticastRequest, QuestionId, ResolveRequest, ResolveResult};
+use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
+use super::lifecycle::Clients;
+use super::multicast::Groups;
+use super::ports::Ports;
+use super::rng::Rng;
+use crate::ib;
+
+/// How long a device may take to acknowledge a packet, 4.096 µs × 2^15: what Soft-RoCE says (`local_ca_ack_delay`).
+const CA_ACK_DELAY: u8 = 15;
 
 /// What Linux's `rdma_cm` and `rdma_ucm` modules do for one network namespace.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Service {
-    clients: BTreeMap<ClientId, Credentials>,
+    pub(super) clients: Clients,
+    pub(super) channels: Channels,
+    pub(super) ids: Ids,
+    pub(super) ports: Ports,
+    pub(super) devices: Devices,
+    pub(super) groups: Groups,
+    /// Questions to the host that are under way, and which ids wait for them.
+    pub(super) questions: FxHashMap<QuestionId, IdNumber>,
+    /// When their time is over.
+    pub(super) deadlines: BTreeSet<(Instant, IdNumber)>,
+    pub(super) resolve_out: VecDeque<ResolveRequest>,
+    pub(super) last_question: u64,
+    /// The InfiniBand connection manager underneath.
+    pub(super) ib: ib::Cm,
+    /// Whose connection of it is whose.
+    pub(super) owners: BTreeMap<ib::ConnId, IdNumber>,
+    pub(super) rng: Rng,
 }
 
 impl Service {
     /// A service without devices and clients. `seed` must not be predictable: communication ids, transaction ids and
     /// starting ports come from it.
     pub fn new(seed: u64) -> Service {
-        let _ = seed;
-        Service::default()
+        let mut rng = Rng::new(seed);
+        let ib = ib::Cm::new(rng.next_u64());
+        Service {
+            clients: Clients::default(),
+            channels: Channels::default(),
+            ids: Ids::default(),
+            ports: Ports::default(),
+            devices: Devices::default(),
+            groups: Groups::default(),
+            questions: FxHashMap::default(),
+            deadlines: BTreeSet::new(),
+            resolve_out: VecDeque::new(),
+            last_question: 0,
+            ib,
+            owners: BTreeMap::new(),
+            rng,
+        }
     }
 
-    /// A device is new or has changed. What uses a GID that is gone gets ADDR_CHANGE, or fails by its own timers.
-    pub fn set_device(&mut self, now: Instant, device: Device) {
-        let _ = (now, device);
+    /// A device is new or has changed. What new ids on it start with is kept.
+    pub fn set_device(&mut self, _now: Instant, device: Device) {
+        let info = ib::CaInfo { node_guid: device.node_guid, ack_delay: CA_ACK_DELAY };
+        self.ib.set_device(device.index, info);
+        self.devices.set(device);
     }
 
     /// A device is gone: every id on it gets DEVICE_REMOVAL.
     pub fn remove_device(&mut self, now: Instant, index: u32) {
-        let _ = (now, index);
+        if self.devices.remove(index) {
+            self.detach_all(now, index);
+            self.ib.remove_device(index);
+        }
     }
 
     /// All addresses of the host, of interfaces without a device too: `bind` tells by them EADDRNOTAVAIL from ENODEV.
     pub fn set_local_addresses(&mut self, addresses: Vec<LocalAddress>) {
-        let _ = addresses;
+        self.devices.set_local(addresses);
     }
 
-    /// A process has come.
-    pub fn open_client(&mut self, client: ClientId, credentials: Credentials) {
-        self.clients.insert(client, credentials);
-    }
-
-    /// A process has gone: everything that it had is cleaned away, and its peers are told.
-    pub fn close_client(&mut self, now: Instant, client: ClientId) {
-        let _ = now;
-        self.clients.remove(&client);
-    }
-
-    /// A new event channel of a process. `EMFILE` if it has too many.
-    pub fn open_channel(&mut self, client: ClientId) -> Result<ChannelId, Errno> {
-        let _ = client;
-        Err(super::errno::EMFILE)
-    }
-
-    /// An event channel was closed: its ids are destroyed.
-    pub fn close_channel(&mut self, now: Instant, channel: ChannelId) {
-        let _ = (now, channel);
+    /// The ports that port 0 chooses from, as `net.ipv4.ip_local_port_range` says; 32768 to 60999 at first.
+    pub fn set_local_ports(&mut self, low: u16, high: u16) {
+        self.ports.set_range(low, high);
     }
 
     /// Whether events of the channel may come out of [`Service::poll_event`]: `false` while the connection that carries
     /// them is full. They wait here and are not lost. A new channel is ready.
     pub fn set_channel_ready(&mut self, channel: ChannelId, ready: bool) {
-        let _ = (channel, ready);
-    }
-
-    /// A command of a process.
-    pub fn handle_command(&mut self, now: Instant, client: ClientId, command: Command) -> Result<Reply, Errno> {
-        let _ = (now, client, command);
-        Err(super::errno::ENOSYS)
+        self.channels.set_ready(channel, ready);
     }
 
     /// The answer to a question of [`Service::poll_resolve`].
-    pub fn handle_resolved(&mut self, now: Instant, question: QuestionId, result: ResolveResult) {
-        let _ = (now, question, result);
+    pub fn handle_resolved(&mut self, _now: Instant, question: QuestionId, result: ResolveResult) {
+        self.on_resolved(question, result);
     }
 
     /// Whether a join of [`Service::poll_multicast`] was done.
-    pub fn handle_multicast(&mut self, now: Instant, group: u32, result: Result<(), Errno>) {
-        let _ = (now, group, result);
-    }
-
-    /// Lets everything happen that is due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    /// When [`Service::handle_timeout`] must be called next.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    /// The next event of any channel that is ready. Those of one channel come in their order; an event given out counts
-    /// as reported.
-    pub fn poll_event(&mut self) -> Option<(ChannelId, CmEvent)> {
-        None
+    pub fn handle_multicast(&mut self, _now: Instant, group: u32, result: Result<(), Errno>) {
+        self.on_multicast(group, result);
     }
 
     /// The next question to the host's routing and neighbour tables.
     pub fn poll_resolve(&mut self) -> Option<ResolveRequest> {
-        None
+        self.resolve_out.pop_front()
     }
 
     /// The next group to join or to leave on an interface.
     pub fn poll_multicast(&mut self) -> Option<MulticastRequest> {
-        None
+        self.groups.poll()
+    }
+
+    /// A command of a process.
+    pub fn handle_command(&mut self, now: Instant, client: ClientId, command: Command) -> Result<Reply, Errno> {
+        if let Some(number) = subject(&command) {
+            self.check_owner(client, number)?;
+        }
+        match command {
+            Command::CreateId { channel, port_space, qp_type, cookie } => {
+                self.create_id(client, ChannelId(channel), port_space, qp_type, cookie).map(Reply::Id)
+            }
+            Command::DestroyId { id } => Ok(Reply::EventsReported(self.destroy_id(now, id))),
+            Command::MigrateId { id, channel } => self.migrate_id(id, ChannelId(channel)),
+            Command::Query { id } => Ok(Reply::Route(Box::new(self.route_info(id)?))),
+            Command::InitQpAttr { id, qp_state } => Ok(Reply::QpAttributes(Box::new(self.init_qp_attr(id, qp_state)?))),
+            Command::JoinMulticast { id, addr, join, cookie } => {
+                self.join_multicast(id, addr, join, cookie).map(Reply::Group)
+            }
+            Command::LeaveMulticast { group } => {
+                self.check_owner(client, self.groups.id_of(group).ok_or(ENOENT)?)?;
+                self.leave_multicast(group).map(Reply::EventsReported)
+            }
+            Command::QueryDefaults { device } => self.defaults(device),
+            Command::SetDefaults { device, roce_mode, roce_tos } => {
+                if !self.clients.credentials(client).is_some_and(|credentials| credentials.admin) {
+                    return Err(EPERM);
+                }
+                let entry = self.devices.change(device).ok_or(ENODEV)?;
+                entry.roce_mode = roce_mode.unwrap_or(entry.roce_mode);
+                entry.roce_tos = roce_tos.unwrap_or(entry.roce_tos);
+                self.defaults(device)
+            }
+            Command::ListIds { after } => Ok(self.list_ids(client, after)),
+            other => self.act(now, other).map(|()| Reply::Done),
+        }
+    }
+
+    /// The commands that are answered by nothing but their success.
+    fn act(&mut self, now: Instant, command: Command) -> Result<(), Errno> {
+        match command {
+            Command::Bind { id, addr } => self.bind(id, addr, None),
+            Command::Listen { id, backlog } => self.listen(id, backlog),
+            Command::ResolveAddr { id, src, dst, timeout_ms } => self.resolve_addr(now, id, src, dst, timeout_ms),
+            Command::ResolveRoute { id, timeout_ms } => self.resolve_route(id, timeout_ms),
+            Command::Connect { id, param, ece } => self.connect(now, id, param, ece),
+            Command::Accept { id, cookie, param, ece } => self.accept(now, id, cookie, param, ece),
+            Command::Reject { id, private_data, reason } => self.reject(now, id, &private_data, reason),
+            Command::Disconnect { id } => self.disconnect(now, id),
+            Command::Notify { id, event } => self.notify(now, id, event),
+            Command::SetOption { id, option } => self.set_option(id, option),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn check_owner(&self, client: ClientId, number: IdNumber) -> Result<(), Errno> {
+        match self.ids.look(number) {
+            Some(id) if id.client == client => Ok(()),
+            _ => Err(ENOENT),
+        }
+    }
+
+    fn defaults(&self, device: u32) -> Result<Reply, Errno> {
+        let entry = self.devices.look(device).ok_or(ENODEV)?;
+        Ok(Reply::Defaults { roce_mode: entry.roce_mode, roce_tos: entry.roce_tos })
+    }
+
+    /// `rdma_set_option`.
+    fn set_option(&mut self, number: IdNumber, option: IdOption) -> Result<(), Errno> {
+        if let IdOption::IbPath(paths) = option {
+            return self.set_ib_path(number, &paths);
+        }
+        let id = self.ids.change(number).ok_or(ENOENT)?;
+        match option {
+            IdOption::Tos(tos) => id.options.tos = Some(tos),
+            IdOption::ReuseAddr(reuse) if id.state == State::Idle || (reuse && id.state != State::Listen) => {
+                id.options.reuseaddr = reuse;
+            }
+            IdOption::AfOnly(afonly) if matches!(id.state, State::Idle | State::AddrBound) => {
+                id.options.afonly = afonly;
+                id.options.afonly_set = true;
+            }
+            IdOption::AckTimeout(timeout) if timeout < 32 && matches!(id.qp_type, QPT_RC | QPT_XRC_SEND) => {
+                id.options.ack_timeout = Some(timeout);
+            }
+            _ => return Err(EINVAL),
+        }
+        Ok(())
+    }
+}
+
+/// The id that a command is about, which must be the client's own.
+fn subject(command: &Command) -> Option<IdNumber> {
+    match command {
+        Command::DestroyId { id }
+        | Command::Bind { id, .. }
+        | Command::ResolveAddr { id, .. }
+        | Command::ResolveRoute { id, .. }
+        | Command::Query { id }
+        | Command::InitQpAttr { id, .. }
+        | Command::Connect { id, .. }
+        | Command::Listen { id, .. }
+        | Command::Accept { id, .. }
+        | Command::Reject { id, .. }
+        | Command::Disconnect { id }
+        | Command::Notify { id, .. }
+        | Command::SetOption { id, .. }
+        | Command::JoinMulticast { id, .. }
+        | Command::MigrateId { id, .. } => Some(*id),
+        Command::CreateId { .. }
+        | Command::LeaveMulticast { .. }
+        | Command::QueryDefaults { .. }
+        | Command::SetDefaults { .. }
+        | Command::ListIds { .. } => None,
     }
 }

@@ -1,0 +1,179 @@
+//! Event channels: events wait in order until the connection to the program takes them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::client::{ChannelId, ClientId};
+use super::command::{GroupNumber, IdNumber};
+use super::event::CmEvent;
+
+/// An event that waits, and whose it is.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The id whose event it is: of CONNECT_REQUEST the listener.
+    pub owner: IdNumber,
+    /// The event.
+    pub event: CmEvent,
+}
+
+/// One channel.
+#[derive(Debug)]
+pub struct Channel {
+    /// The process.
+    pub client: ClientId,
+    /// The ids whose events come here.
+    pub ids: BTreeSet<IdNumber>,
+    waiting: VecDeque<Waiting>,
+    ready: bool,
+}
+
+/// All channels, and which of them have something to tell.
+#[derive(Debug, Default)]
+pub struct Channels {
+    map: BTreeMap<ChannelId, Channel>,
+    last: u32,
+    /// Channels that are ready and have events, in the order of their turn.
+    turns: VecDeque<ChannelId>,
+    /// The same, to look up.
+    in_turns: BTreeSet<ChannelId>,
+}
+
+impl Channels {
+    /// A new channel of a process.
+    pub fn open(&mut self, client: ClientId) -> ChannelId {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            let id = ChannelId(self.last);
+            if self.last != 0 && !self.map.contains_key(&id) {
+                let channel = Channel { client, ids: BTreeSet::new(), waiting: VecDeque::new(), ready: true };
+                self.map.insert(id, channel);
+                return id;
+            }
+        }
+    }
+
+    /// Forgets a channel and what waits there.
+    pub fn close(&mut self, id: ChannelId) -> Option<Channel> {
+        self.map.remove(&id)
+    }
+
+    /// One channel.
+    pub fn look(&self, id: ChannelId) -> Option<&Channel> {
+        self.map.get(&id)
+    }
+
+    /// One channel, to change it.
+    pub fn change(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        self.map.get_mut(&id)
+    }
+
+    /// How many events wait on a channel.
+    pub fn waiting(&self, id: ChannelId) -> usize {
+        self.map.get(&id).map_or(0, |channel| channel.waiting.len())
+    }
+
+    /// Whether a channel's events may be taken.
+    pub fn set_ready(&mut self, id: ChannelId, ready: bool) {
+        if let Some(channel) = self.map.get_mut(&id) {
+            channel.ready = ready;
+        }
+        self.schedule(id);
+    }
+
+    /// Appends an event.
+    pub fn push(&mut self, id: ChannelId, waiting: Waiting) {
+        if let Some(channel) = self.map.get_mut(&id) {
+            channel.waiting.push_back(waiting);
+        }
+        self.schedule(id);
+    }
+
+    /// The next event of whoever's turn it is.
+    pub fn pop(&mut self) -> Option<(ChannelId, Waiting)> {
+        while let Some(id) = self.turns.pop_front() {
+            self.in_turns.remove(&id);
+            let Some(channel) = self.map.get_mut(&id).filter(|channel| channel.ready) else { continue };
+            if let Some(waiting) = channel.waiting.pop_front() {
+                self.schedule(id);
+                return Some((id, waiting));
+            }
+        }
+        None
+    }
+
+    /// Takes the events that match out of a channel, in their order.
+    pub fn withdraw(&mut self, id: ChannelId, mut matches: impl FnMut(&Waiting) -> bool) -> Vec<Waiting> {
+        let Some(channel) = self.map.get_mut(&id) else { return Vec::new() };
+        let (taken, kept) = std::mem::take(&mut channel.waiting).into_iter().partition(|waiting| matches(waiting));
+        channel.waiting = kept;
+        Vec::from_iter::<VecDeque<Waiting>>(taken)
+    }
+
+    /// All channels of a process.
+    pub fn of_client(&self, client: ClientId) -> Vec<ChannelId> {
+        self.map.iter().filter(|(_, channel)| channel.client == client).map(|(id, _)| *id).collect()
+    }
+
+    fn schedule(&mut self, id: ChannelId) {
+        let Some(channel) = self.map.get(&id) else { return };
+        if channel.ready && !channel.waiting.is_empty() && self.in_turns.insert(id) {
+            self.turns.push_back(id);
+        }
+    }
+}
+
+/// Whether an event is one of a membership.
+pub fn is_of_group(waiting: &Waiting, group: GroupNumber) -> bool {
+    waiting.event.group == Some(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdma_cm::{Ece, EventKind, EventParam};
+
+    fn event(owner: IdNumber) -> Waiting {
+        let event = CmEvent {
+            kind: EventKind::Established,
+            id: owner,
+            listener: None,
+            group: None,
+            cookie: 1,
+            status: 0,
+            param: EventParam::None,
+            ece: Ece::default(),
+        };
+        Waiting { owner, event }
+    }
+
+    #[test]
+    fn channels_take_turns_and_a_full_one_keeps_its_events() {
+        let mut channels = Channels::default();
+        let (a, b) = (channels.open(ClientId(1)), channels.open(ClientId(2)));
+        for owner in [1, 2] {
+            channels.push(a, event(owner));
+            channels.push(b, event(owner + 10));
+        }
+        let mut popped = || channels.pop().map(|(channel, waiting)| (channel, waiting.owner));
+        assert_eq!(popped(), Some((a, 1)));
+        assert_eq!(popped(), Some((b, 11)));
+        channels.set_ready(a, false);
+        let mut popped = || channels.pop().map(|(channel, waiting)| (channel, waiting.owner));
+        assert_eq!(popped(), Some((b, 12)));
+        assert_eq!(popped(), None);
+        channels.set_ready(a, true);
+        assert_eq!(channels.pop().map(|(_, waiting)| waiting.owner), Some(2));
+    }
+
+    #[test]
+    fn withdrawn_events_keep_their_order_and_so_do_the_others() {
+        let mut channels = Channels::default();
+        let a = channels.open(ClientId(1));
+        for owner in [1, 2, 1, 3] {
+            channels.push(a, event(owner));
+        }
+        let taken = channels.withdraw(a, |waiting| waiting.owner == 1);
+        assert_eq!(taken.len(), 2);
+        assert_eq!(channels.waiting(a), 2);
+        assert_eq!(channels.pop().map(|(_, waiting)| waiting.owner), Some(2));
+    }
+}

@@ -1,0 +1,183 @@
+//! The devices and which of them an address belongs to.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::address::{Family, gid_of_ip, ip_of_gid};
+use super::command::RoceMode;
+use super::device::{Device, DeviceGid, LocalAddress};
+use super::id::Attachment;
+use super::limits::{DEVICES_MAX, GIDS_PER_DEVICE_MAX};
+
+/// A device, and what new ids on it start with.
+#[derive(Debug)]
+pub struct Entry {
+    /// The device.
+    pub device: Device,
+    /// Framing.
+    pub roce_mode: RoceMode,
+    /// Type of service.
+    pub roce_tos: u8,
+}
+
+/// All devices, and the host's addresses.
+#[derive(Debug, Default)]
+pub struct Devices {
+    map: BTreeMap<u32, Entry>,
+    local: Vec<LocalAddress>,
+}
+
+impl Devices {
+    /// Adds a device or replaces what is known of it; answers what was known before.
+    pub fn set(&mut self, mut device: Device) -> Option<Device> {
+        device.gids.truncate(GIDS_PER_DEVICE_MAX);
+        if let Some(entry) = self.map.get_mut(&device.index) {
+            return Some(std::mem::replace(&mut entry.device, device));
+        }
+        if self.map.len() < DEVICES_MAX {
+            let entry = Entry { device, roce_mode: RoceMode::V2, roce_tos: 0 };
+            self.map.insert(entry.device.index, entry);
+        }
+        None
+    }
+
+    /// Forgets a device.
+    pub fn remove(&mut self, index: u32) -> bool {
+        self.map.remove(&index).is_some()
+    }
+
+    /// A device.
+    pub fn look(&self, index: u32) -> Option<&Entry> {
+        self.map.get(&index)
+    }
+
+    /// A device, to change what new ids start with.
+    pub fn change(&mut self, index: u32) -> Option<&mut Entry> {
+        self.map.get_mut(&index)
+    }
+
+    /// The host's addresses.
+    pub fn set_local(&mut self, addresses: Vec<LocalAddress>) {
+        self.local = addresses;
+    }
+
+    /// Whether the host has an address, on a device or not.
+    pub fn is_local(&self, ip: IpAddr) -> bool {
+        self.local.iter().any(|local| local.ip == ip) || self.by_ip(ip, 0).is_some()
+    }
+
+    /// The device and GID that a local address is (`cma_acquire_dev_by_src_ip`); `ifindex` narrows it if not 0.
+    pub fn by_ip(&self, ip: IpAddr, ifindex: u32) -> Option<Attachment> {
+        let gid = gid_of_ip(ip);
+        self.map.values().find_map(|entry| {
+            let fits = |row: &&DeviceGid| row.gid == gid && (ifindex == 0 || row.ifindex == ifindex);
+            entry.attach(fits)
+        })
+    }
+
+    /// The device of a loopback address: the one that has it, or has any of the loopback in that family.
+    pub fn loopback(&self, ip: IpAddr) -> Option<Attachment> {
+        let localhost: IpAddr = match ip {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let named = self.by_ip(ip, 0).or_else(|| self.by_ip(localhost, 0));
+        named.or_else(|| self.first_active(ip.is_ipv4()))
+    }
+
+    /// The first device with an active port and an address of a family: what Linux takes for the loopback.
+    fn first_active(&self, v4: bool) -> Option<Attachment> {
+        let active = self.map.values().filter(|entry| entry.device.active);
+        active.into_iter().find_map(|entry| entry.attach(|row| ip_of_gid(row.gid).is_ipv4() == v4))
+    }
+
+    /// The device that a GID of `AF_IB` is reached from: its own, or one in the same subnet (`cma_resolve_ib_dev`).
+    pub fn for_ib_destination(&self, dgid: [u8; 16]) -> Option<Attachment> {
+        let own = self.by_ip(ip_of_gid(dgid), 0);
+        own.or_else(|| {
+            let active = self.map.values().filter(|entry| entry.device.active);
+            active.into_iter().find_map(|entry| entry.attach(|row| row.gid[..8] == dgid[..8]))
+        })
+    }
+
+    /// A row of a device that a packet came to.
+    pub fn by_gid(&self, index: u32, gid: [u8; 16]) -> Option<Attachment> {
+        self.map.get(&index)?.attach(|row| row.gid == gid)
+    }
+}
+
+impl Entry {
+    /// The first row that fits, one with the default framing if there is such a one.
+    fn attach(&self, fits: impl Fn(&&DeviceGid) -> bool) -> Option<Attachment> {
+        let rows = || self.device.gids.iter().filter(|row| fits(row));
+        let row = rows().find(|row| row.mode == self.roce_mode).or_else(|| rows().next())?;
+        Some(Attachment {
+            device: self.device.index,
+            sgid_index: row.index,
+            sgid: row.gid,
+            ifindex: row.ifindex,
+            mode: row.mode,
+        })
+    }
+}
+
+/// The wildcard that a family is bound to when a program names no address.
+pub fn localhost(family: Family) -> IpAddr {
+    match family {
+        Family::Inet => Ipv4Addr::LOCALHOST.into(),
+        Family::Inet6 | Family::Ib => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(index: u32, addresses: &[&str]) -> Device {
+        let gids = (0..).zip(addresses).map(|(row, text)| DeviceGid {
+            index: row,
+            gid: gid_of_ip(text.parse().unwrap()),
+            mode: RoceMode::V2,
+            ifindex: index + 10,
+        });
+        Device {
+            index,
+            name: format!("rxe{index}"),
+            node_guid: u64::from(index),
+            ifindex: index + 10,
+            loopback: addresses.contains(&"127.0.0.1"),
+            active: true,
+            active_mtu: 3,
+            rate: 0,
+            gids: gids.collect(),
+        }
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_device_that_has_it() {
+        let mut devices = Devices::default();
+        devices.set(device(0, &["10.0.0.1", "fe80::1"]));
+        devices.set(device(1, &["10.0.1.1", "fe80::1"]));
+        devices.set(device(2, &["127.0.0.1", "::1"]));
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let at = |text, ifindex| devices.by_ip(ip(text), ifindex).map(|found| (found.device, found.sgid_index));
+        assert_eq!(at("10.0.1.1", 0), Some((1, 0)));
+        assert_eq!(at("fe80::1", 11), Some((1, 1)));
+        assert_eq!(at("10.0.0.9", 0), None);
+        assert_eq!(devices.loopback(ip("127.0.0.1")).map(|found| found.device), Some(2));
+        assert_eq!(devices.loopback(ip("127.8.8.8")).map(|found| found.device), Some(2));
+        assert!(devices.is_local(ip("10.0.0.1")) && !devices.is_local(ip("192.0.2.1")));
+    }
+
+    #[test]
+    fn the_default_framing_chooses_the_row() {
+        let mut devices = Devices::default();
+        let mut both = device(0, &["10.0.0.1", "10.0.0.1"]);
+        both.gids[0].mode = RoceMode::V1;
+        devices.set(both);
+        let ip: IpAddr = "10.0.0.1".parse().unwrap();
+        assert_eq!(devices.by_ip(ip, 0).map(|found| found.sgid_index), Some(1));
+        devices.change(0).unwrap().roce_mode = RoceMode::V1;
+        assert_eq!(devices.by_ip(ip, 0).map(|found| found.sgid_index), Some(0));
+    }
+}

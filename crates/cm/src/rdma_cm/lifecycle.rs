@@ -1,0 +1,302 @@
+//! Birth and death of ids, channels and clients. Whatever way an id ends, its peer is told, its port is free again, its
+//! groups are left, and what waited for it is forgotten.
+
+use std::collections::BTreeMap;
+
+use weft_verbs::Instant;
+
+use super::channel::Waiting;
+use super::client::{ChannelId, ClientId, Credentials};
+use super::command::{IdNumber, IdSummary};
+use super::errno::{EINVAL, EMFILE, ENOENT, ENOMEM, Errno};
+use super::event::{CmEvent, EventKind, EventParam};
+use super::id::{Id, QPT_RC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
+use super::limits::{
+    CHANNELS_PER_CLIENT_MAX, COMM_BYTES_MAX, IDS_MAX, IDS_PER_CLIENT_MAX, IDS_PER_PAGE, IDS_PER_USER_MAX,
+};
+use super::param::Ece;
+use super::service::Service;
+use super::{PortSpace, command::Reply};
+
+/// First PSNs have 24 bits.
+const PSN_MASK: u32 = 0xff_ffff;
+
+/// A process and how much it has.
+#[derive(Debug)]
+pub struct Client {
+    credentials: Credentials,
+    ids: usize,
+    channels: usize,
+}
+
+/// All processes, and how many ids each user has.
+#[derive(Debug, Default)]
+pub struct Clients {
+    map: BTreeMap<ClientId, Client>,
+    ids_of_user: BTreeMap<u32, usize>,
+}
+
+impl Clients {
+    /// What is known about a process.
+    pub fn credentials(&self, client: ClientId) -> Option<&Credentials> {
+        self.map.get(&client).map(|client| &client.credentials)
+    }
+
+    /// Counts one more id of a process, if it may have one.
+    fn charge(&mut self, client: ClientId) -> Result<(), Errno> {
+        let client = self.map.get_mut(&client).ok_or(ENOENT)?;
+        let of_user = self.ids_of_user.entry(client.credentials.uid).or_default();
+        let root = client.credentials.uid == 0;
+        if client.ids >= IDS_PER_CLIENT_MAX || (*of_user >= IDS_PER_USER_MAX && !root) {
+            return Err(ENOMEM);
+        }
+        client.ids += 1;
+        *of_user += 1;
+        Ok(())
+    }
+
+    fn release(&mut self, client: ClientId) {
+        let Some(client) = self.map.get_mut(&client) else { return };
+        client.ids = client.ids.saturating_sub(1);
+        if let Some(of_user) = self.ids_of_user.get_mut(&client.credentials.uid) {
+            *of_user = of_user.saturating_sub(1);
+            if *of_user == 0 {
+                self.ids_of_user.remove(&client.credentials.uid);
+            }
+        }
+    }
+}
+
+impl Service {
+    /// A process has come.
+    pub fn open_client(&mut self, client: ClientId, mut credentials: Credentials) {
+        let end = credentials.comm.char_indices().map(|(at, _)| at).find(|at| *at >= COMM_BYTES_MAX);
+        credentials.comm.truncate(end.unwrap_or(credentials.comm.len()));
+        self.clients.map.entry(client).or_insert(Client { credentials, ids: 0, channels: 0 });
+    }
+
+    /// A process has gone: everything that it had is cleaned away, and its peers are told.
+    pub fn close_client(&mut self, now: Instant, client: ClientId) {
+        for channel in self.channels.of_client(client) {
+            self.close_channel(now, channel);
+        }
+        self.clients.map.remove(&client);
+    }
+
+    /// A new event channel of a process. `EMFILE` if it has too many.
+    pub fn open_channel(&mut self, client: ClientId) -> Result<ChannelId, Errno> {
+        let owner = self.clients.map.get_mut(&client).ok_or(ENOENT)?;
+        if owner.channels >= CHANNELS_PER_CLIENT_MAX {
+            return Err(EMFILE);
+        }
+        owner.channels += 1;
+        Ok(self.channels.open(client))
+    }
+
+    /// An event channel was closed: its ids are destroyed.
+    pub fn close_channel(&mut self, now: Instant, channel: ChannelId) {
+        let Some(closed) = self.channels.close(channel) else { return };
+        for number in closed.ids {
+            self.destroy_id(now, number);
+        }
+        if let Some(client) = self.clients.map.get_mut(&closed.client) {
+            client.channels = client.channels.saturating_sub(1);
+        }
+    }
+
+    /// `rdma_create_id`.
+    pub(super) fn create_id(
+        &mut self,
+        client: ClientId,
+        channel: ChannelId,
+        port_space: PortSpace,
+        qp_type: u8,
+        cookie: u64,
+    ) -> Result<IdNumber, Errno> {
+        let qp_type = match port_space {
+            PortSpace::Tcp => QPT_RC,
+            PortSpace::Udp | PortSpace::Ipoib => QPT_UD,
+            PortSpace::Ib => qp_type,
+        };
+        if !matches!(qp_type, QPT_RC | 3 | QPT_UD | QPT_XRC_SEND | QPT_XRC_RECV) || cookie == 0 {
+            return Err(EINVAL);
+        }
+        if self.channels.look(channel).is_none_or(|channel| channel.client != client) {
+            return Err(EINVAL);
+        }
+        self.add_id(client, channel, port_space, qp_type, Some(cookie))
+    }
+
+    /// A new id; one without a cookie belongs to a listener and is not yet accepted.
+    pub(super) fn add_id(
+        &mut self,
+        client: ClientId,
+        channel: ChannelId,
+        port_space: PortSpace,
+        qp_type: u8,
+        cookie: Option<u64>,
+    ) -> Result<IdNumber, Errno> {
+        if self.ids.len() >= IDS_MAX {
+            return Err(ENOMEM);
+        }
+        self.clients.charge(client)?;
+        let starting_psn = self.rng.next_u32() & PSN_MASK;
+        let id = Id { cookie, ..Id::new(client, channel, port_space, qp_type, starting_psn) };
+        let number = self.ids.insert(id);
+        if let Some(channel) = self.channels.change(channel) {
+            channel.ids.insert(number);
+        }
+        Ok(number)
+    }
+
+    /// `rdma_destroy_id`; answers how many of its events were given out.
+    pub(super) fn destroy_id(&mut self, now: Instant, number: IdNumber) -> u32 {
+        self.forget_question(number);
+        let Some(id) = self.ids.look(number) else { return 0 };
+        for group in id.groups.clone() {
+            // It is a member, so leaving cannot fail.
+            let _ = self.leave_multicast(group);
+        }
+        self.drop_connection(now, number);
+        let Some(id) = self.ids.remove(number) else { return 0 };
+        if let Some((port_space, port)) = id.port {
+            self.ports.release(port_space, port, number);
+        }
+        if let Some(channel) = self.channels.change(id.channel) {
+            channel.ids.remove(&number);
+        }
+        self.clients.release(id.client);
+        if id.events_waiting != 0 {
+            for waiting in self.channels.withdraw(id.channel, |waiting| waiting.owner == number) {
+                if waiting.event.kind == EventKind::ConnectRequest {
+                    self.destroy_id(now, waiting.event.id);
+                }
+            }
+        }
+        id.events_reported
+    }
+
+    /// `rdma_migrate_id`: events that wait go along, and so do new ids that only such an event names.
+    pub(super) fn migrate_id(&mut self, number: IdNumber, channel: ChannelId) -> Result<Reply, Errno> {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let (old, client, reported) = (id.channel, id.client, id.events_reported);
+        if self.channels.look(channel).is_none_or(|channel| channel.client != client) {
+            return Err(EINVAL);
+        }
+        let moved = match id.events_waiting {
+            0 => Vec::new(),
+            _ => self.channels.withdraw(old, |waiting| waiting.owner == number),
+        };
+        self.move_id(number, old, channel);
+        for waiting in moved {
+            if waiting.event.kind == EventKind::ConnectRequest {
+                self.move_id(waiting.event.id, old, channel);
+            }
+            self.channels.push(channel, waiting);
+        }
+        Ok(Reply::EventsReported(reported))
+    }
+
+    fn move_id(&mut self, number: IdNumber, from: ChannelId, to: ChannelId) {
+        if let Some(id) = self.ids.change(number) {
+            id.channel = to;
+        }
+        if let Some(channel) = self.channels.change(from) {
+            channel.ids.remove(&number);
+        }
+        if let Some(channel) = self.channels.change(to) {
+            channel.ids.insert(number);
+        }
+    }
+
+    /// Tells the owner of an id something about it. An id that was not accepted yet has no owner to tell.
+    pub(super) fn emit(&mut self, number: IdNumber, kind: EventKind, status: i32, param: EventParam) {
+        self.emit_ece(number, kind, status, param, Ece::default());
+    }
+
+    /// The same with what the peer offered.
+    pub(super) fn emit_ece(&mut self, number: IdNumber, kind: EventKind, status: i32, param: EventParam, ece: Ece) {
+        let Some(cookie) = self.ids.look(number).and_then(|id| id.cookie) else { return };
+        let event = CmEvent { kind, id: number, listener: None, group: None, cookie, status, param, ece };
+        self.push_event(number, event);
+    }
+
+    /// Queues an event of an id.
+    pub(super) fn push_event(&mut self, owner: IdNumber, event: CmEvent) {
+        let Some(id) = self.ids.change(owner) else { return };
+        id.events_waiting += 1;
+        self.channels.push(id.channel, Waiting { owner, event });
+    }
+
+    /// The next event of any channel that is ready. Those of one channel come in their order; an event given out counts
+    /// as reported, and one of a listener makes room in its backlog.
+    pub fn poll_event(&mut self) -> Option<(ChannelId, CmEvent)> {
+        let (channel, Waiting { owner, event }) = self.channels.pop()?;
+        if let Some(id) = self.ids.change(owner) {
+            id.events_waiting = id.events_waiting.saturating_sub(1);
+            id.events_reported = id.events_reported.wrapping_add(1);
+            if event.kind == EventKind::ConnectRequest {
+                id.backlog += 1;
+            }
+        }
+        if let Some(group) = event.group {
+            self.groups.count_reported(group);
+        }
+        Some((channel, event))
+    }
+
+    /// A page of the ids that a client may see: its own user's, or all if that is root.
+    pub(super) fn list_ids(&self, client: ClientId, after: IdNumber) -> Reply {
+        let viewer = self.clients.credentials(client).map(|credentials| credentials.uid);
+        let visible = |id: &Id| {
+            let owner = self.clients.credentials(id.client).map(|credentials| credentials.uid);
+            viewer == Some(0) || viewer == owner
+        };
+        let mut ids = Vec::new();
+        for (number, id) in self.ids.after(after).filter(|(_, id)| visible(id)) {
+            if ids.len() == IDS_PER_PAGE {
+                return Reply::Ids { ids, more: true };
+            }
+            ids.push(self.summary(number, id));
+        }
+        Reply::Ids { ids, more: false }
+    }
+
+    fn summary(&self, number: IdNumber, id: &Id) -> IdSummary {
+        let owner = self.clients.credentials(id.client);
+        IdSummary {
+            id: number,
+            device: id.attachment.map(|attachment| attachment.device),
+            qp_num: id.qp_num,
+            qp_type: id.qp_type,
+            state: id.state as u8,
+            port_space: id.port_space,
+            pid: owner.map_or(0, |owner| owner.pid),
+            comm: owner.map_or(String::new(), |owner| owner.comm.clone()),
+            src: id.src,
+            dst: id.dst,
+        }
+    }
+
+    /// Whether a process may bind ports below 1024.
+    pub(super) fn may_take_privileged_ports(&self, client: ClientId) -> bool {
+        self.clients.credentials(client).is_some_and(|credentials| credentials.privileged_ports)
+    }
+
+    /// Tells every id of a device that it is gone. What it had underneath is dropped; it can only be destroyed.
+    pub(super) fn detach_all(&mut self, now: Instant, device: u32) {
+        let on_device = |(number, id): (IdNumber, &Id)| {
+            id.attachment.is_some_and(|attachment| attachment.device == device).then_some(number)
+        };
+        let numbers: Vec<IdNumber> = self.ids.after(0).filter_map(on_device).collect();
+        for number in numbers {
+            self.emit(number, EventKind::DeviceRemoval, 0, EventParam::None);
+            self.forget_question(number);
+            self.drop_connection(now, number);
+            if let Some(id) = self.ids.change(number) {
+                id.state = State::DeviceRemoval;
+                id.attachment = None;
+            }
+        }
+    }
+}

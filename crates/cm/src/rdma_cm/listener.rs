@@ -1,0 +1,234 @@
+//! Requests that come to listeners (`cma_ib_req_handler`): which listener a request is for, and the new id that it makes.
+
+use std::net::IpAddr;
+
+use weft_verbs::Instant;
+use weft_wire::cm::{IpCmError, IpCmHeader, RejectReason};
+
+use super::address::{Family, PortSpace, SockAddr, SockAddrIb, gid_of_ip};
+use super::command::IdNumber;
+use super::connect::ece_above;
+use super::datagram::sidr_refusal;
+use super::event::{CmEvent, EventKind, EventParam};
+use super::id::{Attachment, Id, QPT_UD, State};
+use super::incoming::PATIENCE;
+use super::limits::EVENTS_PER_CHANNEL_MAX;
+use super::param::{ConnParam, Ece, PathRecord, UdParam};
+use super::ports::same_address;
+use super::resolve::with_ip;
+use super::service::Service;
+use crate::ib;
+
+/// A request, connected or not.
+struct Request<'a> {
+    device: u32,
+    service_id: u64,
+    /// The local GID that it names, and the peer's.
+    sgid: [u8; 16],
+    dgid: [u8; 16],
+    /// What type this side's queue pair must have.
+    qp_type: u8,
+    /// Whose addresses connect; none if `AF_IB`.
+    header: Option<IpCmHeader>,
+    /// The program's part of the private data.
+    data: &'a [u8],
+    path: Option<PathRecord>,
+}
+
+impl Service {
+    /// A request for a connection.
+    pub(super) fn on_request(&mut self, now: Instant, conn: ib::ConnId, req: &ib::ReqReceived, private: Vec<u8>) {
+        let path = path_record(req);
+        let made = Request::new(req.from.device, req.service_id, req.qp_type as u8, &private).and_then(|request| {
+            let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
+            let (listener, child) = self.new_child(&request)?;
+            let param = EventParam::Conn(param_of(req, request.data));
+            self.announce(listener, child, conn, param, ece_above(req.ece));
+            Ok(())
+        });
+        match made {
+            // The program may take its time: the peer learns so if it repeats its request.
+            Ok(()) => drop(self.ib.send_mra(now, conn, PATIENCE, true, &[])),
+            Err(reason) => {
+                // Gone is gone, rejected or not.
+                let _ = self.ib.send_rej(now, conn, reason, &[], &[]);
+                self.ib.destroy(now, conn);
+            }
+        }
+    }
+
+    /// A request for a datagram service.
+    pub(super) fn on_sidr_request(
+        &mut self,
+        now: Instant,
+        conn: ib::ConnId,
+        req: &ib::SidrReqReceived,
+        private: Vec<u8>,
+    ) {
+        let made = Request::new(req.from.device, req.service_id, QPT_UD, &private).and_then(|request| {
+            let request = Request { sgid: req.from.sgid.0, dgid: req.from.dgid.0, ..request };
+            let (listener, child) = self.new_child(&request)?;
+            let ud = UdParam { private_data: request.data.to_vec(), ..UdParam::default() };
+            self.announce(listener, child, conn, EventParam::Ud(ud), Ece::default());
+            Ok(())
+        });
+        if made.is_err() {
+            let _ = self.ib.send_sidr_rep(now, conn, &sidr_refusal(&[]));
+            self.ib.destroy(now, conn);
+        }
+    }
+
+    /// The listener that a request is for, and a new id for it; or why there is none.
+    fn new_child(&mut self, request: &Request) -> Result<(IdNumber, IdNumber), RejectReason> {
+        let attachment = self.attachment_of(request).ok_or(RejectReason::CONSUMER_DEFINED)?;
+        let number = self.listener_of(request, &attachment).ok_or(RejectReason::CONSUMER_DEFINED)?;
+        let listener = self.ids.look(number).ok_or(RejectReason::CONSUMER_DEFINED)?;
+        let (client, channel, port_space) = (listener.client, listener.channel, listener.port_space);
+        if listener.backlog == 0 || self.channels.waiting(channel) >= EVENTS_PER_CHANNEL_MAX {
+            return Err(RejectReason::NO_RESOURCES);
+        }
+        let (src, dst) = request.addresses(listener, &attachment);
+        let tos = listener.options.tos;
+        let child =
+            self.add_id(client, channel, port_space, request.qp_type, None).map_err(|_| RejectReason::NO_RESOURCES)?;
+        let id = self.ids.change(child).ok_or(RejectReason::NO_RESOURCES)?;
+        id.state = State::Connect;
+        (id.src, id.dst) = (Some(src), Some(dst));
+        id.bound_if = attachment.ifindex;
+        id.attachment = Some(attachment);
+        id.dgid = request.dgid;
+        id.path = request.path;
+        id.options.tos = tos;
+        Ok((number, child))
+    }
+
+    /// The device and GID that a request is for: by the address in its header, as in Linux, or its path's GID.
+    fn attachment_of(&self, request: &Request) -> Option<Attachment> {
+        let by_path = self.devices.by_gid(request.device, request.sgid)?;
+        match request.header.map(|header| header.addresses.destination()) {
+            Some(ip) if !ip.is_loopback() => self.devices.by_gid(request.device, gid_of_ip(ip)),
+            _ => Some(by_path),
+        }
+    }
+
+    /// The youngest listener on the service's port that the request fits.
+    fn listener_of(&self, request: &Request, attachment: &Attachment) -> Option<IdNumber> {
+        let port_space = PortSpace::from_number((request.service_id >> 16) as u16)?;
+        let mut owners = self.ports.owners(port_space, request.service_id as u16);
+        owners.find(|owner| self.ids.look(*owner).is_some_and(|id| request.fits(id, attachment)))
+    }
+
+    /// Tells a listener of its new id.
+    fn announce(&mut self, listener: IdNumber, child: IdNumber, conn: ib::ConnId, param: EventParam, ece: Ece) {
+        self.owners.insert(conn, child);
+        if let Some(id) = self.ids.change(child) {
+            id.conn = Some(conn);
+        }
+        let Some(id) = self.ids.change(listener) else { return };
+        id.backlog = id.backlog.saturating_sub(1);
+        let cookie = id.cookie.unwrap_or(0);
+        let event = CmEvent {
+            kind: EventKind::ConnectRequest,
+            id: child,
+            listener: Some(listener),
+            group: None,
+            cookie,
+            status: 0,
+            param,
+            ece,
+        };
+        self.push_event(listener, event);
+    }
+}
+
+impl<'a> Request<'a> {
+    /// A request by its private data: with a header of the IP service in front, or without one if `AF_IB`.
+    fn new(device: u32, service_id: u64, qp_type: u8, private: &'a [u8]) -> Result<Request<'a>, RejectReason> {
+        let (header, data) = match IpCmHeader::parse(private) {
+            Ok((header, data)) => (Some(header), data),
+            Err(IpCmError::IpVersion(_) | IpCmError::Short) => (None, private),
+            Err(IpCmError::Version(_)) => return Err(RejectReason::CONSUMER_DEFINED),
+        };
+        let zero = [0; 16];
+        Ok(Request { device, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None })
+    }
+
+    /// Whether it is for a listener (`cma_match_private_data` and `cma_match_net_dev`).
+    fn fits(&self, listener: &Id, attachment: &Attachment) -> bool {
+        let (State::Listen, Some(addr)) = (listener.state, listener.src) else { return false };
+        let device = listener.attachment.is_none_or(|own| own.device == self.device);
+        let qp_type = listener.qp_type == self.qp_type || listener.qp_type == 0;
+        if !device || !qp_type {
+            return false;
+        }
+        let (Some(header), false) = (self.header, addr.family() == Family::Ib) else {
+            return addr.family() == Family::Ib;
+        };
+        let wanted = SockAddr::new(header.addresses.destination(), addr.port());
+        let link_local = matches!(wanted.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if link_local && listener.bound_if != 0 && listener.bound_if != attachment.ifindex {
+            return false;
+        }
+        match addr.is_zero() {
+            true => wanted.family() == addr.family() || !listener.options.afonly,
+            false => same_address(with_ip(wanted, wanted.ip(), *attachment), addr),
+        }
+    }
+
+    /// Local and peer's address of the new id.
+    fn addresses(&self, listener: &Id, attachment: &Attachment) -> (SockAddr, SockAddr) {
+        match (self.header, listener.src) {
+            (Some(header), Some(SockAddr::V4 { .. } | SockAddr::V6 { .. })) => {
+                let (src, dst) = (header.addresses.destination(), header.addresses.source());
+                let scoped = |addr: SockAddr| with_ip(addr, addr.ip(), *attachment);
+                let src = scoped(SockAddr::new(src, self.service_id as u16));
+                (src, scoped(SockAddr::new(dst, header.source_port)))
+            }
+            _ => {
+                let (pkey, sid_mask) = (super::route::PKEY_DEFAULT, u64::MAX);
+                let ib = |gid, sid| SockAddr::Ib(SockAddrIb { pkey, gid, sid, sid_mask, ..SockAddrIb::default() });
+                (ib(self.sgid, self.service_id), ib(self.dgid, 0))
+            }
+        }
+    }
+}
+
+/// What a request says, as `cma_set_req_event_data` passes it on.
+fn param_of(req: &ib::ReqReceived, data: &[u8]) -> ConnParam {
+    ConnParam {
+        qp_num: req.remote_qpn,
+        qkey: 0,
+        private_data: data.to_vec(),
+        srq: req.srq,
+        responder_resources: req.responder_resources,
+        initiator_depth: req.initiator_depth,
+        flow_control: req.flow_control.into(),
+        retry_count: req.retry_count,
+        rnr_retry_count: req.rnr_retry_count,
+    }
+}
+
+/// The path of a request as a program may query it.
+fn path_record(req: &ib::ReqReceived) -> PathRecord {
+    let path = &req.primary;
+    PathRecord {
+        service_id: req.service_id,
+        dgid: path.dgid.0,
+        sgid: path.sgid.0,
+        dlid: path.dlid,
+        slid: path.slid,
+        flow_label: path.flow_label,
+        hop_limit: path.hop_limit,
+        traffic_class: path.traffic_class,
+        reversible: true,
+        pkey: path.pkey,
+        sl: path.sl,
+        mtu_selector: 2,
+        mtu: path.mtu as u8,
+        rate_selector: 2,
+        rate: path.rate,
+        packet_life_time_selector: 2,
+        packet_life_time: path.packet_life_time,
+        ..PathRecord::default()
+    }
+}

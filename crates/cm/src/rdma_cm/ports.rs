@@ -1,0 +1,141 @@
+//! Port spaces: who holds which port, and who else may have it. The rules are those of Linux's `cma.c`: an address is
+//! free if every owner of the port differs in address, or says like the newcomer that it may be shared.
+
+use std::collections::BTreeMap;
+
+use super::address::{PortSpace, SockAddr};
+use super::command::IdNumber;
+use super::errno::{EADDRINUSE, EADDRNOTAVAIL, Errno};
+use super::id::{Id, Ids};
+
+/// Ports that 0 chooses from, unless the host says otherwise (`net.ipv4.ip_local_port_range`).
+const LOCAL_PORTS: (u16, u16) = (32768, 60999);
+
+/// Ports below this need privilege.
+pub const PRIVILEGED_PORTS_END: u16 = 1024;
+
+/// The owners of all ports.
+#[derive(Debug)]
+pub struct Ports {
+    owners: BTreeMap<(PortSpace, u16), Vec<IdNumber>>,
+    range: (u16, u16),
+    last_used: u16,
+}
+
+impl Default for Ports {
+    fn default() -> Ports {
+        Ports { owners: BTreeMap::new(), range: LOCAL_PORTS, last_used: 0 }
+    }
+}
+
+impl Ports {
+    /// Sets which ports 0 chooses from; a range the wrong way round is left out.
+    pub fn set_range(&mut self, low: u16, high: u16) {
+        if low != 0 && low <= high {
+            self.range = (low, high);
+        }
+    }
+
+    /// Owners of a port, the youngest first.
+    pub fn owners(&self, port_space: PortSpace, port: u16) -> impl Iterator<Item = IdNumber> + '_ {
+        self.owners.get(&(port_space, port)).into_iter().flatten().rev().copied()
+    }
+
+    /// Gives an id the port of its local address, or refuses it.
+    pub fn take(&mut self, ids: &Ids, port_space: PortSpace, number: IdNumber, port: u16) -> Result<(), Errno> {
+        self.check(ids, port_space, number, port, None)?;
+        self.owners.entry((port_space, port)).or_default().push(number);
+        Ok(())
+    }
+
+    /// Whether an id may have a port, or may start to listen on it: then it must be alone (`reuse` is `Some(false)`).
+    pub fn check(
+        &self,
+        ids: &Ids,
+        port_space: PortSpace,
+        number: IdNumber,
+        port: u16,
+        reuse: Option<bool>,
+    ) -> Result<(), Errno> {
+        let Some(newcomer) = ids.look(number) else { return Err(EADDRNOTAVAIL) };
+        let reuse = reuse.unwrap_or(newcomer.options.reuseaddr);
+        for owner in self.owners(port_space, port).filter(|owner| *owner != number) {
+            let Some(owner) = ids.look(owner) else { continue };
+            conflict(newcomer, reuse, owner)?;
+        }
+        Ok(())
+    }
+
+    /// Gives an id any free port, searching from where `random` points.
+    pub fn take_any(&mut self, ids: &Ids, port_space: PortSpace, number: IdNumber, random: u32) -> Result<u16, Errno> {
+        let Some(newcomer) = ids.look(number) else { return Err(EADDRNOTAVAIL) };
+        let (low, high) = self.range;
+        let count = u32::from(high - low) + 1;
+        let start = random % count;
+        for step in 0..count {
+            let offset = (start + step) % count;
+            let port = low + u16::try_from(offset).unwrap_or(0);
+            // A port that was just closed may have packets under way.
+            if port == self.last_used && count > 1 {
+                continue;
+            }
+            let owners = self.owners(port_space, port).filter_map(|owner| ids.look(owner));
+            if owners.into_iter().all(|owner| differs(newcomer, owner)) {
+                self.owners.entry((port_space, port)).or_default().push(number);
+                self.last_used = port;
+                return Ok(port);
+            }
+        }
+        Err(EADDRNOTAVAIL)
+    }
+
+    /// Takes a port from an id.
+    pub fn release(&mut self, port_space: PortSpace, port: u16, number: IdNumber) {
+        if let Some(owners) = self.owners.get_mut(&(port_space, port)) {
+            owners.retain(|owner| *owner != number);
+            if owners.is_empty() {
+                self.owners.remove(&(port_space, port));
+            }
+        }
+    }
+}
+
+/// Whether an owner keeps a newcomer from binding the same port by its number.
+fn conflict(newcomer: &Id, reuse: bool, owner: &Id) -> Result<(), Errno> {
+    let (Some(addr), Some(owned)) = (newcomer.src, owner.src) else { return Ok(()) };
+    if reuse && owner.options.reuseaddr {
+        return Ok(());
+    }
+    if newcomer.options.afonly && owner.options.afonly && addr.family() != owned.family() {
+        return Ok(());
+    }
+    if addr.is_any() || owned.is_any() {
+        return Err(EADDRNOTAVAIL);
+    }
+    if same_address(addr, owned) { Err(EADDRINUSE) } else { Ok(()) }
+}
+
+/// Whether two ids that were given the same port of our choice can be told apart by what else is known of them.
+fn differs(newcomer: &Id, owner: &Id) -> bool {
+    let pair = |a: Option<SockAddr>, b: Option<SockAddr>| match (a, b) {
+        (Some(a), Some(b)) => !a.is_any() && !b.is_any() && !same_address(a, b),
+        _ => false,
+    };
+    let port = |addr: Option<SockAddr>| addr.map_or(0, |addr| addr.port());
+    let (dport, owner_dport) = (port(newcomer.dst), port(owner.dst));
+    (dport != 0 && owner_dport != 0 && dport != owner_dport)
+        || pair(newcomer.src, owner.src)
+        || pair(newcomer.dst, owner.dst)
+}
+
+/// Whether two addresses are the same, ports aside.
+pub fn same_address(a: SockAddr, b: SockAddr) -> bool {
+    match (a, b) {
+        (SockAddr::V6 { addr: x, scope_id: scope_x, .. }, SockAddr::V6 { addr: y, scope_id: scope_y, .. }) => {
+            x == y && (!y.is_unicast_link_local() || scope_x == scope_y)
+        }
+        (SockAddr::V4 { addr: x, .. }, SockAddr::V4 { addr: y, .. }) => x == y,
+        (SockAddr::Ib(x), SockAddr::Ib(y)) => x.gid == y.gid,
+        _ => false,
+    }
+}

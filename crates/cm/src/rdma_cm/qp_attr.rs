@@ -1,0 +1,125 @@
+//! The attributes that a queue pair is to be modified with (`rdma_init_qp_attr`): what the connection has agreed on.
+
+use weft_mad::GmpAddress;
+use weft_verbs::{Access, QpAttrMask, QpType};
+
+use super::command::IdNumber;
+use super::datagram::default_qkey;
+use super::errno::{EINVAL, ENOENT, Errno};
+use super::param::{AhAttr, QpAttributes};
+use super::service::Service;
+use crate::ib::QpParams;
+
+/// Values of `enum ibv_qp_state`.
+const INIT: u32 = 1;
+const RTR: u32 = 2;
+const RTS: u32 = 3;
+const ERR: u32 = 6;
+
+impl Service {
+    /// `rdma_init_qp_attr`. Before there is a connection, and for datagrams, every state gets what INIT needs.
+    pub(super) fn init_qp_attr(&mut self, number: IdNumber, qp_state: u32) -> Result<QpAttributes, Errno> {
+        let id = self.ids.change(number).ok_or(ENOENT)?;
+        if qp_state > ERR || id.attachment.is_none() {
+            return Err(EINVAL);
+        }
+        let mut attributes = match id.conn {
+            Some(conn) if !id.is_datagram() => {
+                let agreed = self.ib.qp_params(conn).ok_or(EINVAL)?;
+                agreed_attributes(&agreed, qp_state).ok_or(EINVAL)?
+            }
+            _ => {
+                let mut attributes = first_attributes(qp_state);
+                if id.is_datagram() {
+                    id.qkey = default_qkey(id.port_space);
+                    attributes.qkey = id.qkey;
+                    attributes.mask |= QpAttrMask::QKEY.bits();
+                } else {
+                    attributes.mask |= QpAttrMask::ACCESS_FLAGS.bits();
+                }
+                attributes
+            }
+        };
+        if qp_state == RTR {
+            attributes.rq_psn = id.starting_psn;
+        }
+        if let Some(timeout) = id.options.ack_timeout
+            && attributes.mask & QpAttrMask::TIMEOUT.bits() != 0
+        {
+            attributes.timeout = timeout;
+        }
+        Ok(attributes)
+    }
+}
+
+fn first_attributes(qp_state: u32) -> QpAttributes {
+    let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
+    QpAttributes { mask: mask.bits(), qp_state, port_num: 1, ..QpAttributes::default() }
+}
+
+/// `ib_cm_init_qp_attr`: `None` in states of the connection, or for states of the queue pair, that have none.
+fn agreed_attributes(agreed: &QpParams, qp_state: u32) -> Option<QpAttributes> {
+    let mut attributes = QpAttributes { qp_state, port_num: 1, ..QpAttributes::default() };
+    let reads = agreed.responder_resources != 0;
+    let requester = matches!(agreed.qp_type, QpType::Rc | QpType::XrcSend);
+    let responder = matches!(agreed.qp_type, QpType::Rc | QpType::XrcRecv);
+    let mask = match qp_state {
+        INIT if agreed.may_init => {
+            let mut access = Access::REMOTE_WRITE;
+            if reads {
+                access |= Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+            }
+            attributes.qp_access_flags = access.bits();
+            QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS
+        }
+        RTR if agreed.may_rtr => {
+            attributes.ah_attr = ah_of_address(&agreed.address);
+            attributes.path_mtu = agreed.path_mtu as u8;
+            attributes.dest_qp_num = agreed.remote_qpn;
+            attributes.rq_psn = agreed.rq_psn;
+            attributes.max_dest_rd_atomic = agreed.responder_resources;
+            let of_responder = match responder {
+                true => QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER,
+                false => QpAttrMask::empty(),
+            };
+            of_responder
+                | QpAttrMask::STATE
+                | QpAttrMask::AV
+                | QpAttrMask::PATH_MTU
+                | QpAttrMask::DEST_QPN
+                | QpAttrMask::RQ_PSN
+        }
+        RTS if agreed.may_rts => {
+            attributes.sq_psn = agreed.sq_psn;
+            attributes.retry_cnt = agreed.retry_count;
+            attributes.rnr_retry = agreed.rnr_retry_count;
+            attributes.max_rd_atomic = agreed.initiator_depth;
+            attributes.timeout = agreed.timeout;
+            let mut mask = QpAttrMask::STATE | QpAttrMask::SQ_PSN;
+            if requester {
+                mask |= QpAttrMask::RETRY_CNT | QpAttrMask::RNR_RETRY | QpAttrMask::MAX_QP_RD_ATOMIC;
+            }
+            if requester || responder {
+                mask |= QpAttrMask::TIMEOUT;
+            }
+            mask
+        }
+        _ => return None,
+    };
+    attributes.mask = mask.bits();
+    Some(attributes)
+}
+
+fn ah_of_address(address: &GmpAddress) -> AhAttr {
+    AhAttr {
+        dgid: address.dgid.0,
+        flow_label: address.flow_label,
+        sgid_index: address.sgid_index,
+        hop_limit: address.hop_limit,
+        traffic_class: address.traffic_class,
+        sl: address.sl,
+        is_global: true,
+        port_num: address.port,
+        ..AhAttr::default()
+    }
+}

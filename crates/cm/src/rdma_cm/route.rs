@@ -1,0 +1,150 @@
+//! The path of a route on RoCE: nobody is asked, everything follows from the addresses, the device and the options
+//! (`cma_resolve_iboe_route`).
+
+use super::address::{Family, SockAddr};
+use super::command::{DeviceRef, IdNumber, RouteInfo};
+use super::errno::{EINVAL, ENODEV, ENOENT, Errno};
+use super::event::{EventKind, EventParam};
+use super::id::{Id, State};
+use super::limits::PATHS_MAX;
+use super::param::{AhAttr, PathRecord};
+use super::service::Service;
+
+/// P_Key of the default partition: the only one of RoCE.
+pub const PKEY_DEFAULT: u16 = 0xffff;
+
+/// Hop limit where the route names none.
+pub const HOP_LIMIT_DEFAULT: u8 = 64;
+
+/// Packet life time of a path where no ACK timeout was asked for: 4.096 µs × 2^18.
+const PACKET_LIFE_TIME: u8 = 18;
+
+/// `IB_SA_EQ`: the value is exactly this.
+const SELECTOR_EXACT: u8 = 2;
+
+const FLOW_LABEL_MASK: u32 = 0xf_ffff;
+
+impl Service {
+    /// `rdma_resolve_route`.
+    pub(super) fn resolve_route(&mut self, number: IdNumber, timeout_ms: u32) -> Result<(), Errno> {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let attachment = id.attachment.ok_or(EINVAL)?;
+        if timeout_ms == 0 || id.state != State::AddrResolved {
+            return Err(EINVAL);
+        }
+        let entry = self.devices.look(attachment.device).ok_or(ENODEV)?;
+        let path = roce_path(id, entry.device.active_mtu, entry.device.rate, entry.roce_tos).ok_or(EINVAL)?;
+        self.set_path(number, path)
+    }
+
+    /// `RDMA_OPTION_IB_PATH`: a path in place of resolving one.
+    pub(super) fn set_ib_path(&mut self, number: IdNumber, paths: &[PathRecord]) -> Result<(), Errno> {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let (Some(path), true) = (paths.first(), paths.len() <= PATHS_MAX) else { return Err(EINVAL) };
+        if id.attachment.is_none() || id.state != State::AddrResolved {
+            return Err(EINVAL);
+        }
+        self.set_path(number, *path)
+    }
+
+    fn set_path(&mut self, number: IdNumber, path: PathRecord) -> Result<(), Errno> {
+        let id = self.ids.change(number).ok_or(ENOENT)?;
+        id.path = Some(path);
+        id.state = State::RouteResolved;
+        self.emit(number, EventKind::RouteResolved, 0, EventParam::None);
+        Ok(())
+    }
+
+    /// Everything about an id's addresses and route.
+    pub(super) fn route_info(&self, number: IdNumber) -> Result<RouteInfo, Errno> {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let mut info = RouteInfo { src: id.src, dst: id.dst, ..RouteInfo::default() };
+        let Some(attachment) = id.attachment else { return Ok(info) };
+        let node_guid = self.devices.look(attachment.device).map_or(0, |entry| entry.device.node_guid);
+        info.device = Some(DeviceRef { index: attachment.device, node_guid, port_num: 1 });
+        info.paths = id.path.into_iter().collect();
+        info.sgid = attachment.sgid;
+        info.dgid = id.dgid;
+        info.pkey = PKEY_DEFAULT;
+        Ok(info)
+    }
+}
+
+/// The path between an id's GIDs, `None` without an MTU.
+fn roce_path(id: &Id, mtu: u8, rate: u8, default_tos: u8) -> Option<PathRecord> {
+    if mtu == 0 {
+        return None;
+    }
+    let (src, dst) = (id.src?, id.dst?);
+    let packet_life_time = match id.options.ack_timeout {
+        Some(timeout @ 1..) => timeout - 1,
+        _ => PACKET_LIFE_TIME,
+    };
+    Some(PathRecord {
+        service_id: id.service_id(dst),
+        sgid: id.attachment?.sgid,
+        dgid: id.dgid,
+        flow_label: flow_label(src, dst),
+        hop_limit: match (dst.family(), id.hop_limit) {
+            (Family::Ib, _) => 1,
+            (_, 0) => HOP_LIMIT_DEFAULT,
+            (_, hops) => hops,
+        },
+        traffic_class: id.options.tos.unwrap_or(default_tos),
+        reversible: true,
+        pkey: PKEY_DEFAULT,
+        mtu_selector: SELECTOR_EXACT,
+        mtu,
+        rate_selector: SELECTOR_EXACT,
+        rate,
+        packet_life_time_selector: SELECTOR_EXACT,
+        packet_life_time,
+        ..PathRecord::default()
+    })
+}
+
+/// The flow label of the local IPv6 address, or one made of both ports: it becomes the UDP source port and spreads
+/// connections over the ways of a fabric.
+fn flow_label(src: SockAddr, dst: SockAddr) -> u32 {
+    let given = match src {
+        SockAddr::V6 { flowinfo, .. } => flowinfo & FLOW_LABEL_MASK,
+        _ => 0,
+    };
+    match given {
+        0 => (u32::from(src.port()) * 31 + u32::from(dst.port())) & FLOW_LABEL_MASK,
+        label => label,
+    }
+}
+
+/// The address handle that a path is for.
+pub fn ah_of_path(path: &PathRecord, sgid_index: u8) -> AhAttr {
+    AhAttr {
+        dgid: path.dgid,
+        flow_label: path.flow_label,
+        sgid_index,
+        hop_limit: path.hop_limit,
+        traffic_class: path.traffic_class,
+        dlid: path.dlid,
+        sl: path.sl,
+        src_path_bits: 0,
+        static_rate: path.rate,
+        is_global: true,
+        port_num: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flow_label_is_what_linux_sends() {
+        let addr = |ip: &str, port| SockAddr::new(ip.parse().unwrap(), port);
+        // A capture of rping against Linux: source port 44450, port 7174.
+        assert_eq!(flow_label(addr("10.77.0.2", 44450), addr("10.77.0.1", 7174)), 0x522a4);
+        // Of ucmatose: source port 37941, port 7471.
+        assert_eq!(flow_label(addr("10.77.0.2", 0x9435), addr("10.77.0.1", 0x1d2f)), 0x20f9a);
+        let v6 = SockAddr::V6 { addr: "fd77::2".parse().unwrap(), port: 1, flowinfo: 0x0123_4567, scope_id: 0 };
+        assert_eq!(flow_label(v6, v6), 0x3_4567);
+    }
+}

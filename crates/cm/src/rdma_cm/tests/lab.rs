@@ -1,0 +1,249 @@
+//! Two hosts wired back to back: what one sends the other gets, unless a test says that it is lost.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use weft_verbs::{Duration, Instant};
+
+use crate::rdma_cm::*;
+
+/// A host: its service and what its programs were told.
+pub struct Host {
+    pub service: Service,
+    pub events: Vec<(ChannelId, CmEvent)>,
+    pub groups: Vec<MulticastRequest>,
+    addresses: Vec<IpAddr>,
+    next_client: u64,
+    next_cookie: u64,
+}
+
+/// A program with one channel.
+#[derive(Clone, Copy)]
+pub struct Program {
+    pub host: usize,
+    pub client: ClientId,
+    pub channel: ChannelId,
+}
+
+pub struct Lab {
+    pub now: Instant,
+    pub hosts: [Host; 2],
+    /// Packets under way: which host gets them.
+    wire: VecDeque<(usize, GmpAddress, MadBytes)>,
+    /// Whether packets arrive.
+    pub cable: bool,
+    /// Whether questions to the host are answered.
+    pub answers: bool,
+}
+
+fn device(index: u32, loopback: bool, addresses: &[&str]) -> Device {
+    let row = |(index_, text): (u8, &&str)| DeviceGid {
+        index: index_,
+        gid: gid_of_ip(text.parse().unwrap()),
+        mode: RoceMode::V2,
+        ifindex: index + 1,
+    };
+    Device {
+        index,
+        name: format!("rxe{index}"),
+        node_guid: 0x5054_00ff_fe77_0000 + u64::from(index),
+        ifindex: index + 1,
+        loopback,
+        active: true,
+        active_mtu: 3,
+        rate: 0,
+        gids: (0..).zip(addresses).map(row).collect(),
+    }
+}
+
+impl Host {
+    fn new(seed: u64, addresses: &[&str]) -> Host {
+        let mut service = Service::new(seed);
+        service.set_device(Instant(0), device(0, true, &["127.0.0.1", "::1"]));
+        service.set_device(Instant(0), device(1, false, addresses));
+        let all = addresses.iter().chain(&["127.0.0.1", "::1"]).map(|text| text.parse().unwrap());
+        let mut local: Vec<LocalAddress> = all.map(|ip| LocalAddress { ifindex: 2, ip }).collect();
+        local.push(LocalAddress { ifindex: 9, ip: "172.16.0.1".parse().unwrap() });
+        service.set_local_addresses(local);
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        Host { service, events: Vec::new(), groups: Vec::new(), addresses, next_client: 1, next_cookie: 100 }
+    }
+
+    /// What the routing table would say.
+    fn route(&self, ask: &ResolveQuestion) -> ResolveResult {
+        let local = self.addresses.contains(&ask.dst);
+        let src = ask.src.or_else(|| {
+            let same = self.addresses.iter().find(|ip| ip.is_ipv4() == ask.dst.is_ipv4());
+            if local { Some(ask.dst) } else { same.copied() }
+        });
+        if ask.dst.to_string().starts_with("192.0.2.") {
+            return Err(errno::EHOSTUNREACH);
+        }
+        let src = src.ok_or(errno::ENETUNREACH)?;
+        Ok(Resolved { src, ifindex: if local { 1 } else { 2 }, local, gateway: false, hop_limit: 64 })
+    }
+}
+
+impl Lab {
+    pub fn new() -> Lab {
+        let a = Host::new(1, &["10.0.0.1", "fd00::1", "fe80::1"]);
+        let b = Host::new(2, &["10.0.0.2", "fd00::2", "fe80::2"]);
+        Lab { now: Instant(1_000_000_000), hosts: [a, b], wire: VecDeque::new(), cable: true, answers: true }
+    }
+
+    pub fn program(&mut self, host: usize) -> Program {
+        self.program_of(host, 0)
+    }
+
+    pub fn program_of(&mut self, host: usize, uid: u32) -> Program {
+        let side = &mut self.hosts[host];
+        let client = ClientId(side.next_client);
+        side.next_client += 1;
+        let root = uid == 0;
+        let credentials = Credentials { pid: 7, uid, comm: "test".to_owned(), privileged_ports: root, admin: root };
+        side.service.open_client(client, credentials);
+        let channel = side.service.open_channel(client).unwrap();
+        Program { host, client, channel }
+    }
+
+    pub fn command(&mut self, program: Program, command: Command) -> Result<Reply, Errno> {
+        self.hosts[program.host].service.handle_command(self.now, program.client, command)
+    }
+
+    pub fn order(&mut self, program: Program, command: Command) {
+        let text = format!("{command:?}");
+        let reply = self.command(program, command);
+        assert_eq!(reply, Ok(Reply::Done), "{text}");
+    }
+
+    pub fn id_of(&mut self, program: Program, port_space: PortSpace, qp_type: u8) -> IdNumber {
+        let cookie = self.hosts[program.host].next_cookie;
+        self.hosts[program.host].next_cookie += 1;
+        let channel = program.channel.0;
+        match self.command(program, Command::CreateId { channel, port_space, qp_type, cookie }) {
+            Ok(Reply::Id(id)) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn tcp(&mut self, program: Program) -> IdNumber {
+        self.id_of(program, PortSpace::Tcp, 2)
+    }
+
+    pub fn udp(&mut self, program: Program) -> IdNumber {
+        self.id_of(program, PortSpace::Udp, 4)
+    }
+
+    /// Lets everything happen that can happen at once.
+    pub fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("it never settles");
+    }
+
+    fn step(&mut self) -> bool {
+        let mut busy = false;
+        for host in 0..2 {
+            while let Some(request) = self.hosts[host].service.poll_resolve() {
+                if let (ResolveRequest::Ask(ask), true) = (request, self.answers) {
+                    let answer = self.hosts[host].route(&ask);
+                    self.hosts[host].service.handle_resolved(self.now, ask.question, answer);
+                    busy = true;
+                }
+            }
+            while let Some(request) = self.hosts[host].service.poll_multicast() {
+                self.hosts[host].groups.push(request);
+                if request.join {
+                    self.hosts[host].service.handle_multicast(self.now, request.group, Ok(()));
+                    busy = true;
+                }
+            }
+            while let Some((to, mad)) = self.hosts[host].service.poll_transmit() {
+                busy = true;
+                self.carry(host, &to, mad);
+            }
+            while let Some(event) = self.hosts[host].service.poll_event() {
+                self.hosts[host].events.push(event);
+            }
+        }
+        while let Some((host, from, mad)) = self.wire.pop_front() {
+            self.hosts[host].service.handle_gmp(self.now, &from, &mad);
+            busy = true;
+        }
+        busy
+    }
+
+    /// What leaves one host comes to whoever has the address.
+    fn carry(&mut self, host: usize, to: &GmpAddress, mad: MadBytes) {
+        let ip = ip_of_gid(to.dgid.0);
+        let local = ip.is_loopback() || self.hosts[host].addresses.contains(&ip);
+        let receiver = if local { host } else { 1 - host };
+        let known = ip.is_loopback() || self.hosts[receiver].addresses.contains(&ip);
+        if !known || (!local && !self.cable) {
+            return;
+        }
+        let row = self.hosts[receiver].addresses.iter().position(|own| *own == ip);
+        let from = GmpAddress {
+            device: u32::from(!ip.is_loopback()),
+            sgid_index: row.unwrap_or(0) as u8,
+            sgid: to.dgid,
+            dgid: to.sgid,
+            ifindex: if ip.is_loopback() { 1 } else { 2 },
+            ..*to
+        };
+        self.wire.push_back((receiver, from, mad));
+    }
+
+    /// Time passes, with everything that happens meanwhile.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.settle();
+            let next = self.hosts.iter().filter_map(|host| host.service.poll_timeout()).min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            for host in &mut self.hosts {
+                host.service.handle_timeout(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    /// The events of a program so far, which are then forgotten.
+    pub fn events(&mut self, program: Program) -> Vec<CmEvent> {
+        self.settle();
+        let of_program = |(channel, _): &(ChannelId, CmEvent)| *channel == program.channel;
+        let all = std::mem::take(&mut self.hosts[program.host].events);
+        let (mine, others) = all.into_iter().partition(of_program);
+        self.hosts[program.host].events = others;
+        Vec::from_iter::<Vec<(ChannelId, CmEvent)>>(mine).into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// The one event that a program got.
+    pub fn event(&mut self, program: Program, kind: EventKind) -> CmEvent {
+        let mut events = self.events(program);
+        assert_eq!(events.iter().map(|event| event.kind).collect::<Vec<_>>(), [kind], "{events:?}");
+        events.remove(0)
+    }
+}
+
+/// An address and port in words.
+pub fn at(ip: &str, port: u16) -> SockAddr {
+    SockAddr::new(ip.parse().unwrap(), port)
+}
+
+/// Parameters like those of most programs.
+pub fn param(qp_num: u32, private_data: &[u8]) -> ConnParam {
+    ConnParam {
+        qp_num,
+        private_data: private_data.to_vec(),
+        responder_resources: 4,
+        initiator_depth: 3,
+        retry_count: 7,
+        rnr_retry_count: 7,
+        ..ConnParam::default()
+    }
+}

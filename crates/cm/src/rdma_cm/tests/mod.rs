@@ -1,0 +1,3 @@
+//! Two services wired back to back.
+
+mod lab;
