@@ -149,6 +149,17 @@ pub enum Command {
         /// Number of the new channel, of the same client.
         channel: u32,
     },
+    /// `rdma_write_cm_event`: an event of the program's own.
+    WriteEvent {
+        /// The id.
+        id: IdNumber,
+        /// Which: 18 for programs, 19 for libraries.
+        event: u32,
+        /// Its status.
+        status: i32,
+        /// What it carries.
+        arg: u64,
+    },
     /// What new ids on a device start with; answered by [`Reply::Defaults`]. Anybody may ask.
     QueryDefaults {
         /// Index of the device.

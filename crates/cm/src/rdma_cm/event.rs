@@ -26,6 +26,10 @@ pub enum EventKind {
     MulticastError = 13,
     AddrChange = 14,
     TimewaitExit = 15,
+    AddrinfoResolved = 16,
+    AddrinfoError = 17,
+    User = 18,
+    Internal = 19,
 }
 
 /// An event, as `struct rdma_ucm_event_resp` carries it.
@@ -57,6 +61,8 @@ pub enum EventParam {
     None,
     /// Of a connection. Its `qp_num` is the peer's.
     Conn(ConnParam),
+    /// Of an event that the program wrote itself.
+    User(u64),
     /// Of datagrams (port spaces UDP and IPOIB, queue pairs of type UD).
     Ud(UdParam),
 }

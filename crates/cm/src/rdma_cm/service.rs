@@ -11,10 +11,12 @@ use super::client::{ChannelId, ClientId};
 use super::command::{Command, IdNumber, IdOption, Reply};
 use super::device::{Device, LocalAddress};
 use super::devices::Devices;
-use super::errno::{EINVAL, ENODEV, ENOENT, EPERM, Errno};
+use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, EPERM, Errno};
+use super::event::{EventKind, EventParam};
 use super::host::{MulticastRequest, QuestionId, ResolveRequest, ResolveResult};
 use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
 use super::lifecycle::Clients;
+use super::limits::EVENTS_PER_CHANNEL_MAX;
 use super::multicast::Groups;
 use super::ports::Ports;
 use super::rng::Rng;
@@ -167,6 +169,7 @@ impl Service {
             Command::Disconnect { id } => self.disconnect(now, id),
             Command::Notify { id, event } => self.notify(now, id, event),
             Command::SetOption { id, option } => self.set_option(id, option),
+            Command::WriteEvent { id, event, status, arg } => self.write_event(id, event, status, arg),
             _ => Err(EINVAL),
         }
     }
@@ -181,6 +184,18 @@ impl Service {
     fn defaults(&self, device: u32) -> Result<Reply, Errno> {
         let entry = self.devices.look(device).ok_or(ENODEV)?;
         Ok(Reply::Defaults { roce_mode: entry.roce_mode, roce_tos: entry.roce_tos })
+    }
+
+    /// `rdma_write_cm_event`. A program that writes and does not read is stopped where its channel is full.
+    fn write_event(&mut self, number: IdNumber, event: u32, status: i32, arg: u64) -> Result<(), Errno> {
+        let kind =
+            [EventKind::User, EventKind::Internal].into_iter().find(|kind| *kind as u32 == event).ok_or(EINVAL)?;
+        let channel = self.ids.look(number).ok_or(ENOENT)?.channel;
+        if self.channels.waiting(channel) >= EVENTS_PER_CHANNEL_MAX {
+            return Err(ENOMEM);
+        }
+        self.emit(number, kind, status, EventParam::User(arg));
+        Ok(())
     }
 
     /// `rdma_set_option`.
@@ -223,6 +238,7 @@ fn subject(command: &Command) -> Option<IdNumber> {
         | Command::Disconnect { id }
         | Command::Notify { id, .. }
         | Command::SetOption { id, .. }
+        | Command::WriteEvent { id, .. }
         | Command::JoinMulticast { id, .. }
         | Command::MigrateId { id, .. } => Some(*id),
         Command::CreateId { .. }
