@@ -6,10 +6,11 @@ use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use weft_abi_types::{
-    RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DEVICE_REMOVAL,
-    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_ERROR,
-    RDMA_MAX_PRIVATE_DATA, rdma_cm_event, rdma_cm_event_param, rdma_cm_event_type, rdma_cm_id, rdma_conn_param,
-    rdma_event_channel, rdma_ud_param,
+    RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ADDRINFO_RESOLVED, RDMA_CM_EVENT_CONNECT_ERROR,
+    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_ESTABLISHED,
+    RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_MAX_PRIVATE_DATA,
+    rdma_cm_event, rdma_cm_event_param, rdma_cm_event_type, rdma_cm_id, rdma_conn_param, rdma_event_channel,
+    rdma_ud_param,
 };
 use weft_cm::rdma_cm::{CmEvent, Command, EventKind, EventParam};
 
@@ -70,6 +71,7 @@ impl Event {
     fn fill(&mut self, param: &EventParam) {
         match param {
             EventParam::None => {}
+            EventParam::User(arg) => self.public.param.arg = *arg,
             EventParam::Conn(conn) => {
                 let (private_data, private_data_len) = self.keep(&conn.private_data);
                 self.public.param.conn = rdma_conn_param {
@@ -195,6 +197,9 @@ fn plain(id: &Id, told: &CmEvent) -> Option<Box<Event>> {
                 return None;
             }
             event.fill(&told.param);
+        }
+        EventKind::Internal if told.param == EventParam::User(RDMA_CM_EVENT_ADDRINFO_RESOLVED.into()) => {
+            event.public.event = RDMA_CM_EVENT_ADDRINFO_RESOLVED;
         }
         _ => event.fill(&told.param),
     }

@@ -1,14 +1,19 @@
-//! Resolving names in the background: the answer comes as an event, and is fetched then.
+//! Resolving names in the manner of the other calls: the answer comes as an event, and is fetched then. Events that
+//! programs write themselves.
 
 use libc::{c_char, c_int};
 use std::ptr::null_mut;
-use weft_abi_types::{RAI_DNS, RAI_SA, rdma_addrinfo, rdma_cm_event_type, rdma_cm_id};
+use weft_abi_types::{
+    RAI_DNS, RAI_SA, RDMA_CM_EVENT_ADDRINFO_RESOLVED, RDMA_CM_EVENT_INTERNAL, RDMA_CM_EVENT_USER, rdma_addrinfo,
+    rdma_cm_event_type, rdma_cm_id,
+};
+use weft_cm::rdma_cm::Command;
 
-use crate::addrinfo::rdma_getaddrinfo;
+use crate::addrinfo::{rdma_freeaddrinfo, rdma_getaddrinfo};
 use crate::errors::{code, errno, fail};
-use crate::id::Id;
+use crate::id::{Id, complete};
 
-/// Resolves a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR follows.
+/// Resolves a node and service; ADDRINFO_RESOLVED follows.
 pub unsafe extern "C" fn rdma_resolve_addrinfo(
     id: *mut rdma_cm_id,
     node: *const c_char,
@@ -30,7 +35,7 @@ pub unsafe extern "C" fn rdma_resolve_addrinfo(
         }
         let resolved = resolve(id, node, service, hints);
         if resolved.is_err() {
-            this.state.lock().resolving_addrinfo = false;
+            forget(this);
         }
         code(resolved)
     }
@@ -45,19 +50,33 @@ unsafe fn resolve(
     // SAFETY: as the caller promises.
     unsafe {
         let flags = hints.as_ref().map_or(0, |hints| hints.ai_flags);
-        if flags & RAI_SA != 0 && (flags & RAI_DNS != 0 || !node.is_null()) {
-            return Err(libc::ENOTSUP);
+        if flags & RAI_SA != 0 {
+            // Service records are of subnet administrators, which RoCE has none of.
+            return Err(if flags & RAI_DNS != 0 || !node.is_null() { libc::ENOTSUP } else { libc::EOPNOTSUPP });
         }
         let mut found = null_mut();
         match rdma_getaddrinfo(node, service, hints, &mut found) {
             0 => {}
             -1 => return Err(errno()),
-            _ => return Err(libc::EINVAL),
+            // What getaddrinfo(3) says has no errno.
+            _ => return Err(libc::EADDRNOTAVAIL),
         }
-        Id::of(id).state.lock().resolved_addrinfo = found;
-        let _ = id;
-        Err(libc::EOPNOTSUPP)
+        let this = Id::of(id);
+        this.state.lock().resolved_addrinfo = found;
+        write(this, RDMA_CM_EVENT_INTERNAL, 0, RDMA_CM_EVENT_ADDRINFO_RESOLVED.into())?;
+        complete(id)
     }
+}
+
+/// Nothing is being resolved any more.
+pub(crate) fn forget(id: &Id) {
+    let left = {
+        let mut state = id.state.lock();
+        state.resolving_addrinfo = false;
+        std::mem::replace(&mut state.resolved_addrinfo, null_mut())
+    };
+    // SAFETY: made by rdma_getaddrinfo, or null; nobody was given it.
+    unsafe { rdma_freeaddrinfo(left) };
 }
 
 /// Hands over what was resolved; the program frees it.
@@ -78,12 +97,20 @@ pub unsafe extern "C" fn rdma_query_addrinfo(id: *mut rdma_cm_id, info: *mut *mu
     }))
 }
 
-/// Puts an event of the program's own into the identifier's channel.
+/// Puts an event of the program's own, RDMA_CM_EVENT_USER, into the identifier's channel.
 pub unsafe extern "C" fn rdma_write_cm_event(
-    _id: *mut rdma_cm_id,
-    _event: rdma_cm_event_type,
-    _status: c_int,
-    _arg: u64,
+    id: *mut rdma_cm_id,
+    event: rdma_cm_event_type,
+    status: c_int,
+    arg: u64,
 ) -> c_int {
-    fail(libc::EOPNOTSUPP)
+    if event != RDMA_CM_EVENT_USER {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: the program's identifier.
+    code(unsafe { Id::of_argument(id) }.and_then(|this| write(this, event, status, arg)))
+}
+
+fn write(id: &Id, event: rdma_cm_event_type, status: c_int, arg: u64) -> Result<(), c_int> {
+    id.order(Command::WriteEvent { id: id.number, event, status, arg })
 }
