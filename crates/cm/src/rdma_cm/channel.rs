@@ -108,6 +108,14 @@ impl Channels {
         Vec::from_iter::<VecDeque<Waiting>>(taken)
     }
 
+    /// Puts an event back to the front, from where it was taken too early.
+    pub fn put_back(&mut self, id: ChannelId, waiting: Waiting) {
+        if let Some(channel) = self.map.get_mut(&id) {
+            channel.waiting.push_front(waiting);
+        }
+        self.schedule(id);
+    }
+
     /// All channels of a process.
     pub fn of_client(&self, client: ClientId) -> Vec<ChannelId> {
         self.map.iter().filter(|(_, channel)| channel.client == client).map(|(id, _)| *id).collect()

@@ -38,6 +38,7 @@ mod multicast;
 mod param;
 mod ports;
 mod qp_attr;
+mod recall;
 mod resolve;
 mod rng;
 mod route;

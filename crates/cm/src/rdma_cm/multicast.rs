@@ -63,6 +63,13 @@ impl Groups {
         }
     }
 
+    /// Takes that back: the program had not fetched it yet.
+    pub fn uncount_reported(&mut self, group: GroupNumber) {
+        if let Some(membership) = self.map.get_mut(&group) {
+            membership.events_reported = membership.events_reported.wrapping_sub(1);
+        }
+    }
+
     /// The id of a membership.
     pub fn id_of(&self, group: GroupNumber) -> Option<IdNumber> {
         self.map.get(&group).map(|membership| membership.id)
