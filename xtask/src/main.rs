@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `tidy`.
+//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `tidy`.
 //!
 //! Each chore is one file; what several need (running cargo, finding the repository) is in `cargo.rs`.
 
@@ -10,6 +10,7 @@ mod packages;
 mod purity;
 mod rings;
 mod summary;
+mod vm;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -34,6 +35,8 @@ enum Chore {
     Bench(bench::Options),
     /// The shared libraries export what rdma-core's do, with the same versions.
     Abi,
+    /// Boot Debian's kernel with rdma_rxe in QEMU, and run a command or a shell in it.
+    Vm(vm::Options),
     /// Format the sources.
     Tidy,
     /// A busy-polling UDP ping-pong (the peer that `bench` compares latencies with).
@@ -61,6 +64,7 @@ fn run(chore: Chore) -> Result<()> {
             cargo::run(&["build", "--release"], &[])?;
             cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[])
         }
+        Chore::Vm(options) => vm::run(&options),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
         Chore::UdpPong(options) => bench::udp_pong::run(&options),
     }

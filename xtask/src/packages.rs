@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use weft_interop::guest;
 
 /// Package and a file that it installs (asking for files works without dpkg, too).
 const NEEDED: &[(&str, &str)] = &[
@@ -18,6 +19,11 @@ const NEEDED: &[(&str, &str)] = &[
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
     ("libibumad-dev", "/usr/include/infiniband/umad.h"),
     ("iproute2", "/sbin/ip"),
+    // What a guest with the kernel's RDMA is made of and runs under.
+    ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
+    ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
+    ("busybox", "/bin/busybox"),
+    ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
 ];
 
@@ -26,6 +32,26 @@ const PYVERBS_TESTS: &str = "/usr/share/doc/rdma-core/tests/run_tests.py";
 
 /// Installs what is missing as root; otherwise says how, and lets the tests count their skips.
 pub fn install() -> Result<()> {
+    programs()?;
+    kernel();
+    Ok(())
+}
+
+/// Fetches the kernel that guests run, which nobody has to be root for.
+pub fn kernel() {
+    let fetched = guest::kernel::fetch().or_else(|error| {
+        // A fresh image has no package lists yet.
+        let root = rustix::process::geteuid().is_root();
+        let updated = root && apt_get().arg("update").status().is_ok_and(|status| status.success());
+        if updated { guest::kernel::fetch() } else { Err(error) }
+    });
+    if let Err(error) = fetched {
+        eprintln!("The tests against the kernel's RDMA will be skipped: {error:#}");
+    }
+}
+
+/// Installs the programs.
+pub fn programs() -> Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
     let tests_missing = !Path::new(PYVERBS_TESTS).exists();
     if missing.is_empty() && !tests_missing {

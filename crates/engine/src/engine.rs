@@ -200,6 +200,10 @@ impl Engine {
                 pump.timers(now);
                 pump.transmit(now);
             }
+            let damaged = pump.stack.stats().rx_icrc_errors;
+            if damaged > 0 {
+                crate::log::note(&format!("{damaged} packets with a wrong ICRC were dropped"));
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl Guest {
     /// Boots a guest in `place`; `agent` is the `weft-guest` binary.
     pub fn boot(place: &Place, agent: &Path) -> Result<Guest> {
         let kernel = kernel::find()?;
-        let archive = memory("initramfs", &image::build(&kernel, agent)?)?;
+        let archive = memory("initramfs", &image::build(&kernel, agent, "")?)?;
         let mut told = String::new();
         for _ in 0..BOOTS_MAX {
             let machine = Machine::start(place, &kernel, &archive)?;
@@ -100,16 +100,7 @@ impl Guest {
 
     /// Gives the guest's card its addresses (with their lengths) and MTU, and an rxe device on it.
     pub fn configure(&self, addresses: &[&str], mtu: u32) -> Result<()> {
-        // Duplicate address detection would keep IPv6 silent for a second and a half.
-        let mut script = format!(
-            "set -e; echo 0 > /proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad; ip link set lo up
-             ip link set {INTERFACE} mtu {mtu} up\n"
-        );
-        for address in addresses {
-            script += &format!("ip addr add {address} dev {INTERFACE}\n");
-        }
-        script += &format!("rdma link add {DEVICE} type rxe netdev {INTERFACE}\n");
-        self.run(&["sh", "-c", &script])?.success().map(drop)
+        self.run(&["sh", "-c", &setup(addresses, mtu)])?.success().map(drop)
     }
 
     /// Starts a command.
@@ -137,13 +128,36 @@ impl Guest {
     }
 }
 
-/// Boots a guest whose console is this process's terminal, and waits for its end: the shell's exit status.
-pub fn shell(place: &Place, agent: &Path) -> Result<ExitStatus> {
+/// What [`Guest::configure`] does, for a shell.
+fn setup(addresses: &[&str], mtu: u32) -> String {
+    // Duplicate address detection would keep IPv6 silent for a second and a half.
+    let mut script = format!(
+        "set -e\necho 0 > /proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad\nip link set lo up\n\
+         ip link set {INTERFACE} mtu {mtu} up\n"
+    );
+    for address in addresses {
+        script += &format!("ip addr add {address} dev {INTERFACE}\n");
+    }
+    script + &format!("rdma link add {DEVICE} type rxe netdev {INTERFACE}\n")
+}
+
+/// Boots a guest that is configured so and whose console is this process's terminal; `started` is told QEMU's process
+/// id. Answers the shell's exit status, or none if the machine ended otherwise.
+pub fn shell(
+    place: &Place,
+    agent: &Path,
+    addresses: &[&str],
+    mtu: u32,
+    started: impl FnOnce(u32),
+) -> Result<Option<u8>> {
     let kernel = kernel::find()?;
-    let archive = memory("initramfs", &image::build(&kernel, agent)?)?;
+    let archive = memory("initramfs", &image::build(&kernel, agent, &setup(addresses, mtu))?)?;
     let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
-    let status = place.command(&words)?.status().context("cannot run QEMU")?;
-    Ok(status)
+    let mut child = place.command(&words)?.spawn().context("cannot run QEMU")?;
+    started(child.id());
+    let code = child.wait()?.code();
+    // isa-debug-exit makes odd statuses of what is written to it.
+    Ok(code.filter(|code| code % 2 == 1 && *code > 1).and_then(|code| u8::try_from(code / 2).ok()))
 }
 
 impl Place {

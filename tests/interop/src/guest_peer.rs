@@ -158,7 +158,8 @@ impl Peer {
             bail!("{}", outcome.report());
         }
         for line in outcome.client.text.lines().chain(outcome.server.text.lines()) {
-            let bad = ["wrong ICRC", "retry exceeded", "invalid data", "Failed status"].iter().find(|b| line.contains(**b));
+            let bad =
+                ["wrong ICRC", "retry exceeded", "invalid data", "Failed status"].iter().find(|b| line.contains(**b));
             ensure!(bad.is_none() || self.excused(case, line), "{line}\n{}", outcome.report());
         }
         Ok(outcome)
@@ -197,7 +198,11 @@ impl Peer {
                 Side::Theirs(program) => program.running(),
             };
             let ended = server.wait(Duration::ZERO);
-            bail!("the server {}:\n      {}", if running { "does not listen" } else { "ended at once" }, ended.report());
+            bail!(
+                "the server {}:\n      {}",
+                if running { "does not listen" } else { "ended at once" },
+                ended.report()
+            );
         }
         Ok(server)
     }

@@ -13,9 +13,6 @@ use weft_interop::{Outcome, Peer, Server, Table, guest, skip, table};
 /// Path MTU, and the MTU of the cable under it.
 const MTUS: [(u32, u32); 2] = [(1024, 1500), (4096, 9000)];
 
-/// What our side loses where it loses packets.
-const LOSS: &str = "loss=1%,seed=11";
-
 /// A program and its options; `{mtu}` stands for the path MTU.
 struct Case {
     program: &'static str,
@@ -98,16 +95,16 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, mtu: u32, server: Server, nu
         }
         let options = case.options.replace("{mtu}", &mtu.to_string());
         let family = if v6 { "IPv6" } else { "IPv4" };
-        let weather = if lossy { LOSS } else { "no loss" };
-        let label = format!("{} {options} {family} {weather}, {server:?} serving", case.program);
+        let weather = lossy.then(|| format!("loss=1%,seed={turn}"));
+        let label = format!("{} {options} {family} {weather:?}, {server:?} serving", case.program);
         table.case(&label, || {
-            let pair = pair(peer, case.program, &options, server, v6, lossy)?;
+            let pair = pair(peer, case.program, &options, server, v6, weather)?;
             result_printed(case.program, &peer.succeed(&pair)?)
         });
     }
 }
 
-fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, lossy: bool) -> Result<Match> {
+fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, weather: Option<String>) -> Result<Match> {
     let (serving, connecting) = peer.devices(server)?;
     let flag = if program.starts_with("ibv_") { "-g" } else { "-F -x" };
     let line = |device: &weft_interop::Device| {
@@ -119,7 +116,7 @@ fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, los
         serve: line(serving),
         connect: format!("{} {}", line(connecting), peer.address(server, false)),
         listens: Listens::Tcp(DEFAULT_PORT),
-        env: if lossy { vec![("WEFT_FAULT", LOSS.to_owned())] } else { Vec::new() },
+        env: weather.into_iter().map(|weather| ("WEFT_FAULT", weather)).collect(),
         limit: Duration::from_secs(30),
     })
 }

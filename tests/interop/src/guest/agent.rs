@@ -81,6 +81,7 @@ fn appear(name: &str) -> Result<File> {
 
 /// A person's shell on the console; its status is the machine's.
 fn shell() -> Result<()> {
+    environment(Command::new("/usr/bin/busybox").args(["sh", super::image::SETUP])).status()?;
     let words = ["setsid", "cttyhack", "sh", "-c", "cd /root; exec bash -i || exec sh -i"];
     let status = environment(Command::new("/usr/bin/busybox").args(words)).status()?;
     let code = status.code().unwrap_or(1).clamp(0, 127) as u8;

@@ -4,6 +4,7 @@ use super::channel::{Frame, Kind};
 use crate::proc::{Ended, listens};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdin, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -157,6 +158,27 @@ impl GuestProc {
             std::thread::sleep(ASK_EVERY);
         }
         false
+    }
+
+    /// Copies what it writes to `out` as it comes, until it ends.
+    pub fn follow(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut copied = 0;
+        loop {
+            let more = |state: &State| {
+                !self.running_in(state) || state.commands.get(&self.id).is_some_and(|r| r.text.len() > copied)
+            };
+            let state = self.exchange.wait(Duration::MAX, more);
+            let record = state.commands.get(&self.id);
+            let piece = record.and_then(|r| r.text.get(copied..)).unwrap_or_default().to_vec();
+            let running = self.running_in(&state);
+            drop(state);
+            copied += piece.len();
+            out.write_all(&piece)?;
+            out.flush()?;
+            if piece.is_empty() && !running {
+                return Ok(());
+            }
+        }
     }
 
     /// Waits for its end; kills it when `limit` has passed.

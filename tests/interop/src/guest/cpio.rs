@@ -80,7 +80,10 @@ mod tests {
         cpio.file("/usr/bin/tool", b"12345");
         cpio.file("/usr/bin/tool", b"another");
         cpio.link("/bin", "usr/bin");
-        assert_eq!(cpio.names.iter().map(String::as_str).collect::<Vec<_>>(), ["bin", "usr", "usr/bin", "usr/bin/tool"]);
+        assert_eq!(
+            cpio.names.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["bin", "usr", "usr/bin", "usr/bin/tool"]
+        );
         let bytes = cpio.finish();
         assert_eq!(bytes.len() % 4, 0);
         let text = String::from_utf8_lossy(&bytes);

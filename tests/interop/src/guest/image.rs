@@ -16,10 +16,36 @@ pub const NEEDED: &[&str] =
 
 /// What is taken along where the host has it.
 const PROGRAMS: &[&str] = &[
-    "bash", "ss", "tc", "tcpdump", "strace", "ibv_devices", "ibv_asyncwatch", "ibv_uc_pingpong", "ibv_ud_pingpong",
-    "ibv_srq_pingpong", "ibv_xsrq_pingpong", "ucmatose", "udaddy", "udpong", "mckey", "cmtime", "rstream", "riostream",
-    "rcopy", "rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver", "ib_write_lat", "ib_read_bw", "ib_read_lat",
-    "ib_send_bw", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat",
+    "bash",
+    "ss",
+    "tc",
+    "tcpdump",
+    "strace",
+    "ibv_devices",
+    "ibv_asyncwatch",
+    "ibv_uc_pingpong",
+    "ibv_ud_pingpong",
+    "ibv_srq_pingpong",
+    "ibv_xsrq_pingpong",
+    "ucmatose",
+    "udaddy",
+    "udpong",
+    "mckey",
+    "cmtime",
+    "rstream",
+    "riostream",
+    "rcopy",
+    "rdma_client",
+    "rdma_server",
+    "rdma_xclient",
+    "rdma_xserver",
+    "ib_write_lat",
+    "ib_read_bw",
+    "ib_read_lat",
+    "ib_send_bw",
+    "ib_send_lat",
+    "ib_atomic_bw",
+    "ib_atomic_lat",
 ];
 
 /// rdma-core's provider of rxe, which libibverbs loads by name.
@@ -46,8 +72,11 @@ pub fn missing() -> Vec<&'static str> {
     missing
 }
 
-/// Builds the archive; `agent` becomes the guest's first process.
-pub fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
+/// Where the agent finds what a shell's guest does first.
+pub const SETUP: &str = "/etc/setup";
+
+/// Builds the archive; `agent` becomes the guest's first process, `setup` what it does before it gives a person a shell.
+pub fn build(kernel: &Kernel, agent: &Path, setup: &str) -> Result<Vec<u8>> {
     let missing = missing();
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
     let mut cpio = Cpio::default();
@@ -76,6 +105,7 @@ pub fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
     for (name, text) in FILES {
         cpio.file(name, text.as_bytes());
     }
+    cpio.file(SETUP, setup.as_bytes());
     for name in TABLES {
         if let Ok(bytes) = std::fs::read(name) {
             cpio.file(name, &bytes);

@@ -72,7 +72,9 @@ pub fn fetch() -> Result<Kernel> {
     match (result, here) {
         (Ok(dir), _) => {
             // The older ones have had their day.
-            unpacked().into_iter().filter(|old| *old != dir).for_each(|old| drop(fs::remove_dir_all(old)));
+            everything()
+                .filter(|old| old.extension().is_some() && *old != dir)
+                .for_each(|old| drop(fs::remove_dir_all(old)));
             open(&dir)
         }
         (Err(_), Some(here)) => open(&here),
@@ -88,10 +90,13 @@ fn top() -> PathBuf {
     product::target().join("vm")
 }
 
+fn everything() -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(top()).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// Directories of unpacked kernels, the one unpacked last at the end.
 fn unpacked() -> Vec<PathBuf> {
-    let entries = fs::read_dir(top()).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == MARK)).collect();
+    let mut found: Vec<_> = everything().filter(|path| path.extension().is_some_and(|e| e == MARK)).collect();
     found.sort_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
     found
 }

@@ -1,0 +1,90 @@
+//! `cargo xtask vm`: the guest that tests run against, for a person: `vm shell`, or `vm -- rdma link`.
+//!
+//! The guest's card hangs on a tap in a network namespace without a name, which ends with the guest; so nothing is left
+//! behind, however this ends.
+
+use crate::{cargo, packages};
+use anyhow::{Context, Result, bail};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::time::Duration;
+use weft_interop::guest::{self, Guest, Place};
+use weft_interop::product;
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The MTU of the cable between host and guest.
+    #[arg(long, default_value_t = 1500)]
+    mtu: u32,
+    /// `shell`, or the words of a command for the guest.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, default_value = "shell")]
+    words: Vec<String>,
+}
+
+/// The ends of the cable: tests have the same.
+const HOST: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
+const GUEST: [&str; 2] = ["10.77.0.2/24", "fd77::2/64"];
+const TAP: &str = "eth0";
+
+/// A shell says so of a program that a signal ended.
+const BY_SIGNAL: i32 = 128;
+/// The guest died, or the emulator.
+const GUEST_DIED: i32 = 125;
+
+/// Boots, runs, ends with the command's exit status.
+pub fn run(options: &Options) -> Result<()> {
+    if !(1280..=guest::machine::MTU_MAX).contains(&options.mtu) {
+        bail!("an MTU of {} will not do: 1280 to {} will", options.mtu, guest::machine::MTU_MAX);
+    }
+    packages::programs()?;
+    packages::kernel();
+    if let Some(why) = guest::obstacle() {
+        bail!("cannot run a guest: {why}");
+    }
+    cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
+    let agent = product::target().join("debug/weft-guest");
+    let place = place(options.mtu);
+    let code = match options.words.as_slice() {
+        [word] if word == "shell" => shell(&place, &agent, options.mtu)?,
+        words => command(&place, &agent, options.mtu, words)?,
+    };
+    if code != 0 {
+        std::process::exit(code);
+    }
+    Ok(())
+}
+
+/// A namespace that lasts as long as what runs in it, with a tap whose other end is the guest's card.
+fn place(mtu: u32) -> Place {
+    let mut script = format!("ip link set lo up && ip tuntap add {TAP} mode tap && ip link set {TAP} mtu {mtu} up");
+    for address in HOST {
+        let nodad = if address.contains(':') { "nodad" } else { "" };
+        script += &format!(" && ip addr add {address} dev {TAP} {nodad}");
+    }
+    script += " && exec \"$@\"";
+    let unshare = if rustix::process::geteuid().is_root() { "-n" } else { "-Urn" };
+    let enter = ["unshare", unshare, "sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
+    Place { enter, tap: TAP.to_owned() }
+}
+
+fn shell(place: &Place, agent: &Path, mtu: u32) -> Result<i32> {
+    let code = guest::shell(place, agent, &GUEST, mtu, |pid| {
+        eprintln!("== the host's end of the cable: nsenter -t {pid} -n (ctrl-a x ends the guest at once)\n");
+    })?;
+    Ok(code.map_or(0, i32::from))
+}
+
+fn command(place: &Place, agent: &Path, mtu: u32, words: &[String]) -> Result<i32> {
+    let guest = Guest::boot(place, agent)?;
+    guest.configure(&GUEST, mtu)?;
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let program = guest.start(&words);
+    program.follow(&mut std::io::stdout()).context("cannot write what the guest says")?;
+    let ended = program.wait(Duration::ZERO);
+    let Some(status) = ended.status else {
+        eprintln!("the guest died; its console said\n{}", guest.console());
+        return Ok(GUEST_DIED);
+    };
+    Ok(status.code().unwrap_or_else(|| BY_SIGNAL + status.signal().unwrap_or(0)))
+}
