@@ -99,7 +99,7 @@ fn verbose(lab: &Lab, who: Who, shape: Shape) -> Result<()> {
     // Ethernet 1500 carries 1024 bytes of payload, jumbo frames 4096; the loopback's 65536 as well.
     let mtu = match shape {
         Shape::One | Shape::Two { mtu: 1500 } => 1024,
-        Shape::Loopback | Shape::Two { .. } => 4096,
+        _ => 4096,
     };
     ensure!(device.active_mtu == mtu, "active_mtu is {}, not {mtu}", device.active_mtu);
     for never in ["vendor_id:\t\t\t0x000000", "vendor_id:\t\t\t0xffffff"] {
