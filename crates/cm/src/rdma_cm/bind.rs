@@ -22,7 +22,7 @@ impl Service {
             return Err(EINVAL);
         }
         let bound_if = scope_of(addr)?.unwrap_or(id.bound_if);
-        let attachment = if addr.is_any() { None } else { Some(self.local_device(addr, bound_if)?) };
+        let attachment = if addr.is_any() { None } else { Some(self.local_device(id, addr, bound_if)?) };
         let id = self.ids.change(number).ok_or(ENOENT)?;
         let before = (id.src, id.dst, id.bound_if, id.options.afonly);
         id.src = Some(addr);
@@ -45,9 +45,11 @@ impl Service {
     }
 
     /// The device of a local address: EADDRNOTAVAIL if the host does not have it, ENODEV if it is on no device.
-    fn local_device(&self, addr: SockAddr, ifindex: u32) -> Result<Attachment, Errno> {
+    fn local_device(&self, id: &Id, addr: SockAddr, ifindex: u32) -> Result<Attachment, Errno> {
         let ip: IpAddr = addr.ip();
         match self.devices.by_ip(ip, ifindex) {
+            // RoCE has no IPoIB.
+            Some(_) if id.port_space == PortSpace::Ipoib => Err(EINVAL),
             Some(found) => Ok(found),
             None if matches!(addr, SockAddr::Ib(_)) || self.devices.is_local(ip) => Err(ENODEV),
             None => Err(EADDRNOTAVAIL),

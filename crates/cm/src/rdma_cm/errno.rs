@@ -23,6 +23,7 @@ mod numbers {
     pub const EADDRNOTAVAIL: Errno = 99;
     pub const ENETUNREACH: Errno = 101;
     pub const ECONNRESET: Errno = 104;
+    pub const ENOBUFS: Errno = 105;
     pub const EISCONN: Errno = 106;
     pub const ETIMEDOUT: Errno = 110;
     pub const EHOSTUNREACH: Errno = 113;

@@ -10,7 +10,7 @@ use super::client::{ChannelId, ClientId, Credentials};
 use super::command::{IdNumber, IdSummary};
 use super::errno::{EINVAL, EMFILE, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
-use super::id::{Id, QPT_RC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
+use super::id::{Attachment, Id, QPT_RC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
 use super::limits::{
     CHANNELS_PER_CLIENT_MAX, COMM_BYTES_MAX, IDS_MAX, IDS_PER_CLIENT_MAX, IDS_PER_PAGE, IDS_PER_USER_MAX,
 };
@@ -281,6 +281,21 @@ impl Service {
     /// Whether a process may bind ports below 1024.
     pub(super) fn may_take_privileged_ports(&self, client: ClientId) -> bool {
         self.clients.credentials(client).is_some_and(|credentials| credentials.privileged_ports)
+    }
+
+    /// Tells the ids of a device whose local GID it has not any more.
+    pub(super) fn tell_address_change(&mut self, device: u32, gone: &[[u8; 16]]) {
+        let uses = |(number, id): (IdNumber, &Id)| {
+            let used = |own: Attachment| own.device == device && gone.contains(&own.sgid);
+            id.attachment.is_some_and(used).then_some(number)
+        };
+        let numbers: Vec<IdNumber> = match gone {
+            [] => return,
+            _ => self.ids.after(0).filter_map(uses).collect(),
+        };
+        for number in numbers {
+            self.emit(number, EventKind::AddrChange, 0, EventParam::None);
+        }
     }
 
     /// Tells every id of a device that it is gone. What it had underneath is dropped; it can only be destroyed.

@@ -89,6 +89,12 @@ impl Ports {
         Err(EADDRNOTAVAIL)
     }
 
+    /// Whether nobody holds any.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
     /// Takes a port from an id.
     pub fn release(&mut self, port_space: PortSpace, port: u16, number: IdNumber) {
         if let Some(owners) = self.owners.get_mut(&(port_space, port)) {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
 
-use super::address::{Family, SockAddr, gid_of_ip};
+use super::address::{Family, PortSpace, SockAddr, gid_of_ip};
 use super::command::IdNumber;
 use super::devices::localhost;
 use super::errno::{EAGAIN, EINVAL, ENODEV, ENOENT, ETIMEDOUT, Errno};
@@ -175,6 +175,8 @@ impl Service {
         let local = if src.is_any() { resolved.src } else { src.ip() };
         let attachment = match id.attachment {
             Some(attachment) => attachment,
+            // RoCE has no IPoIB.
+            None if id.port_space == PortSpace::Ipoib => return Err(EINVAL),
             None => {
                 let ifindex = if resolved.local { id.bound_if } else { resolved.ifindex };
                 let exact = self.devices.by_ip(local, ifindex);

@@ -9,7 +9,7 @@ use weft_verbs::Instant;
 use super::channel::Channels;
 use super::client::{ChannelId, ClientId};
 use super::command::{Command, IdNumber, IdOption, Reply};
-use super::device::{Device, LocalAddress};
+use super::device::{Device, DeviceGid, LocalAddress};
 use super::devices::Devices;
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, EPERM, Errno};
 use super::event::{EventKind, EventParam};
@@ -70,11 +70,17 @@ impl Service {
         }
     }
 
-    /// A device is new or has changed. What new ids on it start with is kept.
+    /// A device is new or has changed. What new ids on it start with is kept; ids whose GID is gone are told by
+    /// ADDR_CHANGE.
     pub fn set_device(&mut self, _now: Instant, device: Device) {
         let info = ib::CaInfo { node_guid: device.node_guid, ack_delay: CA_ACK_DELAY };
         self.ib.set_device(device.index, info);
-        self.devices.set(device);
+        let (index, rows) = (device.index, device.gids.clone());
+        if let Some(before) = self.devices.set(device) {
+            let gone = |row: &DeviceGid| rows.iter().all(|other| other.gid != row.gid);
+            let gone: Vec<_> = before.gids.iter().filter(|row| gone(row)).map(|row| row.gid).collect();
+            self.tell_address_change(index, &gone);
+        }
     }
 
     /// A device is gone: every id on it gets DEVICE_REMOVAL.

@@ -230,6 +230,91 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// An id that listens.
+    pub fn listener(&mut self, program: Program, addr: SockAddr, backlog: i32) -> IdNumber {
+        let id = self.tcp(program);
+        self.order(program, Command::Bind { id, addr });
+        self.order(program, Command::Listen { id, backlog });
+        id
+    }
+
+    /// Brings an id to where it may connect.
+    pub fn route(&mut self, program: Program, id: IdNumber, dst: SockAddr) {
+        self.order(program, Command::ResolveAddr { id, src: None, dst, timeout_ms: 2000 });
+        self.event(program, EventKind::AddrResolved);
+        self.order(program, Command::ResolveRoute { id, timeout_ms: 2000 });
+        self.event(program, EventKind::RouteResolved);
+    }
+
+    /// A new id that has asked for a connection.
+    pub fn asking(&mut self, program: Program, dst: SockAddr, private_data: &[u8]) -> IdNumber {
+        let id = self.tcp(program);
+        self.route(program, id, dst);
+        let param = param(0x11, private_data);
+        self.order(program, Command::Connect { id, param, ece: Ece::default() });
+        id
+    }
+
+    pub fn accept(&mut self, program: Program, id: IdNumber, private_data: &[u8]) {
+        let param = Some(param(0x22, private_data));
+        self.order(program, Command::Accept { id, cookie: COOKIE_ACCEPTED, param, ece: Ece::default() });
+    }
+
+    /// Takes note of an answer.
+    pub fn confirm(&mut self, program: Program, id: IdNumber) {
+        self.order(program, Command::Accept { id, cookie: 0, param: None, ece: Ece::default() });
+    }
+
+    /// A connection between two programs: the asking and the answering id.
+    pub fn connection(&mut self, client: Program, server: Program, dst: SockAddr) -> (IdNumber, IdNumber) {
+        let asking = self.asking(client, dst, &[]);
+        let answering = self.event(server, EventKind::ConnectRequest).id;
+        self.accept(server, answering, &[]);
+        self.event(client, EventKind::ConnectResponse);
+        self.confirm(client, asking);
+        self.event(server, EventKind::Established);
+        (asking, answering)
+    }
+
+    pub fn destroy(&mut self, program: Program, id: IdNumber) -> u32 {
+        match self.command(program, Command::DestroyId { id }) {
+            Ok(Reply::EventsReported(count)) => count,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn kinds(&mut self, program: Program) -> Vec<EventKind> {
+        self.events(program).into_iter().map(|event| event.kind).collect()
+    }
+
+    /// Gives a host's device other addresses.
+    pub fn change_addresses(&mut self, host: usize, addresses: &[&str]) {
+        self.hosts[host].addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        self.hosts[host].service.set_device(self.now, device(1, false, addresses));
+    }
+
+    /// How many ids there are on a host.
+    pub fn ids(&self, host: usize) -> usize {
+        self.hosts[host].service.ids.len()
+    }
+
+    /// Whether a host has forgotten everything about programs, once the time of old connections is over.
+    pub fn is_clean(&mut self, host: usize) -> bool {
+        self.pass(Duration::from_secs(600));
+        let service = &self.hosts[host].service;
+        service.ids.len() == 0
+            && service.owners.is_empty()
+            && service.questions.is_empty()
+            && service.deadlines.is_empty()
+            && service.ports.is_empty()
+            && service.poll_timeout().is_none()
+    }
+}
+
+/// The cookie of ids that a test accepted.
+pub const COOKIE_ACCEPTED: u64 = 77;
+
 /// An address and port in words.
 pub fn at(ip: &str, port: u16) -> SockAddr {
     SockAddr::new(ip.parse().unwrap(), port)

@@ -1,3 +1,10 @@
-//! Two services wired back to back.
+//! Two services wired back to back, and what programs on them see.
 
+mod addresses;
+mod connections;
+mod datagrams;
+mod groups;
 mod lab;
+mod limits;
+mod listeners;
+mod lives;
