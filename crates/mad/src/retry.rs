@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn early_repeats_do_not_move_the_end() {
-        let expected = [(100, Due::Again), (400, Due::Again), (800, Due::Again), (1600, Due::Again), (2400, Due::GiveUp)];
+        let expected =
+            [(100, Due::Again), (400, Due::Again), (800, Due::Again), (1600, Due::Again), (2400, Due::GiveUp)];
         assert_eq!(course(Retry::start(at(0), T, 2)), expected);
     }
 

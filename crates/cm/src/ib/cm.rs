@@ -1,24 +1,43 @@
-//! The communication manager as a value.
+//! The communication manager as a value: what comes in is led to its connection.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use weft_mad::{GmpAddress, MadBytes};
+use rustc_hash::FxHashMap;
+use weft_mad::{Due, GmpAddress, MadBytes};
 use weft_verbs::Instant;
+use weft_wire::cm::{CmMessage, RejectReason};
+use weft_wire::mad::{AttrId, Mad};
 
+use super::book::Book;
 use super::comm_id::{CommIds, ConnId};
-use super::event::Event;
+use super::conn::Conn;
+use super::error::CmError;
+use super::event::{Event, EventKind};
+use super::limits::{CONNECTIONS_MAX, DEVICES_MAX};
+use super::listen::Listeners;
+use super::message;
 use super::param::CaInfo;
-use super::stats::CmStats;
+use super::state::{Action, Input, State, step};
+use super::stats::{CmStats, column};
+
+/// A datagram that is being dealt with.
+#[derive(Clone, Copy)]
+pub(super) struct Rx<'a> {
+    pub now: Instant,
+    pub from: &'a GmpAddress,
+    pub tid: u64,
+    pub attr_id: AttrId,
+    pub attr_mod: u32,
+}
 
 /// Every connection of a host, its listeners and timers.
 #[derive(Debug)]
 pub struct Cm {
     pub(super) ids: CommIds,
     pub(super) devices: BTreeMap<u32, CaInfo>,
-    pub(super) events: VecDeque<Event>,
-    pub(super) transmit: VecDeque<(GmpAddress, MadBytes)>,
-    pub(super) timers: BTreeMap<Instant, ConnId>,
-    pub(super) stats: CmStats,
+    pub(super) listeners: Listeners,
+    pub(super) conns: FxHashMap<ConnId, Box<Conn>>,
+    pub(super) book: Book,
 }
 
 impl Cm {
@@ -28,50 +47,166 @@ impl Cm {
         Cm {
             ids: CommIds::new(seed),
             devices: BTreeMap::new(),
-            events: VecDeque::new(),
-            transmit: VecDeque::new(),
-            timers: BTreeMap::new(),
-            stats: CmStats::default(),
+            listeners: Listeners::default(),
+            conns: FxHashMap::default(),
+            book: Book::default(),
         }
     }
 
     /// A device is new or has changed. Datagrams of a device that is not known are dropped.
     pub fn set_device(&mut self, device: u32, info: CaInfo) {
-        self.devices.insert(device, info);
+        if self.devices.len() < DEVICES_MAX || self.devices.contains_key(&device) {
+            self.devices.insert(device, info);
+        }
     }
 
-    /// A device is gone. Its connections stay until their owner destroys them, and send nothing any more.
+    /// A device is gone: what comes from it is dropped. Its connections stay until their owner destroys them.
     pub fn remove_device(&mut self, device: u32) {
         self.devices.remove(&device);
     }
 
     /// A datagram came to queue pair 1. Whatever it is, it is dealt with; what is wrong with it is counted.
     pub fn handle_mad(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
-        let _ = (now, from, mad);
+        let mad: Mad = zerocopy::transmute!(*mad);
+        let Ok(message) = CmMessage::from_mad(&mad) else {
+            self.book.stats.rx_malformed += 1;
+            return;
+        };
+        if !self.devices.contains_key(&from.device) {
+            self.book.stats.rx_unexpected += 1;
+            return;
+        }
+        let (tid, attr_id, attr_mod) = (mad.header.tid(), mad.header.attr_id(), mad.header.attr_mod());
+        self.book.stats.rx_msgs[column(attr_id)] += 1;
+        let rx = &Rx { now, from, tid, attr_id, attr_mod };
+        match message {
+            CmMessage::Req(req) => self.on_req(rx, &req),
+            CmMessage::Mra(mra) => self.on_mra(rx, &mra),
+            CmMessage::Rej(rej) => self.on_rej(rx, &rej),
+            CmMessage::Rep(rep) => self.on_rep(rx, &rep),
+            CmMessage::Rtu(rtu) => self.on_rtu(rx, &rtu),
+            CmMessage::Dreq(dreq) => self.on_dreq(rx, &dreq),
+            CmMessage::Drep(drep) => self.on_drep(rx, &drep),
+            CmMessage::SidrReq(req) => self.on_sidr_req(rx, &req),
+            CmMessage::SidrRep(rep) => self.on_sidr_rep(rx, &rep),
+            CmMessage::Lap(lap) => self.on_lap(rx, &lap),
+            CmMessage::Apr(apr) => self.on_apr(rx, &apr),
+        }
     }
 
     /// Lets everything happen that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
+        while let Some((deadline, id)) = self.book.timers.first().copied() {
+            if deadline > now {
+                break;
+            }
+            match self.conns.get_mut(&id) {
+                Some(conn) => self.book.arm(conn, None),
+                None => drop(self.book.timers.pop_first()),
+            }
+            self.on_timer(now, id);
+        }
+    }
+
+    fn on_timer(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        if conn.state == State::Timewait {
+            self.expire(now, id, Input::TimewaitEnd);
+            return;
+        }
+        let Some(retry) = &mut conn.retry else { return };
+        match retry.poll(now) {
+            Due::GiveUp => self.expire(now, id, Input::GiveUp),
+            due => {
+                let deadline = retry.deadline();
+                if due == Due::Again {
+                    self.book.ask_again(conn);
+                }
+                self.book.arm(conn, Some(deadline));
+            }
+        }
+    }
+
+    /// Time has brought a connection on.
+    fn expire(&mut self, now: Instant, id: ConnId, input: Input) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let (next, action) = step(conn.state, input);
+        let kind = match conn.state {
+            State::ReqSent | State::MraReqRcvd => EventKind::ReqError,
+            State::RepSent | State::MraRepRcvd => EventKind::RepError,
+            State::DreqSent => EventKind::DreqError,
+            State::SidrReqSent => EventKind::SidrReqError,
+            State::Timewait => EventKind::TimewaitExit,
+            _ => EventKind::LapError,
+        };
+        match action {
+            Action::Alternate => return self.give_up_lap(id),
+            Action::TellBoth => {
+                let guid = self.devices.get(&conn.to.device).map_or(0, |ca| ca.node_guid);
+                if let Ok(rej) = message::rej(conn, RejectReason::TIMEOUT, &guid.to_be_bytes(), &[]) {
+                    self.book.say(conn, rej);
+                }
+            }
+            _ => {}
+        }
+        if action != Action::Refuse {
+            self.book.enter(now, conn, next);
+            self.book.tell(conn, kind, &[]);
+            self.reap(now, id);
+        }
     }
 
     /// When [`Cm::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first_key_value().map(|(at, _)| *at)
+        self.book.timers.first().map(|(at, _)| *at)
     }
 
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
-        self.transmit.pop_front()
+        self.book.transmit.pop_front()
     }
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.book.events.pop_front()
     }
 
     /// The counters.
     pub fn stats(&self) -> &CmStats {
-        &self.stats
+        &self.book.stats
+    }
+
+    /// How many connections there are, in whatever state.
+    pub fn connections(&self) -> usize {
+        self.conns.len()
+    }
+
+    /// A new connection, whose number no other has.
+    pub(super) fn create(&mut self, to: GmpAddress, service_id: u64, tid: Option<u64>) -> Result<ConnId, CmError> {
+        if self.conns.len() >= CONNECTIONS_MAX {
+            return Err(CmError::TooMany("connections"));
+        }
+        let id = loop {
+            let id = self.ids.draw();
+            if !self.conns.contains_key(&id) {
+                break id;
+            }
+        };
+        let tid = tid.unwrap_or_else(|| self.own_tid(id));
+        self.conns.insert(id, Box::new(Conn::new(id, to, service_id, tid)));
+        Ok(id)
+    }
+
+    /// Transaction of a message that a connection begins on its own.
+    pub(super) fn own_tid(&self, id: ConnId) -> u64 {
+        u64::from(self.ids.secret(0)) << 32 | u64::from(id.0)
+    }
+
+    /// Forgets a connection.
+    pub(super) fn remove(&mut self, now: Instant, id: ConnId) {
+        if let Some(mut conn) = self.conns.remove(&id) {
+            self.book.orphans -= usize::from(conn.orphan);
+            self.book.enter(now, &mut conn, State::Idle);
+        }
     }
 }

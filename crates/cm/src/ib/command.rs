@@ -1,45 +1,89 @@
-//! The commands.
+//! The commands about connections. Each looks up in the table whether the state allows it, makes its message, and
+//! sends it.
 
-use weft_mad::GmpAddress;
+use weft_mad::{GmpAddress, exponent_to_duration};
 use weft_verbs::Instant;
-use weft_wire::cm::{ApStatus, RejectReason};
+use weft_wire::cm::RejectReason;
 
+use super::book::Book;
 use super::cm::Cm;
 use super::comm_id::ConnId;
+use super::conn::Conn;
 use super::error::CmError;
-use super::param::{ListenId, QpParams, RepParams, ReqParams, SidrRepParams, SidrReqParams};
-use super::path::Path;
-use super::state::State;
+use super::event::EventKind;
+use super::limits::CM_RETRIES_MAX;
+use super::message;
+use super::param::{ListenId, QpParams, RepParams, ReqParams};
+use super::state::{Action, Input, LapState, State, lap_step, step};
 
-type Done = Result<(), CmError>;
+pub(super) type Done = Result<(), CmError>;
 
-#[allow(unused_variables)]
+/// Largest queue pair number and PSN.
+const BITS_24: u32 = 0xff_ffff;
+
 impl Cm {
     /// Listens for requests whose service id is `service_id` in the bits of `mask` (all ones: exactly that one), on
     /// every device. Whoever wants the same service once more gets the same listener, and must give it up as often; a
     /// service that another listener's mask covers is refused.
     pub fn listen(&mut self, service_id: u64, mask: u64) -> Result<ListenId, CmError> {
-        Err(CmError::InUse(service_id))
+        self.listeners.add(service_id, mask)
     }
 
     /// Gives a listener up. Requests that came to it stay.
     pub fn unlisten(&mut self, listen: ListenId) -> Done {
-        Err(CmError::NoSuchConnection)
+        self.listeners.remove(listen)
     }
 
     /// Asks for a connection (`ib_send_cm_req`).
     pub fn send_req(&mut self, now: Instant, params: &ReqParams) -> Result<ConnId, CmError> {
-        Err(CmError::NoSuchConnection)
+        check_req(params)?;
+        let ca = *self.devices.get(&params.to.device).ok_or(CmError::NoDevice(params.to.device))?;
+        let id = self.create(params.to, params.service_id, None)?;
+        let req = match message::req(id.0, &ca, params) {
+            Some(Ok(req)) => req,
+            refused => {
+                self.remove(now, id);
+                let Some(Err(error)) = refused else { return Err(CmError::Invalid("such queue pairs do not connect")) };
+                return Err(error.into());
+            }
+        };
+        let (book, conn) = self.both(id)?;
+        conn.take_req(params);
+        book.enter(now, conn, State::ReqSent);
+        if params.peer_to_peer {
+            book.peers.insert((conn.service_id, conn.to.dgid), id);
+        }
+        book.ask(now, conn, req, params.ece.attr_mod);
+        Ok(id)
     }
 
     /// Answers a request (`ib_send_cm_rep`). It is repeated until the peer is ready.
     pub fn send_rep(&mut self, now: Instant, conn: ConnId, params: &RepParams) -> Done {
-        Err(CmError::NoSuchConnection)
+        if params.qpn > BITS_24 || params.starting_psn > BITS_24 {
+            return Err(CmError::Invalid("queue pair numbers and PSNs have 24 bits"));
+        }
+        let next = self.allowed(conn, Input::SendRep)?;
+        let device = self.both(conn)?.1.to.device;
+        let ca = *self.devices.get(&device).ok_or(CmError::NoDevice(device))?;
+        let (book, conn) = self.both(conn)?;
+        let rep = message::rep(conn, &ca, params)?;
+        book.enter(now, conn, next);
+        conn.initiator_depth = params.initiator_depth;
+        conn.responder_resources = params.responder_resources;
+        conn.rq_psn = params.starting_psn;
+        conn.local_qpn = params.qpn;
+        book.ask(now, conn, rep, params.ece.attr_mod);
+        Ok(())
     }
 
     /// Is ready to use the connection (`ib_send_cm_rtu`): it stands. Private data, 224 bytes at most.
     pub fn send_rtu(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
-        Err(CmError::NoSuchConnection)
+        let next = self.allowed(conn, Input::SendRtu)?;
+        let (book, conn) = self.both(conn)?;
+        let rtu = message::rtu(conn, private_data)?;
+        book.enter(now, conn, next);
+        book.reply(conn, rtu);
+        Ok(())
     }
 
     /// Rejects a request, an answer, or the connection at any time before it stands (`ib_send_cm_rej`). 72 bytes of
@@ -52,7 +96,12 @@ impl Cm {
         ari: &[u8],
         private_data: &[u8],
     ) -> Done {
-        Err(CmError::NoSuchConnection)
+        let next = self.allowed(conn, Input::SendRej)?;
+        let (book, conn) = self.both(conn)?;
+        let rej = message::rej(conn, reason, ari, private_data)?;
+        book.enter(now, conn, next);
+        book.say(conn, rej);
+        Ok(())
     }
 
     /// Asks the peer for patience, 4.096 µs · 2^`service_timeout` (`ib_send_cm_mra`). With `delay` it is only sent when
@@ -65,63 +114,129 @@ impl Cm {
         delay: bool,
         private_data: &[u8],
     ) -> Done {
-        Err(CmError::NoSuchConnection)
+        let next = self.allowed(conn, Input::SendMra)?;
+        let (book, conn) = self.both(conn)?;
+        let mra = message::mra(conn, service_timeout, private_data)?;
+        if next == State::Established {
+            conn.lap = allowed_lap(conn.state, conn.lap, Input::SendMra)?;
+        } else {
+            book.enter(now, conn, next);
+        }
+        if delay {
+            book.prepare(conn, mra);
+        } else {
+            book.reply(conn, mra);
+        }
+        Ok(())
     }
 
     /// Ends a connection that stands (`ib_send_cm_dreq`). Private data, 220 bytes at most.
     pub fn send_dreq(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
-        Err(CmError::NoSuchConnection)
+        let next = self.allowed(conn, Input::SendDreq)?;
+        let tid = self.own_tid(conn);
+        let (book, conn) = self.both(conn)?;
+        let dreq = message::dreq(conn, private_data)?;
+        conn.tid = tid;
+        book.enter(now, conn, next);
+        book.ask(now, conn, dreq, 0);
+        Ok(())
     }
 
     /// Agrees that the connection ends (`ib_send_cm_drep`). Private data, 224 bytes at most.
     pub fn send_drep(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
-        Err(CmError::NoSuchConnection)
-    }
-
-    /// Proposes another alternate path (`ib_send_cm_lap`). Private data, 168 bytes at most.
-    pub fn send_lap(&mut self, now: Instant, conn: ConnId, alternate: &Path, private_data: &[u8]) -> Done {
-        Err(CmError::NoSuchConnection)
-    }
-
-    /// Answers a proposal of another alternate path (`ib_send_cm_apr`). 72 bytes of additional information and 148 of
-    /// private data at most.
-    pub fn send_apr(&mut self, now: Instant, conn: ConnId, status: ApStatus, info: &[u8], private_data: &[u8]) -> Done {
-        Err(CmError::NoSuchConnection)
-    }
-
-    /// Asks for the datagram queue pair behind a service (`ib_send_cm_sidr_req`).
-    pub fn send_sidr_req(&mut self, now: Instant, params: &SidrReqParams) -> Result<ConnId, CmError> {
-        Err(CmError::NoSuchConnection)
-    }
-
-    /// Answers a request for a service (`ib_send_cm_sidr_rep`). The connection that stood for the request is gone then.
-    pub fn send_sidr_rep(&mut self, now: Instant, conn: ConnId, params: &SidrRepParams) -> Done {
-        Err(CmError::NoSuchConnection)
+        let next = self.allowed(conn, Input::SendDrep)?;
+        let (book, conn) = self.both(conn)?;
+        let drep = message::drep(conn, private_data)?;
+        book.enter(now, conn, next);
+        book.reply(conn, drep);
+        Ok(())
     }
 
     /// The queue pair has seen the peer's first packet although no RTU came: the connection stands (`ib_cm_notify` with
     /// `IB_EVENT_COMM_EST`). The event [`super::EventKind::UserEstablished`] follows.
     pub fn establish(&mut self, now: Instant, conn: ConnId) -> Done {
-        Err(CmError::NoSuchConnection)
+        if self.state(conn) == Some(State::Established) {
+            return Err(CmError::AlreadyEstablished);
+        }
+        let next = self.allowed(conn, Input::Establish)?;
+        let (book, conn) = self.both(conn)?;
+        book.enter(now, conn, next);
+        book.tell(conn, EventKind::UserEstablished, &[]);
+        Ok(())
     }
-
-    /// Forgets a connection, whatever its state (`ib_destroy_cm_id`); the peer is told as the state demands, by REJ or by
-    /// DREQ, which is repeated for a while without the owner. No event comes for it any more. Destroying what is gone
-    /// is nothing.
-    pub fn destroy(&mut self, now: Instant, conn: ConnId) {}
 
     /// State of a connection.
     pub fn state(&self, conn: ConnId) -> Option<State> {
-        None
+        self.owned(conn).map(|conn| conn.state)
     }
 
     /// What the queue pair of a connection is to be modified with (`ib_cm_init_qp_attr`).
     pub fn qp_params(&self, conn: ConnId) -> Option<QpParams> {
-        None
+        self.owned(conn).map(Conn::qp_params)
     }
 
     /// Where the peer of a connection is.
     pub fn address(&self, conn: ConnId) -> Option<GmpAddress> {
-        None
+        self.owned(conn).map(|conn| conn.to)
+    }
+
+    fn owned(&self, id: ConnId) -> Option<&Conn> {
+        self.conns.get(&id).map(|conn| &**conn).filter(|conn| !conn.orphan)
+    }
+
+    /// The connection, to be changed together with what all share.
+    pub(super) fn both(&mut self, id: ConnId) -> Result<(&mut Book, &mut Conn), CmError> {
+        let conn = self.conns.get_mut(&id).filter(|conn| !conn.orphan).ok_or(CmError::NoSuchConnection)?;
+        Ok((&mut self.book, conn))
+    }
+
+    /// The state that a command leads to, if the table knows it.
+    pub(super) fn allowed(&self, id: ConnId, input: Input) -> Result<State, CmError> {
+        let state = self.state(id).ok_or(CmError::NoSuchConnection)?;
+        match step(state, input) {
+            (_, Action::Refuse) => Err(CmError::State(state)),
+            (next, _) => Ok(next),
+        }
+    }
+}
+
+/// The same for commands about the alternate path.
+pub(super) fn allowed_lap(state: State, lap: LapState, input: Input) -> Result<LapState, CmError> {
+    match lap_step(lap, input) {
+        (_, Action::Refuse) => Err(CmError::State(state)),
+        (next, _) => Ok(next),
+    }
+}
+
+fn check_req(params: &ReqParams) -> Done {
+    if params.qpn > BITS_24 || params.starting_psn > BITS_24 {
+        return Err(CmError::Invalid("queue pair numbers and PSNs have 24 bits"));
+    }
+    if params.max_cm_retries > CM_RETRIES_MAX {
+        return Err(CmError::Invalid("more retries than the message has room for"));
+    }
+    if params.alternate.is_some_and(|path| path.pkey != params.primary.pkey || path.mtu != params.primary.mtu) {
+        return Err(CmError::Invalid("the alternate path has another partition or MTU than the primary"));
+    }
+    Ok(())
+}
+
+impl Conn {
+    fn take_req(&mut self, params: &ReqParams) {
+        let life = params.primary.packet_life_time;
+        self.timeout = exponent_to_duration(life) * 2 + exponent_to_duration(params.remote_cm_response_timeout);
+        self.max_cm_retries = params.max_cm_retries;
+        self.ack_timeout = life.saturating_add(1);
+        self.alternate_dgid = params.alternate.map(|path| path.dgid);
+        self.initiator_depth = params.initiator_depth;
+        self.responder_resources = params.responder_resources;
+        self.retry_count = params.retry_count;
+        self.rnr_retry_count = params.rnr_retry_count;
+        self.path_mtu = params.primary.mtu;
+        self.pkey = params.primary.pkey;
+        self.qp_type = params.qp_type;
+        self.local_qpn = params.qpn;
+        self.rq_psn = params.starting_psn;
+        self.peer_to_peer = params.peer_to_peer;
     }
 }

@@ -15,21 +15,34 @@
 //! The states and what each event does in each of them are one table in [`state`]. It behaves as Linux's `ib_cm` does,
 //! and where that is silent and the specification is not, as the specification says.
 
+mod alternate;
+mod book;
 mod cm;
-mod command;
 mod comm_id;
+mod command;
+mod conn;
 mod error;
 mod event;
+mod goodbye;
 pub mod limits;
+mod listen;
+mod message;
 mod param;
 mod path;
+mod receive;
+mod request;
+mod sidr;
 pub mod state;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use cm::Cm;
 pub use comm_id::ConnId;
 pub use error::CmError;
-pub use event::{AprReceived, Event, EventKind, RejReceived, RepReceived, ReqReceived, SidrRepReceived, SidrReqReceived};
+pub use event::{
+    AprReceived, Event, EventKind, RejReceived, RepReceived, ReqReceived, SidrRepReceived, SidrReqReceived,
+};
 pub use param::{CaInfo, Ece, ListenId, QpParams, RepParams, ReqParams, SidrRepParams, SidrReqParams};
 pub use path::Path;
 pub use state::{LapState, State};

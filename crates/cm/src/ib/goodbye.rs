@@ -1,0 +1,81 @@
+//! The end of a connection that its owner forgets, and the end of its afterlife.
+
+use weft_verbs::Instant;
+use weft_wire::cm::{RejectReason, SidrRep, SidrStatus};
+
+use super::cm::Cm;
+use super::comm_id::ConnId;
+use super::limits::{ORPHAN_RETRIES_MAX, ORPHANS_MAX};
+use super::message;
+use super::sidr::sidr_rep;
+use super::state::{Action, Input, State, step};
+
+impl Cm {
+    /// Forgets a connection, whatever its state (`ib_destroy_cm_id`); the peer is told as the state demands, by REJ or by
+    /// DREQ, which is repeated for a while without the owner. No event comes for it any more, though some may wait
+    /// already. Destroying what is gone is nothing.
+    pub fn destroy(&mut self, now: Instant, conn: ConnId) {
+        let Some(entry) = self.conns.get_mut(&conn).filter(|entry| !entry.orphan) else { return };
+        let guid = self.devices.get(&entry.to.device).map_or(0, |ca| ca.node_guid);
+        match step(entry.state, Input::Destroy).1 {
+            Action::ForgetRejTimeout => {
+                if let Ok(rej) = message::rej(entry, RejectReason::TIMEOUT, &guid.to_be_bytes(), &[]) {
+                    self.book.say(entry, rej);
+                }
+            }
+            Action::ForgetRej => {
+                if let Ok(rej) = message::rej(entry, RejectReason::CONSUMER_DEFINED, &[], &[]) {
+                    self.book.say(entry, rej);
+                }
+            }
+            Action::ForgetDrep => {
+                if let Ok(drep) = message::drep(entry, &[]) {
+                    self.book.say(entry, drep);
+                }
+            }
+            Action::ForgetSidr => {
+                let rep = SidrRep { status: SidrStatus::REJECT, ..sidr_rep(entry) };
+                self.book.say(entry, rep);
+            }
+            Action::Orphan => return self.orphan(now, conn),
+            _ => {}
+        }
+        self.remove(now, conn);
+    }
+
+    /// Says goodbye for an owner that does not wait for the answer.
+    fn orphan(&mut self, now: Instant, id: ConnId) {
+        let tid = self.own_tid(id);
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        if conn.state == State::Established {
+            let Ok(dreq) = message::dreq(conn, &[]) else { return };
+            conn.tid = tid;
+            self.book.enter(now, conn, State::DreqSent);
+            self.book.ask(now, conn, dreq, 0);
+        }
+        if self.book.orphans >= ORPHANS_MAX {
+            self.remove(now, id);
+            return;
+        }
+        self.book.orphans += 1;
+        conn.orphan = true;
+        if let Some(retry) = &mut conn.retry {
+            retry.limit(ORPHAN_RETRIES_MAX);
+        }
+        // Its owner's queue pair is gone, so nothing stands in the way of a new connection of the peer's.
+        self.book.forget_remote_qp(conn);
+    }
+
+    /// Buries a connection without an owner once it has said goodbye.
+    pub(super) fn reap(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conns.get(&id).filter(|conn| conn.orphan && conn.state != State::DreqSent) else {
+            return;
+        };
+        if conn.state == State::DreqRcvd
+            && let Ok(drep) = message::drep(conn, &[])
+        {
+            self.book.say(conn, drep);
+        }
+        self.remove(now, id);
+    }
+}
