@@ -148,3 +148,24 @@ fn an_address_that_goes_is_told_to_those_who_use_it() {
     lab.change_addresses(0, &["10.0.0.7", "fd00::1", "fe80::1", "10.0.0.8"]);
     assert!(lab.events(p).is_empty(), "told once");
 }
+
+#[test]
+fn what_nobody_has_read_is_not_reported() {
+    let mut lab = Lab::new();
+    let (client, server) = (lab.program(0), lab.program(1));
+    let listener = lab.listener(server, at("10.0.0.2", 7174), 2);
+    for _ in 0..2 {
+        lab.asking(client, at("10.0.0.2", 7174), &[]);
+    }
+    let requests = lab.events(server);
+    assert_eq!(requests.len(), 2);
+    let service = &mut lab.hosts[1].service;
+    assert_eq!(service.recalls(&Command::Query { id: listener }), None);
+    assert_eq!(service.recalls(&Command::DestroyId { id: listener }), Some(server.channel));
+    service.put_back(server.channel, requests.clone());
+    assert_eq!(lab.events(server), requests, "in their order");
+    lab.hosts[1].service.put_back(server.channel, requests[1..].to_vec());
+    assert_eq!(lab.destroy(server, listener), 1);
+    assert_eq!(lab.event(client, EventKind::Rejected).status, 28);
+    assert_eq!(lab.ids(1), 1, "the one that was read");
+}
