@@ -32,7 +32,7 @@ fn a_connection_is_made_used_and_ended() {
     let response = lab.event(client, EventKind::ConnectResponse);
     assert_eq!(&conn_of(&response).private_data[..8], b"welcome\0");
     assert_eq!(conn_of(&response).private_data.len(), 196);
-    assert_eq!(conn_of(&response).qp_num, 0x22);
+    assert_eq!(conn_of(&response).qp_num, 0x12);
     lab.confirm(client, asking);
     let established = lab.event(server, EventKind::Established);
     assert_eq!((established.id, established.cookie), (request.id, COOKIE_ACCEPTED));
@@ -70,7 +70,7 @@ fn both_sides_know_where_they_are_and_how_to_modify_their_queue_pairs() {
     };
     let (client_rtr, server_rtr) = (attr(client, asking, 2), attr(server, answering, 2));
     let (client_rts, server_rts) = (attr(client, asking, 3), attr(server, answering, 3));
-    assert_eq!((client_rtr.dest_qp_num, server_rtr.dest_qp_num), (0x22, 0x11));
+    assert_eq!((client_rtr.dest_qp_num, server_rtr.dest_qp_num), (0x12, 0x11));
     assert_eq!((client_rtr.rq_psn, server_rtr.rq_psn), (server_rts.sq_psn, client_rts.sq_psn));
     assert_eq!(ip_of_gid(client_rtr.ah_attr.dgid).to_string(), "fd00::2");
     assert_eq!(ip_of_gid(server_rtr.ah_attr.dgid).to_string(), "fd00::1");
@@ -78,7 +78,8 @@ fn both_sides_know_where_they_are_and_how_to_modify_their_queue_pairs() {
     assert_eq!(client_rtr.mask, 1 | 1 << 7 | 1 << 8 | 1 << 12 | 1 << 15 | 1 << 17 | 1 << 20);
     assert_eq!(client_rts.mask, 1 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 13 | 1 << 16);
     assert_eq!((client_rts.timeout, client_rts.retry_cnt, client_rts.rnr_retry), (19, 7, 7));
-    assert_eq!(client_rts.max_rd_atomic, 3);
+    // As many as the peer said that it takes.
+    assert_eq!(client_rts.max_rd_atomic, 4);
     let init = attr(client, asking, 1);
     assert_eq!((init.mask, init.qp_access_flags, init.port_num), (1 | 1 << 3 | 1 << 4 | 1 << 5, 2 | 4 | 8, 1));
     assert_eq!(lab.command(client, Command::InitQpAttr { id: asking, qp_state: 5 }), Err(EINVAL));
@@ -239,8 +240,11 @@ fn both_sides_may_disconnect_at_once() {
     let (client, server) = (lab.program(0), lab.program(1));
     lab.listener(server, at("10.0.0.2", 7174), 10);
     let (asking, answering) = lab.connection(client, server, at("10.0.0.2", 7174));
-    lab.order(client, Command::Disconnect { id: asking });
-    lab.order(server, Command::Disconnect { id: answering });
+    for _ in 0..2 {
+        lab.order(client, Command::Disconnect { id: asking });
+        lab.order(server, Command::Disconnect { id: answering });
+        lab.settle();
+    }
     lab.pass(Duration::from_secs(600));
     assert_eq!(lab.kinds(client), [EventKind::Disconnected, EventKind::TimewaitExit]);
     assert_eq!(lab.kinds(server), [EventKind::Disconnected, EventKind::TimewaitExit]);

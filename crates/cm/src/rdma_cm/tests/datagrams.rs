@@ -45,7 +45,7 @@ fn a_service_is_found() {
     lab.accept(server, request.id, b"me");
     let established = lab.event(client, EventKind::Established);
     let ud = ud_of(&established);
-    assert_eq!((established.id, ud.qp_num, ud.qkey), (id, 0x22, QKEY));
+    assert_eq!((established.id, ud.qp_num, ud.qkey), (id, 0x11, QKEY));
     assert_eq!((&ud.private_data[..3], ud.private_data.len()), (&b"me\0"[..], 136));
     assert_eq!(ip_of_gid(ud.ah_attr.dgid).to_string(), "10.0.0.2");
     assert_eq!((ud.ah_attr.is_global, ud.ah_attr.port_num, ud.ah_attr.hop_limit), (true, 1, 64));

@@ -34,6 +34,8 @@ pub struct Lab {
     pub cable: bool,
     /// Whether questions to the host are answered.
     pub answers: bool,
+    /// Number of the last queue pair: a peer takes an old one that comes back for a stale connection.
+    last_qpn: u32,
 }
 
 fn device(index: u32, loopback: bool, addresses: &[&str]) -> Device {
@@ -88,7 +90,14 @@ impl Lab {
     pub fn new() -> Lab {
         let a = Host::new(1, &["10.0.0.1", "fd00::1", "fe80::1"]);
         let b = Host::new(2, &["10.0.0.2", "fd00::2", "fe80::2"]);
-        Lab { now: Instant(1_000_000_000), hosts: [a, b], wire: VecDeque::new(), cable: true, answers: true }
+        Lab {
+            now: Instant(1_000_000_000),
+            hosts: [a, b],
+            wire: VecDeque::new(),
+            cable: true,
+            answers: true,
+            last_qpn: 0x10,
+        }
     }
 
     pub fn program(&mut self, host: usize) -> Program {
@@ -251,13 +260,15 @@ impl Lab {
     pub fn asking(&mut self, program: Program, dst: SockAddr, private_data: &[u8]) -> IdNumber {
         let id = self.tcp(program);
         self.route(program, id, dst);
-        let param = param(0x11, private_data);
+        self.last_qpn += 1;
+        let param = param(self.last_qpn, private_data);
         self.order(program, Command::Connect { id, param, ece: Ece::default() });
         id
     }
 
     pub fn accept(&mut self, program: Program, id: IdNumber, private_data: &[u8]) {
-        let param = Some(param(0x22, private_data));
+        self.last_qpn += 1;
+        let param = Some(param(self.last_qpn, private_data));
         self.order(program, Command::Accept { id, cookie: COOKIE_ACCEPTED, param, ece: Ece::default() });
     }
 

@@ -126,7 +126,7 @@ fn a_removed_device_ends_what_is_on_it() {
     lab.hosts[1].service.remove_device(lab.now, 1);
     assert_eq!(lab.event(server, EventKind::DeviceRemoval).id, answering);
     assert_eq!(lab.command(server, Command::Disconnect { id: answering }), Err(EINVAL));
-    assert_eq!(lab.destroy(server, answering), 3);
+    assert_eq!(lab.destroy(server, answering), 2);
     lab.order(client, Command::Disconnect { id: asking });
     lab.hosts[0].service.remove_device(lab.now, 1);
     assert_eq!(lab.kinds(client).last(), Some(&EventKind::DeviceRemoval));
