@@ -21,8 +21,10 @@ pub const GUEST_V6: &str = "fd77::2";
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
 /// A server ends right after its client, or not at all.
 const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// What the kernel shows of a server that listens by the connection manager; ours gets this long, unseen.
-const CM_SETTLES_WITHIN: Duration = Duration::from_millis(500);
+/// What listens by the connection manager on our side shows it to nobody: it gets this long, and until it sleeps.
+const SETTLES_WITHIN: Duration = Duration::from_millis(300);
+/// A member of a multicast group has joined some time after the kernel shows that it wants to.
+const JOINS_WITHIN: Duration = Duration::from_millis(700);
 
 /// Who serves; the other side connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,12 @@ pub enum Listens {
     Tcp(u16),
     /// By the RDMA connection manager, on a port.
     Cm(u16),
+    /// To a multicast group.
+    Group,
 }
+
+/// What no program may say although it ends well.
+const COMPLAINTS: &[&str] = &["wrong ICRC", "retry exceeded", "invalid data", "Failed status", "data mismatch"];
 
 /// The two sides.
 #[derive(Debug)]
@@ -71,6 +78,8 @@ pub struct Match {
     pub env: Vec<(&'static str, String)>,
     /// How long the client may take.
     pub limit: Duration,
+    /// The server serves on when its client has gone; then it is to be killed.
+    pub stays: bool,
 }
 
 /// A program on either side.
@@ -85,6 +94,13 @@ impl Side {
         match self {
             Side::Ours(program) => program.wait(limit),
             Side::Theirs(program) => program.wait(limit),
+        }
+    }
+
+    fn running(&mut self) -> bool {
+        match self {
+            Side::Ours(program) => program.running(),
+            Side::Theirs(program) => program.running(),
         }
     }
 }
@@ -148,19 +164,20 @@ impl Peer {
         self.guest.run(&["ip", "link", "set", guest::INTERFACE, "mtu", &mtu.to_string()])?.success().map(drop)
     }
 
-    /// Runs both sides; both must end with exit status 0.
+    /// Runs both sides; both must end with exit status 0, or the server must serve on.
     pub fn succeed(&self, case: &Match) -> Result<Outcome> {
-        let server = self.serve(case)?;
+        let mut server = self.serve(case)?;
         let client = self.connect(case)?.wait(case.limit);
-        let server = server.wait(if client.ok() { SERVER_ENDS_WITHIN } else { Duration::from_secs(1) });
-        let outcome = Outcome { server, client };
-        if !(outcome.client.ok() && outcome.server.ok()) {
+        let stayed = case.stays && server.running();
+        let patience =
+            if client.ok() && !stayed { SERVER_ENDS_WITHIN } else { Duration::from_secs(u64::from(!stayed)) };
+        let outcome = Outcome { server: server.wait(patience), client };
+        if !(outcome.client.ok() && (outcome.server.ok() || stayed)) {
             bail!("{}", outcome.report());
         }
         for line in outcome.client.text.lines().chain(outcome.server.text.lines()) {
-            let bad =
-                ["wrong ICRC", "retry exceeded", "invalid data", "Failed status"].iter().find(|b| line.contains(**b));
-            ensure!(bad.is_none() || self.excused(case, line), "{line}\n{}", outcome.report());
+            let bad = COMPLAINTS.iter().any(|bad| line.contains(bad));
+            ensure!(!bad || self.excused(case, line), "{line}\n{}", outcome.report());
         }
         Ok(outcome)
     }
@@ -171,38 +188,14 @@ impl Peer {
     }
 
     fn serve(&self, case: &Match) -> Result<Side> {
-        let (mut server, listens) = match (self.start(case, case.server, &case.serve)?, case.listens) {
-            (Side::Ours(mut program), Listens::Tcp(port)) => {
-                let listens = program.wait_listening(port, LISTENS_WITHIN);
-                (Side::Ours(program), listens)
-            }
-            (Side::Theirs(program), Listens::Tcp(port)) => {
-                let listens = program.wait_listening(port, LISTENS_WITHIN);
-                (Side::Theirs(program), listens)
-            }
-            (Side::Ours(mut program), Listens::Cm(_)) => {
-                let ended = program.wait_until(CM_SETTLES_WITHIN, |_| false) || !program.running();
-                (Side::Ours(program), !ended)
-            }
-            (Side::Theirs(program), Listens::Cm(port)) => {
-                let wanted = format!(":{port} ");
-                let listens = program.wait_answer(LISTENS_WITHIN, &["rdma", "resource", "show", "cm_id"], |text| {
-                    text.lines().any(|line| line.contains("LISTEN") && format!("{line} ").contains(&wanted))
-                });
-                (Side::Theirs(program), listens)
-            }
+        let mut server = self.start(case, case.server, &case.serve)?;
+        let listens = match &mut server {
+            Side::Ours(program) => we_listen(program, case.listens),
+            Side::Theirs(program) => they_listen(program, case.listens),
         };
         if !listens {
-            let running = match &mut server {
-                Side::Ours(program) => program.running(),
-                Side::Theirs(program) => program.running(),
-            };
-            let ended = server.wait(Duration::ZERO);
-            bail!(
-                "the server {}:\n      {}",
-                if running { "does not listen" } else { "ended at once" },
-                ended.report()
-            );
+            let state = if server.running() { "does not listen" } else { "ended at once" };
+            bail!("the server {state}:\n      {}", server.wait(Duration::ZERO).report());
         }
         Ok(server)
     }
@@ -241,6 +234,38 @@ impl Peer {
         let log = self.guest.run(&["dmesg"])?.success()?.text;
         let bad = ["ICRC", "icrc", "WARNING", "BUG", "Oops", "Call Trace"];
         Ok(log.lines().filter(|line| bad.iter().any(|b| line.contains(b))).map(str::to_owned).collect())
+    }
+}
+
+fn we_listen(program: &mut Proc, listens: Listens) -> bool {
+    let settles = match listens {
+        Listens::Tcp(port) => return program.wait_listening(port, LISTENS_WITHIN),
+        Listens::Cm(_) => SETTLES_WITHIN,
+        Listens::Group => JOINS_WITHIN,
+    };
+    program.wait_until(settles, |_| false);
+    let asleep = |program: &Proc| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+    };
+    program.wait_until(LISTENS_WITHIN, asleep)
+}
+
+fn they_listen(program: &GuestProc, listens: Listens) -> bool {
+    let ids = ["rdma", "resource", "show", "cm_id"];
+    let shown = |wanted: &str, state: &str| {
+        program.wait_answer(LISTENS_WITHIN, &ids, |text| {
+            text.lines().any(|line| line.contains(state) && format!("{line} ").contains(wanted))
+        })
+    };
+    match listens {
+        Listens::Tcp(port) => program.wait_listening(port, LISTENS_WITHIN),
+        Listens::Cm(port) => shown(&format!(":{port} "), "state LISTEN"),
+        Listens::Group => {
+            let asked = shown("ps UDP", "state ADDR_RESOLVED");
+            std::thread::sleep(JOINS_WITHIN);
+            asked && program.running()
+        }
     }
 }
 

@@ -118,6 +118,7 @@ fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, wea
         listens: Listens::Tcp(DEFAULT_PORT),
         env: weather.into_iter().map(|weather| ("WEFT_FAULT", weather)).collect(),
         limit: Duration::from_secs(30),
+        stays: false,
     })
 }
 

@@ -1,0 +1,215 @@
+//! Linux's RDMA connection manager over rdma_rxe, in a guest, against ours on the host: Debian's programs connect in
+//! both directions, over IPv4 and IPv6, path MTU 1024 and 4096, with 1% of the packets lost on our side as well.
+//!
+//! One guest serves all cases, and one capture of its tap: the ICRC of every packet, management datagrams included, is
+//! recomputed.
+
+use anyhow::{Result, ensure};
+use std::path::Path;
+use std::time::Duration;
+use weft_interop::guest_peer::{Listens, Match};
+use weft_interop::{Outcome, Peer, Server, Table, guest, skip, table};
+
+/// The MTU of the cable, from which both sides take the path MTU: 1024 and 4096.
+const CABLES: [u32; 2] = [1500, 9000];
+
+/// A program on both sides. `{server}` stands for the server's address, `{own}` for that of the side itself, `{device}`
+/// for its device.
+struct Case {
+    serve: &'static str,
+    connect: &'static str,
+    listens: Listens,
+    /// What the client prints when all went well.
+    prints: &'static str,
+    traits: &'static [Trait],
+}
+
+/// What is special about a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trait {
+    /// The program, or the kernel, speaks IPv4 alone.
+    V4,
+    /// It does not get over lost packets.
+    Unreliable,
+    /// The server serves on.
+    Stays,
+}
+use Trait::{Stays, Unreliable, V4};
+
+const CASES: &[Case] = &[
+    Case {
+        serve: "rping -s -V -C 20 -S 10000 -a {server}",
+        connect: "rping -c -V -C 20 -S 10000 -a {server}",
+        listens: Listens::Cm(7174),
+        prints: "",
+        traits: &[],
+    },
+    Case {
+        serve: "rping -q -s -V -C 5 -S 100 -a {server}",
+        connect: "rping -q -c -v -V -C 5 -S 100 -a {server}",
+        listens: Listens::Cm(7174),
+        prints: "ping data: rdma-ping-4:",
+        traits: &[],
+    },
+    Case {
+        serve: "ucmatose -b {server} -c 8 -C 5 -S 5000",
+        connect: "ucmatose -s {server} -c 8 -C 5 -S 5000",
+        listens: Listens::Cm(7471),
+        prints: "return status 0",
+        traits: &[],
+    },
+    Case {
+        serve: "udaddy -b {server} -c 3 -C 5 -S 1000",
+        connect: "udaddy -s {server} -c 3 -C 5 -S 1000",
+        listens: Listens::Cm(7174),
+        prints: "return status 0",
+        traits: &[Unreliable],
+    },
+    Case {
+        serve: "mckey -m 239.1.2.3 -b {own} -C 10 -S 1000",
+        connect: "mckey -m 239.1.2.3 -b {own} -s -C 10 -S 1000",
+        listens: Listens::Group,
+        prints: "return status 0",
+        // The kernel joins no group of IPv6 over RoCE v2.
+        traits: &[V4, Unreliable],
+    },
+    Case {
+        serve: "cmtime -b {server} -c 50",
+        connect: "cmtime -s {server} -c 50",
+        listens: Listens::Cm(7471),
+        prints: "disconnect",
+        traits: &[Stays],
+    },
+    Case {
+        serve: "rstream -b {server} -S 20000 -I 5 -C 10 -T v",
+        connect: "rstream -s {server} -S 20000 -I 5 -C 10 -T v",
+        listens: Listens::Cm(7471),
+        prints: "custom",
+        traits: &[],
+    },
+    Case {
+        serve: "riostream -b {server} -S 5000 -I 5 -C 10 -T v",
+        connect: "riostream -s {server} -S 5000 -I 5 -C 10 -T v",
+        listens: Listens::Cm(7471),
+        prints: "custom",
+        traits: &[],
+    },
+    Case {
+        serve: "ib_send_bw -R -F -d {device} -n 50 -s 16384",
+        connect: "ib_send_bw -R -F -d {device} -n 50 -s 16384 {server}",
+        listens: Listens::Cm(18515),
+        prints: "#bytes",
+        traits: &[V4],
+    },
+    Case {
+        serve: "ib_write_bw -R -F -d {device} -n 50 -s 16384",
+        connect: "ib_write_bw -R -F -d {device} -n 50 -s 16384 {server}",
+        listens: Listens::Cm(18515),
+        prints: "#bytes",
+        traits: &[V4],
+    },
+    Case {
+        serve: "ib_read_bw -R -F -d {device} -n 50 -s 16384",
+        connect: "ib_read_bw -R -F -d {device} -n 50 -s 16384 {server}",
+        listens: Listens::Cm(18515),
+        prints: "#bytes",
+        traits: &[V4],
+    },
+    Case {
+        serve: "ib_atomic_bw -R -F -d {device} -n 50",
+        connect: "ib_atomic_bw -R -F -d {device} -n 50 {server}",
+        listens: Listens::Cm(18515),
+        prints: "#bytes",
+        traits: &[V4],
+    },
+    Case {
+        serve: "ib_send_lat -c UD -R -F -d {device} -n 50 -s 512",
+        connect: "ib_send_lat -c UD -R -F -d {device} -n 50 -s 512 {server}",
+        listens: Listens::Cm(18515),
+        prints: "#bytes",
+        traits: &[V4, Unreliable],
+    },
+    Case {
+        serve: "qperf",
+        connect: "qperf {server} -cm 1 -t 1 rc_bw rc_bi_bw rc_lat rc_rdma_write_bw rc_rdma_read_lat ver_rc_compare_swap",
+        listens: Listens::Tcp(19765),
+        prints: "ver_rc_compare_swap:",
+        traits: &[V4, Stays],
+    },
+];
+
+const NEEDED: &[&str] = &["ip", "rping", "ucmatose", "ib_send_bw", "qperf", "dumpcap"];
+
+#[test]
+fn connections_with_the_kernel() {
+    if let Some(why) = guest::obstacle() {
+        return skip::skip("connections_with_the_kernel", &why);
+    }
+    if !skip::have("connections_with_the_kernel", NEEDED) {
+        return;
+    }
+    let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
+    let peer = Peer::boot(agent, CABLES[0]).expect("a guest with rxe");
+    let mut table = Table::new("kernel peer, CM");
+    table::note(&format!("kernel peer, CM: {}", peer.guest().package));
+    let capture = peer.capture().expect("a capture of the tap");
+    for cable in CABLES {
+        peer.set_mtu(cable).expect("an MTU for both ends");
+        for (number, case) in CASES.iter().enumerate() {
+            for server in Server::BOTH {
+                let turn = number + usize::from(server == Server::Us) + usize::from(cable > 1500);
+                run(&mut table, &peer, case, cable, server, turn);
+            }
+        }
+    }
+    table.case("every ICRC of both sides is right", || {
+        let side = peer.lab().client();
+        let captured = capture.finish([side.v4, side.v6])?;
+        table::note(&format!("kernel peer, CM: {captured:?}"));
+        let counts = captured.v4.into_iter().chain(captured.v6);
+        ensure!(counts.min() > Some(0), "a side or a family is missing: {captured:?}");
+        Ok(())
+    });
+    table.case("the kernel has nothing to complain of", || {
+        let complaints = peer.complaints()?;
+        ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+        Ok(())
+    });
+    table.finish();
+}
+
+/// A case in one direction: over both families, and over one of them with loss.
+fn run(table: &mut Table, peer: &Peer, case: &Case, cable: u32, server: Server, turn: usize) {
+    let has = |wanted| case.traits.contains(&wanted);
+    let lossy_family = !has(V4) && turn.is_multiple_of(2);
+    for (v6, lossy) in [(false, false), (true, false), (lossy_family, true)] {
+        if v6 && has(V4) || lossy && has(Unreliable) || (table::quick() && (turn > 2 || lossy)) {
+            continue;
+        }
+        let weather = lossy.then(|| format!("loss=1%,seed={turn}"));
+        let address = peer.address(server, v6);
+        let label = format!("{} at {address}, MTU {cable}, {weather:?}, {server:?} serving", case.connect);
+        table.case(&label, || {
+            let (serving, connecting) = peer.devices(server)?;
+            let other = if server == Server::Us { Server::Kernel } else { Server::Us };
+            let line = |words: &str, own: &str, device: &str| {
+                words.replace("{server}", address).replace("{own}", own).replace("{device}", device)
+            };
+            let outcome = peer.succeed(&Match {
+                server,
+                serve: line(case.serve, address, &serving.name),
+                connect: line(case.connect, peer.address(other, v6), &connecting.name),
+                listens: case.listens,
+                env: weather.into_iter().map(|weather| ("WEFT_FAULT", weather)).collect(),
+                limit: Duration::from_secs(60),
+                stays: has(Stays),
+            })?;
+            printed(case, &outcome)
+        });
+    }
+}
+
+fn printed(case: &Case, outcome: &Outcome) -> Result<()> {
+    ensure!(outcome.client.text.contains(case.prints), "it does not print {:?}\n{}", case.prints, outcome.report());
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! RDMA CM: Debian's programs connect, unmodified, in one namespace and between two, as root and as an ordinary user.
+//!
+//! rdmacm-utils, perftest's `-R`, `qperf -cm 1`, pyverbs' own tests; and small C programs (`rdmacm_calls`) for what only
+//! C sees. What a server that listens by the connection manager says of itself is nothing, so a client that is refused
+//! at first tries again for a while.
+
+#[path = "rdmacm/ends.rs"]
+mod ends;
+
+use anyhow::{Context, Result, ensure};
+use ends::Ends;
+use std::process::Command;
+use std::time::Duration;
+use weft_interop::{Lab, Shape, Table, Who, skip, table};
+
+const UTILS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "cmtime"];
+const QPERF_PORT: u16 = 19765;
+
+/// Who runs it, and over which protocol.
+const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, false), (Who::Root, true), (Who::Ordinary, true)];
+
+#[test]
+fn one_namespace() {
+    utils("RDMA CM, one namespace", Shape::One);
+}
+
+#[test]
+fn two_namespaces() {
+    utils("RDMA CM, two namespaces", Shape::Two { mtu: 1500 });
+}
+
+#[test]
+fn loopback_alone() {
+    if !skip::have("loopback_alone", UTILS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("RDMA CM, loopback alone");
+    for who in Who::BOTH {
+        table.case(&format!("rping 127.0.0.1 {who:?}"), || rping(&lab, who, "127.0.0.1", "-C 20"));
+        table.case(&format!("rping ::1 {who:?}"), || rping(&lab, who, "::1", "-C 20"));
+    }
+    table.finish();
+}
+
+fn utils(name: &'static str, shape: Shape) {
+    if !skip::have(name, UTILS) {
+        return;
+    }
+    let lab = Lab::new(shape).expect("a lab");
+    let mut table = Table::new(name);
+    for (who, ipv6) in TURNS {
+        let server = lab.server();
+        let address = if ipv6 { server.v6 } else { server.v4 };
+        let label = |what: &str| format!("{what} {address} {who:?}");
+        for options in ["-C 20", "-C 5 -S 65535", "-C 3 -V -q"] {
+            table.case(&label(&format!("rping {options}")), || rping(&lab, who, address, options));
+        }
+        table.case(&label("rping -P"), || persistent(&lab, who, address));
+        let bind = format!("-b {address}");
+        let aim = format!("-s {address}");
+        let family = if ipv6 { "-f ipv6" } else { "-f ip" };
+        for (tool, options) in [
+            ("ucmatose", "-c 200"),
+            ("ucmatose", "-c 3 -C 20 -S 5000 -m"),
+            ("ucmatose", "-t 32 -a 20"),
+            ("udaddy", ""),
+            ("udaddy", "-c 4 -C 20 -S 900"),
+        ] {
+            table.case(&label(&format!("{tool} {options}")), || {
+                let ends = Ends::new(tool, &format!("{family} {options}")).each(&bind, &aim).who(who);
+                ends.judged(&lab, |client, server| {
+                    ensure!(client.contains("return status 0") && server.contains("return status 0"), "no status 0");
+                    Ok(())
+                })
+            });
+        }
+        table.case(&label("cmtime -c 500"), || cmtime(&lab, who, address));
+    }
+    for (who, group) in [(Who::Root, "239.77.0.9"), (Who::Ordinary, "239.77.0.10"), (Who::Root, "ff1e::7709")] {
+        table.case(&format!("mckey {group} {who:?}"), || mckey(&lab, who, group));
+    }
+    if matches!(lab.shape, Shape::One) {
+        table.case("rping 127.0.0.1", || rping(&lab, Who::Ordinary, "127.0.0.1", "-C 20"));
+        calls(&mut table, &lab);
+    }
+    table.finish();
+}
+
+/// The lines of the guides: twenty-six letters from the number of the ping on, and around again.
+fn ping_data(number: u32, size: usize) -> String {
+    let head = format!("rdma-ping-{number}: ");
+    let letters = (b'A'..=b'z').cycle().skip(number as usize).map(char::from);
+    head.chars().chain(letters).take(size.saturating_sub(1)).collect()
+}
+
+fn rping(lab: &Lab, who: Who, address: &str, options: &str) -> Result<()> {
+    let ends = Ends::new("rping", &format!("-v {options} -a {address}")).each("-s", "-c").who(who);
+    let count = options.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let size = options.split_once("-S ").and_then(|(_, n)| n.trim().parse().ok()).unwrap_or(64);
+    ends.judged(lab, |client, server| {
+        for number in 0..count {
+            let data = ping_data(number, size);
+            ensure!(client.contains(&format!("ping data: {data}\n")), "ping {number} is missing at the client");
+            ensure!(server.contains(&format!("server ping data: {data}\n")), "ping {number} is missing at the server");
+        }
+        Ok(())
+    })
+}
+
+/// One server, several clients, one after another and at once.
+fn persistent(lab: &Lab, who: Who, address: &str) -> Result<()> {
+    let ends = Ends::new("rping", &format!("-v -C 5 -a {address}")).each("-s -P", "-c").who(who);
+    let mut server = ends.start_server(lab)?;
+    ends.retried_client(lab)?;
+    let clients: Result<Vec<_>> = (0..4).map(|_| ends.start_client(lab)).collect();
+    for client in clients? {
+        client.wait(Duration::from_secs(20)).success()?;
+    }
+    ensure!(server.running(), "the server ended: {}", server.text());
+    Ok(())
+}
+
+fn cmtime(lab: &Lab, who: Who, address: &str) -> Result<()> {
+    let ends = Ends::new("cmtime", "-c 500").each(&format!("-b {address}"), &format!("-s {address}")).who(who);
+    ends.judged(lab, |client, _| {
+        let steps = ["create id", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy"];
+        for step in steps {
+            ensure!(client.lines().any(|line| line.starts_with(step)), "no time for {step}");
+        }
+        Ok(())
+    })
+}
+
+fn mckey(lab: &Lab, who: Who, group: &str) -> Result<()> {
+    let v6 = group.contains(':');
+    let of = |side: &weft_interop::Side| if v6 { side.v6 } else { side.v4 };
+    let (receive, send) = (format!("-b {}", of(lab.server())), format!("-s -b {}", of(lab.client())));
+    let ends = Ends::new("mckey", &format!("-m {group} -C 10")).each(&receive, &send).who(who);
+    let mut receiver = ends.start_server(lab)?;
+    // The sender does not know whether anybody has joined.
+    ensure!(receiver.wait_until(Duration::from_secs(10), |p| p.text().contains("joined")), "{}", receiver.text());
+    ends.start_client(lab)?.wait(Duration::from_secs(20)).success()?;
+    receiver.wait(Duration::from_secs(10)).success()?;
+    Ok(())
+}
+
+#[test]
+fn perftest_by_the_connection_manager() {
+    const TOOLS: [(&str, &[&str]); 8] = [
+        ("ib_send_bw", &["RC", "UC", "UD"]),
+        ("ib_send_lat", &["RC", "UC", "UD"]),
+        ("ib_write_bw", &["RC", "UC"]),
+        ("ib_write_lat", &["RC", "UC"]),
+        ("ib_read_bw", &["RC"]),
+        ("ib_read_lat", &["RC"]),
+        ("ib_atomic_bw", &["RC"]),
+        ("ib_atomic_lat", &["RC"]),
+    ];
+    if !skip::have("perftest_by_the_connection_manager", &["ip", "ib_send_bw", "ib_atomic_lat"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
+    let mut table = Table::new("perftest -R");
+    for (turn, (tool, transports)) in TOOLS.into_iter().enumerate() {
+        for (and, transport) in transports.iter().enumerate() {
+            let who = if (turn + and) % 2 == 0 { Who::Root } else { Who::Ordinary };
+            let size = if *transport == "UD" { "-s 1024" } else { "" };
+            table.case(&format!("{tool} -R -c {transport} {who:?}"), || {
+                let ends = Ends::new(tool, &format!("-R -c {transport} -n 200 {size}"));
+                ends.each("", lab.server().v4).who(who).judged(&lab, |client, _| {
+                    let row = client.split("#bytes").nth(1).and_then(|rest| rest.lines().nth(1)).unwrap_or_default();
+                    ensure!(row.split_whitespace().count() >= 4, "no result printed");
+                    Ok(())
+                })
+            });
+        }
+    }
+    table.case("ib_send_bw -R -q 8", || {
+        Ends::new("ib_send_bw", "-R -q 8 -n 100").each("", lab.server().v4).judged(&lab, |_, _| Ok(()))
+    });
+    table.finish();
+}
+
+#[test]
+fn qperf_by_the_connection_manager() {
+    const TESTS: &str =
+        "rc_bw rc_bi_bw rc_lat rc_rdma_write_bw rc_rdma_read_lat uc_bw ver_rc_compare_swap ver_rc_fetch_add";
+    if !skip::have("qperf_by_the_connection_manager", &["ip", "qperf"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
+    let mut table = Table::new("qperf -cm 1");
+    for who in Who::BOTH {
+        table.case(&format!("qperf {who:?}"), || {
+            let mut server = lab.start(lab.server(), who, &[], &["qperf"])?;
+            ensure!(server.wait_listening(QPERF_PORT, Duration::from_secs(15)), "qperf does not listen");
+            for test in TESTS.split_whitespace() {
+                let words = ["qperf", lab.server().v4, "-t", "1", "-cm", "1", test];
+                let ended = lab.run(lab.client(), who, &[], &words)?.success()?;
+                ensure!(ended.text.contains(" = "), "{}", ended.report());
+            }
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+/// C programs of our own, compiled against the installed headers and library.
+fn calls(table: &mut Table, lab: &Lab) {
+    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rdmacm_calls");
+    if !skip::have("rdmacm_calls", &["cc", "/usr/include/rdma/rdma_cma.h"]) {
+        return;
+    }
+    for name in ["ids", "connections"] {
+        for who in Who::BOTH {
+            table.case(&format!("calls: {name} {who:?}"), || {
+                let program = lab.file(name);
+                let mut cc = Command::new("cc");
+                cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(format!("{SOURCES}/{name}.c"));
+                let status = cc.args(["-lrdmacm", "-libverbs", "-lpthread"]).status().context("cc runs")?;
+                ensure!(status.success(), "{name}.c does not compile");
+                let program = program.to_str().context("the lab's path is not UTF-8")?;
+                let side = lab.client();
+                let words = [program, side.v4, &lab.device(side)?.name];
+                let ended = lab.run(side, who, &[], &words)?.success()?;
+                ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+                Ok(())
+            });
+        }
+    }
+}
+
+#[test]
+fn a_thousand_connections_take_less_than_two_seconds() {
+    if !skip::have("a_thousand_connections", UTILS) || table::quick() {
+        return;
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let mut table = Table::new("RDMA CM, rate");
+    table.case("cmtime -c 1000", || {
+        let address = lab.server().v4;
+        let ends = Ends::new("cmtime", "-c 1000").each(&format!("-b {address}"), &format!("-s {address}"));
+        ends.judged(&lab, |client, _| {
+            let line = client.lines().find(|line| line.starts_with("connect")).unwrap_or_default();
+            let total: f64 = line.split_whitespace().nth(2).and_then(|n| n.parse().ok()).unwrap_or(f64::MAX);
+            table::note(&format!("    {line}"));
+            ensure!(total < 2000.0, "1,000 connections took {total} ms");
+            Ok(())
+        })
+    });
+    table.finish();
+}
