@@ -3,6 +3,7 @@
 //! would. So a run is a function of its seed, and a failure found once can be looked at for ever.
 #![forbid(unsafe_code)]
 
+pub mod cm;
 pub mod end;
 pub mod hostile;
 pub mod memory;

@@ -1,0 +1,468 @@
+//! The owners of the connections: what they do when something happens, by a seed's chance, and whether the communication
+//! manager lets them do exactly what its state allows.
+
+use weft_cm::ib::{CmError, ConnId, Event, EventKind, RejectReason, RepParams, ReqParams, State};
+use weft_cm::ib::{SidrRepParams, SidrReqParams};
+use weft_verbs::{Duration, Instant, QpType};
+
+use super::plan::{CURFEW, Plan, SERVICE_BASE, SERVICES};
+use super::side::{Role, Side, may_follow, name, states_after};
+use super::world::{CmWorld, node_guid};
+use crate::rng::Rng;
+
+/// Q_Key of the datagram services.
+pub const QKEY: u32 = 0x0123_4567;
+/// What a refused one finds in the private data, before the attempt's number.
+const REFUSAL: u8 = 0xee;
+
+/// What an owner does with one of its connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// Answer a request.
+    Accept,
+    /// Refuse, whichever side it is.
+    Refuse,
+    /// Ask for patience; 4.096 us * 2^n.
+    Dawdle(u8),
+    /// Be ready.
+    Ready,
+    /// Data came although no RTU did.
+    Establish,
+    /// End it.
+    HangUp,
+    /// Agree that it ends.
+    Agree,
+    /// Answer a request for a datagram service.
+    Serve,
+    /// Forget it.
+    Destroy,
+}
+
+/// What a wake-up is for.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Ask(usize),
+    Do(usize, Deed),
+    PowerOff(usize),
+    PowerOn(usize),
+}
+
+/// Something that an owner was told: the trace of a run.
+pub type Told = (Instant, usize, usize, Role, &'static str);
+
+/// All owners.
+pub struct Apps {
+    /// What the seed decided.
+    pub plan: Plan,
+    /// Every end of every attempt.
+    pub sides: Vec<Side>,
+    /// All events in order.
+    pub trace: Vec<Told>,
+    rng: Rng,
+    tasks: Vec<Task>,
+    /// Queue pairs that each host has given out since it was started.
+    qpns: [u32; 2],
+}
+
+type Checked = Result<(), String>;
+
+impl Apps {
+    /// Nobody has done anything; wake-ups are asked for.
+    pub fn new(plan: Plan, world: &mut CmWorld) -> Apps {
+        let rng = Rng::new(plan.seed ^ 0x0a99);
+        let mut apps = Apps { plan, sides: Vec::new(), trace: Vec::new(), rng, tasks: Vec::new(), qpns: [0; 2] };
+        for host in 0..world.hosts.len() {
+            listen(world, host);
+        }
+        for attempt in 0..apps.plan.attempts.len() {
+            apps.later(world, apps.plan.attempts[attempt].at, Task::Ask(attempt));
+        }
+        if let Some((host, at, down)) = apps.plan.crash {
+            apps.later(world, at, Task::PowerOff(host));
+            apps.later(world, at + down, Task::PowerOn(host));
+        }
+        apps
+    }
+
+    fn later(&mut self, world: &mut CmWorld, after: Duration, task: Task) {
+        world.net.wake(world.now + after, self.tasks.len() as u64);
+        self.tasks.push(task);
+    }
+
+    fn plan_deed(&mut self, world: &mut CmWorld, side: usize, after: Duration, deed: Deed) {
+        self.later(world, after, Task::Do(side, deed));
+    }
+
+    /// A wake-up.
+    pub fn wake(&mut self, world: &mut CmWorld, number: u64) -> Checked {
+        match self.tasks[number as usize] {
+            Task::Ask(attempt) => self.ask(world, attempt),
+            Task::Do(side, deed) => self.act(world, side, deed),
+            Task::PowerOff(host) => {
+                let boot = world.hosts[host].boots;
+                world.crash(host);
+                self.sides.iter_mut().filter(|s| s.host == host && s.boot == boot).for_each(|s| s.crashed = true);
+                // Queue pairs get the same numbers again: that is how a stale connection is noticed.
+                self.qpns[host] = 0;
+                Ok(())
+            }
+            Task::PowerOn(host) => {
+                world.hosts[host].off = false;
+                listen(world, host);
+                Ok(())
+            }
+        }
+    }
+
+    fn new_side(&mut self, world: &CmWorld, host: usize, conn: ConnId, attempt: usize, role: Role) -> usize {
+        self.qpns[host] += 1;
+        self.sides.push(Side {
+            host,
+            boot: world.hosts[host].boots,
+            conn,
+            attempt,
+            role,
+            qpn: 0x100 + self.qpns[host],
+            psn: self.rng.bits() as u32 & 0xff_ffff,
+            agreed: false,
+            refused: false,
+            partner: None,
+            destroyed: false,
+            crashed: false,
+            dawdled: false,
+            told: Vec::new(),
+            reason: None,
+        });
+        self.sides.len() - 1
+    }
+
+    fn ask(&mut self, world: &mut CmWorld, number: usize) -> Checked {
+        let attempt = self.plan.attempts[number];
+        if world.hosts[attempt.from].off {
+            return Ok(());
+        }
+        let side = self.new_side(world, attempt.from, ConnId(0), number, Role::Active);
+        let (to, service_id) = (world.gmp_address(attempt.from, attempt.to), SERVICE_BASE + attempt.service);
+        let private_data = vec![number as u8; 40];
+        let (now, cm) = (world.now, &mut world.hosts[attempt.from].cm);
+        let conn = if attempt.datagram {
+            let timeout_ms = self.plan.try_time().as_millis() as u32;
+            let max_cm_retries = self.plan.retries;
+            cm.send_sidr_req(
+                now,
+                &SidrReqParams { to, service_id, pkey: 0xffff, timeout_ms, max_cm_retries, private_data },
+            )
+        } else {
+            let params = self.req_params(world, side, private_data);
+            world.hosts[attempt.from].cm.send_req(now, &params)
+        };
+        self.sides[side].conn = conn.map_err(|error| format!("attempt {number}: {error}"))?;
+        world.flush(attempt.from);
+        if !self.plan.calm && self.rng.chance(1, 12) {
+            let after = Duration::from_micros(self.rng.below(3_000_000));
+            let deed = if self.rng.chance(1, 2) { Deed::Destroy } else { Deed::Refuse };
+            self.plan_deed(world, side, after, deed);
+        }
+        Ok(())
+    }
+
+    fn req_params(&self, world: &CmWorld, side: usize, private_data: Vec<u8>) -> ReqParams {
+        let side = &self.sides[side];
+        let attempt = self.plan.attempts[side.attempt];
+        ReqParams {
+            to: world.gmp_address(attempt.from, attempt.to),
+            service_id: SERVICE_BASE + attempt.service,
+            primary: world.path(attempt.from, attempt.to, self.plan.life_time),
+            alternate: None,
+            qpn: side.qpn,
+            qp_type: QpType::Rc,
+            starting_psn: side.psn,
+            responder_resources: 7,
+            initiator_depth: 5,
+            flow_control: true,
+            retry_count: 7,
+            rnr_retry_count: 6,
+            srq: false,
+            remote_cm_response_timeout: self.plan.timeout,
+            local_cm_response_timeout: self.plan.timeout,
+            max_cm_retries: self.plan.retries,
+            peer_to_peer: false,
+            ece: weft_cm::ib::Ece::default(),
+            private_data,
+        }
+    }
+
+    /// Something happened at a host.
+    pub fn on_event(&mut self, world: &mut CmWorld, host: usize, event: Event) -> Checked {
+        let boot = world.hosts[host].boots;
+        let known = self.sides.iter().position(|s| s.host == host && s.boot == boot && s.conn == event.conn);
+        let side = match (known, &event.kind) {
+            (Some(side), _) => side,
+            (None, EventKind::ReqReceived(_) | EventKind::SidrReqReceived(_)) => {
+                let attempt = usize::from(event.private_data.first().copied().unwrap_or(u8::MAX));
+                let Some(plan) = self.plan.attempts.get(attempt).filter(|a| a.to == host && a.is_listened()) else {
+                    return Err(format!("a request at host {host} that nobody sent: {event:?}"));
+                };
+                if event.private_data[..40] != [attempt as u8; 40] || event.private_data[40..].iter().any(|b| *b != 0) {
+                    return Err(format!("private data of attempt {attempt} is damaged: {event:?}"));
+                }
+                if plan.datagram != matches!(event.kind, EventKind::SidrReqReceived(_)) {
+                    return Err(format!("attempt {attempt} is of another kind: {event:?}"));
+                }
+                self.new_side(world, host, event.conn, attempt, Role::Passive)
+            }
+            (None, _) => return Err(format!("an event for a connection that nobody has: {event:?}")),
+        };
+        self.check(world, side, &event)?;
+        let told = name(&event.kind);
+        self.sides[side].told.push(told);
+        let (attempt, role) = (self.sides[side].attempt, self.sides[side].role);
+        self.trace.push((world.now, host, attempt, role, told));
+        self.react(world, side, &event);
+        Ok(())
+    }
+
+    /// Whether this could be told, to this side, now.
+    fn check(&mut self, world: &CmWorld, side: usize, event: &Event) -> Checked {
+        let s = &self.sides[side];
+        let cm = &world.hosts[s.host].cm;
+        let fail = |why: String| Err(format!("{why}: {:?} to {s:?}", event.kind));
+        if s.destroyed || s.crashed {
+            return fail("told after its end".into());
+        }
+        let state = cm.state(s.conn);
+        if !state.is_some_and(|state| states_after(&event.kind).contains(&state)) {
+            return fail(format!("told in state {state:?}"));
+        }
+        let last = s.told.last().copied();
+        if !may_follow(&event.kind, last) {
+            return fail(format!("told after {last:?}"));
+        }
+        match &event.kind {
+            EventKind::ReqReceived(req) => {
+                let Some(asker) = self.asker(s.attempt) else { return fail("nobody asked".into()) };
+                let want =
+                    (asker.qpn, asker.psn, node_guid(asker.host), world.path(s.host, asker.host, self.plan.life_time));
+                if (req.remote_qpn, req.starting_psn, req.remote_ca_guid) != (want.0, want.1, want.2)
+                    || (req.primary.sgid, req.primary.dgid) != (want.3.sgid, want.3.dgid)
+                    || (req.retry_count, req.rnr_retry_count, req.flow_control) != (7, 6, true)
+                {
+                    return fail(format!("not what was asked, {want:?}"));
+                }
+            }
+            EventKind::RepReceived(rep) => {
+                let giver = |g: &Side| (g.qpn, g.psn) == (rep.remote_qpn, rep.starting_psn) && g.agreed;
+                let Some(partner) = self.passive_of(s.attempt).find(|p| giver(&self.sides[*p])) else {
+                    return fail("nobody answered so".into());
+                };
+                if event.private_data.first() != Some(&!(s.attempt as u8)) {
+                    return fail("private data is damaged".into());
+                }
+                self.sides[side].partner = Some(partner);
+            }
+            EventKind::RtuReceived => {
+                let mut active = self.sides.iter().filter(|a| a.role == Role::Active && a.attempt == s.attempt);
+                let Some(active) = active.find(|a| a.partner == Some(side) && a.agreed) else {
+                    return fail("nobody is ready".into());
+                };
+                let theirs =
+                    world.hosts[active.host].cm.qp_params(active.conn).filter(|_| !active.crashed && !active.destroyed);
+                let ours = cm.qp_params(s.conn);
+                if let Some((ours, theirs)) = ours.zip(theirs).filter(|(_, theirs)| theirs.may_rts) {
+                    let crossed = (ours.remote_qpn, ours.rq_psn, ours.sq_psn)
+                        == (active.qpn, theirs.sq_psn, theirs.rq_psn)
+                        && theirs.remote_qpn == s.qpn
+                        && (ours.path_mtu, ours.pkey) == (theirs.path_mtu, theirs.pkey)
+                        && (ours.responder_resources, ours.initiator_depth) == (5, 7);
+                    if !crossed {
+                        return fail(format!("the queue pairs do not match: {ours:?} {theirs:?}"));
+                    }
+                }
+            }
+            EventKind::SidrRepReceived(rep) if rep.status.0 == 0 => {
+                let serves = |p: usize| (self.sides[p].qpn, QKEY) == (rep.qpn, rep.qkey);
+                return if self.passive_of(s.attempt).any(serves) { Ok(()) } else { fail("nobody serves so".into()) };
+            }
+            EventKind::RejReceived(rej) => self.sides[side].reason = Some(rej.reason),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn asker(&self, attempt: usize) -> Option<&Side> {
+        self.sides.iter().find(|s| s.role == Role::Active && s.attempt == attempt)
+    }
+
+    /// The passive ends of an attempt: more than one if the request came again after the first was over.
+    pub fn passive_of(&self, attempt: usize) -> impl Iterator<Item = usize> + '_ {
+        let passive = move |s: &&Side| s.role == Role::Passive && s.attempt == attempt;
+        (0..self.sides.len()).filter(move |n| passive(&&self.sides[*n]))
+    }
+
+    fn micros(&mut self, below: Duration) -> Duration {
+        Duration::from_micros(self.rng.below(below.as_micros() as u64))
+    }
+
+    fn react(&mut self, world: &mut CmWorld, side: usize, event: &Event) {
+        let calm = self.plan.calm;
+        let brief = self.micros(self.plan.try_time() / 8);
+        let long = self.micros(self.plan.try_time() * 4);
+        let patience = self.rng.range(14, 22) as u8;
+        let luck = if calm { 0 } else { self.rng.below(16) };
+        let then = if self.rng.chance(1, 2) { Deed::Refuse } else { Deed::Destroy };
+        match &event.kind {
+            EventKind::ReqReceived(_) | EventKind::RepReceived(_) => {
+                let yes = if matches!(event.kind, EventKind::ReqReceived(_)) { Deed::Accept } else { Deed::Ready };
+                match luck {
+                    0..=6 => self.plan_deed(world, side, Duration::ZERO, yes),
+                    7 | 8 => self.plan_deed(world, side, brief, yes),
+                    9 => self.plan_deed(world, side, long, yes),
+                    10 | 11 => {
+                        self.plan_deed(world, side, brief, Deed::Dawdle(patience));
+                        self.plan_deed(world, side, brief + long, yes);
+                    }
+                    12 => self.plan_deed(world, side, brief, Deed::Refuse),
+                    13 => self.plan_deed(world, side, brief, Deed::Destroy),
+                    14 => self.plan_deed(world, side, CURFEW / 2, Deed::Destroy),
+                    _ => {
+                        self.plan_deed(world, side, Duration::ZERO, yes);
+                        self.plan_deed(world, side, long, then);
+                    }
+                }
+            }
+            EventKind::SidrReqReceived(_) => match luck {
+                0..=9 => self.plan_deed(world, side, brief, Deed::Serve),
+                10 | 11 => self.plan_deed(world, side, long, Deed::Serve),
+                _ => self.plan_deed(world, side, long, Deed::Destroy),
+            },
+            EventKind::RtuReceived | EventKind::UserEstablished => self.on_standing(world, side),
+            EventKind::DreqReceived => match luck {
+                0..=9 => self.plan_deed(world, side, Duration::ZERO, Deed::Agree),
+                10..=13 => self.plan_deed(world, side, long, Deed::Agree),
+                _ => self.plan_deed(world, side, brief, Deed::Destroy),
+            },
+            EventKind::TimewaitExit => self.plan_deed(world, side, brief, Deed::Destroy),
+            EventKind::DrepReceived | EventKind::DreqError if luck > 12 => {
+                self.plan_deed(world, side, brief, Deed::Destroy)
+            }
+            EventKind::RejReceived(_) if luck < 8 => self.plan_deed(world, side, brief, Deed::Destroy),
+            _ => {}
+        }
+    }
+
+    /// Somebody will end it: one of the two, or the curfew.
+    fn on_standing(&mut self, world: &mut CmWorld, side: usize) {
+        let after = self.micros(Duration::from_secs(20));
+        match self.rng.below(6) {
+            0..=2 => self.plan_deed(world, side, after, Deed::HangUp),
+            3 if !self.plan.calm => self.plan_deed(world, side, after, Deed::Destroy),
+            _ => self.plan_deed(world, side, CURFEW, Deed::HangUp),
+        }
+    }
+
+    /// Do something, and see that it is done exactly if the state allows it.
+    fn act(&mut self, world: &mut CmWorld, side: usize, deed: Deed) -> Checked {
+        let s = self.sides[side].clone();
+        if s.destroyed || s.crashed {
+            return Ok(());
+        }
+        let (now, cm) = (world.now, &mut world.hosts[s.host].cm);
+        let Some(state) = cm.state(s.conn) else {
+            return Err(format!("the connection is gone: {s:?}"));
+        };
+        let tag = s.attempt as u8;
+        let done: Result<(), CmError> = match deed {
+            Deed::Accept => cm.send_rep(
+                now,
+                s.conn,
+                &RepParams {
+                    qpn: s.qpn,
+                    starting_psn: s.psn,
+                    responder_resources: 5,
+                    initiator_depth: 7,
+                    flow_control: true,
+                    rnr_retry_count: 6,
+                    private_data: vec![!tag; 100],
+                    ..RepParams::default()
+                },
+            ),
+            Deed::Refuse => cm.send_rej(now, s.conn, RejectReason::CONSUMER_DEFINED, &[], &[REFUSAL, tag]),
+            Deed::Dawdle(n) => cm.send_mra(now, s.conn, n, self.rng.chance(1, 3), &[tag]),
+            Deed::Ready => cm.send_rtu(now, s.conn, &[tag]),
+            Deed::Establish => cm.establish(now, s.conn),
+            Deed::HangUp => cm.send_dreq(now, s.conn, &[tag]),
+            Deed::Agree => cm.send_drep(now, s.conn, &[tag]),
+            Deed::Serve => {
+                let params = SidrRepParams { qpn: s.qpn, qkey: QKEY, ..SidrRepParams::default() };
+                cm.send_sidr_rep(now, s.conn, &params)
+            }
+            Deed::Destroy => {
+                cm.destroy(now, s.conn);
+                Ok(())
+            }
+        };
+        world.flush(s.host);
+        if done.is_ok() != is_allowed(state, deed) {
+            return Err(format!("{deed:?} in state {state:?} gave {done:?}: {s:?}"));
+        }
+        if done.is_ok() {
+            self.done(world, side, deed);
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, world: &mut CmWorld, side: usize, deed: Deed) {
+        match deed {
+            Deed::Accept => self.sides[side].agreed = true,
+            Deed::Ready => {
+                self.sides[side].agreed = true;
+                self.on_standing(world, side);
+                // The first packet on the queue pair may overtake the RTU.
+                if let Some(partner) = self.sides[side].partner.filter(|_| !self.plan.calm && self.rng.chance(1, 4)) {
+                    let after = self.micros(Duration::from_millis(50));
+                    self.plan_deed(world, partner, after, Deed::Establish);
+                }
+            }
+            Deed::Refuse => self.sides[side].refused = true,
+            Deed::Dawdle(_) => self.sides[side].dawdled = true,
+            // It is gone with the answer.
+            Deed::Serve | Deed::Destroy => self.sides[side].destroyed = true,
+            Deed::Establish | Deed::HangUp | Deed::Agree => {}
+        }
+    }
+
+    /// Everybody forgets everything.
+    pub fn destroy_all(&mut self, world: &mut CmWorld) {
+        for side in self.sides.iter_mut().filter(|s| !s.destroyed && !s.crashed) {
+            world.hosts[side.host].cm.destroy(world.now, side.conn);
+            side.destroyed = true;
+        }
+        for host in 0..world.hosts.len() {
+            world.flush(host);
+        }
+    }
+}
+
+fn listen(world: &mut CmWorld, host: usize) {
+    for service in 0..SERVICES {
+        world.hosts[host].cm.listen(SERVICE_BASE + service, u64::MAX).expect("a free service ID");
+    }
+}
+
+/// Whether a state allows a deed: the rules of `ib_cm`.
+fn is_allowed(state: State, deed: Deed) -> bool {
+    use State::*;
+    match deed {
+        Deed::Accept => matches!(state, ReqRcvd | MraReqSent),
+        Deed::Refuse => {
+            matches!(state, ReqSent | MraReqRcvd | ReqRcvd | MraReqSent | RepRcvd | MraRepSent | RepSent | MraRepRcvd)
+        }
+        Deed::Dawdle(_) => matches!(state, ReqRcvd | RepRcvd),
+        Deed::Ready => matches!(state, RepRcvd | MraRepSent),
+        Deed::Establish => matches!(state, RepSent | MraRepRcvd),
+        Deed::HangUp => state == Established,
+        Deed::Agree => state == DreqRcvd,
+        Deed::Serve => state == SidrReqRcvd,
+        Deed::Destroy => true,
+    }
+}

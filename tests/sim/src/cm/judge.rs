@@ -1,0 +1,80 @@
+//! At the end of a run: whether everybody was told how it ended, and whether the two ends of each attempt agree.
+
+use weft_cm::ib::RejectReason;
+
+use super::app::Apps;
+use super::side::{Role, Side};
+use super::world::CmWorld;
+
+/// Every broken promise, in words.
+pub fn judge(apps: &Apps) -> Result<(), String> {
+    for side in &apps.sides {
+        if !side.is_over() {
+            return Err(format!("never told how it ended: {side:?}"));
+        }
+    }
+    for (number, attempt) in apps.plan.attempts.iter().enumerate() {
+        let Some(active) = apps.sides.iter().find(|s| s.role == Role::Active && s.attempt == number) else { continue };
+        let passive: Vec<&Side> = apps.passive_of(number).map(|p| &apps.sides[p]).collect();
+        let fail = |why: &str| Err(format!("attempt {number}: {why}: {attempt:?}\n  {active:?}\n  {passive:?}"));
+        if passive.iter().filter(|p| p.stood()).count() > 1 {
+            return fail("it stood twice");
+        }
+        if active.partner.is_some_and(|p| !apps.sides[p].agreed) {
+            return fail("the answer came from one who gave none");
+        }
+        if passive.iter().any(|p| p.stood()) && !active.agreed {
+            return fail("it stood on one side only");
+        }
+        match active.reason {
+            Some(RejectReason::INVALID_SERVICE_ID) if attempt.is_listened() => return fail("somebody does listen"),
+            Some(RejectReason::CONSUMER_DEFINED) if !passive.iter().any(|p| p.refused || p.destroyed) => {
+                return fail("nobody refused");
+            }
+            Some(RejectReason::NO_RESOURCES) => return fail("there was room"),
+            _ => {}
+        }
+        if !attempt.is_listened() && !passive.is_empty() {
+            return fail("nobody listens there");
+        }
+        if apps.plan.calm {
+            calm(active, &passive, attempt.is_listened(), attempt.datagram).or_else(|why| fail(&why))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where nothing goes wrong, exactly one thing can happen.
+fn calm(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Result<(), String> {
+    if datagram {
+        return if active.told == ["SidrRep"] { Ok(()) } else { Err("no answer about the service".into()) };
+    }
+    if !listened {
+        let right = active.told == ["Rej"] && active.reason == Some(RejectReason::INVALID_SERVICE_ID);
+        return if right { Ok(()) } else { Err("not rejected for the service ID".into()) };
+    }
+    let [passive] = passive else { return Err("not one request".into()) };
+    if !active.stood() || !passive.was_told("Rtu") {
+        return Err("it did not stand".into());
+    }
+    let ended = |s: &Side| s.was_told("Drep") || s.was_told("Dreq");
+    if !(ended(active) && ended(passive) && active.was_told("TimewaitExit") && passive.was_told("TimewaitExit")) {
+        return Err("it did not end in order".into());
+    }
+    Ok(())
+}
+
+/// After everybody forgot everything, nothing is left.
+pub fn leftovers(apps: &Apps, world: &CmWorld) -> Result<(), String> {
+    for (number, host) in world.hosts.iter().enumerate() {
+        if let Some(at) = host.cm.poll_timeout() {
+            return Err(format!("host {number} still has a timer, for {at:?} at {:?}", world.now));
+        }
+    }
+    for side in apps.sides.iter().filter(|s| !s.crashed) {
+        if let Some(state) = world.hosts[side.host].cm.state(side.conn) {
+            return Err(format!("still there, in state {state:?}: {side:?}"));
+        }
+    }
+    Ok(())
+}

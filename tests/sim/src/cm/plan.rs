@@ -1,0 +1,110 @@
+//! What a seed stands for: how bad the network is, who connects to what and when, and what else goes wrong.
+
+use weft_verbs::Duration;
+
+use crate::net::Faults;
+use crate::rng::Rng;
+
+/// Service IDs below this are listened to, on every host.
+pub const SERVICES: u64 = 3;
+/// Where service IDs begin.
+pub const SERVICE_BASE: u64 = 0x0106_1c00;
+/// When the last connection still standing is ended.
+pub const CURFEW: Duration = Duration::from_secs(600);
+
+/// One attempt to connect, or to find a service.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// Who asks.
+    pub from: usize,
+    /// Who is asked.
+    pub to: usize,
+    /// When.
+    pub at: Duration,
+    /// What for.
+    pub service: u64,
+    /// A datagram service: SIDR.
+    pub datagram: bool,
+}
+
+impl Attempt {
+    /// Whether somebody listens there.
+    pub fn is_listened(&self) -> bool {
+        self.service < SERVICES
+    }
+}
+
+/// All that a seed decides before anything happens.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// Over IPv6.
+    pub v6: bool,
+    /// The network.
+    pub faults: Faults,
+    /// Nothing goes wrong, and everybody does the expected.
+    pub calm: bool,
+    /// The attempts.
+    pub attempts: Vec<Attempt>,
+    /// CM response timeout, as an exponent.
+    pub timeout: u8,
+    /// Retries.
+    pub retries: u8,
+    /// Life time of packets, as an exponent.
+    pub life_time: u8,
+    /// A host that loses its power, when, and for how long.
+    pub crash: Option<(usize, Duration, Duration)>,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn of(seed: u64) -> Plan {
+        let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let calm = rng.chance(1, 5);
+        let attempts = (0..rng.range(1, 10)).map(|_| {
+            let from = rng.below(2) as usize;
+            Attempt {
+                from,
+                to: 1 - from,
+                at: Duration::from_micros(rng.below(8_000_000)),
+                service: if rng.chance(1, 8) { SERVICES + rng.below(2) } else { rng.below(SERVICES) },
+                datagram: rng.chance(1, 5),
+            }
+        });
+        let attempts = attempts.collect();
+        let crash = (!calm && rng.chance(1, 3)).then(|| {
+            let at = Duration::from_micros(rng.below(12_000_000));
+            (rng.below(2) as usize, at, Duration::from_micros(rng.below(20_000_000)))
+        });
+        Plan {
+            seed,
+            v6: rng.chance(1, 2),
+            faults: if calm { Faults::NONE } else { faults(&mut rng) },
+            calm,
+            attempts,
+            timeout: rng.range(14, 20) as u8,
+            retries: rng.range(if calm { 3 } else { 0 }, 15) as u8,
+            life_time: rng.range(12, 18) as u8,
+            crash,
+        }
+    }
+
+    /// How long one try of a message waits.
+    pub fn try_time(&self) -> Duration {
+        Duration::from_nanos(4096 << self.timeout)
+    }
+}
+
+fn faults(rng: &mut Rng) -> Faults {
+    let some = |rng: &mut Rng, most: u64| if rng.chance(1, 2) { rng.below(most) as u32 } else { 0 };
+    Faults {
+        loss: some(rng, 4000),
+        reorder: some(rng, 3000),
+        duplicate: some(rng, 3000),
+        corrupt: some(rng, 500),
+        jitter: Duration::from_micros(if rng.chance(1, 2) { rng.below(30_000) } else { 0 }),
+        outage: if rng.chance(1, 6) { (Duration::from_millis(rng.range(50, 3000)), 3) } else { (Duration::ZERO, 0) },
+        ..Faults::NONE
+    }
+}
