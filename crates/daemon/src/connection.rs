@@ -67,6 +67,9 @@ impl Connection {
             if let Some(slot) = next.attach.sockets_of {
                 fds.extend(host.sockets(slot));
             }
+            if let Some(channel) = next.attach.channel {
+                fds.extend(host.channels.reader(channel));
+            }
             if next.attach.anchor {
                 fds.extend(host.anchor());
             }

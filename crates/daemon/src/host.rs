@@ -3,7 +3,8 @@
 
 use std::os::fd::OwnedFd;
 
-use weft_ipc::{McastGroup, Refusal};
+use weft_cm::rdma_cm::CmEvent;
+use weft_ipc::{GsiStatus, McastGroup, Refusal};
 
 use crate::saved::Saved;
 
@@ -43,8 +44,29 @@ pub trait Host {
     /// Takes over the pool that a predecessor parked in this anchor. Only asked for anchors of trusted users.
     fn adopt_pool(&mut self, anchor: &OwnedFd) -> Result<Adopted, Refusal>;
 
-    /// Packets that came for the daemon's own slot.
+    /// Packets that came for the daemon's own slot and were dropped unseen.
     fn slot0_packets(&self) -> u64;
+
+    /// Opens queue pair 1 on the daemon's own slot, if it is not open; there is a pool.
+    fn open_gsi(&mut self) -> Result<(), Refusal>;
+
+    /// Closes it.
+    fn close_gsi(&mut self);
+
+    /// What queue pair 1 counted, if it is open.
+    fn gsi_status(&self) -> Option<GsiStatus>;
+
+    /// Multicast groups joined for the connection manager.
+    fn groups(&self) -> u32;
+
+    /// Makes the sockets of an event channel.
+    fn open_channel(&mut self, channel: u32) -> Result<(), Refusal>;
+
+    /// Closes them.
+    fn close_channel(&mut self, channel: u32);
+
+    /// Takes back the events that were sent to a channel and not read, the oldest first.
+    fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
 
     /// Why the port could not be had, at the last attempt.
     fn port_trouble(&self) -> Option<String>;
@@ -63,6 +85,10 @@ pub struct FakeHost {
     pub anchored: Option<Adopted>,
     /// Refuse to grow with this.
     pub port_trouble: Option<Refusal>,
+    /// Whether queue pair 1 is open.
+    pub gsi: bool,
+    /// Event channels.
+    pub channels: std::collections::BTreeSet<u32>,
 }
 
 impl Host for FakeHost {
@@ -115,6 +141,38 @@ impl Host for FakeHost {
 
     fn slot0_packets(&self) -> u64 {
         0
+    }
+
+    fn open_gsi(&mut self) -> Result<(), Refusal> {
+        assert!(self.slots > 0, "there is no pool");
+        self.gsi = true;
+        Ok(())
+    }
+
+    fn close_gsi(&mut self) {
+        self.gsi = false;
+    }
+
+    fn gsi_status(&self) -> Option<GsiStatus> {
+        self.gsi.then(GsiStatus::default)
+    }
+
+    fn groups(&self) -> u32 {
+        0
+    }
+
+    fn open_channel(&mut self, channel: u32) -> Result<(), Refusal> {
+        assert!(self.channels.insert(channel), "channel {channel} is open already");
+        Ok(())
+    }
+
+    fn close_channel(&mut self, channel: u32) {
+        assert!(self.channels.remove(&channel), "channel {channel} is not open");
+    }
+
+    fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
+        assert!(self.channels.contains(&channel), "channel {channel} is not open");
+        Vec::new()
     }
 
     fn port_trouble(&self) -> Option<String> {

@@ -4,14 +4,18 @@
 //!
 //! Way of a message: `server` (sockets) → `broker` (decisions, no I/O) → `host` (what has to be done) → `pool` (sockets of
 //! the port). Way of an address: `routes` → `rtnl` → `netdev` → `devices` → `gid_table`.
+//! Way of a connection: `broker` → `cm_service` (the state machines of weft-cm) → `server/cm` → `gsi` (datagrams of queue
+//! pair 1), `resolve` (routes and neighbours), the sockets of event channels.
 
 #![forbid(unsafe_code)]
 
 pub mod anchor;
 pub mod broker;
+pub mod cm_service;
 pub mod connection;
 pub mod devices;
 pub mod gid_table;
+pub mod gsi;
 pub mod host;
 pub mod limits;
 pub mod log;
@@ -19,6 +23,7 @@ pub mod netdev;
 pub mod options;
 pub mod pool;
 pub mod refusal;
+pub mod resolve;
 pub mod routes;
 pub mod rtnl;
 pub mod saved;

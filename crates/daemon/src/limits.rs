@@ -12,7 +12,7 @@ pub const POOL_SLOTS_MAX: u32 = weft_ipc::SLOTS_MAX;
 pub const SLOTS_PER_USER_MAX: u32 = 256;
 
 /// Connections that one user may have; root may have all.
-pub const CONNECTIONS_PER_USER_MAX: u32 = 512;
+pub const CONNECTIONS_PER_USER_MAX: u32 = 768;
 
 /// Connections of all users.
 pub const CONNECTIONS_MAX: usize = 4096;
@@ -47,3 +47,9 @@ pub const STAND_BACK: Duration = Duration::from_secs(1);
 
 /// Sockets bound to the port from which on they are taken for a pool that outlived its daemon.
 pub const SURVIVING_SOCKETS_MIN: usize = 16;
+
+/// Event channels of the connection manager that one user may have; root may have all. Each is two descriptors.
+pub const CM_CHANNELS_PER_USER_MAX: usize = 16 << 10;
+
+/// The part of the daemon's descriptors that event channels may take, in eighths.
+pub const CM_CHANNELS_DESCRIPTOR_EIGHTHS: u64 = 6;

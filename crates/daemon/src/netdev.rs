@@ -8,6 +8,8 @@ use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
+const IFF_POINTOPOINT: u32 = 0x10;
+const IFF_NOARP: u32 = 0x80;
 const IFF_LOWER_UP: u32 = 0x1_0000;
 
 const IFA_F_SECONDARY_OR_TEMPORARY: u32 = 0x01;
@@ -97,6 +99,11 @@ impl Netdev {
     /// Whether it is the loopback.
     pub fn is_loopback(&self) -> bool {
         self.flags & IFF_LOOPBACK != 0
+    }
+
+    /// Whether packets on it need the link address of a neighbour.
+    pub fn has_neighbours(&self) -> bool {
+        self.flags & (IFF_LOOPBACK | IFF_POINTOPOINT | IFF_NOARP) == 0
     }
 
     /// Whether the administrator switched it on.

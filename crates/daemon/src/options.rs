@@ -16,6 +16,10 @@ pub struct Options {
     pub connections_per_user_max: u32,
     /// Where it notes what it does.
     pub log: LogTarget,
+    /// Faults to inject into the packets of queue pair 1, as `WEFT_FAULT` says them.
+    pub fault: String,
+    /// Capture of the packets of queue pair 1, as `WEFT_PCAP` names it; empty for none.
+    pub capture: String,
     /// Abstract name to listen on; only tests have reason to change it.
     pub socket_name: String,
 }
@@ -38,6 +42,8 @@ impl Default for Options {
             slots_per_user_max: limits::SLOTS_PER_USER_MAX,
             connections_per_user_max: limits::CONNECTIONS_PER_USER_MAX,
             log: std::env::var_os("WEFT_DAEMON_LOG").map_or(LogTarget::None, |path| LogTarget::File(path.into())),
+            fault: std::env::var("WEFT_FAULT").unwrap_or_default(),
+            capture: std::env::var("WEFT_PCAP").unwrap_or_default(),
             socket_name: weft_ipc::SOCKET_NAME.to_owned(),
         }
     }

@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use weft_ipc::{McastGroup, Refusal};
+use weft_cm::rdma_cm::CmEvent;
+use weft_ipc::{GsiStatus, McastGroup, Refusal};
+use weft_link::FaultSpec;
+use weft_link::wrap::pcap::Capture;
 use weft_sys::roce_port::{self, Family};
 use weft_sys::sockopt;
 
 use crate::anchor::{self, Anchor};
+use crate::cm_service::{ChannelSockets, Memberships};
+use crate::gsi::Gsi;
 use crate::host::{Adopted, Host};
-use crate::limits::{POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
-use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, refuse};
+use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
+use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
 use crate::saved::{Saved, SavedFile};
 
 #[derive(Debug)]
@@ -27,9 +32,31 @@ struct Pool {
 pub struct PoolHost {
     pool: Option<Pool>,
     trouble: Option<String>,
+    /// Queue pair 1, open or about to be closed by the server.
+    pub gsi: Option<Gsi>,
+    /// Whether it is to be open.
+    pub gsi_wanted: bool,
+    /// Faults to inject into its packets.
+    fault: FaultSpec,
+    /// Name of the capture of its packets, empty for none.
+    capture: String,
+    /// Sockets of event channels.
+    pub channels: ChannelSockets,
+    /// Groups joined for the connection manager.
+    pub memberships: Memberships,
+    /// Descriptors that the process may have.
+    descriptors_max: u64,
 }
 
+/// The daemon's own slot.
+const SLOT_OWN: u32 = 0;
+
 impl PoolHost {
+    /// One without a pool. Faults and a capture are for the packets of queue pair 1.
+    pub fn new(fault: FaultSpec, capture: String, descriptors_max: u64) -> PoolHost {
+        PoolHost { fault, capture, descriptors_max, ..PoolHost::default() }
+    }
+
     /// Sockets of a slot: IPv4, then IPv6 if there is.
     pub fn sockets(&self, slot: u32) -> Vec<BorrowedFd<'_>> {
         let Some(pool) = &self.pool else { return Vec::new() };
@@ -169,6 +196,57 @@ impl Host for PoolHost {
     fn slot0_packets(&self) -> u64 {
         let sockets = self.pool.iter().flat_map(|pool| pool.of(0));
         sockets.map(|socket| u64::from(roce_port::dropped_packets(socket).unwrap_or(0))).sum()
+    }
+
+    fn open_gsi(&mut self) -> Result<(), Refusal> {
+        if !std::mem::replace(&mut self.gsi_wanted, true) {
+            self.open_slot(SLOT_OWN)?;
+        }
+        if self.gsi.is_some() {
+            return Ok(());
+        }
+        let mut own = self.sockets(SLOT_OWN).into_iter().map(|socket| socket.try_clone_to_owned());
+        let mut next = || own.next().transpose().map_err(|error| failed("open queue pair 1", &error));
+        let (v4, v6) = (next()?, next()?);
+        let capture = match self.capture.as_str() {
+            "" => None,
+            name => Capture::create(name).ok(),
+        };
+        self.gsi = Some(Gsi::new(v4, v6, self.fault, capture));
+        Ok(())
+    }
+
+    fn close_gsi(&mut self) {
+        if std::mem::replace(&mut self.gsi_wanted, false) {
+            self.seal_slot(SLOT_OWN);
+        }
+    }
+
+    fn gsi_status(&self) -> Option<GsiStatus> {
+        self.gsi.as_ref().map(Gsi::status)
+    }
+
+    fn groups(&self) -> u32 {
+        self.memberships.len() as u32
+    }
+
+    fn open_channel(&mut self, channel: u32) -> Result<(), Refusal> {
+        let most = self.descriptors_max / 8 * CM_CHANNELS_DESCRIPTOR_EIGHTHS / 2;
+        if self.channels.len() as u64 >= most {
+            return Err(refuse(
+                EMFILE,
+                format!("there are {most} event channels, the most that this weft daemon's descriptors are enough for"),
+            ));
+        }
+        self.channels.open(channel).map_err(|error| failed("open an event channel", &error))
+    }
+
+    fn close_channel(&mut self, channel: u32) {
+        self.channels.close(channel);
+    }
+
+    fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
+        self.channels.take_back(channel)
     }
 
     fn port_trouble(&self) -> Option<String> {

@@ -12,6 +12,8 @@ pub const ENODEV: i32 = 19;
 pub const EEXIST: i32 = 17;
 /// Not a value that can be.
 pub const EINVAL: i32 = 22;
+/// Too many open.
+pub const EMFILE: i32 = 24;
 /// Full.
 pub const ENOSPC: i32 = 28;
 /// The port is taken.

@@ -10,16 +10,16 @@
 
 use std::net::IpAddr;
 
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
+pub(crate) const NLMSG_ERROR: u16 = 2;
+pub(crate) const NLMSG_DONE: u16 = 3;
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
 const RTM_GETADDR: u16 = 22;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const NLM_F_REQUEST: u16 = 1;
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -31,10 +31,10 @@ const IFA_FLAGS: u16 = 8;
 const NLA_TYPE_MASK: u16 = 0x3fff;
 
 const AF_UNSPEC: u8 = 0;
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
+pub(crate) const AF_INET: u8 = 2;
+pub(crate) const AF_INET6: u8 = 10;
 
-const HEADER_BYTES: usize = 16;
+pub(crate) const HEADER_BYTES: usize = 16;
 
 /// Groups to listen to: RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR.
 pub const GROUPS: u32 = 1 | 0x10 | 0x100;
@@ -174,7 +174,7 @@ fn parse_address(body: &[u8]) -> Option<AddressMessage> {
     Some(AddressMessage { ifindex: u32_at(body, 4)?, ip: local.or(address)?, scope, flags })
 }
 
-fn ip(family: u8, value: &[u8]) -> Option<IpAddr> {
+pub(crate) fn ip(family: u8, value: &[u8]) -> Option<IpAddr> {
     match family {
         AF_INET => Some(IpAddr::from(<[u8; 4]>::try_from(value).ok()?)),
         AF_INET6 => Some(IpAddr::from(<[u8; 16]>::try_from(value).ok()?)),
@@ -182,7 +182,7 @@ fn ip(family: u8, value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
         let attribute = u16_at(rest, 2)? & NLA_TYPE_MASK;
@@ -192,11 +192,11 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes.get(offset..)?.first_chunk().map(|chunk| u16::from_ne_bytes(*chunk))
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     bytes.get(offset..)?.first_chunk().map(|chunk| u32::from_ne_bytes(*chunk))
 }
 

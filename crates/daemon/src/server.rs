@@ -1,6 +1,8 @@
 //! The daemon's loop: one thread, one epoll, asleep until somebody wants something. It moves bytes between the sockets
 //! and the broker, and the broker decides.
 
+mod cm;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,8 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_ipc::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use weft_link::FaultSpec;
+use weft_mad::GmpAddress;
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::unix::{self, Wait};
+use weft_wire::mad::Mad;
 
 use crate::broker::{Broker, BrokerConfig, Handled, Output};
 use crate::connection::Connection;
@@ -17,6 +22,7 @@ use crate::limits::{CONNECTIONS_PER_TURN, MESSAGES_PER_TURN, STAND_BACK};
 use crate::log::Log;
 use crate::options::Options;
 use crate::pool::{PoolHost, Survivors, survivors};
+use crate::resolve::{Linux, Resolver};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
@@ -26,7 +32,15 @@ const TOKEN_ROUTES: u64 = 1;
 /// Tokens of a client: this plus twice its number for its socket, one more for its process.
 const TOKEN_CLIENTS: u64 = 2;
 
+/// Sockets of queue pair 1.
+const TOKEN_GSI: u64 = 1 << 62;
+/// An event channel that is full: this with its number.
+const TOKEN_CHANNELS: u64 = 1 << 63;
+
 const BACKLOG: i32 = 128;
+
+/// Descriptors that a process has where nothing is known.
+const DESCRIPTORS_MIN: u64 = 1024;
 
 pub(crate) struct Server {
     epoll: Epoll,
@@ -41,6 +55,11 @@ pub(crate) struct Server {
     stopping: bool,
     options: Options,
     standby: Option<Standby>,
+    resolver: Resolver<Linux>,
+    /// Whether the sockets of queue pair 1 are watched.
+    gsi_watched: bool,
+    /// Datagrams on their way from queue pair 1 to the service; kept for its room.
+    gmps: Vec<(GmpAddress, Mad)>,
 }
 
 /// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
@@ -83,7 +102,7 @@ impl Server {
             return Ok(None);
         }
         let Some(listener) = listen(&options.socket_name)? else { return Ok(None) };
-        let _ = weft_sys::process::raise_descriptor_limit();
+        let descriptors_max = weft_sys::process::raise_descriptor_limit().unwrap_or(DESCRIPTORS_MIN);
         let routes = Routes::open().context("could not follow the network interfaces (rtnetlink)")?;
         let config = BrokerConfig {
             pid: std::process::id(),
@@ -101,7 +120,9 @@ impl Server {
         let epoll = Epoll::new().context("could not make an epoll instance")?;
         epoll.add(&listener, TOKEN_LISTENER, Interest::READ)?;
         epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
-        let host = PoolHost::default();
+        let fault = FaultSpec::parse(&options.fault).context("WEFT_FAULT")?;
+        let host = PoolHost::new(fault, options.capture.clone(), descriptors_max);
+        let resolver = Resolver::new(Linux::open().context("could not ask for routes (rtnetlink)")?);
         let (connections, buffer) = (BTreeMap::new(), vec![0; MESSAGE_BYTES_MAX]);
         Ok(Some(Server {
             epoll,
@@ -116,6 +137,9 @@ impl Server {
             stopping: false,
             options: options.clone(),
             standby: None,
+            resolver,
+            gsi_watched: false,
+            gmps: Vec::new(),
         }))
     }
 
@@ -139,7 +163,8 @@ impl Server {
                 return Ok(());
             }
             let now = Instant::now();
-            let timeout = self.broker.poll_timeout().map(|at| at.saturating_duration_since(now));
+            let wanted = [self.broker.poll_timeout(), self.poll_cm_timeout()].into_iter().flatten().min();
+            let timeout = wanted.map(|at| at.saturating_duration_since(now));
             self.epoll.wait(&mut ready, timeout).context("could not wait for programs (epoll)")?;
             let now = Instant::now();
             for event in &ready {
@@ -148,6 +173,7 @@ impl Server {
             if self.broker.poll_timeout().is_some_and(|at| at <= now) {
                 self.broker.handle_timeout(now, &mut self.host);
             }
+            self.handle_cm_timeout(now);
             self.resume_deferred(now);
         }
     }
@@ -160,6 +186,8 @@ impl Server {
                 self.routes.follow(netdevs).context("could not follow the network interfaces (rtnetlink)")?;
                 self.broker.refresh(now);
             }
+            TOKEN_GSI => self.on_gsi(now),
+            token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
                 if (token - TOKEN_CLIENTS) % 2 == 1 {
@@ -262,6 +290,10 @@ impl Server {
     /// Does what the broker wants done, and keeps what a successor would need.
     fn perform(&mut self) {
         self.perform_for_clients();
+        self.perform_for_cm(Instant::now());
+        if !self.broker.take_changed() {
+            return;
+        }
         let saved = self.broker.save();
         if let Err(error) = self.host.save(&saved) {
             self.log.note(format_args!("cannot keep the state for a successor: {error}"));

@@ -66,7 +66,7 @@ const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
 /// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets.
 /// Nothing at all if this program was given rights by being executed: the daemon would have them too.
-const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
+const DAEMON_ENVIRONMENT: [&str; 4] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG", "WEFT_FAULT"];
 
 /// Connects and greets; starts a daemon if that is wanted.
 pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectError> {

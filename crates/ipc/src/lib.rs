@@ -28,8 +28,8 @@ pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use limits::*;
 pub use message::{
-    ClientFrame, DaemonFrame, DecodeError, Event, McastGroup, PortHealth, ProcessInfo, Refusal, Request, Response,
-    SlotGrant, StatusReport, Usage, decode, encode,
+    ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
+    Request, Response, SlotGrant, StatusReport, Usage, decode, encode,
 };
 
 /// Number of the protocol; it changes whenever a message changes its form.

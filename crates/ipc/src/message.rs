@@ -168,12 +168,52 @@ pub struct StatusReport {
     pub slots_per_user_max: u32,
     /// Devices.
     pub devices: u32,
-    /// Packets for QP0 and QP1, or for no QP at all, that came and were dropped.
+    /// Packets for QP0 and QP1, or for no QP at all, that came while nobody listened and were dropped.
     pub slot0_packets: u64,
+    /// The RDMA connection manager.
+    pub cm: CmStatus,
     /// Processes connected, in the order they came, a page of them.
     pub processes: Vec<ProcessInfo>,
     /// Whether more follow.
     pub more: bool,
+}
+
+/// What the connection manager holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CmStatus {
+    /// Processes that use it.
+    pub processes: u32,
+    /// Event channels.
+    pub channels: u32,
+    /// Ids that listen.
+    pub listeners: u32,
+    /// Ids that connect or are connected.
+    pub connections: u32,
+    /// Other ids.
+    pub idle_ids: u32,
+    /// Multicast groups joined.
+    pub groups: u32,
+    /// Queue pair 1, while it is open.
+    pub gsi: Option<GsiStatus>,
+}
+
+/// What queue pair 1 counted since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GsiStatus {
+    /// Management datagrams taken.
+    pub received: u64,
+    /// Management datagrams sent.
+    pub sent: u64,
+    /// Packets dropped that are no RoCE.
+    pub malformed: u64,
+    /// Packets dropped for a wrong ICRC.
+    pub icrc_errors: u64,
+    /// Packets dropped that are no management datagrams for queue pair 1: opcode, number, Q_Key, length.
+    pub not_gmp: u64,
+    /// Management datagrams dropped that are for an address of no device, or for another partition.
+    pub foreign: u64,
+    /// Management datagrams that the kernel would not send.
+    pub unsendable: u64,
 }
 
 /// A process that is connected.

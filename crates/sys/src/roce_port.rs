@@ -53,6 +53,11 @@ fn udp_socket(family: Family) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// A socket without a port: nothing comes to it, but it can be a member of groups.
+pub fn portless(family: Family) -> io::Result<OwnedFd> {
+    udp_socket(family)
+}
+
 /// Whether nobody has the port: a bind that shares it with nobody is tried and undone.
 pub fn port_is_free(family: Family) -> io::Result<bool> {
     let fd = udp_socket(family)?;

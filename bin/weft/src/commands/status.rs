@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use weft_ipc::{Client, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
+use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
 
 use crate::{outln, output};
 
@@ -66,6 +66,7 @@ fn text(r: &StatusReport) -> String {
         r.slots_in_use, r.pool_slots, r.slots_per_user_max
     );
     let _ = writeln!(out, "devices    {}", r.devices);
+    cm_text(&mut out, &r.cm);
     let _ = writeln!(out, "processes  {}", r.processes.len());
     if r.processes.is_empty() {
         return out;
@@ -85,6 +86,38 @@ fn text(r: &StatusReport) -> String {
         );
     }
     out
+}
+
+/// The RDMA connection manager, once somebody uses it.
+fn cm_text(out: &mut String, cm: &CmStatus) {
+    if cm.processes > 0 || cm.gsi.is_some() {
+        let _ = writeln!(
+            out,
+            "CM ids     {} listening, {} connected or connecting, {} others; {} event channels, {} multicast groups",
+            cm.listeners, cm.connections, cm.idle_ids, cm.channels, cm.groups
+        );
+    }
+    if let Some(gsi) = &cm.gsi {
+        let dropped = gsi.malformed + gsi.icrc_errors + gsi.not_gmp + gsi.foreign;
+        let _ = writeln!(
+            out,
+            "QP1        {} datagrams received, {} sent, {dropped} packets dropped ({} with a wrong ICRC)",
+            gsi.received, gsi.sent, gsi.icrc_errors
+        );
+    }
+}
+
+fn cm_json(cm: &CmStatus) -> serde_json::Value {
+    let gsi = cm.gsi.as_ref().map(|gsi| {
+        json!({
+            "received": gsi.received, "sent": gsi.sent, "malformed": gsi.malformed, "icrc_errors": gsi.icrc_errors,
+            "not_gmp": gsi.not_gmp, "foreign": gsi.foreign, "unsendable": gsi.unsendable,
+        })
+    });
+    json!({
+        "processes": cm.processes, "channels": cm.channels, "listeners": cm.listeners,
+        "connections": cm.connections, "idle_ids": cm.idle_ids, "groups": cm.groups, "gsi": gsi,
+    })
 }
 
 fn as_json(r: &StatusReport) -> String {
@@ -111,6 +144,7 @@ fn as_json(r: &StatusReport) -> String {
         "slots_per_user_max": r.slots_per_user_max,
         "devices": r.devices,
         "slot0_packets": r.slot0_packets,
+        "cm": cm_json(&r.cm),
         "processes": processes,
     });
     format!("{value}\n")
@@ -134,6 +168,7 @@ mod tests {
             slots_per_user_max: 512,
             devices: 2,
             slot0_packets: 0,
+            cm: CmStatus::default(),
             processes: vec![ProcessInfo {
                 pid: 99,
                 uid: 1000,

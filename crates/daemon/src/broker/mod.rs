@@ -6,6 +6,7 @@
 //!     '-------- 3 s, nobody came ----------------------^            its port stays taken until its programs end
 //! ```
 
+mod cm_requests;
 mod requests;
 mod session;
 mod slot_requests;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use weft_ipc::{DaemonFrame, Event, McastGroup, Refusal, Usage, encode};
 use weft_sys::unix::Credentials;
 
+use crate::cm_service::CmService;
 use crate::devices::Devices;
 use crate::host::Host;
 use crate::limits;
@@ -76,6 +78,8 @@ pub struct Attach {
     pub sockets_of: Option<u32>,
     /// The anchor.
     pub anchor: bool,
+    /// The program's end of this event channel.
+    pub channel: Option<u32>,
 }
 
 /// What became of a message.
@@ -128,6 +132,9 @@ pub struct Broker {
     phase: Phase,
     started: Instant,
     idle_since: Option<Instant>,
+    cm: CmService,
+    /// Whether what a successor needs may have changed.
+    changed: bool,
     output: VecDeque<Output>,
 }
 
@@ -147,6 +154,8 @@ impl Broker {
             phase,
             started: now,
             idle_since: Some(now),
+            cm: CmService::new(now, weft_sys::random::u64()),
+            changed: true,
             output: VecDeque::new(),
         }
     }
@@ -156,9 +165,21 @@ impl Broker {
         &mut self.devices
     }
 
+    /// The connection manager, and the devices and interfaces that it works with.
+    pub fn cm(&mut self) -> (&mut CmService, &Devices) {
+        (&mut self.cm, &self.devices)
+    }
+
+    /// Whether what [`Broker::save`] tells may have changed since this was last asked.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// Tells the subscribers what changed.
     pub fn refresh(&mut self, now: Instant) {
+        self.changed = true;
         let events = self.devices.refresh(self.slots.in_use() > 0);
+        self.cm.follow(now, &self.devices);
         self.broadcast(&events);
         // A device that kept the daemon may have gone with its interface.
         self.update_idle(now);
@@ -201,6 +222,9 @@ impl Broker {
 
     /// A connection ended: everything that the process held is free.
     pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
+        self.changed = true;
+        self.cm.close_client(now, id, host);
+        self.close_idle_gsi(host);
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
         {
@@ -256,15 +280,18 @@ impl Broker {
             Phase::Recovering { until } | Phase::Grace { until } => Some(until),
         };
         let idle = self.idle_since.and_then(|since| Some(since + self.config.idle_exit?));
-        [phase, idle].into_iter().flatten().min()
+        [phase, idle, self.cm.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
+        self.cm.handle_timeout(now);
+        self.close_idle_gsi(host);
         match self.phase {
             Phase::Recovering { until } if now >= until => self.phase = Phase::Normal,
             Phase::Grace { until } if now >= until => {
                 self.phase = Phase::Normal;
+                self.changed = true;
                 for slot in self.slots.waiting() {
                     host.seal_slot(slot);
                     self.slots.release(slot);

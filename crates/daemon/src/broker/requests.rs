@@ -26,7 +26,9 @@ impl Broker {
         Ok(Response::Done.into())
     }
 
-    pub(super) fn status(&self, now: Instant, offset: u32, host: &impl Host) -> Response {
+    pub(super) fn status(&mut self, now: Instant, offset: u32, host: &impl Host) -> Response {
+        let mut cm = self.cm.status(now);
+        (cm.gsi, cm.groups) = (host.gsi_status(), host.groups());
         let sessions = || self.clients.values().filter(|client| matches!(client.standing, Standing::Session));
         let page = sessions().skip(offset as usize).take(PROCESSES_PER_PAGE);
         let processes: Vec<ProcessInfo> = page
@@ -50,6 +52,7 @@ impl Broker {
             slots_per_user_max: self.config.slots_per_user_max,
             devices: self.devices.len() as u32,
             slot0_packets: host.slot0_packets(),
+            cm,
             more: sessions().count() > shown,
             processes,
         })

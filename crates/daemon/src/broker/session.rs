@@ -73,7 +73,7 @@ impl Broker {
         }
         if hello.protocol != PROTOCOL_VERSION {
             let text = format!(
-                "this weft daemon speaks protocol {PROTOCOL_VERSION}, the program's libibverbs speaks {}: end the \
+                "this weft daemon speaks protocol {PROTOCOL_VERSION}, the program's library speaks {}: end the \
                  daemon with `weft daemon --stop` once the programs that use it are done, then run the program again",
                 hello.protocol
             );
@@ -102,6 +102,7 @@ impl Broker {
         if waits && self.is_recovering() {
             return Ok(Outcome::Deferred);
         }
+        self.changed |= !matches!(request, Request::Cm(_) | Request::OpenCmChannel | Request::CloseCmChannel { .. });
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(offset).into()),
             Request::Subscribe => self.subscribe(id),
@@ -135,6 +136,9 @@ impl Broker {
                 }
                 Ok(Outcome::NoReply)
             }
+            Request::Cm(command) => self.cm_command(now, id, command, host),
+            Request::OpenCmChannel => self.open_cm_channel(now, id, host),
+            Request::CloseCmChannel { channel } => self.close_cm_channel(now, id, channel, host),
         }
     }
 

@@ -265,7 +265,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
     assert_eq!(world.say(user, &frame, &[some_fd(), some_fd()]), Handled::Deferred);
     assert!(world.host.anchored.is_some());
     let (_, attach) = world.ask_with(own, back(3), &[some_fd(), some_fd()]).unwrap();
-    assert_eq!(attach, Attach { sockets_of: None, anchor: true });
+    assert_eq!(attach, Attach { anchor: true, ..Attach::default() });
     assert_eq!(world.say(user, &frame, &[some_fd()]), Handled::Done);
     assert_eq!(world.broker.slots.waiting(), [2]);
     assert!(world.slot(stranger).unwrap().slot > 4);

@@ -1,0 +1,92 @@
+//! The devices as the connection manager sees them, and what changed since it was last told.
+
+use std::collections::BTreeMap;
+
+use weft_cm::rdma_cm::{Device, DeviceGid, LocalAddress, RoceMode, Service};
+use weft_ipc::{DeviceInfo, PortState};
+use weft_verbs::{Instant, Mtu};
+
+use crate::devices::Devices;
+
+/// What the service was told.
+#[derive(Debug, Default)]
+pub struct Known {
+    devices: BTreeMap<u32, Device>,
+    addresses: Vec<LocalAddress>,
+}
+
+impl Known {
+    /// Tells the service what changed; answers whether devices did.
+    pub fn follow(&mut self, service: &mut Service, now: Instant, devices: &Devices) -> bool {
+        let list: BTreeMap<u32, Device> =
+            devices.list().into_iter().map(|info| (info.index, describe(info, devices))).collect();
+        let gone: Vec<u32> = self.devices.keys().filter(|index| !list.contains_key(index)).copied().collect();
+        let mut changed = !gone.is_empty();
+        for index in gone {
+            service.remove_device(now, index);
+        }
+        for (index, device) in &list {
+            if self.devices.get(index) != Some(device) {
+                service.set_device(now, device.clone());
+                changed = true;
+            }
+        }
+        self.devices = list;
+        let of_netdev = |netdev: &crate::netdev::Netdev| {
+            let ifindex = netdev.ifindex;
+            netdev.usable_addresses().into_iter().map(move |address| LocalAddress { ifindex, ip: address.ip })
+        };
+        let addresses: Vec<LocalAddress> = devices.netdevs.iter().flat_map(of_netdev).collect();
+        if addresses != self.addresses {
+            service.set_local_addresses(addresses.clone());
+            self.addresses = addresses;
+        }
+        changed
+    }
+}
+
+fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
+    let loopback = devices.netdevs.by_index(info.ifindex).is_some_and(crate::netdev::Netdev::is_loopback);
+    let gid = |entry: &weft_ipc::GidEntry| {
+        let index = u8::try_from(entry.index).ok()?;
+        Some(DeviceGid { index, gid: entry.gid, mode: RoceMode::V2, ifindex: entry.ifindex })
+    };
+    Device {
+        index: info.index,
+        name: info.name.clone(),
+        node_guid: info.node_guid,
+        ifindex: info.ifindex,
+        loopback,
+        active: info.state == PortState::Active,
+        active_mtu: mtu_number(info.active_mtu),
+        rate: rate_number(info.link_speed_mbps),
+        gids: info.gids.iter().filter_map(gid).collect(),
+    }
+}
+
+/// Value of `enum ibv_mtu`.
+fn mtu_number(bytes: u16) -> u8 {
+    (1u8..).zip(Mtu::ALL).find(|(_, mtu)| mtu.bytes() as usize == usize::from(bytes)).map_or(0, |(number, _)| number)
+}
+
+/// Value of `enum ibv_rate`, as Linux's connection manager makes it of an interface's speed (`iboe_get_rate`).
+fn rate_number(mbps: Option<u32>) -> u8 {
+    match mbps.unwrap_or(0) {
+        40_000.. => 7,
+        30_000.. => 4,
+        20_000.. => 6,
+        10_000.. => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_verbs_h() {
+        assert_eq!([256, 1024, 4096, 1500].map(mtu_number), [1, 3, 5, 0]);
+        assert_eq!([None, Some(1000), Some(10_000), Some(25_000), Some(100_000)].map(rate_number), [0, 0, 3, 6, 7]);
+    }
+}

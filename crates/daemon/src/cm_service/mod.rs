@@ -1,0 +1,283 @@
+//! The RDMA connection manager at work: [`weft_cm::rdma_cm::Service`] with the devices of this host and the processes
+//! that are connected. No I/O here: what the service wants sent, asked or joined is fetched by the server.
+
+mod channels;
+mod devices;
+mod memberships;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use weft_cm::rdma_cm::{
+    ChannelId, ClientId as CmClientId, CmEvent, Command, Credentials, GmpAddress, MadBytes, MulticastRequest,
+    QuestionId, Reply, ResolveRequest, ResolveResult, Service, State,
+};
+use weft_ipc::{CmStatus, Refusal};
+use weft_verbs::Instant as CmInstant;
+
+pub use channels::{ChannelSockets, Sent};
+pub use memberships::Memberships;
+
+use crate::devices::Devices;
+use crate::gsi::Directory;
+use crate::host::Host;
+use crate::refusal::refuse;
+use crate::slots::ClientId;
+
+/// Who looks at all ids for `weft status`.
+const OBSERVER: CmClientId = CmClientId(0);
+
+/// The connection manager of this daemon.
+#[derive(Debug)]
+pub struct CmService {
+    service: Service,
+    started: Instant,
+    /// How many channels each process has.
+    clients: BTreeMap<ClientId, usize>,
+    /// By channel number, who has it.
+    channels: BTreeMap<u32, ClientId>,
+    known: devices::Known,
+    directory: Directory,
+}
+
+impl CmService {
+    /// One without devices and processes.
+    pub fn new(now: Instant, seed: u64) -> CmService {
+        let mut service = Service::new(seed);
+        let observer = Credentials { pid: 0, uid: 0, comm: String::new(), privileged_ports: false, admin: false };
+        service.open_client(OBSERVER, observer);
+        CmService {
+            service,
+            started: now,
+            clients: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            known: devices::Known::default(),
+            directory: Directory::default(),
+        }
+    }
+
+    /// The service's time.
+    pub fn time(&self, now: Instant) -> CmInstant {
+        let since = now.saturating_duration_since(self.started);
+        CmInstant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Which device and row an address is.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Whether any process uses it, or peers of dead ones are still being told.
+    pub fn is_in_use(&self) -> bool {
+        !self.clients.is_empty() || self.service.poll_timeout().is_some()
+    }
+
+    /// Whether a process uses it.
+    pub fn has_client(&self, client: ClientId) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    /// How many channels processes have that a condition holds for.
+    pub fn channels_of(&self, mut condition: impl FnMut(&ClientId) -> bool) -> usize {
+        self.clients.iter().filter(|(client, _)| condition(client)).map(|(_, channels)| channels).sum()
+    }
+
+    /// The daemon's time of the service's.
+    pub fn instant(&self, at: CmInstant) -> Instant {
+        self.started + Duration::from_nanos(at.0)
+    }
+
+    /// Follows devices and addresses.
+    pub fn follow(&mut self, now: Instant, devices: &Devices) {
+        let time = self.time(now);
+        if self.known.follow(&mut self.service, time, devices) {
+            self.directory = Directory::new(&devices.list());
+        }
+    }
+
+    /// A process's first request.
+    pub fn open_client(&mut self, client: ClientId, credentials: Credentials) {
+        self.clients.entry(client).or_default();
+        self.service.open_client(CmClientId(client), credentials);
+    }
+
+    /// A process is gone.
+    pub fn close_client(&mut self, now: Instant, client: ClientId, host: &mut impl Host) {
+        if self.clients.remove(&client).is_none() {
+            return;
+        }
+        let time = self.time(now);
+        self.service.close_client(time, CmClientId(client));
+        self.channels.retain(|&channel, owner| {
+            if *owner == client {
+                host.close_channel(channel);
+            }
+            *owner != client
+        });
+    }
+
+    /// A new event channel; the reader's end goes out with the answer.
+    pub fn open_channel(&mut self, now: Instant, client: ClientId, host: &mut impl Host) -> Result<u32, Refusal> {
+        let number = self.service.open_channel(CmClientId(client)).map_err(|errno| said_no(errno, "open a channel"))?;
+        if let Err(refusal) = host.open_channel(number.0) {
+            let time = self.time(now);
+            self.service.close_channel(time, number);
+            return Err(refusal);
+        }
+        self.channels.insert(number.0, client);
+        *self.clients.entry(client).or_default() += 1;
+        Ok(number.0)
+    }
+
+    /// Closes one of a process's channels.
+    pub fn close_channel(&mut self, now: Instant, client: ClientId, channel: u32, host: &mut impl Host) {
+        if self.channels.get(&channel) == Some(&client) {
+            self.channels.remove(&channel);
+            if let Some(channels) = self.clients.get_mut(&client) {
+                *channels = channels.saturating_sub(1);
+            }
+            let time = self.time(now);
+            self.service.close_channel(time, ChannelId(channel));
+            host.close_channel(channel);
+        }
+    }
+
+    /// A command of a process.
+    pub fn command(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        command: Command,
+        host: &mut impl Host,
+    ) -> Result<Reply, Refusal> {
+        let time = self.time(now);
+        if let Some(channel) = self.service.recalls(&command)
+            && self.channels.get(&channel.0) == Some(&client)
+        {
+            self.service.put_back(channel, host.take_back(channel.0));
+            self.service.set_channel_ready(channel, true);
+        }
+        let what = name_of(&command);
+        self.service.handle_command(time, CmClientId(client), command).map_err(|errno| said_no(errno, what))
+    }
+
+    /// A management datagram came.
+    pub fn handle_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
+        let time = self.time(now);
+        self.service.handle_gmp(time, from, mad);
+    }
+
+    /// The host's answer to a question.
+    pub fn handle_resolved(&mut self, now: Instant, question: QuestionId, result: ResolveResult) {
+        let time = self.time(now);
+        self.service.handle_resolved(time, question, result);
+    }
+
+    /// Whether a group was joined.
+    pub fn handle_multicast(&mut self, now: Instant, group: u32, result: Result<(), i32>) {
+        let time = self.time(now);
+        self.service.handle_multicast(time, group, result);
+    }
+
+    /// Whether a channel takes events.
+    pub fn set_channel_ready(&mut self, channel: u32, ready: bool) {
+        self.service.set_channel_ready(ChannelId(channel), ready);
+    }
+
+    /// The next event to carry to a channel.
+    pub fn poll_event(&mut self) -> Option<(u32, CmEvent)> {
+        self.service.poll_event().map(|(channel, event)| (channel.0, event))
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
+        self.service.poll_transmit()
+    }
+
+    /// The next question to the host.
+    pub fn poll_resolve(&mut self) -> Option<ResolveRequest> {
+        self.service.poll_resolve()
+    }
+
+    /// The next group to join or leave.
+    pub fn poll_multicast(&mut self) -> Option<MulticastRequest> {
+        self.service.poll_multicast()
+    }
+
+    /// When [`CmService::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.service.poll_timeout().map(|at| self.instant(at))
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let time = self.time(now);
+        if self.service.poll_timeout().is_some_and(|at| at <= time) {
+            self.service.handle_timeout(time);
+        }
+    }
+
+    /// What it holds.
+    pub fn status(&mut self, now: Instant) -> CmStatus {
+        let time = self.time(now);
+        let mut status = CmStatus {
+            processes: self.clients.len() as u32,
+            channels: self.channels.len() as u32,
+            ..CmStatus::default()
+        };
+        let mut after = 0;
+        while let Ok(Reply::Ids { ids, more }) = self.service.handle_command(time, OBSERVER, Command::ListIds { after })
+        {
+            for id in &ids {
+                match id.state {
+                    state if state == State::Listen as u8 => status.listeners += 1,
+                    state if state == State::Connect as u8 => status.connections += 1,
+                    _ => status.idle_ids += 1,
+                }
+                after = id.id;
+            }
+            if !more || ids.is_empty() {
+                break;
+            }
+        }
+        status
+    }
+}
+
+/// Whether a command leads to packets, so that queue pair 1 has to be open first.
+pub fn needs_network(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Listen { .. } | Command::ResolveAddr { .. } | Command::Connect { .. } | Command::JoinMulticast { .. }
+    )
+}
+
+fn said_no(errno: i32, what: &str) -> Refusal {
+    refuse(errno, format!("the RDMA connection manager refuses to {what} (errno {errno})"))
+}
+
+fn name_of(command: &Command) -> &'static str {
+    match command {
+        Command::CreateId { .. } => "create an id",
+        Command::DestroyId { .. } => "destroy an id",
+        Command::Bind { .. } => "bind an id",
+        Command::ResolveAddr { .. } => "resolve an address",
+        Command::ResolveRoute { .. } => "resolve a route",
+        Command::Query { .. } => "tell about an id",
+        Command::InitQpAttr { .. } => "tell attributes of a queue pair",
+        Command::Connect { .. } => "connect",
+        Command::Listen { .. } => "listen",
+        Command::Accept { .. } => "accept a connection",
+        Command::Reject { .. } => "reject a connection",
+        Command::Disconnect { .. } => "disconnect",
+        Command::Notify { .. } => "take note of a queue pair's event",
+        Command::SetOption { .. } => "set an option",
+        Command::JoinMulticast { .. } => "join a group",
+        Command::LeaveMulticast { .. } => "leave a group",
+        Command::MigrateId { .. } => "migrate an id",
+        Command::QueryDefaults { .. } => "tell the defaults of a device",
+        Command::SetDefaults { .. } => "set the defaults of a device",
+        Command::ListIds { .. } => "list the ids",
+        Command::WriteEvent { .. } => "tell an event",
+    }
+}

@@ -1,0 +1,175 @@
+//! Answers to the connection manager's question "how does one get there": by the host's routing table at once, and for
+//! a neighbour whose link address is not known, once the kernel found it. As with Linux's own connection manager a
+//! neighbour that does not answer is looked for again and again until who asked loses patience.
+
+mod kernel;
+mod message;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use weft_cm::rdma_cm::{QuestionId, ResolveQuestion, ResolveResult, Resolved};
+
+pub use kernel::{Kernel, Linux};
+pub use message::{Route, RouteKind};
+
+use crate::netdev::Netdevs;
+
+/// Neighbours that are waited for; one more question for another is refused.
+const NEIGHBOURS_MAX: usize = 4096;
+
+/// First pause between two looks at a neighbour: a reply takes a fraction of this.
+const PAUSE_FIRST: Duration = Duration::from_millis(1);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// NUD_REACHABLE, STALE, DELAY, PROBE, NOARP, PERMANENT: the link address is known.
+const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+/// The kernel is looking for it.
+const NUD_INCOMPLETE: u16 = 0x01;
+
+const EINVAL: i32 = 22;
+const EACCES: i32 = 13;
+const EAGAIN: i32 = 11;
+const EHOSTUNREACH: i32 = 113;
+const ENETUNREACH: i32 = 101;
+
+/// A neighbour whose link address is waited for.
+#[derive(Debug)]
+struct Waiting {
+    questions: Vec<(QuestionId, Resolved)>,
+    look_at: Instant,
+    pause: Duration,
+}
+
+/// Questions, and the kernel to ask.
+#[derive(Debug)]
+pub struct Resolver<K> {
+    kernel: K,
+    waiting: BTreeMap<(u32, IpAddr), Waiting>,
+    places: BTreeMap<QuestionId, (u32, IpAddr)>,
+}
+
+impl<K: Kernel> Resolver<K> {
+    /// Nothing asked yet.
+    pub fn new(kernel: K) -> Resolver<K> {
+        Resolver { kernel, waiting: BTreeMap::new(), places: BTreeMap::new() }
+    }
+
+    /// A question; `None` if the answer comes later, by [`Resolver::handle_timeout`].
+    pub fn ask(&mut self, now: Instant, asked: &ResolveQuestion, netdevs: &Netdevs) -> Option<ResolveResult> {
+        let route = match self.kernel.route(asked.dst, asked.src, asked.ifindex, asked.tos) {
+            Ok(route) => route,
+            Err(errno) => return Some(Err(errno)),
+        };
+        if let RouteKind::Nowhere(kind) = route.kind {
+            return Some(Err(errno_of(kind)));
+        }
+        let Some(src) = asked.src.or(route.src) else { return Some(Err(ENETUNREACH)) };
+        let resolved = Resolved {
+            src,
+            ifindex: route.ifindex,
+            local: route.kind == RouteKind::Local,
+            gateway: route.gateway.is_some(),
+            hop_limit: route.hop_limit,
+        };
+        let neighbourless = netdevs.by_index(route.ifindex).is_some_and(|netdev| !netdev.has_neighbours());
+        if route.kind != RouteKind::Unicast || neighbourless {
+            return Some(Ok(resolved));
+        }
+        self.await_neighbour(now, asked.question, (route.ifindex, route.gateway.unwrap_or(asked.dst)), resolved)
+    }
+
+    fn await_neighbour(
+        &mut self,
+        now: Instant,
+        question: QuestionId,
+        place: (u32, IpAddr),
+        resolved: Resolved,
+    ) -> Option<ResolveResult> {
+        if let Some(waiting) = self.waiting.get_mut(&place) {
+            waiting.questions.push((question, resolved));
+        } else {
+            if self.is_known(place, resolved.src) {
+                return Some(Ok(resolved));
+            }
+            if self.waiting.len() >= NEIGHBOURS_MAX {
+                return Some(Err(EAGAIN));
+            }
+            let waiting =
+                Waiting { questions: vec![(question, resolved)], look_at: now + PAUSE_FIRST, pause: PAUSE_FIRST };
+            self.waiting.insert(place, waiting);
+        }
+        self.places.insert(question, place);
+        None
+    }
+
+    /// Whether a neighbour's link address is known; if not, and nobody is looking for it, the kernel is made to.
+    fn is_known(&mut self, (ifindex, neighbour): (u32, IpAddr), src: IpAddr) -> bool {
+        match self.kernel.neighbour(ifindex, neighbour) {
+            Ok(state) if state & NUD_VALID != 0 => true,
+            Ok(state) if state & NUD_INCOMPLETE != 0 => false,
+            Ok(_) => {
+                self.kernel.probe(ifindex, neighbour, src);
+                false
+            }
+            // A kernel before 5.0 does not tell; the connection's own timers will.
+            Err(_) => true,
+        }
+    }
+
+    /// The answer is not wanted any more.
+    pub fn forget(&mut self, question: QuestionId) {
+        let Some(place) = self.places.remove(&question) else { return };
+        if let Some(waiting) = self.waiting.get_mut(&place) {
+            waiting.questions.retain(|(other, _)| *other != question);
+            if waiting.questions.is_empty() {
+                self.waiting.remove(&place);
+            }
+        }
+    }
+
+    /// When [`Resolver::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.waiting.values().map(|waiting| waiting.look_at).min()
+    }
+
+    /// Looks at the neighbours that are due; answers the questions that can be answered now.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<(QuestionId, ResolveResult)> {
+        let due: Vec<(u32, IpAddr)> =
+            self.waiting.iter().filter(|(_, waiting)| waiting.look_at <= now).map(|(place, _)| *place).collect();
+        let mut answers = Vec::new();
+        for place in due {
+            let Some(src) = self.waiting.get(&place).and_then(|w| w.questions.first()).map(|(_, r)| r.src) else {
+                continue;
+            };
+            if self.is_known(place, src) {
+                for (question, resolved) in self.waiting.remove(&place).map(|w| w.questions).unwrap_or_default() {
+                    self.places.remove(&question);
+                    answers.push((question, Ok(resolved)));
+                }
+            } else if let Some(waiting) = self.waiting.get_mut(&place) {
+                waiting.pause = (waiting.pause * 2).min(PAUSE_MAX);
+                waiting.look_at = now + waiting.pause;
+            }
+        }
+        answers
+    }
+}
+
+/// What sending to such a route fails with.
+fn errno_of(kind: u8) -> i32 {
+    const RTN_BLACKHOLE: u8 = 6;
+    const RTN_UNREACHABLE: u8 = 7;
+    const RTN_PROHIBIT: u8 = 8;
+    match kind {
+        RTN_BLACKHOLE => EINVAL,
+        RTN_UNREACHABLE => EHOSTUNREACH,
+        RTN_PROHIBIT => EACCES,
+        _ => ENETUNREACH,
+    }
+}
+
+#[cfg(test)]
+mod tests;

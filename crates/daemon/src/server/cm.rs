@@ -1,0 +1,176 @@
+//! The connection manager's part of the loop: datagrams of queue pair 1, events to channels, questions to the kernel.
+
+use std::time::Instant;
+
+use weft_cm::rdma_cm::{GmpAddress, ResolveRequest};
+use weft_sys::epoll::Interest;
+use weft_wire::mad::Gmp;
+use zerocopy::IntoBytes;
+
+use super::{Server, TOKEN_CHANNELS, TOKEN_GSI};
+use crate::cm_service::Sent;
+
+impl Server {
+    /// When the connection manager's sockets and questions want attention.
+    pub(super) fn poll_cm_timeout(&mut self) -> Option<Instant> {
+        let (cm, _) = self.broker.cm();
+        let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
+        [gsi, self.resolver.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_cm_timeout(&mut self, now: Instant) {
+        let (cm, _) = self.broker.cm();
+        if self.resolver.poll_timeout().is_some_and(|at| at <= now) {
+            for (question, result) in self.resolver.handle_timeout(now) {
+                cm.handle_resolved(now, question, result);
+            }
+        }
+        let time = cm.time(now);
+        if self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).is_some_and(|at| at <= time) {
+            self.with_gsi(now, |gsi, directory, sink| gsi.handle_timeout(time, directory, sink));
+        }
+    }
+
+    /// Datagrams wait on queue pair 1: some of them, so that programs get their turn in a flood.
+    pub(super) fn on_gsi(&mut self, now: Instant) {
+        let time = self.broker.cm().0.time(now);
+        self.with_gsi(now, |gsi, directory, sink| gsi.receive(time, directory, sink));
+    }
+
+    /// Runs what takes datagrams in, and hands them to the service.
+    fn with_gsi(
+        &mut self,
+        now: Instant,
+        take: impl FnOnce(&mut crate::gsi::Gsi, &crate::gsi::Directory, &mut dyn FnMut(GmpAddress, &Gmp)),
+    ) {
+        let Some(gsi) = &mut self.host.gsi else { return };
+        let (cm, _) = self.broker.cm();
+        let mut taken = std::mem::take(&mut self.gmps);
+        take(gsi, cm.directory(), &mut |from, gmp| taken.push((from, gmp.mad)));
+        for (from, mad) in taken.drain(..) {
+            if let Ok(bytes) = mad.as_bytes().try_into() {
+                cm.handle_gmp(now, &from, bytes);
+            }
+        }
+        self.gmps = taken;
+    }
+
+    /// A channel that was full may have room.
+    pub(super) fn on_channel(&mut self, channel: u32) {
+        if self.host.channels.flush(channel) == Sent::Full {
+            return;
+        }
+        if self.host.channels.set_watched(channel, false)
+            && let Some(writer) = self.host.channels.writer(channel)
+        {
+            let _ = self.epoll.delete(writer);
+        }
+        self.broker.cm().0.set_channel_ready(channel, true);
+    }
+
+    /// Does what the connection manager wants done, until it wants nothing more.
+    pub(super) fn perform_for_cm(&mut self, now: Instant) {
+        self.watch_gsi();
+        while self.answer_questions(now) || self.change_groups(now) {}
+        self.carry_events();
+        self.transmit(now);
+        self.drop_closed_gsi();
+    }
+
+    fn answer_questions(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        loop {
+            let (cm, devices) = self.broker.cm();
+            let Some(request) = cm.poll_resolve() else { return any };
+            any = true;
+            match request {
+                ResolveRequest::Forget(question) => self.resolver.forget(question),
+                ResolveRequest::Ask(asked) => {
+                    if let Some(result) = self.resolver.ask(now, &asked, &devices.netdevs) {
+                        cm.handle_resolved(now, asked.question, result);
+                    }
+                }
+            }
+        }
+    }
+
+    fn change_groups(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        let (cm, _) = self.broker.cm();
+        while let Some(request) = cm.poll_multicast() {
+            any = true;
+            if request.join {
+                let joined = self.host.memberships.join(request.ifindex, request.ip);
+                cm.handle_multicast(now, request.group, joined);
+            } else {
+                self.host.memberships.leave(request.ifindex, request.ip);
+            }
+        }
+        any
+    }
+
+    fn carry_events(&mut self) {
+        let (cm, _) = self.broker.cm();
+        while let Some((channel, event)) = cm.poll_event() {
+            if self.host.channels.send(channel, event) == Sent::Done {
+                continue;
+            }
+            cm.set_channel_ready(channel, false);
+            if self.host.channels.set_watched(channel, true)
+                && let Some(writer) = self.host.channels.writer(channel)
+            {
+                let _ = self.epoll.add(writer, TOKEN_CHANNELS | u64::from(channel), Interest::WRITE);
+            }
+        }
+    }
+
+    /// Sends what there is, as long as the socket takes it; what it does not take waits in the service.
+    fn transmit(&mut self, now: Instant) {
+        let (cm, _) = self.broker.cm();
+        let time = cm.time(now);
+        let Some(gsi) = &mut self.host.gsi else {
+            // Without an open port nothing could have been answered either.
+            while cm.poll_transmit().is_some() {}
+            return;
+        };
+        loop {
+            let mut any = false;
+            while gsi.has_room()
+                && let Some((to, mad)) = cm.poll_transmit()
+            {
+                gsi.send(&to, &mad);
+                any = true;
+            }
+            if !any {
+                return;
+            }
+            gsi.flush(time);
+        }
+    }
+
+    fn watch_gsi(&mut self) {
+        if self.gsi_watched {
+            return;
+        }
+        if let Some(gsi) = &self.host.gsi {
+            for socket in gsi.fds() {
+                let _ = self.epoll.add(socket, TOKEN_GSI, Interest::READ);
+            }
+            self.gsi_watched = true;
+        }
+    }
+
+    /// The sockets live on in the pool, so that epoll must be told.
+    fn drop_closed_gsi(&mut self) {
+        if self.host.gsi_wanted {
+            return;
+        }
+        if let Some(gsi) = self.host.gsi.take() {
+            for socket in gsi.fds() {
+                let _ = self.epoll.delete(socket);
+            }
+            self.gsi_watched = false;
+        }
+    }
+}
