@@ -1,25 +1,9 @@
 //! Socket addresses of C to those that the daemon is told, and back.
 
-use libc::{AF_INET, AF_INET6, c_int, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
-use std::mem::size_of;
+use libc::{AF_INET, AF_INET6, c_int, sockaddr, sockaddr_in, sockaddr_in6};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weft_abi_types::{AF_IB, be16, rdma_cm_id, rdma_sockaddr, sockaddr_ib};
 use weft_cm::rdma_cm::{SockAddr, SockAddrIb};
-
-/// Length of an address by its family; 0 for null and for families that the connection manager does not know.
-pub(crate) unsafe fn length(addr: *const sockaddr) -> socklen_t {
-    if addr.is_null() {
-        return 0;
-    }
-    // SAFETY: the caller passes an address, which has a family at least.
-    let size = match c_int::from(unsafe { (*addr).sa_family }) {
-        AF_INET => size_of::<sockaddr_in>(),
-        AF_INET6 => size_of::<sockaddr_in6>(),
-        AF_IB => size_of::<sockaddr_ib>(),
-        _ => 0,
-    };
-    size as socklen_t
-}
 
 /// An address; EINVAL for null and unknown families.
 pub(crate) unsafe fn read(addr: *const sockaddr) -> Result<SockAddr, c_int> {

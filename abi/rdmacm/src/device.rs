@@ -2,7 +2,7 @@
 //! none. A context stays open for good; the domains go with the last identifier.
 
 use libc::{c_int, c_void};
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -23,7 +23,6 @@ use crate::verbs::{
 pub(crate) struct Device {
     device: *mut ibv_device,
     pub(crate) verbs: *mut ibv_context,
-    pub(crate) max_qp_wr: c_int,
     /// READs and atomics that a queue pair may have under way.
     pub(crate) max_initiator_depth: u8,
     /// READs and atomics that a queue pair takes at once.
@@ -43,8 +42,25 @@ unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// The devices that were opened.
-static OPENED: Mutex<Vec<Arc<Device>>> = Mutex::new(Vec::new());
+/// The devices that were opened, and the process that did: a child of fork opens its own.
+struct Opened {
+    process: u32,
+    devices: Vec<Arc<Device>>,
+}
+
+static OPENED: Mutex<Opened> = Mutex::new(Opened { process: 0, devices: Vec::new() });
+
+/// Those of this process.
+fn opened() -> MappedMutexGuard<'static, Vec<Arc<Device>>> {
+    let mut opened = OPENED.lock();
+    let process = std::process::id();
+    if opened.process != process {
+        opened.process = process;
+        // The parent's contexts are of no use here, and not ours to close.
+        opened.devices.clear();
+    }
+    MutexGuard::map(opened, |opened| &mut opened.devices)
+}
 
 /// The list of verbs, freed in the end.
 struct List(*mut *mut ibv_device, usize);
@@ -72,7 +88,7 @@ impl Drop for List {
 
 /// Fails with ENODEV where there are no devices, as every call that starts something does.
 pub(crate) fn present() -> Result<(), c_int> {
-    if !OPENED.lock().is_empty() {
+    if !opened().is_empty() {
         return Ok(());
     }
     if List::new()?.devices().is_empty() { Err(libc::ENODEV) } else { Ok(()) }
@@ -80,7 +96,7 @@ pub(crate) fn present() -> Result<(), c_int> {
 
 /// The device that the daemon speaks of, opened, with one user more: see [`Device::release`].
 pub(crate) fn acquire(wanted: &DeviceRef) -> Result<Arc<Device>, c_int> {
-    let mut opened = OPENED.lock();
+    let mut opened = opened();
     let is_wanted = |device: *mut ibv_device| {
         // SAFETY: a device of verbs; they are never freed.
         let (index, guid) = unsafe { (ibv_get_device_index(device), ibv_get_device_guid(device)) };
@@ -117,7 +133,6 @@ fn open(opened: &mut Vec<Arc<Device>>, device: *mut ibv_device) -> Result<Arc<De
     let new = Arc::new(Device {
         device,
         verbs: verbs_context,
-        max_qp_wr: attr.max_qp_wr,
         max_initiator_depth: u8::try_from(attr.max_qp_init_rd_atom).unwrap_or(u8::MAX),
         max_responder_resources: u8::try_from(attr.max_qp_rd_atom).unwrap_or(u8::MAX),
         shared: Mutex::new(Shared { users: 0, pd: null_mut(), xrcd: null_mut() }),
@@ -174,18 +189,13 @@ impl Device {
     }
 }
 
-/// The smallest of the devices' limits on work requests, for callers that have no device yet; 0 without devices.
-pub(crate) fn max_qp_wr() -> c_int {
-    open_all().map_or(0, |devices| devices.iter().map(|device| device.max_qp_wr).min().unwrap_or(0))
-}
-
 /// Every device that can be opened.
 fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
     let list = List::new()?;
     if list.devices().is_empty() {
         return Err(libc::ENODEV);
     }
-    let mut opened = OPENED.lock();
+    let mut opened = opened();
     Ok(list.devices().iter().filter_map(|device| open(&mut opened, *device).ok()).collect())
 }
 

@@ -238,7 +238,7 @@ fn request(channel: &Channel, told: &CmEvent) -> Option<Box<Event>> {
     let id = unsafe {
         let listener = listener.public();
         let (channel, context) = ((*listener).channel, (*listener).context);
-        Id::new(told.id, registry::cookie(), channel, false, context, (*listener).ps, (*listener).qp_type)
+        Id::enroll(told.id, registry::cookie(), channel, false, context, (*listener).ps, (*listener).qp_type)
     };
     event.public.id = id;
     // SAFETY: just made.

@@ -65,7 +65,7 @@ pub(crate) const NO_ECE: ibv_ece = ibv_ece { vendor_id: 0, options: 0, comp_mask
 
 impl Id {
     /// A new identifier that events find. `sync`: the channel is its own.
-    pub(crate) fn new(
+    pub(crate) fn enroll(
         number: IdNumber,
         cookie: u64,
         channel: *mut rdma_event_channel,
@@ -246,7 +246,7 @@ pub(crate) unsafe fn create(
             return Err(other.err().unwrap_or(libc::EPROTO));
         }
     };
-    Ok(Id::new(number, cookie, channel, sync, context, ps, qp_type))
+    Ok(Id::enroll(number, cookie, channel, sync, context, ps, qp_type))
 }
 
 /// A new identifier. Without a channel its calls wait until they are done.

@@ -61,7 +61,7 @@ unsafe fn number<T>(value: *const c_void, len: usize) -> Result<T, c_int> {
 /// Paths, one after another.
 unsafe fn paths(value: *const c_void, len: usize) -> Result<Vec<weft_cm::rdma_cm::PathRecord>, c_int> {
     let count = len / size_of::<ibv_path_data>();
-    if count == 0 || len % size_of::<ibv_path_data>() != 0 || count > limits::PATHS_MAX {
+    if count == 0 || !len.is_multiple_of(size_of::<ibv_path_data>()) || count > limits::PATHS_MAX {
         return Err(libc::EINVAL);
     }
     // SAFETY: as long as the caller says; any bytes are numbers.
