@@ -34,11 +34,14 @@ pub struct Lab {
     pub cable: bool,
     /// Whether questions to the host are answered.
     pub answers: bool,
+    /// Everything that was sent.
+    pub sent: Vec<MadBytes>,
     /// Number of the last queue pair: a peer takes an old one that comes back for a stale connection.
     last_qpn: u32,
 }
 
-fn device(index: u32, loopback: bool, addresses: &[&str]) -> Device {
+/// A device of a host; hosts count from 1.
+fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
     let row = |(index_, text): (u8, &&str)| DeviceGid {
         index: index_,
         gid: gid_of_ip(text.parse().unwrap()),
@@ -48,7 +51,7 @@ fn device(index: u32, loopback: bool, addresses: &[&str]) -> Device {
     Device {
         index,
         name: format!("rxe{index}"),
-        node_guid: 0x5054_00ff_fe77_0000 + u64::from(index),
+        node_guid: 0x5054_00ff_fe77_0000 + host,
         ifindex: index + 1,
         loopback,
         active: true,
@@ -61,8 +64,8 @@ fn device(index: u32, loopback: bool, addresses: &[&str]) -> Device {
 impl Host {
     fn new(seed: u64, addresses: &[&str]) -> Host {
         let mut service = Service::new(seed);
-        service.set_device(Instant(0), device(0, true, &["127.0.0.1", "::1"]));
-        service.set_device(Instant(0), device(1, false, addresses));
+        service.set_device(Instant(0), device(seed, 0, true, &["127.0.0.1", "::1"]));
+        service.set_device(Instant(0), device(seed, 1, false, addresses));
         let all = addresses.iter().chain(&["127.0.0.1", "::1"]).map(|text| text.parse().unwrap());
         let mut local: Vec<LocalAddress> = all.map(|ip| LocalAddress { ifindex: 2, ip }).collect();
         local.push(LocalAddress { ifindex: 9, ip: "172.16.0.1".parse().unwrap() });
@@ -88,14 +91,18 @@ impl Host {
 
 impl Lab {
     pub fn new() -> Lab {
-        let a = Host::new(1, &["10.0.0.1", "fd00::1", "fe80::1"]);
-        let b = Host::new(2, &["10.0.0.2", "fd00::2", "fe80::2"]);
+        Lab::between(&["10.0.0.1", "fd00::1", "fe80::1"], &["10.0.0.2", "fd00::2", "fe80::2"])
+    }
+
+    pub fn between(a: &[&str], b: &[&str]) -> Lab {
+        let (a, b) = (Host::new(1, a), Host::new(2, b));
         Lab {
             now: Instant(1_000_000_000),
             hosts: [a, b],
             wire: VecDeque::new(),
             cable: true,
             answers: true,
+            sent: Vec::new(),
             last_qpn: 0x10,
         }
     }
@@ -187,6 +194,7 @@ impl Lab {
 
     /// What leaves one host comes to whoever has the address.
     fn carry(&mut self, host: usize, to: &GmpAddress, mad: MadBytes) {
+        self.sent.push(mad);
         let ip = ip_of_gid(to.dgid.0);
         let local = ip.is_loopback() || self.hosts[host].addresses.contains(&ip);
         let receiver = if local { host } else { 1 - host };
@@ -302,7 +310,7 @@ impl Lab {
     /// Gives a host's device other addresses.
     pub fn change_addresses(&mut self, host: usize, addresses: &[&str]) {
         self.hosts[host].addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        self.hosts[host].service.set_device(self.now, device(1, false, addresses));
+        self.hosts[host].service.set_device(self.now, device(host as u64 + 1, 1, false, addresses));
     }
 
     /// How many ids there are on a host.

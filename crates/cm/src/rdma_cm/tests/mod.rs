@@ -8,3 +8,4 @@ mod lab;
 mod limits;
 mod listeners;
 mod lives;
+mod wire;
