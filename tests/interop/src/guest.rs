@@ -22,6 +22,7 @@ use channel::Frame;
 use command::Exchange;
 use kernel::Kernel;
 use machine::Lines;
+use rustix::io::FdFlags;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -153,7 +154,7 @@ pub fn shell(
     let kernel = kernel::find()?;
     let archive = memory("initramfs", &image::build(&kernel, agent, &setup(addresses, mtu))?)?;
     let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
-    let mut child = place.command(&words)?.spawn().context("cannot run QEMU")?;
+    let mut child = spawn(&mut place.command(&words)?, &[&archive])?;
     started(child.id());
     let code = child.wait()?.code();
     // isa-debug-exit makes odd statuses of what is written to it.
@@ -186,14 +187,16 @@ struct Machine {
 impl Machine {
     fn start(place: &Place, kernel: &Kernel, archive: &File) -> Result<Machine> {
         let (console, errors) = (memory("console", &[])?, memory("errors", &[])?);
-        let lines = Lines::Control { console: &path_of(&console) };
-        let words = machine::words(kernel, &path_of(archive), &place.tap, lines);
+        let inherited = [archive.try_clone()?, console.try_clone()?];
+        let [archive, console_path] = inherited.each_ref().map(path_of);
+        let lines = Lines::Control { console: &console_path };
+        let words = machine::words(kernel, &archive, &place.tap, lines);
         let mut command = place.command(&words)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let (tell, told) = mpsc::channel();
         // The thread that starts QEMU is the one that it must not outlive.
         let listener = std::thread::spawn(move || {
-            let started = start(&mut command).map(|(child, from_guest, exchange)| {
+            let started = start(&mut command, &inherited).map(|(child, from_guest, exchange)| {
                 let exchange = Arc::new(exchange);
                 ((Arc::new(Mutex::new(child)), exchange.clone()), (from_guest, exchange))
             });
@@ -241,8 +244,8 @@ impl Drop for Machine {
     }
 }
 
-fn start(command: &mut Command) -> Result<(Child, ChildStdout, Exchange)> {
-    let mut child = command.spawn().with_context(|| format!("cannot run {}", machine::QEMU))?;
+fn start(command: &mut Command, inherited: &[File; 2]) -> Result<(Child, ChildStdout, Exchange)> {
+    let mut child = spawn(command, &inherited.each_ref())?;
     let to_guest = child.stdin.take().context("QEMU has no input")?;
     let from_guest = child.stdout.take().context("QEMU has no output")?;
     Ok((child, from_guest, Exchange::new(to_guest)))
@@ -262,7 +265,16 @@ fn memory(name: &str, bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// The path under which another process opens a file of ours.
+/// The path under which a process that inherited a file opens it.
 fn path_of(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Starts a command that inherits `files`. By a path of ours it could not open them from within a user namespace.
+fn spawn(command: &mut Command, files: &[&File]) -> Result<Child> {
+    let inherit = |flags| files.iter().try_for_each(|file| rustix::io::fcntl_setfd(file, flags));
+    inherit(FdFlags::empty())?;
+    let child = command.spawn().context("cannot run what leads to QEMU");
+    inherit(FdFlags::CLOEXEC)?;
+    child
 }

@@ -63,6 +63,13 @@ fn verbs_against_rxe() {
             }
         }
     }
+    table.case("what arrives damaged is dropped, told, and sent again", || {
+        let damage = Some("corrupt=2%,seed=3".to_owned());
+        let pair = pair(&peer, "ibv_rc_pingpong", "-c -n 200 -s 9000", Server::Us, true, damage)?;
+        let outcome = peer.succeed(&pair)?;
+        ensure!(outcome.server.text.contains("wrong ICRC"), "nothing says so\n{}", outcome.report());
+        Ok(())
+    });
     table.case("every ICRC of both sides is right", || {
         let side = peer.lab().client();
         let captured = capture.finish([side.v4, side.v6])?;
@@ -96,7 +103,11 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, mtu: u32, server: Server, nu
         let options = case.options.replace("{mtu}", &mtu.to_string());
         let family = if v6 { "IPv6" } else { "IPv4" };
         let weather = lossy.then(|| format!("loss=1%,seed={turn}"));
-        let label = format!("{} {options} {family} {weather:?}, {server:?} serving", case.program);
+        let label = format!(
+            "{} {options} {family} {}, {server:?} serving",
+            case.program,
+            weather.as_deref().unwrap_or("no loss")
+        );
         table.case(&label, || {
             let pair = pair(peer, case.program, &options, server, v6, weather)?;
             result_printed(case.program, &peer.succeed(&pair)?)

@@ -188,7 +188,11 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, cable: u32, server: Server, 
         }
         let weather = lossy.then(|| format!("loss=1%,seed={turn}"));
         let address = peer.address(server, v6);
-        let label = format!("{} at {address}, MTU {cable}, {weather:?}, {server:?} serving", case.connect);
+        let label = format!(
+            "{} at {address}, MTU {cable}, {}, {server:?} serving",
+            case.connect,
+            weather.as_deref().unwrap_or("no loss")
+        );
         table.case(&label, || {
             let (serving, connecting) = peer.devices(server)?;
             let other = if server == Server::Us { Server::Kernel } else { Server::Us };
