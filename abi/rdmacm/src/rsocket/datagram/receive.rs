@@ -1,0 +1,96 @@
+//! Receiving datagrams, from queue pairs and over UDP.
+
+use libc::{c_int, iovec};
+use std::net::SocketAddr;
+
+use super::Datagram;
+use super::core::{Core, Received};
+use super::resolution::Resolution;
+use super::udp;
+use crate::rsocket::gather::Gather;
+use crate::rsocket::proto::datagram::{HEADER_BYTES_MAX, SLOT_BYTES, UdpOp, parse_source, parse_udp};
+use crate::rsocket::wait;
+
+/// Packets that are read over UDP before the service thread looks after others.
+const UDP_BATCH: usize = 64;
+
+impl Datagram {
+    /// Receives a message into `buffers`: how many of its bytes found room, and who sent it.
+    ///
+    /// # Safety
+    /// Each buffer must have room for its bytes.
+    pub(crate) unsafe fn receive(&self, buffers: &[iovec], flags: c_int) -> Result<(usize, SocketAddr), c_int> {
+        let nonblocking = self.nonblocking(flags);
+        {
+            let core = self.lock();
+            if !core.started {
+                return Err(libc::EINVAL);
+            }
+        }
+        let (mut core, found) = wait::until(&self.core, nonblocking, |core| {
+            if core.closed { Some(Err(libc::EBADF)) } else { (!core.received.is_empty()).then_some(Ok(())) }
+        })?;
+        found?;
+        // SAFETY: as the caller says.
+        let mut to = unsafe { Gather::new(buffers) };
+        let taken = core.copy_first(&mut to)?;
+        if flags & libc::MSG_PEEK == 0 {
+            core.drop_first();
+        }
+        Ok(taken)
+    }
+
+    /// Reads what came over UDP: peers tell their queue pairs there.
+    pub(crate) fn on_udp(&self) {
+        let mut packet = [0; SLOT_BYTES + HEADER_BYTES_MAX];
+        for _ in 0..UDP_BATCH {
+            let Some((bytes, from)) = udp::receive(&self.socket, &mut packet) else { return };
+            let Some(message) = packet.get(..bytes).and_then(|packet| parse_udp(packet, from.ip())) else { continue };
+            let mut core = self.lock();
+            if self.reach(&mut core, from).is_err() {
+                continue;
+            }
+            if message.op == UdpOp::Data {
+                self.send_udp_control(&core, from);
+            }
+            if core.needs(from, message.qpn) {
+                Resolution::begin(&self.service, &self.me, &mut core, from, message.qpn);
+            }
+            if message.op == UdpOp::Data {
+                core.keep(from, message.data);
+                core.wakers.wake();
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Whether the queue pair that a peer told is neither known nor looked for.
+    fn needs(&self, peer: SocketAddr, qpn: u32) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| {
+            peer.reachable.as_ref().is_none_or(|(_, known)| *known != qpn) && peer.resolving != Some(qpn)
+        })
+    }
+
+    /// Copies the first message out.
+    fn copy_first(&self, to: &mut Gather<'_>) -> Result<(usize, SocketAddr), c_int> {
+        match self.received.front().ok_or(libc::EAGAIN)? {
+            Received::Udp { source, data } => Ok((to.copy_bytes(data), *source)),
+            Received::Slot { queue, slot, bytes } => {
+                let message = self.queues.get(*queue).ok_or(libc::EBADF)?.received(*slot, *bytes);
+                // The header was good when the message came.
+                let (source, data) = parse_source(&message).ok_or(libc::EIO)?;
+                Ok((to.copy_bytes(data), source))
+            }
+        }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(Received::Slot { queue, slot, .. }) = self.received.pop_front()
+            && let Some(queue) = self.queues.get(queue)
+        {
+            // A device that refuses a receive refuses everything from now on.
+            let _ = queue.post_receive(slot);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The thread behind all rsockets of the process: it reads the connection manager's events, so that connections are made
+//! and end without the program, takes datagrams that come over plain UDP, and sends keep-alives. It sleeps when nothing
+//! of that is due, and is started by the first rsocket.
+
+use libc::c_int;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use weft_abi_types::{rdma_event_channel, rdma_port_space};
+use weft_sys::epoll::{Epoll, Interest, Ready};
+use weft_sys::event::EventFd;
+
+use super::cm_id::CmId;
+use super::datagram::Datagram;
+use super::datagram::resolution::Resolution;
+use super::event::{self, Event};
+use super::stream::Stream;
+use crate::channel::rdma_create_event_channel;
+use crate::errors::made;
+use crate::id::rdma_destroy_id;
+
+/// The key of the channel among what the thread sleeps on; owners' keys start above it.
+const CHANNEL: u64 = 0;
+/// The key of the descriptor that has the thread look at its timers again.
+const WAKE: u64 = 1;
+const FIRST_KEY: u64 = 16;
+
+/// The thread's stack.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// Whom an identifier, or a UDP socket, belongs to.
+#[derive(Clone)]
+pub(crate) enum Owner {
+    /// A stream.
+    Stream(Weak<Stream>),
+    /// A datagram socket.
+    Datagram(Weak<Datagram>),
+    /// The search for a datagram peer's queue pair.
+    Resolution(Arc<Resolution>),
+}
+
+/// A stream that shows its peer that it lives.
+struct KeepAlive {
+    stream: Weak<Stream>,
+    every: Duration,
+    due: Instant,
+}
+
+/// The service of a process.
+pub(crate) struct Service {
+    epoll: Epoll,
+    wake: EventFd,
+    channel: *mut rdma_event_channel,
+    /// A child of fork(2) has no such thread, and makes its own.
+    process: u32,
+    owners: Mutex<Owners>,
+    keepalives: Mutex<BTreeMap<u64, KeepAlive>>,
+}
+
+struct Owners {
+    next: u64,
+    by_key: BTreeMap<u64, Owner>,
+}
+
+// SAFETY: channels may be used from every thread; the thread of the service alone reads this one.
+unsafe impl Send for Service {}
+// SAFETY: as above.
+unsafe impl Sync for Service {}
+
+static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
+
+/// The service, started if there is none; ENODEV without devices.
+pub(crate) fn service() -> Result<Arc<Service>, c_int> {
+    let mut service = SERVICE.lock();
+    match &*service {
+        Some(running) if running.process == std::process::id() => Ok(running.clone()),
+        _ => {
+            let new = Arc::new(Service::new()?);
+            let thread = new.clone();
+            weft_sys::thread::spawn_without_signals("rsocket", STACK_BYTES, move || thread.run()).map_err(errno_of)?;
+            *service = Some(new.clone());
+            Ok(new)
+        }
+    }
+}
+
+/// The errno value of an error of the system's.
+pub(crate) fn errno_of(error: std::io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+impl Service {
+    fn new() -> Result<Service, c_int> {
+        let channel = made(rdma_create_event_channel())?;
+        let service = Service {
+            epoll: Epoll::new().map_err(errno_of)?,
+            wake: EventFd::new().map_err(errno_of)?,
+            channel,
+            process: std::process::id(),
+            owners: Mutex::new(Owners { next: FIRST_KEY, by_key: BTreeMap::new() }),
+            keepalives: Mutex::default(),
+        };
+        // SAFETY: the channel lives for as long as the process.
+        let fd = unsafe { BorrowedFd::borrow_raw((*channel).fd) };
+        let flags = rustix::fs::fcntl_getfl(fd).map_err(rustix::io::Errno::raw_os_error)?;
+        rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK).map_err(rustix::io::Errno::raw_os_error)?;
+        service.epoll.add(fd, CHANNEL, Interest::READ).map_err(errno_of)?;
+        service.epoll.add(&service.wake, WAKE, Interest::READ).map_err(errno_of)?;
+        Ok(service)
+    }
+
+    /// A key that nobody has had.
+    pub(crate) fn new_key(&self) -> u64 {
+        let mut owners = self.owners.lock();
+        owners.next += 1;
+        owners.next
+    }
+
+    /// From here on the events of `key` go to `owner`.
+    pub(crate) fn enter(&self, key: u64, owner: Owner) {
+        self.owners.lock().by_key.insert(key, owner);
+    }
+
+    /// From here on nobody has the events of `key`.
+    pub(crate) fn leave(&self, key: u64) {
+        let owner = self.owners.lock().by_key.remove(&key);
+        // Whatever it owns goes after the lock is let go.
+        drop(owner);
+        self.keepalives.lock().remove(&key);
+    }
+
+    /// A new identifier whose events have `key`.
+    pub(crate) fn create_id(&self, key: u64, port_space: rdma_port_space) -> Result<CmId, c_int> {
+        CmId::create(self.channel, key, port_space)
+    }
+
+    /// Has the owner of `key` told when `fd` becomes readable.
+    pub(crate) fn watch(&self, fd: impl AsFd, key: u64) -> Result<(), c_int> {
+        self.epoll.add(fd, key, Interest::READ).map_err(errno_of)
+    }
+
+    /// Stops that.
+    pub(crate) fn unwatch(&self, fd: impl AsFd) {
+        // It may never have been watched.
+        let _ = self.epoll.delete(fd);
+    }
+
+    /// Has a stream send keep-alives.
+    pub(crate) fn keep_alive(&self, key: u64, stream: Weak<Stream>, every: Duration) {
+        let keepalive = KeepAlive { stream, every, due: Instant::now() + every };
+        self.keepalives.lock().insert(key, keepalive);
+        self.wake.signal();
+    }
+
+    /// Stops that.
+    pub(crate) fn let_die(&self, key: u64) {
+        self.keepalives.lock().remove(&key);
+    }
+
+    fn run(&self) {
+        let mut ready: Vec<Ready> = Vec::new();
+        loop {
+            let limit = self.send_keepalives();
+            if self.epoll.wait(&mut ready, limit).is_err() {
+                return;
+            }
+            for source in &ready {
+                match source.token {
+                    CHANNEL => self.read_events(),
+                    WAKE => drop(self.wake.take()),
+                    key => self.datagrams(key),
+                }
+            }
+        }
+    }
+
+    /// Sends what is due; the time until the next.
+    fn send_keepalives(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let mut due = Vec::new();
+        let mut keepalives = self.keepalives.lock();
+        for keepalive in keepalives.values_mut().filter(|keepalive| keepalive.due <= now) {
+            keepalive.due = now + keepalive.every;
+            due.extend(keepalive.stream.upgrade());
+        }
+        let next = keepalives.values().map(|keepalive| keepalive.due.saturating_duration_since(now)).min();
+        drop(keepalives);
+        due.iter().for_each(|stream| stream.send_keepalive());
+        next
+    }
+
+    fn owner(&self, key: u64) -> Option<Owner> {
+        self.owners.lock().by_key.get(&key).cloned()
+    }
+
+    fn read_events(&self) {
+        let mut any = false;
+        while let Some(event) = event::next(self.channel) {
+            any = true;
+            self.dispatch(event);
+        }
+        // A channel whose daemon is gone stays readable, and has told everything it had to tell.
+        if !any && crate::errors::errno() != libc::EAGAIN {
+            // SAFETY: the channel lives for as long as the process.
+            self.unwatch(unsafe { BorrowedFd::borrow_raw((*self.channel).fd) });
+            *SERVICE.lock() = None;
+        }
+    }
+
+    fn dispatch(&self, event: Event) {
+        let request = event.request;
+        match self.owner(event.key) {
+            Some(Owner::Stream(stream)) => {
+                if let Some(stream) = stream.upgrade() {
+                    return stream.on_event(event);
+                }
+            }
+            Some(Owner::Resolution(resolution)) => resolution.on_event(&event),
+            Some(Owner::Datagram(_)) | None => {}
+        }
+        if let Some(id) = request {
+            // Destroying it refuses the connection.
+            // SAFETY: an identifier that nobody else knows.
+            unsafe { rdma_destroy_id(id.as_ptr()) };
+        }
+    }
+
+    fn datagrams(&self, key: u64) {
+        if let Some(Owner::Datagram(datagram)) = self.owner(key)
+            && let Some(datagram) = datagram.upgrade()
+        {
+            datagram.on_udp();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What a stream's lock guards, and what its completions do to it.
+
+use libc::{c_int, pollfd};
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use weft_abi_types::{IBV_WC_SUCCESS, IBV_WC_WITH_IMM, ibv_wc};
+
+use super::Stream;
+use super::endpoint::Endpoint;
+use super::iomap::Mappings;
+use super::work::Work;
+use crate::rsocket::address::Address;
+use crate::rsocket::cm_id::CmId;
+use crate::rsocket::completions::BATCH;
+use crate::rsocket::options::Options;
+use crate::rsocket::proto::message::{Control, Message};
+use crate::rsocket::proto::state::State;
+use crate::rsocket::wait::Progress;
+use crate::rsocket::wake::Wakers;
+
+/// The state of a stream. Its objects go in the order in which they stand here.
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) state: State,
+    /// What SO_ERROR tells once.
+    pub(crate) error: c_int,
+    pub(super) wakers: Wakers,
+    pub(super) queue: Queue,
+    /// Whom it is being connected to, and how often that was tried.
+    pub(super) peer: Address,
+    pub(super) attempts: u32,
+    pub(super) mappings: Mappings,
+    pub(super) endpoint: Option<Endpoint>,
+    /// Gone once the stream is closed.
+    pub(super) id: Option<CmId>,
+}
+
+/// A listener's connections.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// Those that may wait at most.
+    pub(super) limit: usize,
+    /// Being accepted.
+    pub(super) opening: BTreeMap<u64, Arc<Stream>>,
+    /// Ready for `raccept`.
+    pub(super) ready: VecDeque<Arc<Stream>>,
+}
+
+impl Core {
+    pub(super) fn new(options: Options, family: c_int, id: CmId) -> Core {
+        Core {
+            options,
+            state: State::Init,
+            error: 0,
+            wakers: Wakers::default(),
+            queue: Queue::default(),
+            peer: Address::of_family(family),
+            attempts: 0,
+            mappings: Mappings::default(),
+            endpoint: None,
+            id: Some(id),
+        }
+    }
+
+    /// The identifier; EBADF once the stream is closed.
+    pub(super) fn id(&self) -> Result<&CmId, c_int> {
+        self.id.as_ref().ok_or(libc::EBADF)
+    }
+
+    /// Whether data can be sent now.
+    pub(crate) fn can_send(&mut self) -> bool {
+        self.endpoint.as_mut().is_some_and(Endpoint::can_send)
+    }
+
+    /// Whether data waits.
+    pub(crate) fn has_data(&self) -> bool {
+        self.endpoint.as_ref().is_some_and(|endpoint| endpoint.inbound.has_data())
+    }
+
+    /// The connection does not work any more.
+    pub(super) fn break_with(&mut self, errno: c_int) {
+        if self.state.connected() {
+            self.state = State::Broken;
+            self.error = errno;
+        }
+        self.wakers.wake();
+    }
+
+    /// The pending error, told once.
+    pub(crate) fn take_error(&mut self) -> c_int {
+        std::mem::take(&mut self.error)
+    }
+
+    /// Takes what completed, and posts a receive for each that was used. Whether there was anything.
+    fn take_completions(&mut self) -> Result<bool, c_int> {
+        let mut wcs = [MaybeUninit::<ibv_wc>::uninit(); BATCH];
+        let mut any = false;
+        loop {
+            let Some(endpoint) = &self.endpoint else { return Ok(any) };
+            let count = endpoint.completions.poll(&mut wcs)?;
+            let mut received = 0;
+            for wc in wcs.iter().take(count) {
+                // SAFETY: filled in by the poll.
+                let wc = unsafe { wc.assume_init_ref() };
+                match Work::of(wc.wr_id) {
+                    Work::Receive => received += u32::from(self.on_receive(wc)?),
+                    work => self.on_sent(work, wc.status == IBV_WC_SUCCESS),
+                }
+            }
+            any |= count > 0;
+            if self.state.connected() {
+                let Some(endpoint) = &self.endpoint else { return Ok(any) };
+                (0..received).try_for_each(|_| endpoint.post_receive())?;
+            }
+            if count < BATCH {
+                return Ok(any);
+            }
+        }
+    }
+
+    /// A receive is done; whether it was used up by a message.
+    fn on_receive(&mut self, wc: &ibv_wc) -> Result<bool, c_int> {
+        if wc.status != IBV_WC_SUCCESS {
+            // The queue pair failed, or was stopped because the connection is over.
+            self.break_with(libc::ECONNRESET);
+            return Ok(false);
+        }
+        if wc.wc_flags & IBV_WC_WITH_IMM == 0 {
+            return Ok(true);
+        }
+        // SAFETY: the flag says that there is immediate data.
+        let immediate = u32::from_be(unsafe { wc.imm.imm_data });
+        let Some(endpoint) = &mut self.endpoint else { return Ok(false) };
+        match Message::decode(immediate) {
+            Message::Data(bytes) => endpoint.inbound.push(bytes).map_err(|_| libc::EPROTO)?,
+            Message::Credits(limit) => {
+                if let Some(peer) = &mut endpoint.peer {
+                    peer.credits.raise(limit);
+                }
+            }
+            // It was counted as a message when it was sent.
+            Message::IoMap(_) => endpoint.receive_credits.consume(),
+            Message::Control(control) => self.state = self.state.on_control(control),
+            Message::Unknown(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// A send is done.
+    fn on_sent(&mut self, work: Work, success: bool) {
+        if let Some(endpoint) = &mut self.endpoint {
+            match work {
+                Work::Data(bytes) | Work::IoMap(bytes) => {
+                    endpoint.slots += 1;
+                    endpoint.outbound.complete(bytes);
+                }
+                Work::Credits | Work::Control(_) => endpoint.control.put_back(),
+                Work::Receive => {}
+            }
+        }
+        if work == Work::Control(Control::Disconnect) && self.state.connected() {
+            self.state = State::Disconnected;
+        } else if !success {
+            self.break_with(libc::EIO);
+        }
+    }
+
+    fn give_credits(&mut self) -> Result<(), c_int> {
+        match &mut self.endpoint {
+            Some(endpoint) if self.state.connected() => endpoint.give_credits(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Progress for Core {
+    fn progress(&mut self) {
+        if self.state.opening() {
+            // The peer may know of the connection before we know what it lent us.
+            return;
+        }
+        let moved = self.take_completions().and_then(|any| self.give_credits().map(|()| any));
+        match moved {
+            Ok(true) => self.wakers.wake(),
+            Ok(false) => {}
+            Err(errno) => self.break_with(errno),
+        }
+    }
+
+    fn arm(&mut self) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.completions.arm();
+        }
+    }
+
+    fn drain(&mut self) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.completions.drain();
+        }
+        self.wakers.wake();
+    }
+
+    fn watch(&self, fds: &mut Vec<pollfd>) {
+        fds.extend(self.endpoint.as_ref().map(|endpoint| endpoint.completions.watch()));
+    }
+
+    fn wakers(&mut self) -> &mut Wakers {
+        &mut self.wakers
+    }
+}

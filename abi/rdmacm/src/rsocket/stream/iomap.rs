@@ -1,0 +1,179 @@
+//! Direct placement: buffers that the program maps for its peer, and writes into those that the peer mapped.
+
+use libc::{c_int, c_void, iovec};
+use std::collections::VecDeque;
+use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, ibv_mr, ibv_pd};
+
+use super::Stream;
+use super::core::Core;
+use super::work::Work;
+use crate::errors::made;
+use crate::rsocket::gather::Gather;
+use crate::rsocket::proto::message::Message;
+use crate::rsocket::proto::outbound::Pace;
+use crate::rsocket::proto::sge::{IoMap, Sge};
+use crate::rsocket::verbs::{ibv_dereg_mr, ibv_reg_mr};
+
+/// Mappings that only this side knows of, at most.
+const LOCAL_MAPPINGS_MAX: usize = 4096;
+
+/// A registered buffer of the program's.
+struct Mapping {
+    mr: *mut ibv_mr,
+    addr: u64,
+    bytes: usize,
+    offset: u64,
+    /// Its entry in the peer's list; a mapping for this side alone has none.
+    index: Option<u16>,
+}
+
+// SAFETY: a registration belongs to the process, not to a thread.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn register(
+        pd: *mut ibv_pd,
+        addr: *mut c_void,
+        bytes: usize,
+        offset: u64,
+        index: Option<u16>,
+    ) -> Result<Mapping, c_int> {
+        let remote = if index.is_some() { IBV_ACCESS_REMOTE_WRITE } else { 0 };
+        // SAFETY: the connection's domain; the program keeps the buffer until it unmaps it.
+        let mr = unsafe { made(ibv_reg_mr(pd, addr, bytes, (IBV_ACCESS_LOCAL_WRITE | remote) as c_int))? };
+        Ok(Mapping { mr, addr: addr as u64, bytes, offset, index })
+    }
+
+    /// What the peer is told.
+    fn entry(&self) -> IoMap {
+        // SAFETY: registered for as long as the mapping lives.
+        let key = unsafe { (*self.mr).rkey };
+        IoMap { offset: self.offset, sge: Sge { addr: self.addr, key, length: self.bytes as u32 } }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: registered by `register`.
+        unsafe { ibv_dereg_mr(self.mr) };
+    }
+}
+
+/// The program's mappings, and which of them the peer is still to be told of.
+#[derive(Default)]
+pub(super) struct Mappings {
+    all: Vec<Mapping>,
+    /// Entries of the peer's list.
+    unannounced: VecDeque<u16>,
+}
+
+impl Stream {
+    /// Maps a buffer to `offset`, or to its own address if that is -1.
+    pub(crate) fn map(&self, addr: *mut c_void, bytes: usize, prot: c_int, offset: i64) -> Result<i64, c_int> {
+        if prot & !(libc::PROT_WRITE | libc::PROT_NONE) != 0 || u32::try_from(bytes).is_err() {
+            return Err(libc::EINVAL);
+        }
+        let mut core = self.lock();
+        let pd = core.id()?.pd().ok_or(libc::EINVAL)?;
+        let index = if prot & libc::PROT_WRITE != 0 { Some(core.free_entry()?) } else { None };
+        if core.mappings.all.len() >= LOCAL_MAPPINGS_MAX + usize::from(u16::MAX) {
+            return Err(libc::ENOMEM);
+        }
+        let offset = if offset == -1 { addr as i64 } else { offset };
+        let mapping = Mapping::register(pd, addr, bytes, offset.cast_unsigned(), index)?;
+        core.mappings.all.push(mapping);
+        core.mappings.unannounced.extend(index);
+        Ok(offset)
+    }
+
+    /// Takes a mapping back; EINVAL if there is none of this buffer.
+    pub(crate) fn unmap(&self, addr: *mut c_void, bytes: usize) -> Result<(), c_int> {
+        let mut core = self.lock();
+        let at = core.mappings.all.iter().position(|mapping| mapping.addr == addr as u64 && mapping.bytes == bytes);
+        let gone = core.mappings.all.swap_remove(at.ok_or(libc::EINVAL)?);
+        core.mappings.unannounced.retain(|index| Some(*index) != gone.index);
+        Ok(())
+    }
+
+    /// Tells the peer of mappings that it does not know: whatever is sent afterwards finds them there.
+    pub(super) fn announce(&self, nonblocking: bool) -> Result<(), c_int> {
+        while !self.lock().mappings.unannounced.is_empty() {
+            let mut core = self.wait_sendable(nonblocking, Core::can_send)?;
+            let posted = core.post_mapping();
+            posted.inspect_err(|errno| core.break_with(*errno))?;
+        }
+        Ok(())
+    }
+
+    /// Writes into the peer's buffers from `offset` on: how many bytes went; fewer where it has mapped none.
+    ///
+    /// # Safety
+    /// The buffer must have its bytes.
+    pub(crate) unsafe fn write_mapped(&self, buffer: iovec, offset: i64, flags: c_int) -> Result<usize, c_int> {
+        let nonblocking = self.nonblocking(flags);
+        self.opened(nonblocking)?;
+        let _alone = Stream::hold(&self.sending, nonblocking)?;
+        self.announce(nonblocking)?;
+        let buffers = [buffer];
+        // SAFETY: as the caller says.
+        let mut from = unsafe { Gather::new(&buffers) };
+        let all = from.left();
+        let mut pace = Pace::new();
+        while from.left() > 0 {
+            let at = offset.cast_unsigned().wrapping_add((all - from.left()) as u64);
+            let written = self.wait_sendable(nonblocking, Core::can_place).and_then(|mut core| {
+                let posted = core.post_direct(&mut from, &mut pace, at);
+                posted.inspect_err(|errno| core.break_with(*errno))
+            });
+            match written {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(errno) if from.left() == all => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(all - from.left())
+    }
+}
+
+impl Core {
+    /// An entry of the peer's list that no mapping has; ENOMEM if it has none left.
+    fn free_entry(&self) -> Result<u16, c_int> {
+        let entries = self.endpoint.as_ref().and_then(|endpoint| endpoint.peer).map_or(0, |peer| peer.iomap.length);
+        let taken = |index: &u16| self.mappings.all.iter().any(|mapping| mapping.index == Some(*index));
+        (0..entries as u16).find(|index| !taken(index)).ok_or(libc::ENOMEM)
+    }
+
+    /// Whether a direct write can go: it needs nothing of the peer's receive buffer.
+    fn can_place(&mut self) -> bool {
+        self.endpoint.as_ref().is_some_and(|endpoint| endpoint.slots > 0 && endpoint.outbound.writable())
+    }
+
+    /// Posts the next mapping's entry; the caller saw that a message can go.
+    fn post_mapping(&mut self) -> Result<(), c_int> {
+        let Some(index) = self.mappings.unannounced.pop_front() else { return Ok(()) };
+        let Some(mapping) = self.mappings.all.iter().find(|mapping| mapping.index == Some(index)) else {
+            return Ok(());
+        };
+        let endpoint = self.endpoint.as_mut().ok_or(libc::EBADF)?;
+        let peer = endpoint.peer.as_mut().ok_or(libc::ENOTCONN)?;
+        peer.credits.spend();
+        let entry = mapping.entry().encode(peer.order);
+        let addr = peer.iomap.addr.wrapping_add(u64::from(index) * IoMap::SIZE as u64);
+        let key = peer.iomap.key;
+        let buffers = [iovec { iov_base: entry.as_ptr().cast_mut().cast(), iov_len: entry.len() }];
+        // SAFETY: the entry lives through the call, and is only read.
+        let mut from = unsafe { Gather::new(&buffers) };
+        let bytes = IoMap::SIZE as u32;
+        endpoint.write(&mut from, bytes, Work::IoMap(bytes), Some(Message::IoMap(index)), addr, key)
+    }
+
+    /// Posts the next direct write; false if the peer has mapped nothing there.
+    fn post_direct(&mut self, from: &mut Gather<'_>, pace: &mut Pace, offset: u64) -> Result<bool, c_int> {
+        let endpoint = self.endpoint.as_mut().ok_or(libc::EBADF)?;
+        let Some((addr, key, room)) = endpoint.mapped(offset) else { return Ok(false) };
+        let bytes = pace.next(from.left()).min(endpoint.outbound.free()).min(room);
+        endpoint.write(from, bytes, Work::Data(bytes), None, addr, key)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,242 @@
+//! SOCK_STREAM: a reliable connection, with the data path in the calling threads.
+//!
+//! One lock guards a stream's state ([`core`]); calls hold it while they copy and post, never while they wait. Two more
+//! keep the bytes of a call together when several threads send, or receive, at once.
+
+pub(crate) mod connect;
+pub(crate) mod core;
+pub(crate) mod endpoint;
+pub(crate) mod iomap;
+pub(crate) mod option;
+pub(crate) mod receive;
+pub(crate) mod send;
+mod work;
+
+use libc::{c_int, pollfd};
+use parking_lot::{Mutex, MutexGuard};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Weak};
+use weft_abi_types::RDMA_PS_TCP;
+use weft_sys::event::EventFd;
+
+use self::core::Core;
+use super::address::Address;
+use super::options::Options;
+use super::proto::message::Control;
+use super::proto::state::{Direction, State};
+use super::service::{Owner, Service, errno_of, service};
+use super::wait;
+use super::wake::Waker;
+
+/// A stream.
+pub(crate) struct Stream {
+    /// Its descriptor's only use is to be a number that nobody else has.
+    number: EventFd,
+    key: u64,
+    service: Arc<Service>,
+    me: Weak<Stream>,
+    listener: Weak<Stream>,
+    sending: Mutex<()>,
+    receiving: Mutex<()>,
+    core: Mutex<Core>,
+}
+
+impl Stream {
+    /// A new one; ENODEV without devices.
+    pub(crate) fn new(family: c_int, options: Options) -> Result<Arc<Stream>, c_int> {
+        let service = service()?;
+        let key = service.new_key();
+        let id = service.create_id(key, RDMA_PS_TCP)?;
+        Stream::with(service, key, Weak::new(), Core::new(options, family, id))
+    }
+
+    fn with(service: Arc<Service>, key: u64, listener: Weak<Stream>, core: Core) -> Result<Arc<Stream>, c_int> {
+        let number = EventFd::new().map_err(errno_of)?;
+        let (sending, receiving) = Default::default();
+        let core = Mutex::new(core);
+        let stream =
+            Arc::new_cyclic(|me| Stream { number, key, service, me: me.clone(), listener, sending, receiving, core });
+        stream.service.enter(key, Owner::Stream(stream.me.clone()));
+        Ok(stream)
+    }
+
+    /// The number that the program knows it by.
+    pub(crate) fn fd(&self) -> c_int {
+        self.number.as_raw_fd()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock()
+    }
+
+    /// Holds a direction for one call; EAGAIN if another thread has it and this one must not wait.
+    fn hold(direction: &Mutex<()>, nonblocking: bool) -> Result<MutexGuard<'_, ()>, c_int> {
+        if nonblocking { direction.try_lock().ok_or(libc::EAGAIN) } else { Ok(direction.lock()) }
+    }
+
+    /// Whether a call with these flags returns instead of waiting.
+    fn nonblocking(&self, flags: c_int) -> bool {
+        flags & libc::MSG_DONTWAIT != 0 || self.lock().options.nonblocking()
+    }
+
+    /// Our address.
+    pub(crate) fn local_address(&self) -> Result<Address, c_int> {
+        let core = self.lock();
+        let own = core.id()?.source();
+        // An unbound one has its family at least.
+        Ok(if own.family() == 0 { Address::of_family(core.peer.family()) } else { own })
+    }
+
+    /// The peer's address.
+    pub(crate) fn peer_address(&self) -> Result<Address, c_int> {
+        let core = self.lock();
+        match core.state {
+            State::Connected { .. } | State::Disconnected | State::Broken => Ok(core.id()?.destination()),
+            _ => Err(libc::ENOTCONN),
+        }
+    }
+
+    /// Shuts a direction, and waits until everything that was sent has arrived.
+    pub(crate) fn shutdown(&self, how: Direction) -> Result<(), c_int> {
+        self.service.let_die(self.key);
+        let mut core = self.lock();
+        if !core.state.connected() {
+            return if core.state.over() { Ok(()) } else { Err(libc::ENOTCONN) };
+        }
+        let (state, told) = core.state.on_shutdown(how);
+        core.state = state;
+        core.wakers.wake();
+        let Some(told) = told else { return Ok(()) };
+        drop(core);
+        self.tell(told)?;
+        wait_to_the_end(|| {
+            wait::until(&self.core, false, |core| {
+                let idle = core.endpoint.as_ref().is_none_or(endpoint::Endpoint::idle);
+                (idle || !core.state.connected()).then_some(())
+            })
+            .map(drop)
+        })
+    }
+
+    /// Sends a control message as soon as there is room for one.
+    fn tell(&self, told: Control) -> Result<(), c_int> {
+        wait_to_the_end(|| {
+            let (mut core, ()) = wait::until(&self.core, false, |core| {
+                let free = core.endpoint.as_ref().is_none_or(|endpoint| endpoint.control.available());
+                (free || !core.state.connected()).then_some(())
+            })?;
+            let connected = core.state.connected();
+            match &mut core.endpoint {
+                Some(endpoint) if connected => endpoint.post_control(told),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Shows the peer that we live, if there is room for it.
+    pub(crate) fn send_keepalive(&self) {
+        let mut core = self.lock();
+        wait::Progress::progress(&mut *core);
+        let connected = core.state.connected();
+        let posted = match &mut core.endpoint {
+            Some(endpoint) if connected && endpoint.control.available() => endpoint.post_control(Control::KeepAlive),
+            _ => Ok(()),
+        };
+        if let Err(errno) = posted {
+            core.break_with(errno);
+        }
+    }
+
+    /// Ends the stream. Threads that wait for it are woken, and find it closed.
+    pub(crate) fn close(&self) {
+        // What cannot be told to the peer it learns from the connection manager.
+        let _ = self.shutdown(Direction::Both);
+        self.service.leave(self.key);
+        let mut core = self.lock();
+        if core.state.connected() {
+            core.state = State::Disconnected;
+        }
+        let queue = std::mem::take(&mut core.queue);
+        let (mappings, endpoint, id) = (std::mem::take(&mut core.mappings), core.endpoint.take(), core.id.take());
+        core.wakers.wake();
+        drop(core);
+        drop((queue, endpoint, mappings, id));
+    }
+
+    /// What is ready of `events`.
+    pub(crate) fn ready(&self, events: i16) -> i16 {
+        let mut core = self.lock();
+        wait::Progress::progress(&mut *core);
+        ready(&mut core, events)
+    }
+
+    /// As [`Stream::ready`]; if nothing is, the thread is woken when that changes, and `fds` is told what to sleep on.
+    pub(crate) fn ready_or_register(&self, events: i16, waker: &Waker, fds: &mut Vec<pollfd>) -> i16 {
+        let mut core = self.lock();
+        wait::Progress::arm(&mut *core);
+        wait::Progress::progress(&mut *core);
+        let now = ready(&mut core, events);
+        core.wakers.register(waker);
+        wait::Progress::watch(&*core, fds);
+        now
+    }
+
+    /// After a sleep that [`Stream::ready_or_register`] began.
+    pub(crate) fn unregister(&self, waker: &Waker, readable: bool) {
+        let mut core = self.lock();
+        core.wakers.unregister(waker);
+        if readable {
+            wait::Progress::drain(&mut *core);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.service.leave(self.key);
+    }
+}
+
+/// Repeats a wait that signals interrupted.
+fn wait_to_the_end(mut wait: impl FnMut() -> Result<(), c_int>) -> Result<(), c_int> {
+    loop {
+        match wait() {
+            Err(libc::EINTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// What poll(2) says of a stream.
+fn ready(core: &mut Core, events: i16) -> i16 {
+    const IN: i16 = libc::POLLIN | libc::POLLRDNORM;
+    const OUT: i16 = libc::POLLOUT | libc::POLLWRNORM;
+    match core.state {
+        State::Init | State::Bound | State::Opening(_) => 0,
+        State::Listening => {
+            if core.queue.ready.is_empty() {
+                0
+            } else {
+                events & IN
+            }
+        }
+        State::Failed => events & (IN | OUT) | libc::POLLERR,
+        State::Connected { .. } | State::Disconnected | State::Broken => {
+            let mut ready = 0;
+            if core.has_data() || !core.state.readable() {
+                ready |= events & IN;
+            }
+            if !core.state.readable() {
+                ready |= events & libc::POLLRDHUP;
+            }
+            if core.can_send() {
+                ready |= events & OUT;
+            }
+            match core.state {
+                State::Disconnected => ready | libc::POLLHUP,
+                State::Broken => ready | libc::POLLERR,
+                _ => ready,
+            }
+        }
+    }
+}

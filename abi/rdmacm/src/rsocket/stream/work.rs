@@ -1,0 +1,50 @@
+//! What a completion was for, in the 64 bits that travel with a work request.
+
+use crate::rsocket::proto::message::Control;
+
+/// A stream's work request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// A receive.
+    Receive,
+    /// Data; so many bytes of the send buffer are free when it is done.
+    Data(u32),
+    /// An entry of the peer's I/O map; likewise.
+    IoMap(u32),
+    /// Credits for the peer.
+    Credits,
+    /// A control message.
+    Control(Control),
+}
+
+const KIND_SHIFT: u32 = 32;
+
+impl Work {
+    /// As a `wr_id`.
+    pub(crate) fn id(self) -> u64 {
+        let (kind, value) = match self {
+            Work::Receive => (0, 0),
+            Work::Data(bytes) => (1, bytes),
+            Work::IoMap(bytes) => (2, bytes),
+            Work::Credits => (3, 0),
+            Work::Control(control) => (4, control.number()),
+        };
+        kind << KIND_SHIFT | u64::from(value)
+    }
+
+    /// From a `wr_id` of ours.
+    pub(crate) fn of(id: u64) -> Work {
+        let value = id as u32;
+        match id >> KIND_SHIFT {
+            0 => Work::Receive,
+            1 => Work::Data(value),
+            2 => Work::IoMap(value),
+            3 => Work::Credits,
+            _ => Work::Control(match value {
+                0 => Control::Disconnect,
+                1 => Control::KeepAlive,
+                _ => Control::Shutdown,
+            }),
+        }
+    }
+}
