@@ -61,6 +61,14 @@ impl Book {
         self.arm(conn, wait);
     }
 
+    /// Whether no table has a row, nothing is counted and nothing waits to be fetched.
+    pub fn is_empty(&self) -> bool {
+        let tables = self.remote_ids.is_empty() && self.remote_qps.is_empty() && self.remote_sidrs.is_empty();
+        let rest = self.peers.is_empty() && self.timers.is_empty();
+        let queues = self.events.is_empty() && self.transmit.is_empty();
+        tables && rest && queues && (self.pending, self.orphans) == (0, 0)
+    }
+
     /// The peer's queue pair may connect anew.
     pub fn forget_remote_qp(&mut self, conn: &Conn) {
         self.forget(|book| &mut book.remote_qps, (conn.remote_ca_guid, conn.remote_qpn), conn.id);

@@ -181,6 +181,11 @@ impl Cm {
         self.conns.len()
     }
 
+    /// Whether nothing is kept but devices, listeners and counters: no connection, timer, name of a peer, or message.
+    pub fn is_idle(&self) -> bool {
+        self.conns.is_empty() && self.book.is_empty()
+    }
+
     /// A new connection, whose number no other has.
     pub(super) fn create(&mut self, to: GmpAddress, service_id: u64, tid: Option<u64>) -> Result<ConnId, CmError> {
         if self.conns.len() >= CONNECTIONS_MAX {

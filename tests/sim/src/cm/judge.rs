@@ -67,8 +67,8 @@ fn calm(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Res
 /// After everybody forgot everything, nothing is left.
 pub fn leftovers(apps: &Apps, world: &CmWorld) -> Result<(), String> {
     for (number, host) in world.hosts.iter().enumerate() {
-        if let Some(at) = host.cm.poll_timeout() {
-            return Err(format!("host {number} still has a timer, for {at:?} at {:?}", world.now));
+        if !host.cm.is_idle() {
+            return Err(format!("host {number} keeps something at {:?}: {:#?}", world.now, host.cm));
         }
     }
     for side in apps.sides.iter().filter(|s| !s.crashed) {
