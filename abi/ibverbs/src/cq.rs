@@ -3,7 +3,7 @@
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
 use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, ibv_wc_imm};
-use weft_verbs::{CqId, CqInit, Wc};
+use weft_verbs::{CqId, CqInit, VerbsError, Wc};
 
 use crate::channel::Channel;
 use crate::context::{Context, Owned, contexts_of, of_one};
@@ -246,14 +246,39 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
         unsafe { wc.add(done).write(wc_of(&left)) };
         done += 1;
     }
-    let mut batch = [Wc::default(); POLL_BATCH];
+    // SAFETY: the caller has room for num_entries completions, and `done` of the places are filled.
+    let polled = unsafe {
+        match wanted - done {
+            0 => Ok(0),
+            // The poll of one is the commonest, and most often in vain: it has no large room to make ready.
+            1 => poll_into::<1>(this, wc.add(done), 1),
+            left => poll_into::<POLL_BATCH>(this, wc.add(done), left),
+        }
+    };
+    match polled {
+        Ok(polled) => (done + polled) as c_int,
+        Err(_) if done > 0 => done as c_int,
+        Err(_) => -libc::EIO,
+    }
+}
+
+/// Takes completions, `N` at a time; an error after some is told by the next poll.
+///
+/// # Safety
+/// There is room for `wanted` completions at `wc`.
+#[inline]
+unsafe fn poll_into<const N: usize>(this: &Cq, wc: *mut ibv_wc, wanted: usize) -> Result<usize, VerbsError> {
+    let mut done = 0;
+    let mut batch = [Wc::default(); N];
     while done < wanted {
-        let room = POLL_BATCH.min(wanted - done);
-        let Ok(got) = this.process.poll_cq(this.id, &mut batch[..room]) else {
-            return if done > 0 { done as c_int } else { -libc::EIO };
+        let room = N.min(wanted - done);
+        let got = match this.process.poll_cq(this.id, &mut batch[..room]) {
+            Ok(got) => got,
+            Err(_) if done > 0 => break,
+            Err(error) => return Err(error),
         };
         for completion in &batch[..got] {
-            // SAFETY: as above.
+            // SAFETY: the caller has room for `wanted` completions.
             unsafe { wc.add(done).write(wc_of(completion)) };
             done += 1;
         }
@@ -261,7 +286,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
             break;
         }
     }
-    done as c_int
+    Ok(done)
 }
 
 pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {

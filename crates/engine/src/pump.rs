@@ -35,6 +35,8 @@ pub struct Pump {
     gather: Gather,
     /// When the daemon is to be told what the process holds, if that may have changed.
     report_at: Option<Instant>,
+    /// Whether the links tell traffic class and hop limit.
+    tells_network_header: bool,
 }
 
 impl std::fmt::Debug for Pump {
@@ -56,6 +58,7 @@ impl Pump {
             batch: TxBatch::default(),
             gather: Gather::default(),
             report_at: None,
+            tells_network_header: false,
         }
     }
 
@@ -71,7 +74,7 @@ impl Pump {
         if stack.poll_timeout().is_some_and(|at| at <= now) {
             stack.handle_timeout(now, &mut |rx| hca.handle_packet(now, rx));
         }
-        if hca.poll_timeout().is_some_and(|at| at <= now) {
+        if hca.may_be_due(now) {
             hca.handle_timeout(now);
         }
     }
@@ -116,9 +119,14 @@ impl Pump {
         came
     }
 
-    /// What the process holds may have changed: the daemon is told soon, once for many changes.
+    /// What the process holds may have changed: the links learn what is needed of them now, and the daemon is told soon,
+    /// once for many changes.
     #[inline]
     pub fn on_control(&mut self, now: Instant) {
+        if self.hca.receives_datagrams() && !self.tells_network_header {
+            self.stack.learn_network_header();
+            self.tells_network_header = true;
+        }
         const REPORT_DELAY: Duration = Duration::from_millis(200);
         if self.report_at.is_none() {
             self.report_at = Some(now + REPORT_DELAY);

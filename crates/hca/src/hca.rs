@@ -30,6 +30,8 @@ pub struct Hca<M> {
     pub(crate) null_memory: Range<u64>,
     /// Acknowledgements of new queue pairs may wait for company.
     pub(crate) ack_delay: bool,
+    /// There is or was a queue pair for datagrams.
+    pub(crate) datagrams: bool,
 }
 
 impl<M: Memory> Hca<M> {
@@ -46,6 +48,7 @@ impl<M: Memory> Hca<M> {
             slot: config.slot,
             privileged: config.privileged,
             null_memory: config.null_memory,
+            datagrams: false,
             ack_delay: false,
         }
     }
@@ -88,6 +91,17 @@ impl<M: Memory> Hca<M> {
             }
         }
         None
+    }
+
+    /// Whether datagrams are or were received, which show what the network's header held.
+    pub fn receives_datagrams(&self) -> bool {
+        self.datagrams
+    }
+
+    /// Whether [`Hca::handle_timeout`] may have something to do; cheap, for whoever polls.
+    #[inline]
+    pub fn may_be_due(&self, now: Instant) -> bool {
+        self.timers.first().is_some_and(|(at, _)| at <= now)
     }
 
     /// Fill the batch with what may be sent now, queue pairs taking turns. `true` if more could be sent at once.

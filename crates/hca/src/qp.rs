@@ -111,6 +111,7 @@ impl<M: Memory> Hca<M> {
         if self.qps.is_full() {
             return Err(VerbsError::NoMemory("queue pair"));
         }
+        self.datagrams |= init.qp_type == QpType::Ud;
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
         let mtu = self.world.present(device)?.attr.port.active_mtu;

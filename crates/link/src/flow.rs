@@ -11,6 +11,7 @@ use weft_wire::ROCE_V2_PORT;
 use weft_wire::icrc;
 use weft_wire::roce::IpMeta;
 
+use crate::peer::PeerSocket;
 use crate::seal::Seeds;
 use crate::sockets::TxSockets;
 
@@ -19,6 +20,11 @@ const FLOWS_MAX: usize = 64;
 
 /// Hop limit where the address vector says none.
 const HOP_LIMIT_DEFAULT: u8 = weft_sys::udp::HOP_LIMIT_DEFAULT;
+
+/// Messages after which a flow earns a socket of its own: what that costs is soon paid back.
+const MESSAGES_TO_EARN: u32 = 64;
+/// How much longer it takes to earn another one after one was given up.
+const EARN_AGAIN_FACTOR: u32 = 64;
 
 /// What makes packets travel alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,27 +72,64 @@ pub struct Flow {
     key: FlowKey,
     /// How its packets travel.
     pub path: Path,
-    /// Index of the socket it leaves by.
+    /// Index of the shared socket it leaves by.
     pub socket: usize,
     /// Source port of that socket.
     pub sport: u16,
-    /// Seeds of its packets' ICRC.
+    /// Seeds of its packets' ICRC when they leave by that.
     pub seeds: Seeds,
+    /// The socket of its own, if it has one.
+    pub peer: Option<PeerSocket>,
+    /// Messages sent since it last had none, and how many earn it one.
+    messages: u32,
+    earns_at: u32,
     /// Its packets in the batch at hand, by their index there.
     pub packets: Vec<u16>,
 }
 
 impl Flow {
-    /// What stands beneath its packet number `number` of a send.
-    pub fn meta(&self, number: u16) -> IpMeta {
+    /// What stands beneath its packets.
+    pub fn meta(&self, sport: u16, ip_id: u16) -> IpMeta {
         IpMeta {
             src: self.path.src,
             dst: self.path.dst,
-            sport: self.sport,
+            sport,
             traffic_class: self.path.traffic_class,
             hop_limit: self.path.hop_limit,
-            ip_id: number,
+            ip_id,
         }
+    }
+
+    /// Note messages that left.
+    #[inline]
+    pub fn on_sent(&mut self, messages: usize) {
+        self.messages = self.messages.saturating_add(messages as u32);
+    }
+
+    /// Whether its use so far earns it a socket of its own now.
+    #[inline]
+    pub fn earns_peer(&self) -> bool {
+        self.peer.is_none() && self.messages >= self.earns_at
+    }
+
+    /// Get it one, if that can be: a group of receivers is no peer, and an interface can be named over IPv6 only.
+    #[cold]
+    pub fn connect(&mut self, segments: bool, entropy: u32) {
+        let nameable = self.path.ifindex == 0 || self.path.dst.is_ipv6();
+        if nameable && !self.key.dgid.is_multicast() {
+            self.peer = PeerSocket::open(&self.path, segments, entropy).ok();
+        }
+        if self.peer.is_none() {
+            self.disconnect();
+        }
+    }
+
+    /// Leave by the shared socket from now on, for a good while.
+    #[cold]
+    pub fn disconnect(&mut self) {
+        self.peer = None;
+        self.messages = 0;
+        self.earns_at = self.earns_at.saturating_mul(EARN_AGAIN_FACTOR);
     }
 }
 
@@ -159,7 +202,9 @@ impl Flows {
             (IpAddr::V6(src), IpAddr::V6(dst)) => icrc::Flow::V6 { src, dst, sport },
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
-        let flow = Flow { key, path, socket, sport, seeds: Seeds::new(covered), packets: Vec::new() };
+        let seeds = Seeds::new(covered);
+        let (peer, messages, earns_at) = (None, 0, MESSAGES_TO_EARN);
+        let flow = Flow { key, path, socket, sport, seeds, peer, messages, earns_at, packets: Vec::new() };
         let idle = self.flows.iter().position(|f| f.packets.is_empty());
         match idle.filter(|_| self.flows.len() >= FLOWS_MAX) {
             Some(idle) => {

@@ -10,9 +10,11 @@
 pub mod datagram;
 mod flow;
 mod gather;
+mod peer;
 mod receive;
 pub mod run;
 mod seal;
+mod senders;
 mod sockets;
 mod stack;
 mod stats;

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use weft_sys::fork;
+use weft_sys::roce_port::{self, Family};
 use weft_sys::udp::{Inbox, Received};
 
 use crate::datagram::Datagram;
@@ -13,7 +14,7 @@ use crate::stats::LinkStats;
 /// Buffers of 64 KiB.
 const RECEIVE_BUFFERS: usize = 8;
 /// A family where nothing came lately is looked at once in this many receives.
-const COLD_PERIOD: u32 = 16;
+const COLD_PERIOD: u32 = 64;
 /// Receives after the last packet for which a family counts as in use.
 const WARM_RECEIVES: u32 = 4096;
 /// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
@@ -26,14 +27,16 @@ struct RxSocket {
     fd: OwnedFd,
     /// Receives until it counts as cold.
     warm: u32,
-    /// Messages to ask for at once: grows while that many come.
+    /// Messages to ask for at once: grows while that many come, time after time.
     depth: usize,
+    /// Whether the last receive brought as many as asked for.
+    filled: bool,
 }
 
 impl RxSocket {
     fn new(fd: OwnedFd) -> RxSocket {
         fork::track(&fd);
-        RxSocket { fd, warm: 0, depth: 1 }
+        RxSocket { fd, warm: 0, depth: 1, filled: false }
     }
 }
 
@@ -66,6 +69,15 @@ impl Receiver {
     /// The socket for IPv6.
     pub fn v6(&self) -> Option<BorrowedFd<'_>> {
         self.v6.as_ref().map(|s| s.fd.as_fd())
+    }
+
+    /// Learn traffic class and hop limit of what comes from now on. A kernel that refuses leaves them at their defaults.
+    pub fn learn_network_header(&self) {
+        for (socket, family) in [(&self.v4, Family::V4), (&self.v6, Family::V6)] {
+            if let Some(socket) = socket {
+                let _ = roce_port::describe_network_header(&socket.fd, family);
+            }
+        }
     }
 
     /// Receive some of what waits, without sleeping; answers how many datagrams came. `thorough` looks at both families
@@ -119,10 +131,13 @@ fn receive_from(
     stats.rx_messages += messages as u64;
     socket.depth = match messages {
         _ if longest > LONG_MESSAGE_BYTES => 1,
-        n if n == asked => (asked * 2).min(inbox.buffers()),
+        // A lone message, with nothing behind it, is the answer that somebody polls for: asking for two costs him a look
+        // at an empty socket.
+        n if n == asked && socket.filled => (asked * 2).min(inbox.buffers()),
         n if n * 2 <= asked => (asked / 2).max(1),
         _ => asked,
     };
+    socket.filled = messages == asked;
     count
 }
 
@@ -138,7 +153,7 @@ fn cut(message: &Received<'_>, stats: &mut LinkStats, each: &mut impl FnMut(&Dat
             ifindex: message.ifindex,
             traffic_class: message.traffic_class,
             hop_limit: message.hop_limit,
-            ip_id_guess: number as u16,
+            segment: number as u16,
         };
         each(&datagram, stats);
         count += 1;

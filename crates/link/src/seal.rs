@@ -94,45 +94,36 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
 /// Lengths of a flow whose seeds are kept: full packets, and short ones of several kinds.
 const LENGTHS_KEPT: usize = 4;
 
-/// Seeds of one flow: the CRC over the headers beneath the BTH, which differs by length and, on IPv4, by the number of
-/// the segment. Those of the lengths used last are kept.
+/// Seeds of one flow: the CRC over the headers beneath the BTH, which differs by length and, on IPv4, by identification.
+/// Those of the lengths used last are kept.
 #[derive(Clone, Debug)]
 pub struct Seeds {
     flow: Flow,
-    kept: [Kept; LENGTHS_KEPT],
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    len: usize,
-    known: u64,
-    seeds: [u32; 64],
+    /// Length, and seed for identification 0.
+    kept: [(u32, u32); LENGTHS_KEPT],
 }
 
 impl Seeds {
     /// None kept yet.
     pub fn new(flow: Flow) -> Seeds {
-        Seeds { flow, kept: [Kept { len: 0, known: 0, seeds: [0; 64] }; LENGTHS_KEPT] }
+        Seeds { flow, kept: [(0, 0); LENGTHS_KEPT] }
     }
 
-    /// The seed of segment `index` of packets of `len` bytes from BTH to ICRC.
+    /// Whose they are.
     #[inline]
-    pub fn seed(&mut self, len: usize, index: u16) -> u32 {
-        let index = match self.flow {
-            Flow::V4 { .. } => usize::from(index) & 63,
-            Flow::V6 { .. } => 0,
-        };
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// The seed of a packet of `len` bytes from BTH to ICRC with this identification.
+    #[inline]
+    pub fn seed(&mut self, len: usize, ip_id: u16) -> u32 {
         // Lengths are multiples of four.
         let kept = &mut self.kept[len / 4 % LENGTHS_KEPT];
-        if kept.len != len {
-            kept.len = len;
-            kept.known = 0;
+        if kept.0 != len as u32 {
+            *kept = (len as u32, self.flow.seed(len, 0));
         }
-        if kept.known >> index & 1 == 0 {
-            kept.seeds[index] = self.flow.seed(len, index as u16);
-            kept.known |= 1 << index;
-        }
-        kept.seeds[index]
+        self.flow.with_ip_id(kept.1, ip_id)
     }
 }
 

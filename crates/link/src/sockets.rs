@@ -17,7 +17,7 @@ use weft_sys::udp;
 pub const SOCKETS_MAX: usize = 256;
 
 /// Send buffer of each socket, where the system allows it.
-const SEND_BUFFER_BYTES: usize = 8 << 20;
+pub const SEND_BUFFER_BYTES: usize = 8 << 20;
 
 /// One socket.
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use weft_verbs::{Instant, QPN_INDEX_BITS};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::pcapng::Direction;
 
-use crate::datagram::{Datagram, KnownSeeds, Refused};
+use crate::datagram::{Datagram, Refused};
+use crate::senders::Senders;
 use crate::stats::LinkStats;
 use crate::udp::UdpLink;
 use crate::wrap::fault::{Fault, FaultSpec, FaultStats};
@@ -43,16 +44,20 @@ pub struct Stack {
 struct Upper {
     slot: u32,
     capture: Option<Capture>,
-    seeds: KnownSeeds,
+    senders: Senders,
 }
 
 impl Stack {
     /// Put together.
     pub fn new(config: StackConfig) -> Stack {
+        let udp = UdpLink::new(config.v4, config.v6, config.entropy);
+        if config.capture.is_some() {
+            udp.learn_network_header();
+        }
         Stack {
-            udp: UdpLink::new(config.v4, config.v6, config.entropy),
+            udp,
             fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
-            upper: Upper { slot: config.slot, capture: config.capture, seeds: KnownSeeds::default() },
+            upper: Upper { slot: config.slot, capture: config.capture, senders: Senders::default() },
         }
     }
 
@@ -64,6 +69,11 @@ impl Stack {
     /// The socket for IPv6, likewise.
     pub fn v6(&self) -> Option<BorrowedFd<'_>> {
         self.udp.v6()
+    }
+
+    /// Learn traffic class and hop limit of what comes from now on: datagrams are received, whose GRH shows them.
+    pub fn learn_network_header(&self) {
+        self.udp.learn_network_header();
     }
 
     /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
@@ -137,7 +147,7 @@ impl Stack {
 impl Upper {
     #[inline]
     fn deliver(&mut self, datagram: &Datagram<'_>, stats: &mut LinkStats, sink: &mut impl FnMut(&RxPacket<'_>)) {
-        match datagram.verify(&mut self.seeds) {
+        match datagram.verify(&mut self.senders) {
             Ok((rx, ip_id)) => {
                 let qpn = rx.packet.bth.dest_qp();
                 if qpn >> QPN_INDEX_BITS != self.slot && qpn != MULTICAST_QPN {

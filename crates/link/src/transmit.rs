@@ -30,6 +30,9 @@ const RETRY: Duration = Duration::from_micros(50);
 /// Bytes gathered before the kernel is called, unless the flow ends first: well inside a common L2 cache.
 const GATHER_BYTES_MAX: usize = 128 << 10;
 
+/// How far apart source ports are sought.
+const ENTROPY_STEP: u32 = 4099;
+
 /// What a capture sees of a packet sent: what stood beneath, and BTH to ICRC.
 pub type Tap<'a> = &'a mut dyn FnMut(&IpMeta, &[u8]);
 
@@ -57,6 +60,7 @@ pub struct Transmitter {
     spans: Vec<usize>,
     backlog: VecDeque<Waiting>,
     blocked_until: Option<Instant>,
+    entropy: u32,
 }
 
 impl Transmitter {
@@ -69,6 +73,7 @@ impl Transmitter {
             spans: Vec::with_capacity(MESSAGES_MAX),
             backlog: VecDeque::new(),
             blocked_until: None,
+            entropy: (entropy >> 32) as u32,
         }
     }
 
@@ -117,6 +122,10 @@ impl Transmitter {
         let mut nth = 0;
         while let Some((flow, packets)) = self.flows.take_active(nth) {
             if let Some(socket) = self.sockets.get(flow.socket) {
+                if flow.earns_peer() {
+                    self.entropy = self.entropy.wrapping_add(ENTROPY_STEP);
+                    flow.connect(socket.segments, self.entropy);
+                }
                 let mut sender =
                     Sender { outbox: &mut self.outbox, spans: &mut self.spans, stats, batch, socket, flow };
                 let (mut done, mut full) = (0, !self.backlog.is_empty());
@@ -165,35 +174,51 @@ impl Sender<'_> {
             self.stats.tx_refused += 1;
             return Handed::Done(1);
         }
-        let handed = self.outbox.hand_over(&*self.socket);
+        let handed = match &self.flow.peer {
+            Some(peer) => self.outbox.hand_over(peer),
+            None => self.outbox.hand_over(&*self.socket),
+        };
         let done: usize = self.spans.iter().take(handed.messages).sum();
         self.count(handed.messages, &packets[..done]);
         if let Some(tap) = tap {
-            let mut rest = packets;
-            for nth in 0..handed.messages {
-                let (these, others) = rest.split_at(self.spans[nth]);
-                for (number, &index) in these.iter().enumerate() {
-                    self.show(index, number as u16, tap);
-                }
-                rest = others;
+            self.show(&packets[..done], tap);
+        }
+        let full = handed.error.as_ref().is_some_and(is_full);
+        if let Some(peer) = &mut self.flow.peer {
+            let numbered = peer.on_sent(handed.messages);
+            if numbered.is_err() || handed.error.is_some() && !full {
+                // What is left goes by the shared socket, whose troubles are told apart below.
+                self.flow.disconnect();
+                return Handed::Done(done);
             }
         }
-        let Some(error) = handed.error else {
-            return Handed::Done(done);
-        };
-        let failed = self.spans.get(handed.messages).copied().unwrap_or(0);
-        if is_full(&error) {
-            return Handed::Full(done);
+        match handed.error {
+            None => Handed::Done(done),
+            Some(_) if full => Handed::Full(done),
+            Some(error) => self.refused(packets, done, handed.messages, &error, tap),
         }
-        if failed > 1 && self.socket.segments && refuses_segments(&error) {
+    }
+
+    /// The shared socket refused a message.
+    #[cold]
+    fn refused(
+        &mut self,
+        packets: &[u16],
+        done: usize,
+        message: usize,
+        error: &io::Error,
+        tap: &mut Option<Tap<'_>>,
+    ) -> Handed {
+        let failed = self.spans.get(message).copied().unwrap_or(0);
+        if failed > 1 && self.socket.segments && refuses_segments(error) {
             self.socket.segments = false;
             return Handed::Done(done);
         }
-        if is_unmapped(&error) && failed > 1 {
+        if is_unmapped(error) && failed > 1 {
             // One of them is at fault, the others are not: one by one.
             return self.singly(&packets[done..done + failed], done, tap);
         }
-        match is_unmapped(&error) {
+        match is_unmapped(error) {
             true => self.stats.tx_unmapped += failed as u64,
             false => self.stats.tx_refused += failed as u64,
         }
@@ -212,13 +237,13 @@ impl Sender<'_> {
     fn build(&mut self, packets: &[u16]) {
         self.outbox.clear();
         self.spans.clear();
+        let segments = self.flow.peer.as_ref().map_or(self.socket.segments, |peer| peer.segments);
         let (mut run, mut gathered) = (Run::default(), 0);
         for &index in packets {
             let packet = &self.batch.packets[usize::from(index)];
             let (len, pieces) = (seal::sealed_len(packet), seal::pieces_max(packet));
-            if !run.takes(len, pieces, !self.socket.segments) {
-                self.outbox.end(&self.flow.path, run.segment());
-                self.spans.push(run.count());
+            if !run.takes(len, pieces, !segments) {
+                self.end(&run);
                 gathered += run.bytes();
                 run = Run::default();
                 if gathered + len > GATHER_BYTES_MAX {
@@ -229,15 +254,37 @@ impl Sender<'_> {
                 break;
             }
             let number = run.add(len, pieces);
-            seal::put(self.outbox, self.batch, packet, self.flow.seeds.seed(len, number));
+            let (_, seed) = self.seed(len, self.spans.len(), number);
+            seal::put(self.outbox, self.batch, packet, seed);
         }
         if run.count() > 0 {
-            self.outbox.end(&self.flow.path, run.segment());
-            self.spans.push(run.count());
+            self.end(&run);
+        }
+    }
+
+    fn end(&mut self, run: &Run) {
+        match &self.flow.peer {
+            Some(_) => self.outbox.end_to_peer(run.segment()),
+            None => self.outbox.end(&self.flow.path, run.segment()),
+        }
+        self.spans.push(run.count());
+    }
+
+    /// Identification, and seed of the ICRC, of a packet of `len` bytes that is segment number `number` of the message
+    /// that is the `nth` to be handed over.
+    #[inline]
+    fn seed(&mut self, len: usize, nth: usize, number: u16) -> (u16, u32) {
+        match &mut self.flow.peer {
+            Some(peer) => {
+                let ip_id = peer.ip_id(nth).wrapping_add(number);
+                (ip_id, peer.seeds.seed(len, ip_id))
+            }
+            None => (number, self.flow.seeds.seed(len, number)),
         }
     }
 
     fn count(&mut self, messages: usize, packets: &[u16]) {
+        self.flow.on_sent(messages);
         self.stats.tx_messages += messages as u64;
         self.stats.tx_packets += packets.len() as u64;
         for &index in packets {
@@ -245,24 +292,31 @@ impl Sender<'_> {
         }
     }
 
-    fn sealed(&mut self, index: u16, number: u16) -> Vec<u8> {
+    /// Shows a capture the packets that just left, message by message.
+    fn show(&mut self, mut packets: &[u16], tap: &mut Tap<'_>) {
+        let mut nth = 0;
+        while let Some((these, others)) = self.spans.get(nth).and_then(|&span| packets.split_at_checked(span)) {
+            for (number, &index) in these.iter().enumerate() {
+                let packet = &self.batch.packets[usize::from(index)];
+                let mut ib = vec![0; seal::sealed_len(packet)];
+                let (ip_id, seed) = self.seed(ib.len(), nth, number as u16);
+                seal::copy_into(&mut ib, self.batch, packet, seed);
+                let sport = self.flow.peer.as_ref().map_or(self.flow.sport, |peer| peer.port);
+                tap(&self.flow.meta(sport, ip_id), &ib);
+            }
+            packets = others;
+            nth += 1;
+        }
+    }
+
+    /// A copy that waits, for the shared socket; a capture sees it now.
+    fn keep(&mut self, index: u16, tap: &mut Option<Tap<'_>>) -> Waiting {
         let packet = &self.batch.packets[usize::from(index)];
         let mut ib = vec![0; seal::sealed_len(packet)];
-        let seed = self.flow.seeds.seed(ib.len(), number);
+        let seed = self.flow.seeds.seed(ib.len(), 0);
         seal::copy_into(&mut ib, self.batch, packet, seed);
-        ib
-    }
-
-    fn show(&mut self, index: u16, number: u16, tap: &mut Tap<'_>) {
-        let ib = self.sealed(index, number);
-        tap(&self.flow.meta(number), &ib);
-    }
-
-    /// A copy that waits; a capture sees it now.
-    fn keep(&mut self, index: u16, tap: &mut Option<Tap<'_>>) -> Waiting {
-        let ib = self.sealed(index, 0);
         if let Some(tap) = tap {
-            tap(&self.flow.meta(0), &ib);
+            tap(&self.flow.meta(self.flow.sport, 0), &ib);
         }
         Waiting { socket: self.flow.socket, path: self.flow.path, ib }
     }

@@ -37,6 +37,11 @@ impl UdpLink {
         self.receiver.v6()
     }
 
+    /// Learn traffic class and hop limit of what comes from now on.
+    pub fn learn_network_header(&self) {
+        self.receiver.learn_network_header();
+    }
+
     /// While packets wait for room in a socket: when to call [`UdpLink::retry`]; until then make no batches.
     #[inline]
     pub fn blocked_until(&self) -> Option<Instant> {

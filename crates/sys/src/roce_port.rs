@@ -1,5 +1,5 @@
 //! Sockets of UDP port 4791, the port of RoCE v2: members of one SO_REUSEPORT group, so that many processes share the
-//! port, set up so that a receive tells addresses, traffic class and hop limit, which the GRH needs.
+//! port, set up so that a receive tells the addresses, and on request the traffic class and hop limit that a GRH shows.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -88,21 +88,32 @@ pub fn join_group(family: Family, first: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Asks for everything about a packet that the transport needs beside its bytes.
+/// Asks for traffic class and hop limit too: the GRH that a datagram shows to its receiver, and a capture, hold them;
+/// connected traffic is spared the work.
+pub fn describe_network_header(fd: impl AsFd, family: Family) -> io::Result<()> {
+    match family {
+        Family::V4 => {
+            set_int(&fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+            set_int(&fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)
+        }
+        Family::V6 => {
+            set_int(&fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            set_int(&fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)
+        }
+    }
+}
+
+/// Asks for everything about a packet that the transport always needs beside its bytes.
 fn describe_packets(fd: &OwnedFd, family: Family) -> io::Result<()> {
     match family {
         Family::V4 => {
             set_int(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-            set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
-            set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
             // A group joined by one process is no business of the others.
             set_int(fd, libc::IPPROTO_IP, IP_MULTICAST_ALL, 0)?;
             set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
         }
         Family::V6 => {
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-            set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
-            set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
             // Linux 4.20; before it only groups joined by somebody here reach us, and the demultiplexer drops them.
             let _ = set_int(fd, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;

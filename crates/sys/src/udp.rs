@@ -2,11 +2,13 @@
 //! segments at once (UDP_GRO), with the addresses, traffic class and hop limit of each. An [`Outbox`] and an [`Inbox`]
 //! keep the C structures of sendmmsg and recvmmsg, so that nothing is allocated on a packet's way.
 
+mod calls;
 mod inbox;
 mod outbox;
+mod peer;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -33,6 +35,7 @@ pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
 pub use inbox::{Inbox, Received};
 pub use outbox::{Handed, Outbox};
+pub use peer::{connected, identification};
 
 /// How a datagram travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +57,12 @@ pub struct Path {
 /// Makes a socket to send from: not connected, never fragmenting (so that IPv4's identification is 0, or the number of
 /// the segment), bound to a source port of RoCE's range. Answers the port too. `entropy` chooses where to look first.
 pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
-    const ATTEMPTS: u32 = 512;
+    let fd = open_sender(family, HOP_LIMIT_DEFAULT)?;
+    let port = bind_source_port(&fd, entropy, |port| peer::any(family, port))?;
+    Ok((fd, port))
+}
+
+fn open_sender(family: Family, hop_limit: u8) -> io::Result<OwnedFd> {
     let domain = match family {
         Family::V4 => AddressFamily::INET,
         Family::V6 => AddressFamily::INET6,
@@ -64,28 +72,30 @@ pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     match family {
         Family::V4 => {
             set_int(&fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
-            set_int(&fd, libc::IPPROTO_IP, libc::IP_TTL, HOP_LIMIT_DEFAULT.into())?;
-            set_int(&fd, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, HOP_LIMIT_DEFAULT.into())?;
+            set_int(&fd, libc::IPPROTO_IP, libc::IP_TTL, hop_limit.into())?;
+            set_int(&fd, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, hop_limit.into())?;
             set_int(&fd, libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1)?;
         }
         Family::V6 => {
             rustix::net::sockopt::set_ipv6_v6only(&fd, true)?;
             let level = libc::IPPROTO_IPV6;
             set_int(&fd, level, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
-            set_int(&fd, level, libc::IPV6_UNICAST_HOPS, HOP_LIMIT_DEFAULT.into())?;
-            set_int(&fd, level, libc::IPV6_MULTICAST_HOPS, HOP_LIMIT_DEFAULT.into())?;
+            set_int(&fd, level, libc::IPV6_UNICAST_HOPS, hop_limit.into())?;
+            set_int(&fd, level, libc::IPV6_MULTICAST_HOPS, hop_limit.into())?;
             set_int(&fd, level, libc::IPV6_MULTICAST_LOOP, 1)?;
         }
     }
+    Ok(fd)
+}
+
+/// Binds to a port of RoCE's range that is free.
+fn bind_source_port(fd: &OwnedFd, entropy: u32, address: impl Fn(u16) -> SocketAddr) -> io::Result<u16> {
+    const ATTEMPTS: u32 = 512;
     let ports = u32::from(u16::MAX - SOURCE_PORT_MIN) + 1;
     for attempt in 0..ATTEMPTS {
         let port = SOURCE_PORT_MIN + (entropy.wrapping_add(attempt.wrapping_mul(7919)) % ports) as u16;
-        let address: std::net::SocketAddr = match family {
-            Family::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
-            Family::V6 => (Ipv6Addr::UNSPECIFIED, port).into(),
-        };
-        match rustix::net::bind(&fd, &address) {
-            Ok(()) => return Ok((fd, port)),
+        match rustix::net::bind(fd, &address(port)) {
+            Ok(()) => return Ok(port),
             Err(rustix::io::Errno::ADDRINUSE) => {}
             Err(error) => return Err(error.into()),
         }
@@ -96,6 +106,7 @@ pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     const UDP_GRO: i32 = 104;
 

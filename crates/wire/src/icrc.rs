@@ -68,6 +68,15 @@ impl Flow {
         crc32fast::hash(&h[..ip_end + UDP_LEN])
     }
 
+    /// As [`Flow::seed`], from the seed for identification 0.
+    #[inline]
+    pub fn with_ip_id(&self, seed_of_0: u32, ip_id: u16) -> u32 {
+        match self {
+            Flow::V4 { .. } => seed_of_0 ^ ip_id_change(ip_id),
+            Flow::V6 { .. } => seed_of_0,
+        }
+    }
+
     /// Bytes covered by the CRC after the IPv4 identification.
     pub fn bytes_after_id(ib_len: usize) -> usize {
         14 + UDP_LEN + ib_len.saturating_sub(4)
@@ -136,8 +145,15 @@ pub fn verify(flow: &Flow, ib: &[u8], guess: u16) -> Option<u16> {
     if delta == 0 {
         return Some(guess);
     }
+    explain(flow, ib.len(), delta).map(|change| change ^ guess)
+}
+
+/// Which change of the identification explains that the CRC of a packet of `ib_len` bytes is off by `delta`. `None`: no
+/// change does, so the packet is corrupt.
+#[cold]
+pub fn explain(flow: &Flow, ib_len: usize, delta: u32) -> Option<u16> {
     match flow {
-        Flow::V4 { .. } => solve_ip_id(delta, Flow::bytes_after_id(ib.len())).map(|diff| diff ^ guess),
+        Flow::V4 { .. } => solve_ip_id(delta, Flow::bytes_after_id(ib_len)),
         Flow::V6 { .. } => None,
     }
 }
@@ -161,6 +177,50 @@ pub fn solve_ip_id(delta: u32, bytes_after: usize) -> Option<u16> {
     Some(u16::from_be_bytes([register as u8, (register >> 8) as u8]))
 }
 
+/// What an identification changes of a seed, whatever else the headers hold: the CRC is linear.
+#[inline]
+fn ip_id_change(ip_id: u16) -> u32 {
+    let [high, low] = ip_id.to_be_bytes();
+    IP_ID_CHANGE[0][usize::from(high)] ^ IP_ID_CHANGE[1][usize::from(low)]
+}
+
+/// For each value of the identification's first and second byte.
+static IP_ID_CHANGE: [[u32; 256]; 2] = ip_id_changes();
+
+const fn ip_id_changes() -> [[u32; 256]; 2] {
+    /// Flags to the end of the UDP header.
+    const BYTES_AFTER: usize = 14 + UDP_LEN;
+    let mut all = [[0; 256]; 2];
+    let mut byte = 0;
+    while byte < 2 {
+        let mut value: usize = 1;
+        while value < 256 {
+            let low_bit = value & value.wrapping_neg();
+            all[byte][value] = if low_bit == value {
+                shift(value as u32, BYTES_AFTER + 2 - byte)
+            } else {
+                all[byte][value ^ low_bit] ^ all[byte][low_bit]
+            };
+            value += 1;
+        }
+        byte += 1;
+    }
+    all
+}
+
+/// The register after that many zero bytes.
+const fn shift(mut register: u32, bytes: usize) -> u32 {
+    let mut bit = 0;
+    while bit < bytes * 8 {
+        register = if register & 1 != 0 { register >> 1 ^ POLY } else { register >> 1 };
+        bit += 1;
+    }
+    register
+}
+
+/// CRC-32's polynomial, least significant bit first.
+const POLY: u32 = 0xedb8_8320;
+
 type Matrix = [u32; 32];
 
 /// Operators that take back 2^k zero bytes, for packets up to 128 KiB.
@@ -180,7 +240,6 @@ const fn apply(matrix: &Matrix, mut vector: u32) -> u32 {
 }
 
 const fn unshift() -> [Matrix; 17] {
-    const POLY: u32 = 0xedb8_8320;
     let mut all = [[0; 32]; 17];
     let mut i = 0;
     while i < 32 {
@@ -215,6 +274,7 @@ mod tests {
         for len in [16, 100, 1052, 4124] {
             let mut ib: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
             for id in [0, 1, 0x00ff, 0xff00, 0x1234, 0xffff] {
+                assert_eq!(flow.with_ip_id(flow.seed(len, 0), id), flow.seed(len, id));
                 let crc = of_packet(flow.seed(len, id), &ib);
                 ib[len - 4..].copy_from_slice(&crc.to_le_bytes());
                 assert_eq!(verify(&flow, &ib, 0), Some(id));

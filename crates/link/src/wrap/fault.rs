@@ -248,7 +248,7 @@ mod tests {
             ifindex: 1,
             traffic_class: 0,
             hop_limit: 64,
-            ip_id_guess: 0,
+            segment: 0,
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::{HOP_LIMIT_DEFAULT, RECEIVE_BYTES_MAX};
+use super::{HOP_LIMIT_DEFAULT, RECEIVE_BYTES_MAX, calls};
 
 const UDP_GRO: i32 = 104;
 /// Room for the control messages of one receive, in 8-byte words (cmsghdr must be aligned).
@@ -93,7 +93,7 @@ impl Inbox {
             // by `self` in boxes that never move; nobody else has them while `self` is borrowed mutably.
             let n = unsafe {
                 if limit == 1 {
-                    let n = libc::recvmsg(fd, &raw mut self.headers[0].msg_hdr, libc::MSG_DONTWAIT);
+                    let n = calls::recvmsg(fd, &raw mut self.headers[0].msg_hdr, libc::MSG_DONTWAIT);
                     if n >= 0 {
                         self.headers[0].msg_len = n as u32;
                         1
@@ -101,13 +101,7 @@ impl Inbox {
                         -1
                     }
                 } else {
-                    libc::recvmmsg(
-                        fd,
-                        self.headers.as_mut_ptr(),
-                        limit as u32,
-                        libc::MSG_DONTWAIT,
-                        std::ptr::null_mut(),
-                    )
+                    calls::recvmmsg(fd, self.headers.as_mut_ptr(), limit as u32, libc::MSG_DONTWAIT)
                 }
             };
             if n >= 0 {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::{HOP_LIMIT_DEFAULT, MESSAGES_MAX, PIECES_MAX, Path, STAGE_BYTES};
+use super::{HOP_LIMIT_DEFAULT, MESSAGES_MAX, PIECES_MAX, Path, STAGE_BYTES, calls};
 
 const UDP_SEGMENT: i32 = 103;
 /// Room for the control messages of one send, in 8-byte words (cmsghdr must be aligned).
@@ -123,6 +123,15 @@ impl Outbox {
         self.open = self.pieces.len();
     }
 
+    /// Ends a message for a connected socket, which knows where it goes.
+    pub fn end_to_peer(&mut self, segment: u16) {
+        let mut control = Control::EMPTY;
+        control.segment(segment);
+        let name = Name { words: [0; NAME_WORDS], len: 0 };
+        self.messages.push(Message { pieces: (self.open as u32, self.pieces.len() as u32), name, control });
+        self.open = self.pieces.len();
+    }
+
     /// Hands the messages to the kernel in order, until one is refused; then all are forgotten.
     pub fn hand_over(&mut self, fd: impl AsFd) -> Handed {
         let fd = fd.as_fd().as_raw_fd();
@@ -131,12 +140,16 @@ impl Outbox {
             let (start, end) = (m.pieces.0 as usize, m.pieces.1 as usize);
             // SAFETY: msghdr is plain data; zero is a valid value for each field.
             let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            header.msg_hdr.msg_name = m.name.words.as_mut_ptr().cast();
-            header.msg_hdr.msg_namelen = m.name.len;
+            if m.name.len != 0 {
+                header.msg_hdr.msg_name = m.name.words.as_mut_ptr().cast();
+                header.msg_hdr.msg_namelen = m.name.len;
+            }
             header.msg_hdr.msg_iov = self.pieces[start..end].as_mut_ptr();
             header.msg_hdr.msg_iovlen = (end - start) as _;
-            header.msg_hdr.msg_control = m.control.words.as_mut_ptr().cast();
-            header.msg_hdr.msg_controllen = m.control.len as _;
+            if m.control.len != 0 {
+                header.msg_hdr.msg_control = m.control.words.as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = m.control.len as _;
+            }
             self.headers.push(header);
         }
         let mut done = 0;
@@ -147,12 +160,12 @@ impl Outbox {
             // until the call returns; what the pieces point at is the stage or is checked by the kernel (EFAULT).
             let n = unsafe {
                 if rest.len() == 1 {
-                    match libc::sendmsg(fd, &raw const rest[0].msg_hdr, libc::MSG_NOSIGNAL) {
+                    match calls::sendmsg(fd, &raw const rest[0].msg_hdr, libc::MSG_NOSIGNAL) {
                         -1 => -1,
                         _ => 1,
                     }
                 } else {
-                    libc::sendmmsg(fd, rest.as_mut_ptr(), rest.len() as u32, libc::MSG_NOSIGNAL)
+                    calls::sendmmsg(fd, rest.as_mut_ptr(), rest.len() as u32, libc::MSG_NOSIGNAL)
                 }
             };
             if n > 0 {
@@ -227,6 +240,13 @@ impl Control {
         }
         self.len += space;
     }
+
+    /// The kernel shall cut, unless `segment` is 0.
+    fn segment(&mut self, segment: u16) {
+        if segment != 0 {
+            self.put(libc::IPPROTO_UDP, UDP_SEGMENT, segment);
+        }
+    }
 }
 
 fn control_of(path: &Path, segment: u16) -> Control {
@@ -258,8 +278,6 @@ fn control_of(path: &Path, segment: u16) -> Control {
             }
         }
     }
-    if segment != 0 {
-        c.put(libc::IPPROTO_UDP, UDP_SEGMENT, segment);
-    }
+    c.segment(segment);
     c
 }

@@ -1,0 +1,45 @@
+//! The system calls themselves. The C library's wrappers are cancellation points: a thread of the program that is
+//! cancelled while it polls would end in the middle of our work, with our locks held. `syscall` is none.
+
+use libc::{SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, c_int, c_long, mmsghdr, msghdr, syscall};
+
+/// recvmsg(2).
+///
+/// # Safety
+/// As of the system call: what the header names is valid for writing.
+#[inline]
+pub(super) unsafe fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> c_long {
+    // SAFETY: the caller's.
+    unsafe { syscall(SYS_recvmsg, fd, header, flags) }
+}
+
+/// recvmmsg(2) without a time limit.
+///
+/// # Safety
+/// As of the system call: there are `count` headers, and what they name is valid for writing.
+#[inline]
+pub(super) unsafe fn recvmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
+    // SAFETY: the caller's.
+    unsafe { syscall(SYS_recvmmsg, fd, headers, count, flags, std::ptr::null_mut::<libc::timespec>()) }
+}
+
+/// sendmsg(2).
+///
+/// # Safety
+/// As of the system call: the name and control block that the header names are valid. (The pieces are the kernel's to
+/// check.)
+#[inline]
+pub(super) unsafe fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> c_long {
+    // SAFETY: the caller's.
+    unsafe { syscall(SYS_sendmsg, fd, header, flags) }
+}
+
+/// sendmmsg(2).
+///
+/// # Safety
+/// There are `count` headers, each as for [`sendmsg`], and they may be written to.
+#[inline]
+pub(super) unsafe fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
+    // SAFETY: the caller's.
+    unsafe { syscall(SYS_sendmmsg, fd, headers, count, flags) }
+}
