@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_cm::rdma_cm::{CmEvent, Command, Reply};
@@ -55,8 +56,15 @@ struct Session {
 #[derive(Debug)]
 pub struct EventChannel {
     session: Arc<Session>,
-    fd: OwnedFd,
+    reader: Arc<Reader>,
     number: u32,
+}
+
+/// The end that events come to. A thread that waits here holds it while another closes the channel.
+#[derive(Debug)]
+struct Reader {
+    fd: OwnedFd,
+    closed: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,7 +88,10 @@ impl CmClient {
         let session = self.session()?;
         let (response, mut fds) = session.client()?.request_with_descriptor(Request::OpenCmChannel)?;
         match (response, fds.pop()) {
-            (Response::CmChannel { channel }, Some(fd)) => Ok(EventChannel { session, fd, number: channel }),
+            (Response::CmChannel { channel }, Some(fd)) => {
+                let reader = Arc::new(Reader { fd, closed: AtomicBool::new(false) });
+                Ok(EventChannel { session, reader, number: channel })
+            }
             _ => Err(RequestError::Protocol.into()),
         }
     }
@@ -129,7 +140,7 @@ impl EventChannel {
 
     /// Readable when an event waits, or when the daemon is gone. Programs may poll it and make it non-blocking.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.reader.fd.as_fd()
     }
 
     /// Asks the daemon that this channel is from, about ids of this or another channel of the process.
@@ -139,19 +150,33 @@ impl EventChannel {
 
     /// The next event. Sleeps unless the descriptor is in non-blocking mode (`WouldBlock` then); a signal may end it
     /// (`Interrupted`). [`RequestError::Disconnected`] says that the daemon is gone, and its ids with it.
+    ///
+    /// A thread that sleeps here while the channel is closed sleeps on for ever, as it would in Linux: programs leave
+    /// such a thread behind when they end, and would take an error for one of the connection's.
     pub fn recv(&self) -> Result<CmEvent, RequestError> {
+        let reader = self.reader.clone();
         let mut buffer = [0; CM_EVENT_BYTES_MAX];
-        let length = match channel::receive(&self.fd, &mut buffer) {
-            Ok(0) => return Err(RequestError::Disconnected),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(RequestError::Disconnected),
+        let length = match channel::receive(&reader.fd, &mut buffer) {
+            Ok(0) => return reader.ended(),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return reader.ended(),
             result => result?,
         };
         decode(buffer.get(..length).unwrap_or_default()).map_err(|_| RequestError::Protocol)
     }
 }
 
+impl Reader {
+    fn ended(&self) -> Result<CmEvent, RequestError> {
+        while self.closed.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+        Err(RequestError::Disconnected)
+    }
+}
+
 impl Drop for EventChannel {
     fn drop(&mut self) {
+        self.reader.closed.store(true, Ordering::Release);
         // The daemon holds a duplicate of this end, so that it does not see it close.
         if let Ok(mut client) = self.session.client() {
             let _ = client.request(Request::CloseCmChannel { channel: self.number });
