@@ -9,7 +9,7 @@ use super::address::SockAddr;
 use super::command::{IdNumber, RoceMode};
 use super::datagram;
 use super::errno::{EINVAL, ENOENT, Errno};
-use super::id::{Attachment, Id, QPT_RC, QPT_XRC_RECV, QPT_XRC_SEND, State};
+use super::id::{Attachment, Id, QPT_RC, QPT_UC, QPT_XRC_RECV, QPT_XRC_SEND, State};
 use super::limits::PRIVATE_DATA_BYTES_MAX;
 use super::param::{ConnParam, Ece, PathRecord};
 use super::route::PKEY_DEFAULT;
@@ -291,7 +291,7 @@ fn ib_path(path: &PathRecord) -> Result<ib::Path, Errno> {
 pub fn qp_type(number: u8) -> Option<QpType> {
     match number {
         QPT_RC => Some(QpType::Rc),
-        3 => Some(QpType::Uc),
+        QPT_UC => Some(QpType::Uc),
         QPT_XRC_SEND => Some(QpType::XrcSend),
         QPT_XRC_RECV => Some(QpType::XrcRecv),
         _ => None,

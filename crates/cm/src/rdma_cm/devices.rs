@@ -91,15 +91,6 @@ impl Devices {
         active.into_iter().find_map(|entry| entry.attach(|row| ip_of_gid(row.gid).is_ipv4() == v4))
     }
 
-    /// The device that a GID of `AF_IB` is reached from: its own, or one in the same subnet (`cma_resolve_ib_dev`).
-    pub fn for_ib_destination(&self, dgid: [u8; 16]) -> Option<Attachment> {
-        let own = self.by_ip(ip_of_gid(dgid), 0);
-        own.or_else(|| {
-            let active = self.map.values().filter(|entry| entry.device.active);
-            active.into_iter().find_map(|entry| entry.attach(|row| row.gid[..8] == dgid[..8]))
-        })
-    }
-
     /// A row of a device that a packet came to.
     pub fn by_gid(&self, index: u32, gid: [u8; 16]) -> Option<Attachment> {
         self.map.get(&index)?.attach(|row| row.gid == gid)
@@ -121,7 +112,7 @@ impl Entry {
     }
 }
 
-/// The wildcard that a family is bound to when a program names no address.
+/// The loopback's address in a family.
 pub fn localhost(family: Family) -> IpAddr {
     match family {
         Family::Inet => Ipv4Addr::LOCALHOST.into(),

@@ -45,8 +45,10 @@ pub enum State {
     DeviceRemoval = 9,
 }
 
-/// The datagram type of queue pair, as `enum ibv_qp_type` numbers it; all others are connected.
+/// Types of queue pairs, as `enum ibv_qp_type` numbers them: reliable connections.
 pub const QPT_RC: u8 = 2;
+/// Unreliable connections.
+pub const QPT_UC: u8 = 3;
 /// Unreliable datagrams.
 pub const QPT_UD: u8 = 4;
 /// The sending side of XRC.

@@ -10,7 +10,7 @@ use super::client::{ChannelId, ClientId, Credentials};
 use super::command::{IdNumber, IdSummary};
 use super::errno::{EINVAL, EMFILE, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
-use super::id::{Attachment, Id, QPT_RC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
+use super::id::{Attachment, Id, QPT_RC, QPT_UC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
 use super::limits::{
     CHANNELS_PER_CLIENT_MAX, COMM_BYTES_MAX, IDS_MAX, IDS_PER_CLIENT_MAX, IDS_PER_PAGE, IDS_PER_USER_MAX,
 };
@@ -118,7 +118,7 @@ impl Service {
             PortSpace::Udp | PortSpace::Ipoib => QPT_UD,
             PortSpace::Ib => qp_type,
         };
-        if !matches!(qp_type, QPT_RC | 3 | QPT_UD | QPT_XRC_SEND | QPT_XRC_RECV) || cookie == 0 {
+        if !matches!(qp_type, 0 | QPT_RC | QPT_UC | QPT_UD | QPT_XRC_SEND | QPT_XRC_RECV) || cookie == 0 {
             return Err(EINVAL);
         }
         if self.channels.look(channel).is_none_or(|channel| channel.client != client) {

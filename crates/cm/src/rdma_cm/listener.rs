@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use weft_verbs::Instant;
-use weft_wire::cm::{IpCmError, IpCmHeader, RejectReason};
+use weft_wire::cm::{IpCmHeader, RejectReason};
 
 use super::address::{Family, PortSpace, SockAddr, SockAddrIb, gid_of_ip};
 use super::command::IdNumber;
@@ -39,12 +39,11 @@ impl Service {
     /// A request for a connection.
     pub(super) fn on_request(&mut self, now: Instant, conn: ib::ConnId, req: &ib::ReqReceived, private: Vec<u8>) {
         let path = path_record(req);
-        let made = Request::new(req.from.device, req.service_id, req.qp_type as u8, &private).and_then(|request| {
-            let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
-            let (listener, child) = self.new_child(&request)?;
+        let request = Request::new(req.from.device, req.service_id, req.qp_type as u8, &private);
+        let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
+        let made = self.new_child(&request).map(|(listener, child)| {
             let param = EventParam::Conn(param_of(req, request.data));
             self.announce(listener, child, conn, param, ece_above(req.ece));
-            Ok(())
         });
         match made {
             // The program may take its time: the peer learns so if it repeats its request.
@@ -65,12 +64,11 @@ impl Service {
         req: &ib::SidrReqReceived,
         private: Vec<u8>,
     ) {
-        let made = Request::new(req.from.device, req.service_id, QPT_UD, &private).and_then(|request| {
-            let request = Request { sgid: req.from.sgid.0, dgid: req.from.dgid.0, ..request };
-            let (listener, child) = self.new_child(&request)?;
+        let request = Request::new(req.from.device, req.service_id, QPT_UD, &private);
+        let request = Request { sgid: req.from.sgid.0, dgid: req.from.dgid.0, ..request };
+        let made = self.new_child(&request).map(|(listener, child)| {
             let ud = UdParam { private_data: request.data.to_vec(), ..UdParam::default() };
             self.announce(listener, child, conn, EventParam::Ud(ud), Ece::default());
-            Ok(())
         });
         if made.is_err() {
             let _ = self.ib.send_sidr_rep(now, conn, &sidr_refusal(&[]));
@@ -143,14 +141,13 @@ impl Service {
 
 impl<'a> Request<'a> {
     /// A request by its private data: with a header of the IP service in front, or without one if `AF_IB`.
-    fn new(device: u32, service_id: u64, qp_type: u8, private: &'a [u8]) -> Result<Request<'a>, RejectReason> {
+    fn new(device: u32, service_id: u64, qp_type: u8, private: &'a [u8]) -> Request<'a> {
         let (header, data) = match IpCmHeader::parse(private) {
             Ok((header, data)) => (Some(header), data),
-            Err(IpCmError::IpVersion(_) | IpCmError::Short) => (None, private),
-            Err(IpCmError::Version(_)) => return Err(RejectReason::CONSUMER_DEFINED),
+            Err(_) => (None, private),
         };
         let zero = [0; 16];
-        Ok(Request { device, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None })
+        Request { device, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None }
     }
 
     /// Whether it is for a listener (`cma_match_private_data` and `cma_match_net_dev`).

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
 
-use super::address::{Family, PortSpace, SockAddr, gid_of_ip};
+use super::address::{Family, PortSpace, SockAddr, gid_of_ip, ip_of_gid};
 use super::command::IdNumber;
 use super::devices::localhost;
 use super::errno::{EAGAIN, EINVAL, ENODEV, ENOENT, ETIMEDOUT, Errno};
@@ -31,10 +31,10 @@ impl Service {
         timeout_ms: u32,
     ) -> Result<(), Errno> {
         self.prepare_source(number, src, dst)?;
-        let started = match dst {
-            _ if dst.is_any() => self.resolve_loopback(number, dst),
-            SockAddr::Ib(ib) => self.resolve_ib(number, ib.gid),
-            _ => self.ask_host(now, number, dst, timeout_ms),
+        let started = match dst.is_any() {
+            true => self.resolve_loopback(number, dst),
+            // GIDs of RoCE are addresses of the host's network like others.
+            false => self.ask_host(now, number, dst, timeout_ms),
         };
         if started.is_err()
             && let Some(id) = self.ids.change(number)
@@ -68,30 +68,18 @@ impl Service {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let target = if dst.is_zero() { localhost(dst.family()) } else { dst.ip() };
         let attachment = id.attachment.or_else(|| self.devices.loopback(target)).ok_or(ENODEV)?;
+        let own = match dst.family() {
+            Family::Ib => ip_of_gid(attachment.sgid),
+            family => localhost(family),
+        };
         let id = self.ids.change(number).ok_or(ENOENT)?;
         if id.attachment.is_none() {
-            id.src = id.src.map(|src| with_ip(src, localhost(dst.family()), attachment));
+            id.src = id.src.map(|src| with_ip(src, own, attachment));
         }
         id.dst = Some(with_ip(dst, target, attachment));
         id.attachment = Some(attachment);
         id.bound_if = attachment.ifindex;
         id.dgid = attachment.sgid;
-        id.state = State::AddrResolved;
-        self.emit(number, EventKind::AddrResolved, 0, EventParam::None);
-        Ok(())
-    }
-
-    /// A GID is on the device that has it, or that has one in its subnet.
-    fn resolve_ib(&mut self, number: IdNumber, dgid: [u8; 16]) -> Result<(), Errno> {
-        let id = self.ids.look(number).ok_or(ENOENT)?;
-        let attachment = id.attachment.or_else(|| self.devices.for_ib_destination(dgid)).ok_or(ENODEV)?;
-        let id = self.ids.change(number).ok_or(ENOENT)?;
-        if let Some(SockAddr::Ib(src)) = &mut id.src {
-            src.gid = attachment.sgid;
-        }
-        id.attachment = Some(attachment);
-        id.bound_if = attachment.ifindex;
-        id.dgid = dgid;
         id.state = State::AddrResolved;
         self.emit(number, EventKind::AddrResolved, 0, EventParam::None);
         Ok(())

@@ -279,3 +279,45 @@ fn one_host_connects_to_itself() {
         lab.event(client, EventKind::Disconnected);
     }
 }
+
+#[test]
+fn gids_connect_without_a_header() {
+    let mut lab = Lab::new();
+    let (client, server) = (lab.program(0), lab.program(1));
+    let gid = gid_of_ip("10.0.0.2".parse().unwrap());
+    let ib = |gid, sid| SockAddr::Ib(SockAddrIb { gid, sid, sid_mask: u64::MAX, ..SockAddrIb::default() });
+    lab.listener(server, ib([0; 16], 0x0106_1c06), 1);
+    let id = lab.id_of(client, PortSpace::Ib, 2);
+    lab.route(client, id, ib(gid, 0x0106_1c06));
+    lab.order(client, Command::Connect { id, param: param(1, &[3; 92]), ece: Ece::default() });
+    let request = lab.event(server, EventKind::ConnectRequest);
+    assert_eq!(conn_of(&request).private_data, [3; 92]);
+    let Ok(Reply::Route(route)) = lab.command(server, Command::Query { id: request.id }) else { panic!() };
+    assert!(matches!(route.src, Some(SockAddr::Ib(own)) if own.gid == gid && own.sid == 0x0106_1c06));
+    lab.accept(server, request.id, &[]);
+    lab.event(client, EventKind::ConnectResponse);
+}
+
+#[test]
+fn extended_connections_know_their_ends() {
+    let mut lab = Lab::new();
+    let (client, server) = (lab.program(0), lab.program(1));
+    let listener = lab.id_of(server, PortSpace::Ib, 10);
+    lab.order(server, Command::Bind { id: listener, addr: at("0.0.0.0", 7174) });
+    lab.order(server, Command::Listen { id: listener, backlog: 1 });
+    let id = lab.id_of(client, PortSpace::Ib, 9);
+    lab.route(client, id, at("10.0.0.2", 7174));
+    lab.order(client, Command::Connect { id, param: param(1, &[]), ece: Ece::default() });
+    let child = lab.event(server, EventKind::ConnectRequest).id;
+    let mask = |lab: &mut Lab, program, id, qp_state| match lab.command(program, Command::InitQpAttr { id, qp_state }) {
+        Ok(Reply::QpAttributes(attributes)) => attributes.mask,
+        other => panic!("{other:?}"),
+    };
+    // The target answers, the initiator asks.
+    assert_ne!(mask(&mut lab, server, child, 2) & (1 << 17), 0);
+    assert_eq!(mask(&mut lab, server, child, 3) & (1 << 10 | 1 << 9), 1 << 9);
+    lab.accept(server, child, &[]);
+    lab.event(client, EventKind::ConnectResponse);
+    assert_eq!(mask(&mut lab, client, id, 2) & (1 << 17), 0);
+    assert_ne!(mask(&mut lab, client, id, 3) & (1 << 10), 0);
+}

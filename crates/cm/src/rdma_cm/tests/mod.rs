@@ -4,6 +4,7 @@ mod addresses;
 mod connections;
 mod datagrams;
 mod groups;
+mod hostile;
 mod lab;
 mod limits;
 mod listeners;
