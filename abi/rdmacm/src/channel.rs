@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use weft_abi_types::rdma_event_channel;
 
-use crate::daemon::{self, Told};
+use crate::daemon;
 use crate::device;
 use crate::errors::fail_null;
 
@@ -33,11 +33,6 @@ impl Channel {
     /// The daemon's end.
     pub(crate) fn events(&self) -> &Arc<daemon::Events> {
         &self.events
-    }
-
-    /// The next that comes through it.
-    pub(crate) fn next(&self) -> Result<Told, c_int> {
-        self.events.next()
     }
 }
 

@@ -8,7 +8,9 @@ use libc::c_int;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::LazyLock;
 use weft_cm::rdma_cm::{CmEvent, Command, Reply, RouteInfo};
-use weft_ipc::{CmClient, ConnectOptions, EventChannel, RequestError};
+use weft_ipc::{CM_EVENT_BYTES_MAX, CmClient, ConnectOptions, EventChannel, decode};
+
+use crate::errors::errno;
 
 static CLIENT: LazyLock<CmClient> = LazyLock::new(|| {
     let here = Events::open as fn() -> Result<Events, c_int>;
@@ -47,10 +49,20 @@ impl Events {
 
     /// The next event. Blocks unless the descriptor is in non-blocking mode; EAGAIN then.
     pub(crate) fn next(&self) -> Result<Told, c_int> {
-        match self.0.recv() {
-            Ok(event) => Ok(Told::Event(Box::new(event))),
-            Err(RequestError::Disconnected) => Ok(Told::Gone),
-            Err(error) => Err(error.errno()),
+        let mut buffer = [0u8; CM_EVENT_BYTES_MAX];
+        // The C library's call, because it is a cancellation point: programs end threads that wait here.
+        // SAFETY: the descriptor is open as long as `self`, and the buffer as long as it says.
+        let length = unsafe { libc::recv(self.fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        match usize::try_from(length) {
+            Ok(0) => Ok(Told::Gone),
+            Ok(length) => {
+                let event = decode(buffer.get(..length).unwrap_or_default()).map_err(|_| libc::EPROTO)?;
+                Ok(Told::Event(Box::new(event)))
+            }
+            Err(_) => match errno() {
+                libc::ECONNRESET => Ok(Told::Gone),
+                errno => Err(errno),
+            },
         }
     }
 

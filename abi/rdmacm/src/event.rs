@@ -15,7 +15,7 @@ use weft_abi_types::{
 use weft_cm::rdma_cm::{CmEvent, Command, EventKind, EventParam};
 
 use crate::channel::Channel;
-use crate::daemon::Told;
+use crate::daemon::{Events, Told};
 use crate::errors::{errno, fail};
 use crate::id::Id;
 use crate::multicast::Group;
@@ -133,15 +133,16 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
     if channel.is_null() || event.is_null() {
         return fail(libc::EINVAL);
     }
+    // Ours while this waits: a program may destroy the channel meanwhile, and the thread waits on, as in rdma-core.
+    // SAFETY: the program's channel.
+    let events = unsafe { Channel::of(channel).events().clone() };
     loop {
-        // SAFETY: the program's channel.
-        let told = match unsafe { Channel::of(channel).next() } {
+        let told = match events.next() {
             Ok(told) => told,
             Err(errno) => return fail(errno),
         };
         let made = match told {
-            // SAFETY: the program's channel.
-            Told::Event(told) => of_daemon(unsafe { Channel::of(channel) }, *told),
+            Told::Event(told) => of_daemon(&events, *told),
             Told::Gone => match registry::claim_orphan(channel) {
                 Some(id) => Some(Event::new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0)),
                 None => return fail(libc::ENODEV),
@@ -156,9 +157,9 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
 }
 
 /// Makes an event of what the daemon told. `None` for what is of no interest, or about an identifier that is no more.
-fn of_daemon(channel: &Channel, told: CmEvent) -> Option<Box<Event>> {
+fn of_daemon(events: &Events, told: CmEvent) -> Option<Box<Event>> {
     match told.kind {
-        EventKind::ConnectRequest => request(channel, &told),
+        EventKind::ConnectRequest => request(events, &told),
         EventKind::MulticastJoin | EventKind::MulticastError => membership(&told),
         _ => {
             let id = registry::claim(told.cookie)?;
@@ -226,9 +227,9 @@ fn answer(id: &Id, told: &CmEvent, event: &mut Event) {
 }
 
 /// A peer wants to connect: an identifier is made for it.
-fn request(channel: &Channel, told: &CmEvent) -> Option<Box<Event>> {
+fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
     let Some(listener) = registry::claim(told.cookie) else {
-        let _ = channel.events().order(Command::DestroyId { id: told.id });
+        let _ = events.order(Command::DestroyId { id: told.id });
         return None;
     };
     let mut event = Event::new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, told.status);
