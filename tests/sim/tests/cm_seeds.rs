@@ -17,7 +17,7 @@ const SEEDS: u64 = 10_000;
 const HOSTILE_EVERY: u64 = 4;
 const THREADS: u64 = 2;
 /// What so many seeds must have met on the way.
-const MUST_BE_MET: [&str; 28] = [
+const MUST_BE_MET: [&str; 31] = [
     "lost",
     "reordered",
     "duplicated",
@@ -40,6 +40,9 @@ const MUST_BE_MET: [&str; 28] = [
     "ReqError",
     "RepError",
     "DreqError",
+    "Lap",
+    "Apr",
+    "LapError",
     "SidrReq",
     "SidrRep",
     "SidrReqError",

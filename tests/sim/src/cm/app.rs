@@ -1,11 +1,11 @@
 //! The owners of the connections: what they do when something happens, by a seed's chance, and whether the communication
 //! manager lets them do exactly what its state allows.
 
-use weft_cm::ib::{CmError, ConnId, Event, EventKind, RejectReason, RepParams, ReqParams, State};
+use weft_cm::ib::{ApStatus, CmError, ConnId, Event, EventKind, RejectReason, RepParams, ReqParams, State};
 use weft_cm::ib::{SidrRepParams, SidrReqParams};
 use weft_verbs::{Duration, Instant, QpType};
 
-use super::plan::{CURFEW, Plan, SERVICE_BASE, SERVICES};
+use super::plan::{CURFEW, Mood, Plan, SERVICE_BASE, SERVICES};
 use super::side::{Role, Side, may_follow, name, states_after};
 use super::world::{CmWorld, node_guid};
 use crate::rng::Rng;
@@ -32,6 +32,10 @@ pub enum Deed {
     HangUp,
     /// Agree that it ends.
     Agree,
+    /// Propose another alternate path.
+    Reroute,
+    /// Answer such a proposal.
+    Approve,
     /// Answer a request for a datagram service.
     Serve,
     /// Forget it.
@@ -158,7 +162,7 @@ impl Apps {
         };
         self.sides[side].conn = conn.map_err(|error| format!("attempt {number}: {error}"))?;
         world.flush(attempt.from);
-        if !self.plan.calm && self.rng.chance(1, 12) {
+        if self.is_wild() && self.rng.chance(1, 12) {
             let after = Duration::from_micros(self.rng.below(3_000_000));
             let deed = if self.rng.chance(1, 2) { Deed::Destroy } else { Deed::Refuse };
             self.plan_deed(world, side, after, deed);
@@ -283,6 +287,11 @@ impl Apps {
                 let serves = |p: usize| (self.sides[p].qpn, QKEY) == (rep.qpn, rep.qkey);
                 return if self.passive_of(s.attempt).any(serves) { Ok(()) } else { fail("nobody serves so".into()) };
             }
+            EventKind::AprReceived(apr)
+                if (apr.status, &apr.info[..]) != (ApStatus::REJECTED, &[s.attempt as u8; 3][..]) =>
+            {
+                return fail("nobody answered so".into());
+            }
             EventKind::RejReceived(rej) => self.sides[side].reason = Some(rej.reason),
             _ => {}
         }
@@ -299,21 +308,30 @@ impl Apps {
         (0..self.sides.len()).filter(move |n| passive(&&self.sides[*n]))
     }
 
+    fn is_wild(&self) -> bool {
+        self.plan.mood == Mood::Wild
+    }
+
     fn micros(&mut self, below: Duration) -> Duration {
         Duration::from_micros(self.rng.below(below.as_micros() as u64))
     }
 
     fn react(&mut self, world: &mut CmWorld, side: usize, event: &Event) {
-        let calm = self.plan.calm;
         let brief = self.micros(self.plan.try_time() / 8);
         let long = self.micros(self.plan.try_time() * 4);
         let patience = self.rng.range(14, 22) as u8;
-        let luck = if calm { 0 } else { self.rng.below(16) };
+        let luck = if self.is_wild() { self.rng.below(16) } else { 0 };
         let then = if self.rng.chance(1, 2) { Deed::Refuse } else { Deed::Destroy };
         match &event.kind {
             EventKind::ReqReceived(_) | EventKind::RepReceived(_) => {
                 let yes = if matches!(event.kind, EventKind::ReqReceived(_)) { Deed::Accept } else { Deed::Ready };
                 match luck {
+                    0 if self.plan.mood == Mood::Calm && self.rng.chance(1, 3) => {
+                        // Longer than all tries together, perhaps, but not longer than was asked for.
+                        let patience = self.rng.range(self.plan.timeout.into(), u64::from(self.plan.timeout) + 4);
+                        self.plan_deed(world, side, Duration::ZERO, Deed::Dawdle(patience as u8));
+                        self.plan_deed(world, side, Duration::from_nanos(3 << (10 + patience)), yes);
+                    }
                     0..=6 => self.plan_deed(world, side, Duration::ZERO, yes),
                     7 | 8 => self.plan_deed(world, side, brief, yes),
                     9 => self.plan_deed(world, side, long, yes),
@@ -336,6 +354,14 @@ impl Apps {
                 _ => self.plan_deed(world, side, long, Deed::Destroy),
             },
             EventKind::RtuReceived | EventKind::UserEstablished => self.on_standing(world, side),
+            EventKind::LapReceived(_) => {
+                if luck > 8 {
+                    self.plan_deed(world, side, brief, Deed::Dawdle(patience));
+                }
+                if luck < 14 {
+                    self.plan_deed(world, side, if luck > 4 { long } else { brief }, Deed::Approve);
+                }
+            }
             EventKind::DreqReceived => match luck {
                 0..=9 => self.plan_deed(world, side, Duration::ZERO, Deed::Agree),
                 10..=13 => self.plan_deed(world, side, long, Deed::Agree),
@@ -353,9 +379,13 @@ impl Apps {
     /// Somebody will end it: one of the two, or the curfew.
     fn on_standing(&mut self, world: &mut CmWorld, side: usize) {
         let after = self.micros(Duration::from_secs(20));
+        if self.is_wild() && self.rng.chance(1, 4) {
+            let sooner = self.micros(after);
+            self.plan_deed(world, side, sooner, Deed::Reroute);
+        }
         match self.rng.below(6) {
             0..=2 => self.plan_deed(world, side, after, Deed::HangUp),
-            3 if !self.plan.calm => self.plan_deed(world, side, after, Deed::Destroy),
+            3 if self.is_wild() => self.plan_deed(world, side, after, Deed::Destroy),
             _ => self.plan_deed(world, side, CURFEW, Deed::HangUp),
         }
     }
@@ -366,6 +396,7 @@ impl Apps {
         if s.destroyed || s.crashed {
             return Ok(());
         }
+        let path = world.path(s.host, 1 - s.host, self.plan.life_time);
         let (now, cm) = (world.now, &mut world.hosts[s.host].cm);
         let Some(state) = cm.state(s.conn) else {
             return Err(format!("the connection is gone: {s:?}"));
@@ -392,6 +423,8 @@ impl Apps {
             Deed::Establish => cm.establish(now, s.conn),
             Deed::HangUp => cm.send_dreq(now, s.conn, &[tag]),
             Deed::Agree => cm.send_drep(now, s.conn, &[tag]),
+            Deed::Reroute => cm.send_lap(now, s.conn, &path, &[tag]),
+            Deed::Approve => cm.send_apr(now, s.conn, ApStatus::REJECTED, &[tag; 3], &[tag]),
             Deed::Serve => {
                 let params = SidrRepParams { qpn: s.qpn, qkey: QKEY, ..SidrRepParams::default() };
                 cm.send_sidr_rep(now, s.conn, &params)
@@ -402,7 +435,7 @@ impl Apps {
             }
         };
         world.flush(s.host);
-        if done.is_ok() != is_allowed(state, deed) {
+        if is_allowed(state, deed).is_some_and(|allowed| allowed != done.is_ok()) {
             return Err(format!("{deed:?} in state {state:?} gave {done:?}: {s:?}"));
         }
         if done.is_ok() {
@@ -418,7 +451,7 @@ impl Apps {
                 self.sides[side].agreed = true;
                 self.on_standing(world, side);
                 // The first packet on the queue pair may overtake the RTU.
-                if let Some(partner) = self.sides[side].partner.filter(|_| !self.plan.calm && self.rng.chance(1, 4)) {
+                if let Some(partner) = self.sides[side].partner.filter(|_| self.is_wild() && self.rng.chance(1, 4)) {
                     let after = self.micros(Duration::from_millis(50));
                     self.plan_deed(world, partner, after, Deed::Establish);
                 }
@@ -427,7 +460,7 @@ impl Apps {
             Deed::Dawdle(_) => self.sides[side].dawdled = true,
             // It is gone with the answer.
             Deed::Serve | Deed::Destroy => self.sides[side].destroyed = true,
-            Deed::Establish | Deed::HangUp | Deed::Agree => {}
+            Deed::Establish | Deed::HangUp | Deed::Agree | Deed::Reroute | Deed::Approve => {}
         }
     }
 
@@ -449,14 +482,15 @@ fn listen(world: &mut CmWorld, host: usize) {
     }
 }
 
-/// Whether a state allows a deed: the rules of `ib_cm`.
-fn is_allowed(state: State, deed: Deed) -> bool {
+/// Whether a state allows a deed: the rules of `ib_cm`. `None` where that hangs on what else goes on about the path.
+fn is_allowed(state: State, deed: Deed) -> Option<bool> {
     use State::*;
-    match deed {
+    let refusable = [ReqSent, MraReqRcvd, ReqRcvd, MraReqSent, RepRcvd, MraRepSent, RepSent, MraRepRcvd];
+    Some(match deed {
+        Deed::Reroute | Deed::Approve | Deed::Dawdle(_) if state == Established => return None,
+        Deed::Reroute | Deed::Approve => false,
         Deed::Accept => matches!(state, ReqRcvd | MraReqSent),
-        Deed::Refuse => {
-            matches!(state, ReqSent | MraReqRcvd | ReqRcvd | MraReqSent | RepRcvd | MraRepSent | RepSent | MraRepRcvd)
-        }
+        Deed::Refuse => refusable.contains(&state),
         Deed::Dawdle(_) => matches!(state, ReqRcvd | RepRcvd),
         Deed::Ready => matches!(state, RepRcvd | MraRepSent),
         Deed::Establish => matches!(state, RepSent | MraRepRcvd),
@@ -464,5 +498,5 @@ fn is_allowed(state: State, deed: Deed) -> bool {
         Deed::Agree => state == DreqRcvd,
         Deed::Serve => state == SidrReqRcvd,
         Deed::Destroy => true,
-    }
+    })
 }

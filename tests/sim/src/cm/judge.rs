@@ -3,6 +3,7 @@
 use weft_cm::ib::RejectReason;
 
 use super::app::Apps;
+use super::plan::Mood;
 use super::side::{Role, Side};
 use super::world::CmWorld;
 
@@ -37,15 +38,15 @@ pub fn judge(apps: &Apps) -> Result<(), String> {
         if !attempt.is_listened() && !passive.is_empty() {
             return fail("nobody listens there");
         }
-        if apps.plan.calm {
-            calm(active, &passive, attempt.is_listened(), attempt.datagram).or_else(|why| fail(&why))?;
+        if apps.plan.mood != Mood::Wild {
+            tame(active, &passive, attempt.is_listened(), attempt.datagram).or_else(|why| fail(&why))?;
         }
     }
     Ok(())
 }
 
-/// Where nothing goes wrong, exactly one thing can happen.
-fn calm(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Result<(), String> {
+/// Where nothing goes wrong that patience does not mend, exactly one thing can happen.
+fn tame(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Result<(), String> {
     if datagram {
         return if active.told == ["SidrRep"] { Ok(()) } else { Err("no answer about the service".into()) };
     }
@@ -54,11 +55,12 @@ fn calm(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Res
         return if right { Ok(()) } else { Err("not rejected for the service ID".into()) };
     }
     let [passive] = passive else { return Err("not one request".into()) };
-    if !active.stood() || !passive.was_told("Rtu") {
+    // A DREQ says as well as the lost RTU that the active side was ready.
+    if !active.stood() || !(passive.stood() || passive.was_told("Dreq")) {
         return Err("it did not stand".into());
     }
-    let ended = |s: &Side| s.was_told("Drep") || s.was_told("Dreq");
-    if !(ended(active) && ended(passive) && active.was_told("TimewaitExit") && passive.was_told("TimewaitExit")) {
+    let ended = |s: &Side| (s.was_told("Drep") || s.was_told("Dreq")) && s.was_told("TimewaitExit");
+    if !ended(active) || !ended(passive) || [active, passive].iter().any(|s| s.was_told("DreqError")) {
         return Err("it did not end in order".into());
     }
     Ok(())

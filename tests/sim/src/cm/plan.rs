@@ -34,6 +34,17 @@ impl Attempt {
     }
 }
 
+/// How much goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mood {
+    /// Nothing: everybody does the expected, sooner or after asking for patience.
+    Calm,
+    /// Messages are lost, but everybody is patient and does the expected: nobody may notice.
+    Lossy,
+    /// Anything.
+    Wild,
+}
+
 /// All that a seed decides before anything happens.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -43,8 +54,8 @@ pub struct Plan {
     pub v6: bool,
     /// The network.
     pub faults: Faults,
-    /// Nothing goes wrong, and everybody does the expected.
-    pub calm: bool,
+    /// How much goes wrong.
+    pub mood: Mood,
     /// The attempts.
     pub attempts: Vec<Attempt>,
     /// CM response timeout, as an exponent.
@@ -61,7 +72,7 @@ impl Plan {
     /// The plan of a seed.
     pub fn of(seed: u64) -> Plan {
         let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
-        let calm = rng.chance(1, 5);
+        let mood = rng.pick(&[Mood::Calm, Mood::Lossy, Mood::Wild, Mood::Wild, Mood::Wild]);
         let attempts = (0..rng.range(1, 10)).map(|_| {
             let from = rng.below(2) as usize;
             Attempt {
@@ -73,18 +84,24 @@ impl Plan {
             }
         });
         let attempts = attempts.collect();
-        let crash = (!calm && rng.chance(1, 3)).then(|| {
+        let crash = (mood == Mood::Wild && rng.chance(1, 3)).then(|| {
             let at = Duration::from_micros(rng.below(12_000_000));
             (rng.below(2) as usize, at, Duration::from_micros(rng.below(20_000_000)))
         });
         Plan {
             seed,
             v6: rng.chance(1, 2),
-            faults: if calm { Faults::NONE } else { faults(&mut rng) },
-            calm,
+            faults: match mood {
+                Mood::Calm => Faults::NONE,
+                Mood::Lossy => {
+                    Faults { loss: rng.range(500, 1500) as u32, outage: Faults::NONE.outage, ..faults(&mut rng) }
+                }
+                Mood::Wild => faults(&mut rng),
+            },
+            mood,
             attempts,
             timeout: rng.range(14, 20) as u8,
-            retries: rng.range(if calm { 3 } else { 0 }, 15) as u8,
+            retries: if mood == Mood::Lossy { 15 } else { rng.range(0, 15) as u8 },
             life_time: rng.range(12, 18) as u8,
             crash,
         }

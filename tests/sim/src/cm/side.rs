@@ -111,20 +111,19 @@ pub fn states_after(kind: &EventKind) -> &'static [State] {
 
 /// What may have been told before, last of all: an event that follows anything else is out of order.
 pub fn may_follow(kind: &EventKind, last: Option<&str>) -> bool {
+    // What is told of a connection that stands, or stood as far as one side knows.
+    const STANDING: [&str; 8] = ["Req", "Mra", "Rep", "Rtu", "UserEstablished", "Lap", "Apr", "LapError"];
     let after: &[&str] = match kind {
         EventKind::ReqReceived(_) | EventKind::SidrReqReceived(_) => return last.is_none(),
         EventKind::RepReceived(_) | EventKind::ReqError => return matches!(last, None | Some("Mra")),
         EventKind::SidrRepReceived(_) | EventKind::SidrReqError => return last.is_none(),
         EventKind::RtuReceived | EventKind::UserEstablished | EventKind::RepError => &["Req", "Mra"],
         EventKind::RejReceived(_) => return last.is_none_or(|l| !["TimewaitExit", "Rej", "Dreq"].contains(&l)),
-        EventKind::MraReceived { .. } => return matches!(last, None | Some("Req" | "Mra")),
-        EventKind::DreqReceived => &["Req", "Mra", "Rep", "Rtu", "UserEstablished", "Lap", "Apr", "LapError"],
-        EventKind::DrepReceived => &["Rep", "Rtu", "UserEstablished", "Dreq", "Lap", "Apr", "LapError"],
-        EventKind::DreqError => &["Rep", "Rtu", "UserEstablished", "Lap", "Apr", "LapError"],
+        EventKind::MraReceived { .. } => return last.is_none_or(|l| STANDING.contains(&l)),
+        EventKind::DreqReceived | EventKind::DreqError => &STANDING,
+        EventKind::LapReceived(_) | EventKind::AprReceived(_) | EventKind::LapError => &STANDING[1..],
+        EventKind::DrepReceived => return last.is_some_and(|l| l == "Dreq" || STANDING[1..].contains(&l)),
         EventKind::TimewaitExit => &["Req", "Mra", "Dreq", "Drep", "DreqError", "Rej"],
-        EventKind::LapReceived(_) | EventKind::AprReceived(_) | EventKind::LapError => {
-            &["Rep", "Rtu", "UserEstablished", "Lap", "Apr", "LapError"]
-        }
     };
     last.is_some_and(|last| after.contains(&last))
 }
