@@ -399,3 +399,60 @@ fn options_are_carried() {
     });
     assert_eq!(answered, Some(taken));
 }
+
+/// Every message there is with any contents, from three addresses, to somebody who listens and now and then answers:
+/// no panic, and no more than a bound is kept.
+#[test]
+fn noise_of_all_kinds_is_survived() {
+    let mut rng = weft_sim::Rng::new(5);
+    let mut cm = Cm::new(1);
+    let own: IpAddr = [10, 77, 0, 1].into();
+    cm.set_device(weft_sim::cm::world::DEVICE, weft_cm::ib::CaInfo { node_guid: node_guid(0), ack_delay: 15 });
+    cm.listen(0, 0).unwrap();
+    let (mut known, mut most) = (vec![ConnId(0)], 0);
+    for number in 0..200_000 {
+        let now = Instant(number * 1_000_000);
+        // Few values for each byte, so that ids, GUIDs and queue pairs meet again.
+        let mut data: [u8; 232] = std::array::from_fn(|_| rng.pick(&[0, 0, 0, 1, 0x80, 0xff]));
+        if rng.chance(1, 2) {
+            let id = rng.pick(&known).0.to_be_bytes();
+            let at = rng.pick(&[0, 4]);
+            data[at..at + 4].copy_from_slice(&id);
+        }
+        let kind = rng.pick(&CmMessage::ALL.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+        let mad = CmMessage::parse(kind, &data).unwrap().to_mad(number);
+        let from = gmp_address(own, [10, 77, 0, rng.range(2, 4) as u8].into());
+        cm.handle_mad(now, &from, mad.as_bytes().try_into().unwrap());
+        if cm.poll_timeout().is_some_and(|at| at <= now) {
+            cm.handle_timeout(now);
+        }
+        while cm.poll_transmit().is_some() {}
+        while let Some(event) = cm.poll_event() {
+            known.push(event.conn);
+        }
+        let conn = rng.pick(&known);
+        match rng.below(8) {
+            0 | 1 => drop(cm.send_rep(now, conn, &rep(rng.below(4) as u32))),
+            2 => drop(cm.send_rtu(now, conn, &[])),
+            3 => drop(cm.establish(now, conn)),
+            4 => drop(cm.send_dreq(now, conn, &[])),
+            5 => drop(cm.send_mra(now, conn, rng.bits() as u8 & 31, false, &[])),
+            _ => {}
+        }
+        if known.len() > 50 {
+            let at = rng.range(1, 49) as usize;
+            cm.destroy(now, known.swap_remove(at));
+        }
+        most = most.max(cm.connections());
+    }
+    assert!(most < 5_000, "{most} connections of 50 that anybody holds");
+    let mut now = Instant(1 << 50);
+    known.iter().for_each(|conn| cm.destroy(now, *conn));
+    while let Some(at) = cm.poll_timeout() {
+        now = now.max(at);
+        cm.handle_timeout(now);
+        while cm.poll_transmit().is_some() {}
+    }
+    while cm.poll_transmit().is_some() {}
+    assert!(cm.is_idle(), "{cm:#?}");
+}

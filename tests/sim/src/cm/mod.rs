@@ -4,6 +4,7 @@
 //! [`judge`] compares the two at the end. Strangers ([`hostile`]) may shout in between and must not be heard.
 
 pub mod app;
+mod check;
 pub mod hostile;
 pub mod judge;
 pub mod plan;
