@@ -2,6 +2,7 @@
 //! a tool of [`tools::TOOLS`].
 
 mod cli;
+mod cm_tools;
 mod commands;
 mod devinfo;
 mod errno;
@@ -9,6 +10,7 @@ mod output;
 mod perf;
 mod pingpong;
 mod rdma_dir;
+mod rdmacm_api;
 mod spin;
 mod tools;
 mod verbs_api;

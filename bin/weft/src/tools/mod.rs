@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+mod cmtime;
 pub mod getopt;
 mod ibv_devices;
 mod ibv_devinfo;
@@ -13,6 +14,11 @@ mod ibv_srq_pingpong;
 mod ibv_uc_pingpong;
 mod ibv_ud_pingpong;
 mod ibv_xsrq_pingpong;
+mod mckey;
+mod rping;
+mod rstream;
+mod ucmatose;
+mod udaddy;
 
 /// A tool.
 #[derive(Clone, Copy)]
@@ -27,6 +33,7 @@ pub struct Tool {
 
 /// All tools.
 pub const TOOLS: &[Tool] = &[
+    cmtime::TOOL,
     ibv_devices::TOOL,
     ibv_devinfo::TOOL,
     ibv_rc_pingpong::TOOL,
@@ -34,6 +41,11 @@ pub const TOOLS: &[Tool] = &[
     ibv_uc_pingpong::TOOL,
     ibv_ud_pingpong::TOOL,
     ibv_xsrq_pingpong::TOOL,
+    mckey::TOOL,
+    rping::TOOL,
+    rstream::TOOL,
+    ucmatose::TOOL,
+    udaddy::TOOL,
 ];
 
 /// The tool of that name.

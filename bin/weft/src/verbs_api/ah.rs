@@ -3,9 +3,9 @@
 use std::io;
 use std::rc::Rc;
 
-use weft_abi_types::{ibv_ah, ibv_ah_attr, ibv_gid, ibv_global_route};
+use weft_abi_types::{ibv_ah, ibv_ah_attr, ibv_gid, ibv_global_route, ibv_grh};
 
-use super::{Pd, check_ptr};
+use super::{Buffer, Pd, Wc, check_ptr};
 
 /// Where packets go: what `struct ibv_ah_attr` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,9 +56,27 @@ struct Inner {
 impl Ah {
     /// Creates one.
     pub fn new(pd: &Pd, path: &Path) -> io::Result<Ah> {
-        let mut attr = path.raw();
+        Ah::from_attr(pd, path.raw())
+    }
+
+    /// Creates one from the attributes as verbs, or an event of the connection manager, have them.
+    pub fn from_attr(pd: &Pd, mut attr: ibv_ah_attr) -> io::Result<Ah> {
         // SAFETY: the domain is alive and the attributes are complete.
         let ptr = check_ptr(unsafe { (pd.context().library().verbs.ibv_create_ah)(pd.ptr(), &mut attr) })?;
+        Ok(Ah(Rc::new(Inner { pd: pd.clone(), ptr })))
+    }
+
+    /// Creates one that leads back to the sender of a datagram, which `wc` announced and which lies at the start of
+    /// `buffer`, its GRH included.
+    ///
+    /// # Panics
+    /// The buffer has no room for a GRH.
+    pub fn from_wc(pd: &Pd, wc: &Wc, buffer: &Buffer, port_num: u8) -> io::Result<Ah> {
+        assert!(buffer.len() >= size_of::<ibv_grh>(), "a buffer of {} bytes holds no GRH", buffer.len());
+        let (mut wc, grh) = (*wc.raw(), buffer.addr() as *mut ibv_grh);
+        let create = pd.context().library().verbs.ibv_create_ah_from_wc;
+        // SAFETY: domain and buffer are alive, the buffer holds a GRH and is aligned to a page.
+        let ptr = check_ptr(unsafe { create(pd.ptr(), &mut wc, grh, port_num) })?;
         Ok(Ah(Rc::new(Inner { pd: pd.clone(), ptr })))
     }
 

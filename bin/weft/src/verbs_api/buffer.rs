@@ -34,7 +34,7 @@ impl Pd {
         &self.0.context
     }
 
-    pub(super) fn ptr(&self) -> *mut ibv_pd {
+    pub(crate) fn ptr(&self) -> *mut ibv_pd {
         self.0.ptr
     }
 }
@@ -109,6 +109,17 @@ impl Buffer {
         self.memory as u64
     }
 
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The key that work requests name it by.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: as for the remote key.
+        unsafe { (*self.mr).lkey }
+    }
+
     /// The key that a peer names it by.
     pub fn rkey(&self) -> u32 {
         // SAFETY: the region is registered; its keys do not change.
@@ -121,12 +132,7 @@ impl Buffer {
     /// They are not all in the buffer.
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
         self.bound(offset, length);
-        Sge {
-            addr: self.addr() + offset as u64,
-            length: length as u32,
-            // SAFETY: as for the remote key.
-            lkey: unsafe { (*self.mr).lkey },
-        }
+        Sge { addr: self.addr() + offset as u64, length: length as u32, lkey: self.lkey() }
     }
 
     /// Copies `bytes` in at `offset`.
@@ -139,6 +145,18 @@ impl Buffer {
         // bytes and nothing worse, because no reference to them exists.
         unsafe {
             std::ptr::copy(bytes.as_ptr(), self.memory.add(offset), bytes.len());
+        }
+    }
+
+    /// Copies `into.len()` bytes out from `offset` on.
+    ///
+    /// # Panics
+    /// They are not all in the buffer.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        self.bound(offset, into.len());
+        // SAFETY: as for write.
+        unsafe {
+            std::ptr::copy(self.memory.add(offset), into.as_mut_ptr(), into.len());
         }
     }
 

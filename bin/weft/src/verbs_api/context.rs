@@ -1,5 +1,7 @@
 //! An open device and what can be asked of it.
 
+use std::any::Any;
+use std::fmt;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::rc::Rc;
@@ -14,10 +16,17 @@ use super::{Library, check};
 #[derive(Clone, Debug)]
 pub struct Context(Rc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     library: Library,
     ptr: *mut ibv_context,
+    /// What the device is open for, if somebody else opened it and will close it.
+    opener: Option<Box<dyn Any>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("ptr", &self.ptr).finish()
+    }
 }
 
 /// A row of a GID table.
@@ -46,7 +55,15 @@ impl GidRow {
 
 impl Context {
     pub(super) fn from_open(library: Library, ptr: *mut ibv_context) -> Context {
-        Context(Rc::new(Inner { library, ptr }))
+        Context(Rc::new(Inner { library, ptr, opener: None }))
+    }
+
+    /// A device that stays open as long as `opener` exists.
+    ///
+    /// # Safety
+    /// That must be so, and the library must be the one that opened it.
+    pub(crate) unsafe fn from_opener(library: Library, ptr: *mut ibv_context, opener: Box<dyn Any>) -> Context {
+        Context(Rc::new(Inner { library, ptr, opener: Some(opener) }))
     }
 
     pub(super) fn ptr(&self) -> *mut ibv_context {
@@ -128,6 +145,9 @@ impl Context {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.opener.is_some() {
+            return;
+        }
         // SAFETY: every object made from the context held a clone of it, so nothing uses it any more. A failure to
         // close leaves nothing to be done.
         unsafe { (self.library.verbs.ibv_close_device)(self.ptr) };

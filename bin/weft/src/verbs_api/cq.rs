@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use weft_abi_types::{
@@ -27,6 +28,12 @@ impl Channel {
         // SAFETY: the context is open.
         let ptr = check_ptr(unsafe { (context.library().verbs.ibv_create_comp_channel)(context.ptr()) })?;
         Ok(Channel(Rc::new(ChannelInner { context: context.clone(), ptr })))
+    }
+
+    /// Its descriptor: readable when an event waits.
+    pub fn fd(&self) -> RawFd {
+        // SAFETY: the channel is alive; its descriptor does not change.
+        unsafe { (*self.0.ptr).fd }
     }
 
     /// Sleeps until a completion queue that asked for it has something, and acknowledges that event. `false` if it
@@ -66,6 +73,26 @@ impl Wc {
         self.0.status
     }
 
+    /// `enum ibv_wc_opcode`; valid on success.
+    pub fn opcode(&self) -> u32 {
+        self.0.opcode
+    }
+
+    /// Bytes of a reception or READ.
+    pub fn byte_len(&self) -> u32 {
+        self.0.byte_len
+    }
+
+    /// Immediate data of a reception, as a number.
+    pub fn imm(&self) -> u32 {
+        // SAFETY: both members of the union are plain numbers.
+        u32::from_be(unsafe { self.0.imm.imm_data })
+    }
+
+    pub(super) fn raw(&self) -> &ibv_wc {
+        &self.0
+    }
+
     /// Queue pair that it happened on.
     pub fn qp_num(&self) -> u32 {
         self.0.qp_num
@@ -99,7 +126,7 @@ impl Cq {
         Cq(Rc::new(CqInner { context: context.clone(), channel: channel.cloned(), ptr }))
     }
 
-    pub(super) fn ptr(&self) -> *mut ibv_cq {
+    pub(crate) fn ptr(&self) -> *mut ibv_cq {
         self.0.ptr
     }
 

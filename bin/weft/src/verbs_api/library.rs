@@ -24,19 +24,27 @@ pub struct Library {
 }
 
 impl Library {
+    /// The path of one of the libraries, or the name that the loader finds it by.
+    ///
+    /// # Errors
+    /// Ours are nowhere.
+    pub(crate) fn path(which: Which, soname: &str) -> Result<String> {
+        match which {
+            Which::System => Ok(soname.to_owned()),
+            Which::Ours => {
+                let dir = rdma_dir::find()?;
+                rdma_dir::announce_daemon();
+                Ok(dir.join(soname).to_string_lossy().into_owned())
+            }
+        }
+    }
+
     /// Loads it.
     ///
     /// # Errors
     /// It is not there, or it is no libibverbs.
     pub fn load(which: Which) -> Result<Library> {
-        let path = match which {
-            Which::System => "libibverbs.so.1".to_owned(),
-            Which::Ours => {
-                let dir = rdma_dir::find()?;
-                rdma_dir::announce_daemon();
-                dir.join("libibverbs.so.1").to_string_lossy().into_owned()
-            }
-        };
+        let path = Library::path(which, "libibverbs.so.1")?;
         let verbs = Verbs::load(&path).context(match which {
             Which::Ours => "without it no device of Weft can be used; rebuild with `cargo build`",
             Which::System => "install the package libibverbs1, or leave --system out",

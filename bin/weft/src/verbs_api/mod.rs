@@ -17,10 +17,11 @@ mod wr;
 pub use ah::{Ah, Path};
 pub use buffer::{Buffer, Pd, Sge};
 pub use context::{Context, GidRow};
-pub use cq::{Channel, Cq, TimestampCq};
+pub use cq::{Channel, Cq, TimestampCq, Wc};
 pub use device::{Device, DeviceList};
 pub use dm::{DM_ALIGN, DeviceMemory};
 pub use library::{Library, Which};
+pub(crate) use qp::no_attributes;
 pub use qp::{Connect, Qp, QpRequest};
 pub use srq::{Srq, SrqRequest, Xrcd};
 pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
@@ -28,7 +29,7 @@ pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
 use std::io;
 
 /// The error that a call reported by returning an errno, or -1 with errno set.
-fn check(rc: libc::c_int) -> io::Result<()> {
+pub(crate) fn check(rc: libc::c_int) -> io::Result<()> {
     match rc {
         0 => Ok(()),
         -1 => Err(io::Error::last_os_error()),
@@ -37,7 +38,7 @@ fn check(rc: libc::c_int) -> io::Result<()> {
 }
 
 /// The error that a call reported by returning null.
-fn check_ptr<T>(ptr: *mut T) -> io::Result<*mut T> {
+pub(crate) fn check_ptr<T>(ptr: *mut T) -> io::Result<*mut T> {
     if ptr.is_null() {
         return Err(io::Error::last_os_error());
     }

@@ -1,5 +1,7 @@
 //! Queue pairs: creating them, taking them through their states, posting to them.
 
+use std::any::Any;
+use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 
@@ -7,8 +9,8 @@ use weft_abi_types::{
     IBV_QP_ACCESS_FLAGS, IBV_QP_AV, IBV_QP_CAP, IBV_QP_DEST_QPN, IBV_QP_EX_WITH_SEND, IBV_QP_INIT_ATTR_PD,
     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QP_INIT_ATTR_XRCD, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC,
     IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_QKEY, IBV_QP_RETRY_CNT,
-    IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT, IBV_QPS_INIT, IBV_QPS_RTR,
-    IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_RECV, IBV_QPT_XRC_SEND, IBV_SEND_INLINE,
+    IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT, IBV_QPS_ERR, IBV_QPS_INIT,
+    IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_RECV, IBV_QPT_XRC_SEND, IBV_SEND_INLINE,
     IBV_SEND_SIGNALED, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex,
     ibv_qp_type, ibv_recv_wr, ibv_sge, inlines,
 };
@@ -39,7 +41,6 @@ pub struct QpRequest<'a> {
 }
 
 /// A queue pair.
-#[derive(Debug)]
 pub struct Qp {
     pd: Pd,
     _cqs: [Cq; 2],
@@ -48,6 +49,14 @@ pub struct Qp {
     ptr: *mut ibv_qp,
     ex: Option<*mut ibv_qp_ex>,
     qp_type: ibv_qp_type,
+    /// Who destroys it when dropped, if it is not us.
+    destroyer: Option<Box<dyn Any>>,
+}
+
+impl fmt::Debug for Qp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Qp").field("ptr", &self.ptr).field("qp_type", &self.qp_type).finish()
+    }
 }
 
 /// How to connect a queue pair to its peer.
@@ -76,37 +85,47 @@ const RNR_RETRY: u8 = 7;
 /// RNR timer code 12: 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
+impl QpRequest<'_> {
+    fn cap(&self) -> ibv_qp_cap {
+        let target = self.qp_type == IBV_QPT_XRC_RECV;
+        ibv_qp_cap {
+            max_send_wr: if target { 0 } else { self.max_send_wr },
+            max_recv_wr: if self.srq.is_some() || self.qp_type == IBV_QPT_XRC_SEND || target {
+                0
+            } else {
+                self.max_recv_wr
+            },
+            max_send_sge: u32::from(!target),
+            max_recv_sge: u32::from(!target && self.qp_type != IBV_QPT_XRC_SEND),
+            max_inline_data: self.max_inline_data,
+        }
+    }
+
+    /// The C form, for queue pairs that are not extended.
+    pub(crate) fn raw(&self) -> ibv_qp_init_attr {
+        ibv_qp_init_attr {
+            qp_context: std::ptr::null_mut(),
+            send_cq: self.send_cq.ptr(),
+            recv_cq: self.recv_cq.ptr(),
+            srq: self.srq.map_or(std::ptr::null_mut(), Srq::ptr),
+            cap: self.cap(),
+            qp_type: self.qp_type,
+            sq_sig_all: 0,
+        }
+    }
+}
+
 impl Qp {
     /// Creates one, in the state Reset.
     pub fn new(pd: &Pd, request: &QpRequest<'_>) -> io::Result<Qp> {
         let verbs = pd.context().library().verbs;
-        let target = request.qp_type == IBV_QPT_XRC_RECV;
-        let cap = ibv_qp_cap {
-            max_send_wr: if target { 0 } else { request.max_send_wr },
-            max_recv_wr: if request.srq.is_some() || request.qp_type == IBV_QPT_XRC_SEND || target {
-                0
-            } else {
-                request.max_recv_wr
-            },
-            max_send_sge: u32::from(!target),
-            max_recv_sge: u32::from(!target && request.qp_type != IBV_QPT_XRC_SEND),
-            max_inline_data: request.max_inline_data,
-        };
         let plain = matches!(request.qp_type, IBV_QPT_RC | IBV_QPT_UC | IBV_QPT_UD);
         let ptr = if plain && !request.extended {
-            let mut init = ibv_qp_init_attr {
-                qp_context: std::ptr::null_mut(),
-                send_cq: request.send_cq.ptr(),
-                recv_cq: request.recv_cq.ptr(),
-                srq: request.srq.map_or(std::ptr::null_mut(), Srq::ptr),
-                cap,
-                qp_type: request.qp_type,
-                sq_sig_all: 0,
-            };
+            let mut init = request.raw();
             // SAFETY: all parents are alive and stay so as long as the queue pair (it holds clones).
             unsafe { (verbs.ibv_create_qp)(pd.ptr(), &mut init) }
         } else {
-            let mut init = extended_request(pd, request, cap);
+            let mut init = extended_request(pd, request, request.cap());
             // SAFETY: as above.
             unsafe { inlines::ibv_create_qp_ex(pd.context().ptr(), &mut init) }
         };
@@ -116,15 +135,30 @@ impl Qp {
             Some(to_ex) if request.extended => Some(check_ptr(unsafe { to_ex(ptr) })?),
             _ => None,
         };
-        Ok(Qp {
+        let mut qp = Qp::wrap(pd, request, ptr, None);
+        qp.ex = ex;
+        Ok(qp)
+    }
+
+    /// One that was created with `request` and is destroyed by dropping `destroyer`.
+    ///
+    /// # Safety
+    /// That must be so, and the queue pair alive.
+    pub(crate) unsafe fn adopt(pd: &Pd, request: &QpRequest<'_>, ptr: *mut ibv_qp, destroyer: Box<dyn Any>) -> Qp {
+        Qp::wrap(pd, request, ptr, Some(destroyer))
+    }
+
+    fn wrap(pd: &Pd, request: &QpRequest<'_>, ptr: *mut ibv_qp, destroyer: Option<Box<dyn Any>>) -> Qp {
+        Qp {
             pd: pd.clone(),
             _cqs: [request.send_cq.clone(), request.recv_cq.clone()],
             _srq: request.srq.cloned(),
             _xrcd: request.xrcd.cloned(),
             ptr,
-            ex,
+            ex: None,
             qp_type: request.qp_type,
-        })
+            destroyer,
+        }
     }
 
     /// Its number.
@@ -143,6 +177,28 @@ impl Qp {
             check((verbs.ibv_query_qp)(self.ptr, attr.as_mut_ptr(), IBV_QP_CAP as i32, init.as_mut_ptr()))?;
             Ok(init.assume_init().cap.max_inline_data)
         }
+    }
+
+    /// The Q_Key that datagrams to it carry.
+    pub fn qkey(&self) -> io::Result<u32> {
+        let verbs = self.pd.context().library().verbs;
+        let mut attr = no_attributes();
+        let mut init = MaybeUninit::<ibv_qp_init_attr>::zeroed();
+        // SAFETY: as above.
+        check(unsafe { (verbs.ibv_query_qp)(self.ptr, &mut attr, IBV_QP_QKEY as i32, init.as_mut_ptr()) })?;
+        Ok(attr.qkey)
+    }
+
+    /// `ibv_modify_qp` with attributes that somebody else made out.
+    pub fn modify_with(&self, attr: ibv_qp_attr, mask: u32) -> io::Result<()> {
+        self.modify(attr, mask)
+    }
+
+    /// To the state Error: everything posted is flushed.
+    pub fn to_error(&self) -> io::Result<()> {
+        let mut attr = no_attributes();
+        attr.qp_state = IBV_QPS_ERR;
+        self.modify(attr, IBV_QP_STATE)
     }
 
     fn modify(&self, mut attr: ibv_qp_attr, mask: u32) -> io::Result<()> {
@@ -246,12 +302,15 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
+        if self.destroyer.take().is_some() {
+            return;
+        }
         // SAFETY: nothing else refers to the queue pair.
         unsafe { (self.pd.context().library().verbs.ibv_destroy_qp)(self.ptr) };
     }
 }
 
-fn no_attributes() -> ibv_qp_attr {
+pub(crate) fn no_attributes() -> ibv_qp_attr {
     // SAFETY: every field is a number (or bytes), for which zero is valid.
     unsafe { MaybeUninit::zeroed().assume_init() }
 }

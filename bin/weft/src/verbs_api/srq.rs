@@ -106,7 +106,7 @@ impl Srq {
         Ok(Srq(Rc::new(SrqInner { pd: pd.clone(), _parents: parents, ptr: check_ptr(ptr)? })))
     }
 
-    pub(super) fn ptr(&self) -> *mut ibv_srq {
+    pub(crate) fn ptr(&self) -> *mut ibv_srq {
         self.0.ptr
     }
 

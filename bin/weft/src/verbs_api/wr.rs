@@ -2,8 +2,8 @@
 
 use weft_abi_types::{
     IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND,
-    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma,
-    ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
+    IBV_WR_SEND_WITH_IMM, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type,
+    ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -35,6 +35,8 @@ pub enum Op {
     Send,
     /// SEND of a datagram.
     SendTo(UdTarget),
+    /// SEND of a datagram with immediate data.
+    SendToImm(UdTarget, u32),
     /// SEND to the shared receive queue of that number, over XRC.
     SendXrc(u32),
     /// RDMA WRITE.
@@ -74,9 +76,17 @@ impl SendRequest {
                 IBV_WR_SEND,
                 ibv_send_wr_wr { ud: ibv_send_wr_ud { ah: to.ah.ptr(), remote_qpn: to.qpn, remote_qkey: to.qkey } },
             ),
+            Op::SendToImm(to, _) => (
+                IBV_WR_SEND_WITH_IMM,
+                ibv_send_wr_wr { ud: ibv_send_wr_ud { ah: to.ah.ptr(), remote_qpn: to.qpn, remote_qkey: to.qkey } },
+            ),
             Op::Write(remote) => (IBV_WR_RDMA_WRITE, rdma(remote)),
             Op::Read(remote) => (IBV_WR_RDMA_READ, rdma(remote)),
             Op::FetchAdd(remote, add) => (IBV_WR_ATOMIC_FETCH_AND_ADD, atomic(remote, *add, 0)),
+        };
+        let imm_data = match self.op {
+            Op::SendToImm(_, imm) => imm.to_be(),
+            _ => 0,
         };
         let remote_srqn = match self.op {
             Op::SendXrc(number) => number,
@@ -96,7 +106,7 @@ impl SendRequest {
             num_sge: 1,
             opcode,
             send_flags,
-            imm: ibv_send_wr_imm { imm_data: 0 },
+            imm: ibv_send_wr_imm { imm_data },
             wr,
             qp_type: ibv_send_wr_qp_type { xrc: ibv_send_wr_xrc { remote_srqn } },
             op: ibv_send_wr_op { tso: ibv_send_wr_tso { hdr: std::ptr::null_mut(), hdr_sz: 0, mss: 0 } },
@@ -121,7 +131,7 @@ impl SendChain {
             _ahs: requests
                 .iter()
                 .filter_map(|r| match &r.op {
-                    Op::SendTo(to) => Some(to.ah.clone()),
+                    Op::SendTo(to) | Op::SendToImm(to, _) => Some(to.ah.clone()),
                     _ => None,
                 })
                 .collect(),

@@ -1,0 +1,187 @@
+//! Socket addresses of any family, and looking up names.
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::mem::{MaybeUninit, offset_of};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+use weft_abi_types::{AF_IB, sockaddr_ib};
+
+/// A `struct sockaddr` of any family.
+#[derive(Clone, Copy)]
+pub struct SockAddr {
+    storage: sockaddr_storage,
+    len: socklen_t,
+}
+
+impl SockAddr {
+    /// 0.0.0.0, port 0.
+    pub fn any_v4() -> SockAddr {
+        SockAddr::from_bytes(libc::AF_INET, &[])
+    }
+
+    /// An InfiniBand address that says nothing but the GID.
+    pub fn ib(gid: [u8; 16]) -> SockAddr {
+        let mut bytes = [0; size_of::<sockaddr_ib>()];
+        let at = offset_of!(sockaddr_ib, sib_addr);
+        bytes[at..at + gid.len()].copy_from_slice(&gid);
+        SockAddr::from_bytes(AF_IB, &bytes[size_of::<u16>()..])
+    }
+
+    /// One whose family stands before `rest`.
+    fn from_bytes(family: c_int, rest: &[u8]) -> SockAddr {
+        // SAFETY: zeroes are a valid sockaddr_storage.
+        let mut storage: sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
+        storage.ss_family = family as libc::sa_family_t;
+        let at = size_of::<libc::sa_family_t>();
+        let room = size_of::<sockaddr_storage>() - at;
+        // SAFETY: within the storage, which is plain bytes.
+        unsafe {
+            let to = (&raw mut storage).cast::<u8>().add(at);
+            std::ptr::copy_nonoverlapping(rest.as_ptr(), to, rest.len().min(room));
+        }
+        SockAddr { storage, len: len_of(family).unwrap_or(size_of::<sockaddr_storage>() as socklen_t) }
+    }
+
+    /// A copy of what lies at `addr`, `None` if that is null.
+    ///
+    /// # Safety
+    /// It is null or a complete address of `len` bytes.
+    pub(super) unsafe fn copy(addr: *const sockaddr, len: socklen_t) -> Option<SockAddr> {
+        if addr.is_null() {
+            return None;
+        }
+        // SAFETY: as the caller promises; no more than fits is copied.
+        unsafe {
+            let mut storage: sockaddr_storage = MaybeUninit::zeroed().assume_init();
+            let len = (len as usize).min(size_of::<sockaddr_storage>());
+            std::ptr::copy_nonoverlapping(addr.cast::<u8>(), (&raw mut storage).cast(), len);
+            Some(SockAddr { storage, len: len as socklen_t })
+        }
+    }
+
+    /// `AF_INET`, `AF_INET6`, `AF_IB` ...
+    pub fn family(&self) -> c_int {
+        self.storage.ss_family.into()
+    }
+
+    /// The same address with another port (IPv4 and IPv6; others stay).
+    pub fn with_port(mut self, port: u16) -> SockAddr {
+        let at = (&raw mut self.storage).cast::<u8>();
+        let offset = match self.family() {
+            libc::AF_INET => offset_of!(sockaddr_in, sin_port),
+            libc::AF_INET6 => offset_of!(sockaddr_in6, sin6_port),
+            _ => return self,
+        };
+        // SAFETY: the port lies within the storage.
+        unsafe { at.add(offset).cast::<u16>().write_unaligned(port.to_be()) };
+        self
+    }
+
+    pub(super) fn len(&self) -> socklen_t {
+        self.len
+    }
+
+    pub(super) fn ptr(&self) -> *mut sockaddr {
+        // The calls take mutable pointers by habit, and do not write.
+        (&raw const self.storage).cast_mut().cast()
+    }
+}
+
+fn len_of(family: c_int) -> Option<socklen_t> {
+    let len = match family {
+        libc::AF_INET => size_of::<sockaddr_in>(),
+        libc::AF_INET6 => size_of::<sockaddr_in6>(),
+        AF_IB => size_of::<sockaddr_ib>(),
+        _ => return None,
+    };
+    Some(len as socklen_t)
+}
+
+impl fmt::Debug for SockAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.ptr().cast::<u8>();
+        // SAFETY: as many bytes as each family has lie within the storage.
+        unsafe {
+            match self.family() {
+                libc::AF_INET => {
+                    let sin = at.cast::<sockaddr_in>().read();
+                    let (addr, port) = (Ipv4Addr::from(u32::from_be(sin.sin_addr.s_addr)), u16::from_be(sin.sin_port));
+                    write!(f, "{addr}:{port}")
+                }
+                libc::AF_INET6 => {
+                    let sin6 = at.cast::<sockaddr_in6>().read();
+                    let (addr, port) = (Ipv6Addr::from(sin6.sin6_addr.s6_addr), u16::from_be(sin6.sin6_port));
+                    write!(f, "[{addr}]:{port}")
+                }
+                family => write!(f, "an address of family {family}"),
+            }
+        }
+    }
+}
+
+/// Why a name could not be looked up: the number that `getaddrinfo` answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LookupError(pub c_int);
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: the call takes any number and returns a string that lives for good.
+        let text = unsafe { CStr::from_ptr(libc::gai_strerror(self.0)) };
+        f.write_str(&text.to_string_lossy())
+    }
+}
+
+/// The first address of a name, of a stream socket if `port` says which; flags are `AI_...`. Without a name, the
+/// address to listen at (`AI_PASSIVE`) or loopback.
+///
+/// # Errors
+/// The name, or the port, is not known.
+pub fn lookup(node: Option<&str>, port: Option<&str>, flags: c_int) -> Result<SockAddr, LookupError> {
+    let c = |text: Option<&str>| text.map(CString::new).transpose().map_err(|_| LookupError(libc::EAI_NONAME));
+    let (node, service) = (c(node)?, c(port)?);
+    let ptr = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+    // SAFETY: zeroes are a valid addrinfo; names are null or C strings; the list is freed after its first address was
+    // copied.
+    unsafe {
+        let mut hints: libc::addrinfo = MaybeUninit::zeroed().assume_init();
+        hints.ai_flags = flags;
+        if service.is_some() {
+            hints.ai_socktype = libc::SOCK_STREAM;
+        }
+        let mut list = std::ptr::null_mut();
+        match libc::getaddrinfo(ptr(&node), ptr(&service), &hints, &mut list) {
+            0 => {}
+            error => return Err(LookupError(error)),
+        }
+        let first = SockAddr::copy((*list).ai_addr, (*list).ai_addrlen);
+        libc::freeaddrinfo(list);
+        first.ok_or(LookupError(libc::EAI_NONAME))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_looked_up_without_asking_anybody() {
+        let v4 = lookup(Some("127.0.0.1"), None, libc::AI_NUMERICHOST).unwrap();
+        assert_eq!(format!("{:?}", v4.with_port(7174)), "127.0.0.1:7174");
+        let v6 = lookup(Some("::1"), Some("7471"), libc::AI_NUMERICHOST).unwrap();
+        assert_eq!((format!("{v6:?}"), v6.family()), ("[::1]:7471".to_owned(), libc::AF_INET6));
+        assert_eq!(format!("{:?}", SockAddr::any_v4()), "0.0.0.0:0");
+        let error = lookup(Some("no number"), None, libc::AI_NUMERICHOST).unwrap_err();
+        assert_eq!(error.to_string(), "Name or service not known");
+    }
+
+    #[test]
+    fn an_infiniband_address_is_its_gid() {
+        let gid = std::array::from_fn(|i| i as u8);
+        let addr = SockAddr::ib(gid);
+        assert_eq!((addr.family(), addr.len() as usize), (AF_IB, size_of::<sockaddr_ib>()));
+        // SAFETY: the storage is larger than a sockaddr_ib and aligned as one.
+        assert_eq!(unsafe { addr.ptr().cast::<sockaddr_ib>().read() }.sib_addr, gid);
+    }
+}

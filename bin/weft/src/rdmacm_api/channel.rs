@@ -1,0 +1,86 @@
+//! Event channels.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+
+use weft_abi_types::rdma_event_channel;
+
+use super::{CmLibrary, Event};
+use crate::verbs_api::{check, check_ptr};
+
+/// An event channel. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct EventChannel(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    library: CmLibrary,
+    ptr: *mut rdma_event_channel,
+}
+
+impl EventChannel {
+    /// Creates one.
+    ///
+    /// # Errors
+    /// `ENODEV` says that there is no RDMA device.
+    pub fn new(library: CmLibrary) -> io::Result<EventChannel> {
+        // SAFETY: the call takes nothing.
+        let ptr = check_ptr(unsafe { (library.calls.rdma_create_event_channel)() })?;
+        Ok(EventChannel(Rc::new(Inner { library, ptr })))
+    }
+
+    /// The library that it belongs to.
+    pub fn library(&self) -> CmLibrary {
+        self.0.library
+    }
+
+    pub(super) fn ptr(&self) -> *mut rdma_event_channel {
+        self.0.ptr
+    }
+
+    /// Its descriptor: readable when an event waits.
+    pub fn fd(&self) -> RawFd {
+        // SAFETY: the channel is alive.
+        unsafe { (*self.0.ptr).fd }
+    }
+
+    /// Sleeps until there is an event.
+    pub fn next(&self) -> io::Result<Event> {
+        let calls = self.0.library.calls;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the channel is alive; the event is valid until it is acknowledged, after it was copied.
+        unsafe {
+            check((calls.rdma_get_cm_event)(self.0.ptr, &mut event))?;
+            let copy = Event::copy(self, &*event);
+            check((calls.rdma_ack_cm_event)(event))?;
+            Ok(copy)
+        }
+    }
+
+    /// The next event, if one waits.
+    pub fn poll(&self) -> io::Result<Option<Event>> {
+        if readable(&[self.fd()], Some(0))?[0] { self.next().map(Some) } else { Ok(None) }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: the ids of the channel held a clone of it and are gone, and every event was acknowledged.
+        unsafe { (self.library.calls.rdma_destroy_event_channel)(self.ptr) };
+    }
+}
+
+/// Sleeps until one of the descriptors can be read, or for at most so many milliseconds; says which can.
+pub fn readable(fds: &[RawFd], timeout_ms: Option<u32>) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<_> = fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let timeout = timeout_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
+    // SAFETY: as many entries as are told.
+    match unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) } {
+        -1 => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(vec![false; fds.len()]),
+            error => Err(error),
+        },
+        _ => Ok(polled.iter().map(|entry| entry.revents != 0).collect()),
+    }
+}

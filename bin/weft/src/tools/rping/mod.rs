@@ -1,0 +1,69 @@
+//! `rping`: a server that READs what a client offers and WRITEs it back, ping by ping.
+//!
+//! ```text
+//! client                                server
+//!   SEND address, key, size of ping  →
+//!                                    ←  READ
+//!                                    ←  SEND go ahead
+//!   SEND address, key, size of pong  →
+//!                                    ←  WRITE
+//!                                    ←  SEND go ahead
+//! ```
+
+mod client;
+mod connection;
+mod options;
+mod server;
+mod state;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use weft_abi_types::RDMA_PS_TCP;
+
+use super::Tool;
+use crate::cm_tools::{exit_code, open_channel, perror};
+use crate::rdmacm_api::CmId;
+
+/// The tool.
+pub const TOOL: Tool = Tool { name: "rping", about: "RDMA READs and WRITEs of text, through the RDMA CM (RC)", run };
+
+/// Prints a line if debugging was asked for.
+macro_rules! debug {
+    ($options:expr, $($arg:tt)*) => {
+        if $options.debug {
+            $crate::output::print(&(format!($($arg)*) + "\n"));
+        }
+    };
+}
+use debug;
+
+/// What the program ends with: a status as C's `exit` takes it.
+type Status = i32;
+
+/// The status after an event that nothing can follow.
+const FATAL: Status = -1;
+
+fn run(args: &[OsString]) -> ExitCode {
+    let options = match options::read(args) {
+        Ok(options) => options,
+        Err(status) => return exit_code(status),
+    };
+    let Some(channel) = open_channel(options.which) else { return exit_code(libc::ENODEV) };
+    let id = match CmId::new(&channel, RDMA_PS_TCP) {
+        Ok(id) => id,
+        Err(e) => {
+            perror("rdma_create_id", &e);
+            return exit_code(-1);
+        }
+    };
+    debug!(options, "created cm_id {:#x}", id.key());
+    let key = id.key();
+    let result = if options.server {
+        server::Server::new(&options, channel, id).run()
+    } else {
+        client::Client::new(&options, channel, id).run()
+    };
+    debug!(options, "destroy cm_id {key:#x}");
+    exit_code(result.err().unwrap_or(0))
+}
