@@ -43,7 +43,7 @@ impl Book {
         self.pending -= usize::from(conn.state.is_pending());
         conn.state = next;
         self.forget(|book| &mut book.peers, (conn.service_id, conn.to.dgid), conn.id);
-        if matches!(next, State::Idle | State::Timewait) {
+        if matches!(next, State::Idle | State::Timewait | State::DreqRcvd) {
             self.forget_remote_qp(conn);
         }
         if next == State::Idle {

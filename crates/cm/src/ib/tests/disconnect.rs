@@ -154,3 +154,15 @@ fn an_answer_from_a_queue_pair_that_is_connected_is_stale() {
     net.wait(ms(REQ_TRY_MS));
     assert_eq!(net.event_of(0, again), rejected(RejectReason::STALE_CONN, &[]));
 }
+
+#[test]
+fn a_queue_pair_whose_peer_said_goodbye_may_connect_anew() {
+    let mut net = Net::new();
+    let (active, passive) = net.connect();
+    net.ends[0].destroy(net.now, active);
+    assert_eq!(net.event_of(1, passive), EventKind::DreqReceived);
+    // The program on the other side takes its time, and meanwhile the same queue pair comes again.
+    let again = net.ends[0].send_req(net.now, &req(0)).unwrap();
+    assert!(matches!(net.event(1).kind, EventKind::ReqReceived(_)));
+    assert_eq!((net.state(0, again), net.state(1, passive)), (State::ReqSent, State::DreqRcvd));
+}

@@ -1,7 +1,10 @@
-//! Chance: two ends that connect, answer, end and forget at random over a network that loses. Whatever happens, nothing
-//! is left in the end, and no end believes what the other never said.
+//! Chance: two ends that connect, answer, end and forget at random over a network that loses, repeats and delays.
+//! Whatever happens, nothing is left in the end, and no connection takes another for its peer.
 
 use super::*;
+
+/// Longest time on the way, in milliseconds.
+const DELAY_MS_MAX: u64 = 3000;
 
 struct Dice(u64);
 
@@ -12,84 +15,167 @@ impl Dice {
     }
 }
 
-/// What an owner does about an event, or on a whim.
-fn act(net: &mut Net, end: usize, conn: ConnId, dice: &mut Dice) {
-    let now = net.now;
-    let qpn = 0x100 + dice.roll(64) as u32;
-    let cm = &mut net.ends[end];
-    // Refusals are part of the game.
-    let _ = match dice.roll(12) {
-        0 => cm.send_rej(now, conn, RejectReason::CONSUMER_DEFINED, &[], b"no"),
-        1 => cm.send_mra(now, conn, 16, dice.roll(2) == 0, &[]),
-        2 => cm.establish(now, conn),
-        3 => cm.send_dreq(now, conn, &[]),
-        4 => cm.send_lap(now, conn, &path(end), &[]),
-        5 => cm.send_apr(now, conn, ApStatus::SUCCESS, &[], &[]),
-        6 => {
-            cm.destroy(now, conn);
-            Ok(())
-        }
-        _ => match cm.state(conn) {
-            Some(State::ReqRcvd | State::MraReqSent) => cm.send_rep(now, conn, &RepParams { qpn, ..rep(end) }),
-            Some(State::RepRcvd | State::MraRepSent) => cm.send_rtu(now, conn, &[]),
-            Some(State::DreqRcvd) => cm.send_drep(now, conn, &[]),
-            _ => Ok(()),
-        },
-    };
+struct Game {
+    seed: u64,
+    dice: Dice,
+    loss_percent: u64,
+    now: Instant,
+    ends: [Cm; 2],
+    /// What is on its way: when it arrives, where, and what.
+    sky: Vec<(Instant, usize, MadBytes)>,
+    /// What each owner holds.
+    known: [Vec<ConnId>; 2],
+    /// How often a connection was seen to stand at both ends.
+    stood: usize,
 }
 
-fn run(seed: u64) {
-    let mut dice = Dice(seed);
-    let mut lossy = Dice(!seed);
-    let loss = dice.roll(40);
-    let mut net = Net::losing(move |_, _| lossy.roll(100) < loss);
-    let mut known: [Vec<ConnId>; 2] = Default::default();
-    for end in 0..2 {
-        net.ends[end].listen(SERVICE, u64::MAX).unwrap();
-    }
-    for _ in 0..60 {
-        let end = dice.roll(2) as usize;
-        if dice.roll(3) == 0 {
-            let peer_to_peer = dice.roll(4) == 0;
-            let params = ReqParams { qpn: dice.roll(64) as u32, peer_to_peer, max_cm_retries: 3, ..req(end) };
-            known[end].push(net.ends[end].send_req(net.now, &params).unwrap());
-        } else if !known[end].is_empty() {
-            let conn = known[end][dice.roll(known[end].len() as u64) as usize];
-            act(&mut net, end, conn, &mut dice);
+impl Game {
+    fn new(seed: u64) -> Game {
+        let mut dice = Dice(seed);
+        let mut ends = Net::new().ends;
+        for cm in &mut ends {
+            cm.listen(SERVICE, u64::MAX).unwrap();
         }
-        net.wait(ms(dice.roll(3000)));
+        let loss_percent = dice.roll(40);
+        Game { seed, dice, loss_percent, now: Instant(1), ends, sky: Vec::new(), known: Default::default(), stood: 0 }
+    }
+
+    /// What was sent goes into the sky: not at all, once, or twice.
+    fn launch(&mut self) {
         for end in 0..2 {
-            while let Some(event) = net.events[end].pop_front() {
-                if matches!(event.kind, EventKind::ReqReceived(_)) && !known[end].contains(&event.conn) {
-                    known[end].push(event.conn);
+            while let Some((_, mad)) = self.ends[end].poll_transmit() {
+                if self.dice.roll(100) < self.loss_percent {
+                    continue;
                 }
-                assert!(known[end].contains(&event.conn), "seed {seed}: {event:?} about a stranger");
-                act(&mut net, end, event.conn, &mut dice);
+                for _ in 0..1 + u64::from(self.dice.roll(10) == 0) {
+                    let late = if self.dice.roll(4) == 0 { self.dice.roll(DELAY_MS_MAX) } else { 1 };
+                    self.sky.push((self.now + ms(late), 1 - end, mad));
+                }
             }
         }
     }
-    for (end, known) in known.iter().enumerate() {
-        for conn in known {
-            net.ends[end].destroy(net.now, *conn);
+
+    fn wait(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.hear();
+            self.launch();
+            let arrival = self.sky.iter().map(|(at, ..)| *at).min();
+            let timer = self.ends.iter().filter_map(Cm::poll_timeout).min();
+            let Some(next) = [arrival, timer].into_iter().flatten().min().filter(|at| *at <= end) else { break };
+            self.now = self.now.max(next);
+            for cm in &mut self.ends {
+                cm.handle_timeout(self.now);
+            }
+            while let Some(place) = self.sky.iter().position(|(at, ..)| *at <= self.now) {
+                let (_, to, mad) = self.sky.swap_remove(place);
+                self.ends[to].handle_mad(self.now, &address(to), &mad);
+            }
         }
+        self.now = end;
     }
-    // Requests that were still under way may have come since.
-    for _ in 0..3 {
-        net.wait(ms(200_000));
+
+    fn hear(&mut self) {
         for end in 0..2 {
-            while let Some(event) = net.events[end].pop_front() {
-                net.ends[end].destroy(net.now, event.conn);
+            while let Some(event) = self.ends[end].poll_event() {
+                let new = matches!(event.kind, EventKind::ReqReceived(_));
+                if new && !self.known[end].contains(&event.conn) {
+                    self.known[end].push(event.conn);
+                }
+                assert!(self.known[end].contains(&event.conn), "seed {}: {event:?} about a stranger", self.seed);
+                self.act(end, event.conn);
+            }
+        }
+        self.check();
+    }
+
+    /// Whoever has a peer that is still there is that one's peer.
+    fn check(&mut self) {
+        for end in 0..2 {
+            for conn in self.ends[end].conns.values().filter(|conn| conn.state == State::Established) {
+                let Some(peer) = self.ends[1 - end].conns.get(&ConnId(conn.remote_comm_id)) else { continue };
+                assert_eq!(peer.remote_comm_id, conn.id.0, "seed {}", self.seed);
+                assert_eq!((peer.local_qpn, peer.remote_qpn), (conn.remote_qpn, conn.local_qpn), "seed {}", self.seed);
+                assert_eq!((peer.rq_psn, peer.sq_psn), (conn.sq_psn, conn.rq_psn), "seed {}", self.seed);
+                self.stood += usize::from(peer.state == State::Established);
             }
         }
     }
-    net.assert_empty();
+
+    fn ask(&mut self, end: usize) {
+        let peer_to_peer = self.dice.roll(4) == 0;
+        let (qpn, starting_psn) = (self.dice.roll(64) as u32, self.dice.roll(1 << 24) as u32);
+        let params = ReqParams { qpn, starting_psn, peer_to_peer, max_cm_retries: 3, ..req(end) };
+        let conn = self.ends[end].send_req(self.now, &params).unwrap();
+        self.known[end].push(conn);
+    }
+
+    /// What an owner does about an event, or on a whim. Refusals are part of the game.
+    fn act(&mut self, end: usize, conn: ConnId) {
+        // A first packet comes only from a peer for whom the connection stands.
+        let peer = self.ends[end].conns.get(&conn).map(|conn| ConnId(conn.remote_comm_id));
+        let peer_stands = peer.and_then(|peer| self.ends[1 - end].state(peer)) == Some(State::Established);
+        let (now, dice, cm) = (self.now, &mut self.dice, &mut self.ends[end]);
+        let (qpn, starting_psn) = (0x100 + dice.roll(64) as u32, dice.roll(1 << 24) as u32);
+        let _ = match dice.roll(14) {
+            0 => cm.send_rej(now, conn, RejectReason::CONSUMER_DEFINED, &[], b"no"),
+            1 => cm.send_mra(now, conn, 16, dice.roll(2) == 0, &[]),
+            2 if peer_stands => cm.establish(now, conn),
+            3 => cm.send_dreq(now, conn, &[]),
+            4 => cm.send_lap(now, conn, &path(end), &[]),
+            5 => cm.send_apr(now, conn, ApStatus::SUCCESS, &[], &[]),
+            6 => {
+                cm.destroy(now, conn);
+                Ok(())
+            }
+            _ => match cm.state(conn) {
+                Some(State::ReqRcvd | State::MraReqSent) => {
+                    cm.send_rep(now, conn, &RepParams { qpn, starting_psn, ..rep(end) })
+                }
+                Some(State::RepRcvd | State::MraRepSent) => cm.send_rtu(now, conn, &[]),
+                Some(State::DreqRcvd) => cm.send_drep(now, conn, &[]),
+                _ => Ok(()),
+            },
+        };
+    }
+
+    /// Everybody goes home, as often as something new arrives meanwhile.
+    fn end(mut self) -> usize {
+        for _ in 0..10 {
+            for end in 0..2 {
+                for conn in std::mem::take(&mut self.known[end]) {
+                    self.ends[end].destroy(self.now, conn);
+                }
+            }
+            self.wait(ms(200_000));
+        }
+        let mut net = Net { ends: self.ends, ..Net::new() };
+        net.assert_empty();
+        self.stood
+    }
 }
 
 #[test]
 fn nothing_is_left_whatever_happened() {
+    let mut stood = 0;
     for seed in 0..300 {
-        run(seed);
+        let mut game = Game::new(seed);
+        for _ in 0..60 {
+            let end = game.dice.roll(2) as usize;
+            let many = game.known[end].len() as u64;
+            if many == 0 || game.dice.roll(3) == 0 {
+                game.ask(end);
+            } else {
+                let chosen = game.dice.roll(many) as usize;
+                let conn = game.known[end][chosen];
+                game.act(end, conn);
+            }
+            let time = game.dice.roll(3000);
+            game.wait(ms(time));
+        }
+        stood += game.end();
     }
+    assert!(stood > 10_000, "the game is about connections that stand: {stood}");
 }
 
 #[test]
