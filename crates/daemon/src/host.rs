@@ -50,9 +50,6 @@ pub trait Host {
     /// Opens queue pair 1 on the daemon's own slot, if it is not open; there is a pool.
     fn open_gsi(&mut self) -> Result<(), Refusal>;
 
-    /// Closes it.
-    fn close_gsi(&mut self);
-
     /// What queue pair 1 counted, if it is open.
     fn gsi_status(&self) -> Option<GsiStatus>;
 
@@ -147,10 +144,6 @@ impl Host for FakeHost {
         assert!(self.slots > 0, "there is no pool");
         self.gsi = true;
         Ok(())
-    }
-
-    fn close_gsi(&mut self) {
-        self.gsi = false;
     }
 
     fn gsi_status(&self) -> Option<GsiStatus> {

@@ -32,10 +32,8 @@ struct Pool {
 pub struct PoolHost {
     pool: Option<Pool>,
     trouble: Option<String>,
-    /// Queue pair 1, open or about to be closed by the server.
+    /// Queue pair 1, once it is open.
     pub gsi: Option<Gsi>,
-    /// Whether it is to be open.
-    pub gsi_wanted: bool,
     /// Faults to inject into its packets.
     fault: FaultSpec,
     /// Name of the capture of its packets, empty for none.
@@ -190,6 +188,8 @@ impl Host for PoolHost {
         let slots = pool.v4.len() as u32;
         self.pool = Some(pool);
         self.trouble = None;
+        // A predecessor may have had queue pair 1 open.
+        self.seal_slot(SLOT_OWN);
         Ok(Adopted { slots, saved })
     }
 
@@ -199,12 +199,10 @@ impl Host for PoolHost {
     }
 
     fn open_gsi(&mut self) -> Result<(), Refusal> {
-        if !std::mem::replace(&mut self.gsi_wanted, true) {
-            self.open_slot(SLOT_OWN)?;
-        }
         if self.gsi.is_some() {
             return Ok(());
         }
+        self.open_slot(SLOT_OWN)?;
         let mut own = self.sockets(SLOT_OWN).into_iter().map(|socket| socket.try_clone_to_owned());
         let mut next = || own.next().transpose().map_err(|error| failed("open queue pair 1", &error));
         let (v4, v6) = (next()?, next()?);
@@ -214,12 +212,6 @@ impl Host for PoolHost {
         };
         self.gsi = Some(Gsi::new(v4, v6, self.fault, capture));
         Ok(())
-    }
-
-    fn close_gsi(&mut self) {
-        if std::mem::replace(&mut self.gsi_wanted, false) {
-            self.seal_slot(SLOT_OWN);
-        }
     }
 
     fn gsi_status(&self) -> Option<GsiStatus> {

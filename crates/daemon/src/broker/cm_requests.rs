@@ -1,5 +1,6 @@
 //! Requests for the RDMA connection manager. A process becomes known to it by its first one; queue pair 1, and with it
-//! the port, is opened for the first command that leads to packets.
+//! the port, is opened for the first command that leads to packets. It stays open, so that who asks for a service that
+//! nobody offers any more is told so.
 
 use std::time::Instant;
 
@@ -84,12 +85,5 @@ impl Broker {
             self.changed = true;
         }
         host.open_gsi()
-    }
-
-    /// Closes queue pair 1 once nobody needs it.
-    pub(super) fn close_idle_gsi(&mut self, host: &mut impl Host) {
-        if !self.cm.is_in_use() {
-            host.close_gsi();
-        }
     }
 }

@@ -224,7 +224,6 @@ impl Broker {
     pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         self.changed = true;
         self.cm.close_client(now, id, host);
-        self.close_idle_gsi(host);
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
         {
@@ -286,7 +285,6 @@ impl Broker {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
         self.cm.handle_timeout(now);
-        self.close_idle_gsi(host);
         match self.phase {
             Phase::Recovering { until } if now >= until => self.phase = Phase::Normal,
             Phase::Grace { until } if now >= until => {

@@ -67,11 +67,6 @@ impl CmService {
         &self.directory
     }
 
-    /// Whether any process uses it, or peers of dead ones are still being told.
-    pub fn is_in_use(&self) -> bool {
-        !self.clients.is_empty() || self.service.poll_timeout().is_some()
-    }
-
     /// Whether a process uses it.
     pub fn has_client(&self, client: ClientId) -> bool {
         self.clients.contains_key(&client)

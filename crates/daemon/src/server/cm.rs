@@ -75,7 +75,6 @@ impl Server {
         while self.answer_questions(now) || self.change_groups(now) {}
         self.carry_events();
         self.transmit(now);
-        self.drop_closed_gsi();
     }
 
     fn answer_questions(&mut self, now: Instant) -> bool {
@@ -158,19 +157,6 @@ impl Server {
                 let _ = self.epoll.add(socket, TOKEN_GSI, Interest::READ);
             }
             self.gsi_watched = true;
-        }
-    }
-
-    /// The sockets live on in the pool, so that epoll must be told.
-    fn drop_closed_gsi(&mut self) {
-        if self.host.gsi_wanted {
-            return;
-        }
-        if let Some(gsi) = self.host.gsi.take() {
-            for socket in gsi.fds() {
-                let _ = self.epoll.delete(socket);
-            }
-            self.gsi_watched = false;
         }
     }
 }

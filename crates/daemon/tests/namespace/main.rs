@@ -1,6 +1,7 @@
 //! The daemon and its clients for real, in a network namespace of their own: packets really are sent to the port, and
 //! the daemon really is killed. This program is also the daemon that the clients start: `namespace daemon`.
 
+mod cm;
 mod hostile;
 mod resources;
 mod users;
@@ -34,6 +35,13 @@ const TESTS: &[(&str, fn())] = &[
     ("nobody_else_inherits_the_sockets", users::nobody_else_inherits_the_sockets),
     ("other_users_are_bounded", users::other_users_are_bounded),
     ("hostile_clients_harm_nobody", hostile::hostile_clients_harm_nobody),
+    ("programs_connect", cm::programs_connect),
+    ("a_channel_is_readable_while_an_event_waits", cm::a_channel_is_readable_while_an_event_waits),
+    ("a_dead_process_leaves_nothing_behind", cm::a_dead_process_leaves_nothing_behind),
+    ("a_dead_daemon_ends_the_channels", cm::a_dead_daemon_ends_the_channels),
+    ("neighbours_and_routes_are_resolved", cm::neighbours_and_routes_are_resolved),
+    ("floods_at_queue_pair_1_are_counted", cm::floods_at_queue_pair_1_are_counted),
+    ("hostile_programs_of_the_connection_manager", cm::hostile_programs_of_the_connection_manager),
     ("multicast_reaches_who_joined", multicast_reaches_who_joined),
     ("nothing_leaks", resources::nothing_leaks),
     ("idle_means_idle", resources::idle_means_idle),
@@ -50,6 +58,7 @@ fn main() {
         }
         Some("hold-slot") => hold_slot(),
         Some("obey") => users::obey(),
+        Some("cm-victim") => cm::victim(args.get(1).map_or("", String::as_str)),
         // `cargo test -- --list` and nextest ask so.
         Some("--list") => {}
         filter => inside_or_enter(filter.filter(|arg| !arg.starts_with('-'))),
