@@ -233,6 +233,8 @@ fn ready(core: &mut Core, events: i16) -> i16 {
                 ready |= events & OUT;
             }
             match core.state {
+                // Programs take a hang-up for the end, and would leave what came before it.
+                State::Disconnected if core.has_data() && events & IN != 0 => ready,
                 State::Disconnected => ready | libc::POLLHUP,
                 State::Broken => ready | libc::POLLERR,
                 _ => ready,
