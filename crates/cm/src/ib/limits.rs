@@ -29,3 +29,9 @@ pub const CM_RETRIES_MAX: u8 = 15;
 
 /// Devices that are known at once.
 pub const DEVICES_MAX: usize = 4096;
+
+/// Longest time to answer that a peer's REQ can make this side wait for, try by try: 4.096 µs · 2ⁿ, half a minute.
+pub const RESPONSE_TIMEOUT_MAX: u8 = 23;
+
+/// Longest patience that a peer's MRA can ask for: 4.096 µs · 2ⁿ, about nine minutes. Linux's RDMA CM asks for one.
+pub const SERVICE_TIMEOUT_MAX: u8 = 27;

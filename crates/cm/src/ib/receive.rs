@@ -1,6 +1,7 @@
 //! The messages that name a connection: MRA, REJ, REP, RTU, DREQ, DREP.
 
 use weft_mad::exponent_to_duration;
+use weft_verbs::Duration;
 use weft_wire::cm::{Drep, Dreq, MessageMraed, MessageRejected, Mra, Rej, RejectReason, Rep, Rtu};
 
 use super::book::Book;
@@ -8,6 +9,7 @@ use super::cm::{Cm, Rx};
 use super::comm_id::ConnId;
 use super::conn::Conn;
 use super::event::{EventKind, RejReceived};
+use super::limits::SERVICE_TIMEOUT_MAX;
 use super::message;
 use super::path::ack_timeout;
 use super::state::{Action, Input, State, step};
@@ -53,8 +55,8 @@ impl Book {
 }
 
 impl Cm {
-    /// The connection that a message names by both ids, if it comes from the peer. `remote` is `None` when the peer's
-    /// id cannot be known yet.
+    /// The connection that a message names by both ids, if it comes from the peer. `remote` is 0 when the peer's id
+    /// cannot be known yet.
     pub(super) fn find(&mut self, rx: &Rx<'_>, local: u32, remote: u32) -> Option<(&mut Book, &mut Conn)> {
         let Some(conn) = self.conns.get_mut(&ConnId(local)) else {
             self.book.stats.rx_unexpected += 1;
@@ -214,7 +216,7 @@ impl Conn {
     }
 }
 
-/// How long the peer may take, as it asked for, and the way there and back.
-pub(super) fn patience(conn: &Conn, service_timeout: u8) -> weft_verbs::Duration {
-    exponent_to_duration(service_timeout) + exponent_to_duration(conn.ack_timeout)
+/// How long the peer may take: as it asked for, within limits, and the way there and back.
+pub(super) fn patience(conn: &Conn, service_timeout: u8) -> Duration {
+    exponent_to_duration(service_timeout.min(SERVICE_TIMEOUT_MAX)) + exponent_to_duration(conn.ack_timeout)
 }

@@ -1,15 +1,14 @@
 //! A REQ comes: again, from a peer that asks for the same as we do, from one that has lost its memory, or as news.
 
+use weft_mad::exponent_to_duration;
 use weft_wire::cm::{MessageRejected, RejectReason, Req};
 
 use super::cm::{Cm, Rx};
 use super::comm_id::ConnId;
 use super::event::{EventKind, ReqReceived};
-use super::limits::PENDING_REQUESTS_MAX;
+use super::limits::{PENDING_REQUESTS_MAX, RESPONSE_TIMEOUT_MAX};
 use super::message::{Refusal, rej_stranger, req_received};
 use super::state::{Input, State};
-
-use weft_mad::exponent_to_duration;
 
 impl Cm {
     pub(super) fn on_req(&mut self, rx: &Rx<'_>, req: &Req) {
@@ -112,7 +111,7 @@ impl Cm {
         conn.retry_count = req.retry_count;
         conn.rnr_retry_count = req.rnr_retry_count;
         conn.ack_timeout = received.primary.packet_life_time.saturating_add(1);
-        conn.timeout = exponent_to_duration(req.local_cm_response_timeout);
+        conn.timeout = exponent_to_duration(req.local_cm_response_timeout.min(RESPONSE_TIMEOUT_MAX));
         conn.max_cm_retries = req.max_cm_retries;
         self.book.remote_ids.insert((req.local_ca_guid, req.local_comm_id), id);
         self.book.remote_qps.insert((req.local_ca_guid, req.local_qpn), id);

@@ -1,7 +1,7 @@
 //! What strangers send: it is dropped and counted, changes nothing, and makes nothing grow.
 
 use super::*;
-use crate::ib::limits::{PENDING_REQUESTS_MAX, TRANSMIT_QUEUE_MAX};
+use crate::ib::limits::{PENDING_REQUESTS_MAX, RESPONSE_TIMEOUT_MAX, TRANSMIT_QUEUE_MAX};
 use weft_wire::cm::{Drep, Dreq, Mra, Rej, Rep, Req, Rtu, ServiceId};
 
 fn bytes(message: impl Into<CmMessage>) -> MadBytes {
@@ -160,4 +160,16 @@ fn any_bytes_are_survived() {
         while net.ends[end].poll_event().is_some() {}
     }
     assert!(net.ends[0].stats().rx_malformed > 0);
+}
+
+#[test]
+fn a_peer_cannot_make_us_wait_for_days() {
+    let mut net = Net::losing(|_, name| name != "REQ");
+    net.ends[1].listen(SERVICE, u64::MAX).unwrap();
+    net.ends[0].send_req(net.now, &ReqParams { local_cm_response_timeout: 31, ..req(0) }).unwrap();
+    let passive = net.event(1).conn;
+    net.ends[1].send_rep(net.now, passive, &rep(1)).unwrap();
+    net.wait(ms(16 << (RESPONSE_TIMEOUT_MAX - 8)));
+    let ends: Vec<_> = net.events[1].drain(..).map(|event| event.kind).collect();
+    assert!(matches!(ends[..], [EventKind::RepError]), "{ends:?}");
 }
