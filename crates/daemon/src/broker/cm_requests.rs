@@ -48,7 +48,7 @@ impl Broker {
         }
         let channel = self.cm.open_channel(now, id, host)?;
         let attach = Attach { channel: Some(channel), ..Attach::default() };
-        Ok(Outcome::Reply(Response::CmChannel { channel }, attach))
+        Ok(Outcome::Reply(Box::new(Response::CmChannel { channel }), attach))
     }
 
     pub(super) fn close_cm_channel(

@@ -14,14 +14,14 @@ use crate::slots::ClientId;
 
 /// What a request led to.
 pub(super) enum Outcome {
-    Reply(Response, Attach),
+    Reply(Box<Response>, Attach),
     NoReply,
     Deferred,
 }
 
 impl From<Response> for Outcome {
     fn from(response: Response) -> Outcome {
-        Outcome::Reply(response, Attach::default())
+        Outcome::Reply(Box::new(response), Attach::default())
     }
 }
 
@@ -51,7 +51,7 @@ impl Broker {
         match self.handle_request(now, id, request, fds, host) {
             Ok(Outcome::Deferred) => return Handled::Deferred,
             Ok(Outcome::NoReply) => {}
-            Ok(Outcome::Reply(response, attach)) => self.reply(id, number, Ok(response), attach),
+            Ok(Outcome::Reply(response, attach)) => self.reply(id, number, Ok(*response), attach),
             Err(refusal) => self.reply(id, number, Err(refusal), Attach::default()),
         }
         Handled::Done

@@ -58,7 +58,7 @@ impl Broker {
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: true, has_v6: host.has_v6(), has_anchor: anchor };
-        Ok(Outcome::Reply(Response::Slot(grant), Attach { sockets_of: Some(slot), anchor, channel: None }))
+        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { sockets_of: Some(slot), anchor, channel: None }))
     }
 
     pub(super) fn reattach(
@@ -96,7 +96,7 @@ impl Broker {
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
-        Ok(Outcome::Reply(Response::Slot(grant), Attach { sockets_of: None, anchor, channel: None }))
+        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { sockets_of: None, anchor, channel: None }))
     }
 
     pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {

@@ -66,7 +66,7 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
 
 /// Value of `enum ibv_mtu`.
 fn mtu_number(bytes: u16) -> u8 {
-    (1u8..).zip(Mtu::ALL).find(|(_, mtu)| mtu.bytes() as usize == usize::from(bytes)).map_or(0, |(number, _)| number)
+    (1u8..).zip(Mtu::ALL).find(|(_, mtu)| mtu.bytes() == usize::from(bytes)).map_or(0, |(number, _)| number)
 }
 
 /// Value of `enum ibv_rate`, as Linux's connection manager makes it of an interface's speed (`iboe_get_rate`).
