@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{daemon, dev, link, run, status};
+use crate::commands::{cm, daemon, dev, link, resource, run, status};
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
@@ -26,6 +26,11 @@ pub enum Command {
     Link(link::LinkArgs),
     /// RDMA devices: show, set DEV name NEWNAME
     Dev(dev::DevArgs),
+    /// Connections and listeners of the RDMA CM: show cm_id
+    #[command(visible_alias = "res")]
+    Resource(resource::ResourceArgs),
+    /// What new connections start with: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]
+    Cm(cm::CmArgs),
     /// The daemon and the processes that use it
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate

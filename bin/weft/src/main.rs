@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         Command::Env => commands::env::run(),
         Command::Link(args) => commands::link::run(args),
         Command::Dev(args) => commands::dev::run(args),
+        Command::Resource(args) => commands::resource::run(args),
+        Command::Cm(args) => commands::cm::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),

@@ -1,11 +1,13 @@
 //! The subcommands of `weft` that are Weft's own.
 
+pub mod cm;
 pub mod daemon;
 pub mod demo;
 pub mod dev;
 pub mod env;
 mod iproute;
 pub mod link;
+pub mod resource;
 pub mod run;
 pub mod status;
 

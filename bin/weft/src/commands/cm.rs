@@ -1,0 +1,165 @@
+//! `weft cm`: what new ids of the RDMA connection manager start with, device by device. The counterpart of
+//! `/sys/kernel/config/rdma_cm/DEV/ports/1/default_roce_mode` and `default_roce_tos`, with the same words.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use weft_cm::rdma_cm::{Command, Reply, RoceMode};
+use weft_ipc::{Client, DeviceInfo, Request, Response};
+
+use super::link::failure;
+use crate::output;
+use crate::tools::getopt::number;
+
+/// Options of `weft cm`.
+#[derive(Args, Debug)]
+pub struct CmArgs {
+    /// Device; without it, all are shown
+    dev: Option<String>,
+    /// default_roce_mode [v1|v2], default_roce_tos [N]: sets it, or shows the value alone
+    #[arg(value_name = "default_roce_mode v1|v2 | default_roce_tos N")]
+    words: Vec<String>,
+}
+
+/// What is to be set, or the one value that is to be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wish {
+    roce_mode: Option<RoceMode>,
+    roce_tos: Option<u8>,
+    show: Option<Key>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    RoceMode,
+    RoceTos,
+}
+
+/// Runs the command.
+pub fn run(args: &CmArgs) -> ExitCode {
+    match execute(args) {
+        Ok(text) => {
+            output::print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(args: &CmArgs) -> Result<String, String> {
+    let wish = parse(&args.words)?;
+    let mut client = super::connect().map_err(|e| format!("weft cm: {e}"))?;
+    let mut devices = client.list_devices().map_err(|e| format!("weft cm: {e}"))?;
+    let Some(wanted) = &args.dev else {
+        let mut text = String::new();
+        for device in &devices {
+            let (mode, tos) = query(&mut client, device)?;
+            let _ = writeln!(text, "{}: default_roce_mode {} default_roce_tos {tos}", device.name, mode_text(mode));
+        }
+        return Ok(text);
+    };
+    devices.retain(|device| device.name == *wanted);
+    let device = devices.first().ok_or("Wrong device name")?;
+    if wish.roce_mode.is_some() || wish.roce_tos.is_some() {
+        let Wish { roce_mode, roce_tos, .. } = wish;
+        ask(&mut client, Command::SetDefaults { device: device.index, roce_mode, roce_tos })?;
+        return Ok(String::new());
+    }
+    let (mode, tos) = query(&mut client, device)?;
+    Ok(match wish.show {
+        Some(Key::RoceMode) => format!("{}\n", mode_text(mode)),
+        Some(Key::RoceTos) => format!("{tos}\n"),
+        None => format!("default_roce_mode {}\ndefault_roce_tos {tos}\n", mode_text(mode)),
+    })
+}
+
+fn parse(words: &[String]) -> Result<Wish, String> {
+    let usage = || "Usage: weft cm [DEV] [default_roce_mode v1|v2] [default_roce_tos N]".to_owned();
+    let key = |word: &str| match word {
+        "default_roce_mode" => Ok(Key::RoceMode),
+        "default_roce_tos" => Ok(Key::RoceTos),
+        _ => Err(usage()),
+    };
+    let mut wish = Wish::default();
+    if let [only] = words {
+        wish.show = Some(key(only)?);
+        return Ok(wish);
+    }
+    for pair in words.chunks(2) {
+        let [word, value] = pair else { return Err(usage()) };
+        match key(word)? {
+            Key::RoceMode => wish.roce_mode = Some(mode(value)?),
+            Key::RoceTos => wish.roce_tos = Some(tos(value)?),
+        }
+    }
+    Ok(wish)
+}
+
+/// The short form, or what is written to the file in configfs.
+fn mode(text: &str) -> Result<RoceMode, String> {
+    match text {
+        "v1" | "IB/RoCE v1" | "RoCE v1" => Ok(RoceMode::V1),
+        "v2" | "RoCE v2" => Ok(RoceMode::V2),
+        _ => Err(format!("default_roce_mode {text}: v1 or v2 is wanted")),
+    }
+}
+
+fn tos(text: &str) -> Result<u8, String> {
+    let value = number(text).and_then(|n| u8::try_from(n).ok());
+    value.ok_or_else(|| format!("default_roce_tos {text}: a number from 0 to 255 is wanted"))
+}
+
+/// As configfs spells it.
+fn mode_text(mode: RoceMode) -> &'static str {
+    match mode {
+        RoceMode::V1 => "IB/RoCE v1",
+        RoceMode::V2 => "RoCE v2",
+    }
+}
+
+fn query(client: &mut Client, device: &DeviceInfo) -> Result<(RoceMode, u8), String> {
+    match ask(client, Command::QueryDefaults { device: device.index })? {
+        Reply::Defaults { roce_mode, roce_tos } => Ok((roce_mode, roce_tos)),
+        _ => Err("weft cm: the daemon's answer is not to the question; is it of another version?".to_owned()),
+    }
+}
+
+/// Asks the daemon's connection manager.
+pub(super) fn ask(client: &mut Client, command: Command) -> Result<Reply, String> {
+    match client.request(Request::Cm(command)).map_err(|e| failure(&e))? {
+        Response::Cm(reply) => Ok(reply),
+        _ => Err("the daemon's answer is not to the question; is it of another version?".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(words: &[&str]) -> Result<Wish, String> {
+        parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_words_of_configfs_are_understood() {
+        let v1 = Wish { roce_mode: Some(RoceMode::V1), ..Wish::default() };
+        for word in ["v1", "IB/RoCE v1"] {
+            assert_eq!(wish(&["default_roce_mode", word]), Ok(v1.clone()));
+        }
+        let both = wish(&["default_roce_mode", "v2", "default_roce_tos", "0x68"]).unwrap();
+        assert_eq!((both.roce_mode, both.roce_tos), (Some(RoceMode::V2), Some(104)));
+        assert_eq!(wish(&["default_roce_tos"]).unwrap().show, Some(Key::RoceTos));
+        assert_eq!(wish(&[]), Ok(Wish::default()));
+    }
+
+    #[test]
+    fn others_are_refused() {
+        for words in [&["mode", "v1"][..], &["default_roce_mode", "v3"], &["default_roce_tos", "256"], &["x"]] {
+            assert!(wish(words).is_err(), "{words:?}");
+        }
+    }
+}
