@@ -287,7 +287,7 @@ pub struct IdSummary {
     pub qp_num: u32,
     /// Value of `enum ibv_qp_type`.
     pub qp_type: u8,
-    /// State, as [`State`] numbers it.
+    /// State, as `enum rdma_cm_state` of Linux numbers it.
     pub state: u8,
     /// Port space.
     pub port_space: PortSpace,
