@@ -1,17 +1,11 @@
 //! A server that listens by the connection manager, and its client.
 
 use anyhow::{Context, Result, bail};
-use std::time::{Duration, Instant};
-use weft_interop::{Ended, Lab, Proc, Who};
+use std::time::Duration;
+use weft_interop::{Lab, Proc, Who};
 
-/// How long a server gets before its first client.
-const SETTLES_WITHIN: Duration = Duration::from_millis(300);
-/// How long clients that are refused try again.
-const REFUSED_UNTIL: Duration = Duration::from_secs(6);
-/// A refusal is quick; what took longer has another reason.
-const REFUSAL_WITHIN: Duration = Duration::from_secs(2);
-/// What the programs say when nobody listens.
-const REFUSALS: [&str; 4] = ["REJECTED", "event 8", "Connection refused", "event: RDMA_CM_EVENT_REJECTED"];
+/// How long a server may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
 /// What a server and a client are to do.
 #[derive(Clone, Debug)]
@@ -20,13 +14,15 @@ pub struct Ends {
     client: Vec<String>,
     who: Who,
     limit: Duration,
+    ready: &'static str,
 }
 
 impl Ends {
     /// `tool ARGS` at both ends.
     pub fn new(tool: &str, args: &str) -> Ends {
         let words: Vec<_> = std::iter::once(tool).chain(args.split_whitespace()).map(str::to_owned).collect();
-        Ends { server: words.clone(), client: words, who: Who::Root, limit: Duration::from_secs(40) }
+        let (who, limit) = (Who::Root, Duration::from_secs(40));
+        Ends { server: words.clone(), client: words, who, limit, ready: "state LISTEN" }
     }
 
     /// Adds words to each command line.
@@ -44,13 +40,25 @@ impl Ends {
         self
     }
 
-    /// Starts the server, and gives it time to listen.
+    /// The words of `weft resource` that say that the server is ready, in place of listening.
+    #[must_use]
+    pub fn ready(mut self, words: &'static str) -> Ends {
+        self.ready = words;
+        self
+    }
+
+    /// Starts the server, and waits until one of its ids listens.
     pub fn start_server(&self, lab: &Lab) -> Result<Proc> {
         let words: Vec<_> = self.server.iter().map(String::as_str).collect();
         let mut server = lab.start(lab.server(), self.who, &[], &words)?;
-        server.wait_until(SETTLES_WITHIN, |_| false);
-        if !server.running() {
-            bail!("the server ended at once:\n      {}", server.wait(Duration::ZERO).report());
+        let comm = format!("comm {} ", self.server.first().map_or("", String::as_str));
+        let ready = server.wait_until(LISTENS_WITHIN, |_| {
+            let ids = lab.weft(lab.server(), Who::Root, &[], &["resource", "show", "cm_id"]);
+            ids.is_ok_and(|ids| ids.text.lines().any(|id| id.contains(&comm) && id.contains(self.ready)))
+        });
+        if !ready {
+            let state = if server.running() { "does not listen" } else { "ended at once" };
+            bail!("the server {state}:\n      {}", server.wait(Duration::ZERO).report());
         }
         Ok(server)
     }
@@ -61,24 +69,19 @@ impl Ends {
         lab.start(lab.client(), self.who, &[], &words)
     }
 
-    /// Runs a client to success. One that is refused at once was too early.
-    pub fn retried_client(&self, lab: &Lab) -> Result<Ended> {
-        let started = Instant::now();
-        loop {
-            let ended = self.start_client(lab)?.wait(self.limit);
-            let refused = !ended.ok()
-                && ended.took < REFUSAL_WITHIN
-                && REFUSALS.iter().any(|refusal| ended.text.contains(refusal));
-            if !refused || started.elapsed() > REFUSED_UNTIL {
-                return Ok(ended);
-            }
-        }
+    /// Runs a client against a server that serves until it is ended, and ends it: what the client wrote.
+    pub fn against_a_lasting_server(&self, lab: &Lab) -> Result<String> {
+        let server = self.start_server(lab)?;
+        let client = self.start_client(lab)?.wait(self.limit);
+        let server = server.kill();
+        let report = format!("server: {}", server.report());
+        Ok(client.success().context(report)?.text)
     }
 
     /// Runs both to success, then hands both texts to `judge`: the client's, the server's.
     pub fn judged(&self, lab: &Lab, judge: impl Fn(&str, &str) -> Result<()>) -> Result<()> {
         let server = self.start_server(lab)?;
-        let client = self.retried_client(lab)?;
+        let client = self.start_client(lab)?.wait(self.limit);
         let server = server.wait(if client.ok() { Duration::from_secs(15) } else { Duration::from_secs(1) });
         let report = || format!("server: {}\n      client: {}", server.report(), client.report());
         if !(client.ok() && server.ok()) {
