@@ -2,10 +2,12 @@
 //! does no I/O, so that it can be driven by tests and by a fuzzer.
 
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
-use weft_cm::rdma_cm::CmEvent;
+use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::{GsiStatus, McastGroup, Refusal};
 
+use crate::netdev::Netdevs;
 use crate::saved::Saved;
 
 /// The pool of a predecessor.
@@ -53,6 +55,12 @@ pub trait Host {
     /// What queue pair 1 counted, if it is open.
     fn gsi_status(&self) -> Option<GsiStatus>;
 
+    /// How to get to an address; `None` if the answer comes later.
+    fn resolve(&mut self, now: Instant, asked: &ResolveQuestion, netdevs: &Netdevs) -> Option<ResolveResult>;
+
+    /// The answer to that is not wanted any more.
+    fn forget(&mut self, question: QuestionId);
+
     /// Multicast groups joined for the connection manager.
     fn groups(&self) -> u32;
 
@@ -86,6 +94,8 @@ pub struct FakeHost {
     pub gsi: bool,
     /// Event channels.
     pub channels: std::collections::BTreeSet<u32>,
+    /// Questions that are not answered.
+    pub questions: std::collections::BTreeSet<QuestionId>,
 }
 
 impl Host for FakeHost {
@@ -148,6 +158,15 @@ impl Host for FakeHost {
 
     fn gsi_status(&self) -> Option<GsiStatus> {
         self.gsi.then(GsiStatus::default)
+    }
+
+    fn resolve(&mut self, _now: Instant, asked: &ResolveQuestion, _netdevs: &Netdevs) -> Option<ResolveResult> {
+        self.questions.insert(asked.question);
+        None
+    }
+
+    fn forget(&mut self, question: QuestionId) {
+        assert!(self.questions.remove(&question), "nobody asked {question:?}");
     }
 
     fn groups(&self) -> u32 {

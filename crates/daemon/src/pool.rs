@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
-use weft_cm::rdma_cm::CmEvent;
+use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::{GsiStatus, McastGroup, Refusal};
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -16,7 +17,9 @@ use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
 use crate::host::{Adopted, Host};
 use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
+use crate::netdev::Netdevs;
 use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
+use crate::resolve::{Linux, Resolver};
 use crate::saved::{Saved, SavedFile};
 
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub struct PoolHost {
     trouble: Option<String>,
     /// Queue pair 1, once it is open.
     pub gsi: Option<Gsi>,
+    /// Routes and neighbours; none before [`PoolHost::new`].
+    pub resolver: Option<Resolver<Linux>>,
     /// Faults to inject into its packets.
     fault: FaultSpec,
     /// Name of the capture of its packets, empty for none.
@@ -51,8 +56,9 @@ const SLOT_OWN: u32 = 0;
 
 impl PoolHost {
     /// One without a pool. Faults and a capture are for the packets of queue pair 1.
-    pub fn new(fault: FaultSpec, capture: String, descriptors_max: u64) -> PoolHost {
-        PoolHost { fault, capture, descriptors_max, ..PoolHost::default() }
+    pub fn new(fault: FaultSpec, capture: String, descriptors_max: u64) -> io::Result<PoolHost> {
+        let resolver = Some(Resolver::new(Linux::open()?));
+        Ok(PoolHost { resolver, fault, capture, descriptors_max, ..PoolHost::default() })
     }
 
     /// Sockets of a slot: IPv4, then IPv6 if there is.
@@ -216,6 +222,16 @@ impl Host for PoolHost {
 
     fn gsi_status(&self) -> Option<GsiStatus> {
         self.gsi.as_ref().map(Gsi::status)
+    }
+
+    fn resolve(&mut self, now: Instant, asked: &ResolveQuestion, netdevs: &Netdevs) -> Option<ResolveResult> {
+        self.resolver.as_mut().map_or(Some(Err(EINVAL)), |resolver| resolver.ask(now, asked, netdevs))
+    }
+
+    fn forget(&mut self, question: QuestionId) {
+        if let Some(resolver) = &mut self.resolver {
+            resolver.forget(question);
+        }
     }
 
     fn groups(&self) -> u32 {

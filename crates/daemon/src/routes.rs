@@ -60,6 +60,16 @@ impl AsFd for Routes {
     }
 }
 
+/// The ports that the kernel gives to who asks for any (`net.ipv4.ip_local_port_range` of this network namespace).
+pub fn local_ports() -> Option<(u16, u16)> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut words = text.split_ascii_whitespace().map(str::parse);
+    match (words.next()?, words.next()?) {
+        (Ok(low), Ok(high)) if low <= high => Some((low, high)),
+        _ => None,
+    }
+}
+
 /// All interfaces and addresses that there are.
 pub fn dump() -> io::Result<Netdevs> {
     let socket = RouteSocket::open(0)?;

@@ -22,7 +22,6 @@ use crate::limits::{CONNECTIONS_PER_TURN, MESSAGES_PER_TURN, STAND_BACK};
 use crate::log::Log;
 use crate::options::Options;
 use crate::pool::{PoolHost, Survivors, survivors};
-use crate::resolve::{Linux, Resolver};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
@@ -55,7 +54,6 @@ pub(crate) struct Server {
     stopping: bool,
     options: Options,
     standby: Option<Standby>,
-    resolver: Resolver<Linux>,
     /// Whether the sockets of queue pair 1 are watched.
     gsi_watched: bool,
     /// Datagrams on their way from queue pair 1 to the service; kept for its room.
@@ -117,12 +115,15 @@ impl Server {
         let mut broker = Broker::new(Instant::now(), config);
         broker.devices().netdevs = routes::dump().context("could not list the network interfaces (rtnetlink)")?;
         broker.refresh(Instant::now());
+        if let Some((low, high)) = routes::local_ports() {
+            broker.cm().set_local_ports(low, high);
+        }
         let epoll = Epoll::new().context("could not make an epoll instance")?;
         epoll.add(&listener, TOKEN_LISTENER, Interest::READ)?;
         epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
         let fault = FaultSpec::parse(&options.fault).context("WEFT_FAULT")?;
-        let host = PoolHost::new(fault, options.capture.clone(), descriptors_max);
-        let resolver = Resolver::new(Linux::open().context("could not ask for routes (rtnetlink)")?);
+        let host = PoolHost::new(fault, options.capture.clone(), descriptors_max)
+            .context("could not ask for routes (rtnetlink)")?;
         let (connections, buffer) = (BTreeMap::new(), vec![0; MESSAGE_BYTES_MAX]);
         Ok(Some(Server {
             epoll,
@@ -137,7 +138,6 @@ impl Server {
             stopping: false,
             options: options.clone(),
             standby: None,
-            resolver,
             gsi_watched: false,
             gmps: Vec::new(),
         }))

@@ -136,6 +136,16 @@ impl Service {
         }
     }
 
+    /// The host knows at once that there is no way: the command that asked fails, in place of an event, as in Linux. The
+    /// id stays bound.
+    pub fn refuse_question(&mut self, question: QuestionId) {
+        let Some(number) = self.questions.remove(&question) else { return };
+        self.forget_question(number);
+        if let Some(id) = self.ids.change(number).filter(|id| id.state == State::AddrQuery) {
+            id.state = State::AddrBound;
+        }
+    }
+
     /// Lets questions fail whose time is over.
     pub(super) fn expire_questions(&mut self, now: Instant) {
         while let Some(&(deadline, number)) = self.deadlines.first()

@@ -27,7 +27,7 @@ impl Broker {
         if needs_network(&command) {
             self.open_gsi(host)?;
         }
-        self.cm.command(now, id, command, host).map(|reply| Response::Cm(reply).into())
+        self.cm.command(now, id, command, &self.devices, host).map(|reply| Response::Cm(reply).into())
     }
 
     pub(super) fn open_cm_channel(

@@ -165,9 +165,14 @@ impl Broker {
         &mut self.devices
     }
 
-    /// The connection manager, and the devices and interfaces that it works with.
-    pub fn cm(&mut self) -> (&mut CmService, &Devices) {
-        (&mut self.cm, &self.devices)
+    /// The connection manager.
+    pub fn cm(&mut self) -> &mut CmService {
+        &mut self.cm
+    }
+
+    /// Tells the host which questions of the connection manager nobody asks any more.
+    pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
+        self.cm.forget_questions(now, &self.devices, host);
     }
 
     /// Whether what [`Broker::save`] tells may have changed since this was last asked.

@@ -82,6 +82,11 @@ impl CmService {
         self.started + Duration::from_nanos(at.0)
     }
 
+    /// The ports that port 0 chooses from.
+    pub fn set_local_ports(&mut self, low: u16, high: u16) {
+        self.service.set_local_ports(low, high);
+    }
+
     /// Follows devices and addresses.
     pub fn follow(&mut self, now: Instant, devices: &Devices) {
         let time = self.time(now);
@@ -143,9 +148,11 @@ impl CmService {
         now: Instant,
         client: ClientId,
         command: Command,
+        devices: &Devices,
         host: &mut impl Host,
     ) -> Result<Reply, Refusal> {
         let time = self.time(now);
+        let resolves = matches!(command, Command::ResolveAddr { .. });
         if let Some(channel) = self.service.recalls(&command)
             && self.channels.get(&channel.0) == Some(&client)
         {
@@ -153,7 +160,38 @@ impl CmService {
             self.service.set_channel_ready(channel, true);
         }
         let what = name_of(&command);
-        self.service.handle_command(time, CmClientId(client), command).map_err(|errno| said_no(errno, what))
+        let reply =
+            self.service.handle_command(time, CmClientId(client), command).map_err(|errno| said_no(errno, what))?;
+        if resolves {
+            self.resolve(now, devices, host).map_err(|errno| said_no(errno, what))?;
+        }
+        Ok(reply)
+    }
+
+    /// Asks the host what the service wants to know. The command that led to the question fails where there is no way.
+    fn resolve(&mut self, now: Instant, devices: &Devices, host: &mut impl Host) -> Result<(), i32> {
+        let time = self.time(now);
+        let mut refused = Ok(());
+        while let Some(request) = self.service.poll_resolve() {
+            match request {
+                ResolveRequest::Forget(question) => host.forget(question),
+                ResolveRequest::Ask(asked) => match host.resolve(now, &asked, &devices.netdevs) {
+                    Some(Err(errno)) => {
+                        self.service.refuse_question(asked.question);
+                        refused = Err(errno);
+                    }
+                    Some(answer) => self.service.handle_resolved(time, asked.question, answer),
+                    None => {}
+                },
+            }
+        }
+        refused
+    }
+
+    /// Tells the host which questions nobody asks any more.
+    pub fn forget_questions(&mut self, now: Instant, devices: &Devices, host: &mut impl Host) {
+        // Questions only come of commands, so that none can be refused here.
+        let _ = self.resolve(now, devices, host);
     }
 
     /// A management datagram came.
@@ -187,11 +225,6 @@ impl CmService {
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
         self.service.poll_transmit()
-    }
-
-    /// The next question to the host.
-    pub fn poll_resolve(&mut self) -> Option<ResolveRequest> {
-        self.service.poll_resolve()
     }
 
     /// The next group to join or leave.

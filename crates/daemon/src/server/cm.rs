@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use weft_cm::rdma_cm::{GmpAddress, ResolveRequest};
+use weft_cm::rdma_cm::GmpAddress;
 use weft_sys::epoll::Interest;
 use weft_wire::mad::Gmp;
 use zerocopy::IntoBytes;
@@ -13,16 +13,19 @@ use crate::cm_service::Sent;
 impl Server {
     /// When the connection manager's sockets and questions want attention.
     pub(super) fn poll_cm_timeout(&mut self) -> Option<Instant> {
-        let (cm, _) = self.broker.cm();
+        let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
-        [gsi, self.resolver.poll_timeout()].into_iter().flatten().min()
+        let resolver = self.host.resolver.as_ref().and_then(|resolver| resolver.poll_timeout());
+        [gsi, resolver].into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub(super) fn handle_cm_timeout(&mut self, now: Instant) {
-        let (cm, _) = self.broker.cm();
-        if self.resolver.poll_timeout().is_some_and(|at| at <= now) {
-            for (question, result) in self.resolver.handle_timeout(now) {
+        let cm = self.broker.cm();
+        if let Some(resolver) = &mut self.host.resolver
+            && resolver.poll_timeout().is_some_and(|at| at <= now)
+        {
+            for (question, result) in resolver.handle_timeout(now) {
                 cm.handle_resolved(now, question, result);
             }
         }
@@ -34,7 +37,7 @@ impl Server {
 
     /// Datagrams wait on queue pair 1: some of them, so that programs get their turn in a flood.
     pub(super) fn on_gsi(&mut self, now: Instant) {
-        let time = self.broker.cm().0.time(now);
+        let time = self.broker.cm().time(now);
         self.with_gsi(now, |gsi, directory, sink| gsi.receive(time, directory, sink));
     }
 
@@ -45,7 +48,7 @@ impl Server {
         take: impl FnOnce(&mut crate::gsi::Gsi, &crate::gsi::Directory, &mut dyn FnMut(GmpAddress, &Gmp)),
     ) {
         let Some(gsi) = &mut self.host.gsi else { return };
-        let (cm, _) = self.broker.cm();
+        let cm = self.broker.cm();
         let mut taken = std::mem::take(&mut self.gmps);
         take(gsi, cm.directory(), &mut |from, gmp| taken.push((from, gmp.mad)));
         for (from, mad) in taken.drain(..) {
@@ -66,39 +69,21 @@ impl Server {
         {
             let _ = self.epoll.delete(writer);
         }
-        self.broker.cm().0.set_channel_ready(channel, true);
+        self.broker.cm().set_channel_ready(channel, true);
     }
 
     /// Does what the connection manager wants done, until it wants nothing more.
     pub(super) fn perform_for_cm(&mut self, now: Instant) {
         self.watch_gsi();
-        while self.answer_questions(now) || self.change_groups(now) {}
+        self.broker.forget_questions(now, &mut self.host);
+        self.change_groups(now);
         self.carry_events();
         self.transmit(now);
     }
 
-    fn answer_questions(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        loop {
-            let (cm, devices) = self.broker.cm();
-            let Some(request) = cm.poll_resolve() else { return any };
-            any = true;
-            match request {
-                ResolveRequest::Forget(question) => self.resolver.forget(question),
-                ResolveRequest::Ask(asked) => {
-                    if let Some(result) = self.resolver.ask(now, &asked, &devices.netdevs) {
-                        cm.handle_resolved(now, asked.question, result);
-                    }
-                }
-            }
-        }
-    }
-
-    fn change_groups(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        let (cm, _) = self.broker.cm();
+    fn change_groups(&mut self, now: Instant) {
+        let cm = self.broker.cm();
         while let Some(request) = cm.poll_multicast() {
-            any = true;
             if request.join {
                 let joined = self.host.memberships.join(request.ifindex, request.ip);
                 cm.handle_multicast(now, request.group, joined);
@@ -106,11 +91,10 @@ impl Server {
                 self.host.memberships.leave(request.ifindex, request.ip);
             }
         }
-        any
     }
 
     fn carry_events(&mut self) {
-        let (cm, _) = self.broker.cm();
+        let cm = self.broker.cm();
         while let Some((channel, event)) = cm.poll_event() {
             if self.host.channels.send(channel, event) == Sent::Done {
                 continue;
@@ -126,7 +110,7 @@ impl Server {
 
     /// Sends what there is, as long as the socket takes it; what it does not take waits in the service.
     fn transmit(&mut self, now: Instant) {
-        let (cm, _) = self.broker.cm();
+        let cm = self.broker.cm();
         let time = cm.time(now);
         let Some(gsi) = &mut self.host.gsi else {
             // Without an open port nothing could have been answered either.
