@@ -12,8 +12,8 @@ use weft_interop::{Lab, Shape, Table, Who, skip, table};
 
 const SOURCE: &str = "/usr/share/doc/rdma-core/tests";
 
-/// Modules for other hardware, and for RDMA CM.
-const EXCLUDED: &[&str] = &["test_mlx5", "test_efa", "test_cuda", "test_rdmacm"];
+/// Modules for other hardware.
+const EXCLUDED: &[&str] = &["test_mlx5", "test_efa", "test_cuda"];
 
 /// A module's whole run.
 const MODULE_LIMIT: Duration = Duration::from_secs(180);

@@ -173,18 +173,31 @@ fn perftest_by_the_connection_manager() {
             let size = if *transport == "UD" { "-s 1024" } else { "" };
             table.case(&format!("{tool} -R -c {transport} {who:?}"), || {
                 let ends = Ends::new(tool, &format!("-R -c {transport} -n 200 {size}"));
-                ends.each("", lab.server().v4).who(who).judged(&lab, |client, _| {
-                    let row = client.split("#bytes").nth(1).and_then(|rest| rest.lines().nth(1)).unwrap_or_default();
-                    ensure!(row.split_whitespace().count() >= 4, "no result printed");
-                    Ok(())
-                })
+                let ends = ends.each("", lab.server().v4).who(who);
+                twice_if_early(|| ends.judged(&lab, result_printed))
             });
         }
     }
     table.case("ib_send_bw -R -q 8", || {
-        Ends::new("ib_send_bw", "-R -q 8 -n 100").each("", lab.server().v4).judged(&lab, |_, _| Ok(()))
+        let ends = Ends::new("ib_send_bw", "-R -q 8 -n 100").each("", lab.server().v4);
+        twice_if_early(|| ends.judged(&lab, result_printed))
     });
     table.finish();
+}
+
+fn result_printed(client: &str, _server: &str) -> Result<()> {
+    let row = client.split("#bytes").nth(1).and_then(|rest| rest.lines().nth(1)).unwrap_or_default();
+    ensure!(row.split_whitespace().count() >= 4, "no result printed");
+    Ok(())
+}
+
+/// perftest's client does not wait until its server listens for the second connection, and of the Debian release it uses
+/// freed ids when it is too early.
+fn twice_if_early(run: impl Fn() -> Result<()>) -> Result<()> {
+    run().or_else(|error| match format!("{error:#}") {
+        text if text.contains("UNREACHABLE") || text.contains("REJECTED") || text.contains("signal") => run(),
+        _ => Err(error),
+    })
 }
 
 #[test]
@@ -216,27 +229,32 @@ fn qperf_by_the_connection_manager() {
 
 /// C programs of our own, compiled against the installed headers and library.
 fn calls(table: &mut Table, lab: &Lab) {
-    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rdmacm_calls");
     if !skip::have("rdmacm_calls", &["cc", "/usr/include/rdma/rdma_cma.h"]) {
         return;
     }
+    let side = lab.client();
     for name in ["ids", "connections"] {
         for who in Who::BOTH {
-            table.case(&format!("calls: {name} {who:?}"), || {
-                let program = lab.file(name);
-                let mut cc = Command::new("cc");
-                cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(format!("{SOURCES}/{name}.c"));
-                let status = cc.args(["-lrdmacm", "-libverbs", "-lpthread"]).status().context("cc runs")?;
-                ensure!(status.success(), "{name}.c does not compile");
-                let program = program.to_str().context("the lab's path is not UTF-8")?;
-                let side = lab.client();
-                let words = [program, side.v4, &lab.device(side)?.name];
-                let ended = lab.run(side, who, &[], &words)?.success()?;
-                ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
-                Ok(())
-            });
+            table.case(&format!("calls: {name} {who:?}"), || call(lab, who, name, &lab.device(side)?.name));
         }
     }
+    table.case("calls: orphans", || {
+        let daemon = lab.daemon(side).context("no daemon runs")?;
+        call(lab, Who::Root, "orphans", &daemon.to_string())
+    });
+}
+
+fn call(lab: &Lab, who: Who, name: &str, argument: &str) -> Result<()> {
+    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rdmacm_calls");
+    let program = lab.file(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(format!("{SOURCES}/{name}.c"));
+    let status = cc.args(["-lrdmacm", "-libverbs", "-lpthread"]).status().context("cc runs")?;
+    ensure!(status.success(), "{name}.c does not compile");
+    let program = program.to_str().context("the lab's path is not UTF-8")?;
+    let ended = lab.run(lab.client(), who, &[], &[program, lab.client().v4, argument])?.success()?;
+    ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+    Ok(())
 }
 
 #[test]
