@@ -165,7 +165,7 @@ pub enum Command {
         /// Index of the device.
         device: u32,
     },
-    /// Sets it; needs privilege (`EPERM`).
+    /// Sets it; needs privilege (`EPERM`), and a GID of that framing (`EINVAL`). Answered by [`Reply::Defaults`].
     SetDefaults {
         /// Index of the device.
         device: u32,

@@ -131,7 +131,7 @@ impl Service {
             return Err(ENOMEM);
         }
         let entry = self.devices.look(attachment.device).ok_or(ENODEV)?;
-        let mode = entry.roce_mode;
+        let mode = attachment.mode;
         let ifindex = if id.bound_if != 0 { id.bound_if } else { attachment.ifindex };
         let rate = entry.device.rate;
         let mgid = mgid_of(addr, mode);

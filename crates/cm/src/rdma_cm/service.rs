@@ -153,6 +153,11 @@ impl Service {
                     return Err(EPERM);
                 }
                 let entry = self.devices.change(device).ok_or(ENODEV)?;
+                // Soft-RoCE has no RoCE v1: as in Linux a framing is refused that no GID has.
+                let has = |mode| entry.device.gids.iter().any(|row| row.mode == mode);
+                if roce_mode.is_some_and(|mode| mode != entry.roce_mode && !has(mode)) {
+                    return Err(EINVAL);
+                }
                 entry.roce_mode = roce_mode.unwrap_or(entry.roce_mode);
                 entry.roce_tos = roce_tos.unwrap_or(entry.roce_tos);
                 self.defaults(device)

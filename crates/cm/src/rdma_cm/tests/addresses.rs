@@ -257,10 +257,27 @@ fn defaults_of_a_device_are_the_administrator_s() {
     assert_eq!(lab.command(root, set), expected);
     assert_eq!(lab.command(user, Command::QueryDefaults { device: 1 }), expected);
     assert_eq!(lab.command(user, Command::QueryDefaults { device: 9 }), Err(ENODEV));
+    let v1 = Command::SetDefaults { device: 1, roce_mode: Some(RoceMode::V1), roce_tos: None };
+    assert_eq!(lab.command(root, v1), Err(EINVAL), "no GID of RoCE v1");
     let id = lab.tcp(user);
     lab.order(user, Command::ResolveAddr { id, src: None, dst: at("10.0.0.2", 7), timeout_ms: 500 });
     lab.settle();
     lab.order(user, Command::ResolveRoute { id, timeout_ms: 500 });
     let Ok(Reply::Route(route)) = lab.command(user, Command::Query { id }) else { panic!() };
     assert_eq!(route.paths[0].traffic_class, 0x40);
+}
+
+#[test]
+fn a_refused_question_leaves_the_id_bound_and_tells_nothing() {
+    let mut lab = Lab::new();
+    let p = lab.program(0);
+    let id = lab.tcp(p);
+    let resolve = Command::ResolveAddr { id, src: None, dst: at("10.0.0.2", 7), timeout_ms: 500 };
+    lab.order(p, resolve.clone());
+    let Some(ResolveRequest::Ask(ask)) = lab.hosts[0].service.poll_resolve() else { panic!() };
+    lab.hosts[0].service.refuse_question(ask.question);
+    assert_eq!(lab.hosts[0].service.poll_timeout(), None);
+    assert!(lab.events(p).is_empty());
+    lab.order(p, resolve);
+    lab.event(p, EventKind::AddrResolved);
 }
