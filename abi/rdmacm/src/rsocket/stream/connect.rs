@@ -23,9 +23,9 @@ use crate::rsocket::wait::{self, Progress};
 const ATTEMPTS_MAX: u32 = 7;
 /// The first try's limit.
 const RESOLVE_MS: c_int = 1000;
-/// Connections that a listener keeps for the program at least, whatever its backlog: they cost little, and a program
-/// that asks for a small backlog expects the kernel to try again.
-const WAITING_MIN: usize = 1024;
+/// Connections that a listener keeps for the program at least, whatever its backlog: beyond it TCP lets a peer try again,
+/// where the connection manager refuses it.
+const WAITING_MIN: c_int = 1024;
 /// Retries of requests; of receives that are not there, without end.
 const RETRY_COUNT: u8 = 7;
 
@@ -42,7 +42,8 @@ impl Stream {
 
     pub(crate) fn listen(&self, backlog: c_int) -> Result<(), c_int> {
         let mut core = self.lock();
-        core.queue.limit = WAITING_MIN.max(usize::try_from(backlog).unwrap_or(0));
+        let backlog = backlog.max(WAITING_MIN);
+        core.queue.limit = backlog as usize;
         match core.state {
             State::Listening => Ok(()),
             State::Init | State::Bound => {
