@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use weft_sys::epoll::Interest;
 use weft_sys::unix::{self, Wait};
 
 use crate::broker::Attach;
@@ -29,6 +30,8 @@ pub struct Connection {
     pub deferred: Option<(Vec<u8>, Vec<OwnedFd>)>,
     /// Close it once everything is sent.
     pub closing: bool,
+    /// What its socket is watched for.
+    pub watched: Interest,
     outbox: VecDeque<Waiting>,
 }
 
@@ -36,7 +39,7 @@ impl Connection {
     /// A new one.
     pub fn new(fd: OwnedFd) -> Connection {
         let process = unix::peer_pidfd(&fd);
-        Connection { fd, process, deferred: None, closing: false, outbox: VecDeque::new() }
+        Connection { fd, process, deferred: None, closing: false, watched: Interest::READ, outbox: VecDeque::new() }
     }
 
     /// Whether something waits to be sent.

@@ -281,9 +281,13 @@ impl Server {
 
     /// Watches a client for what it can be served with now.
     fn watch(&mut self, client: ClientId) {
-        if let Some(connection) = self.connections.get(&client) {
+        if let Some(connection) = self.connections.get_mut(&client) {
             let interest = Interest { readable: connection.may_be_read(), writable: connection.wants_to_send() };
-            let _ = self.epoll.modify(&connection.fd, TOKEN_CLIENTS + client * 2, interest);
+            if connection.watched != interest
+                && self.epoll.modify(&connection.fd, TOKEN_CLIENTS + client * 2, interest).is_ok()
+            {
+                connection.watched = interest;
+            }
         }
     }
 

@@ -154,7 +154,7 @@ pub fn a_channel_is_readable_while_an_event_waits() {
     wait_for_ids(0, 1, 180);
 }
 
-/// A program that does what it is told and is then killed: `namespace cm-victim LISTEN|CONNECT|ACCEPT`.
+/// A program that does what it is told and is then killed: `namespace cm-victim STAGE`.
 pub fn victim(stage: &str) {
     let program = Program::new();
     match stage {
@@ -165,6 +165,16 @@ pub fn victim(stage: &str) {
             let id = program.connect("127.0.0.1", 7000);
             program.expect(EventKind::ConnectResponse);
             program.ask(Cm::Accept { id, cookie: 0, param: None, ece: Ece::default() }).unwrap();
+        }
+        "asked" | "told" | "accepting" => {
+            program.listen("127.0.0.1", 7002);
+            wait_until("a request comes", || program.is_readable());
+            if stage != "asked" {
+                let id = program.expect(EventKind::ConnectRequest).id;
+                if stage == "accepting" {
+                    program.accept(id).unwrap();
+                }
+            }
         }
         stage => panic!("{stage}"),
     }
@@ -203,6 +213,22 @@ pub fn a_dead_process_leaves_nothing_behind() {
     kill_victim("established", established, || drop(server.expect(EventKind::Disconnected)));
     server.ask(Cm::DestroyId { id: new }).unwrap();
     wait_for_ids(1, 0, 0);
+    // The other side: the request is unread, read, or accepted.
+    for stage in ["asked", "told", "accepting"] {
+        let client = Program::new();
+        let asks = || {
+            wait_until("it listens", || status().listeners == 2);
+            client.connect("127.0.0.1", 7002);
+            if stage == "accepting" {
+                client.expect(EventKind::ConnectResponse);
+            }
+        };
+        kill_victim(stage, asks, || ());
+        wait_until("the peer is told", || client.is_readable());
+        assert!(matches!(client.channel.recv().unwrap().kind, EventKind::Rejected | EventKind::Disconnected));
+        drop(client);
+        wait_for_ids(1, 0, 0);
+    }
     assert_eq!(status().processes, 1);
 }
 
