@@ -1,0 +1,265 @@
+//! rsockets: Debian's rstream, riostream, rcopy and udpong, and its librspreload under TCP programs that know nothing of
+//! RDMA; a C program (`rsockets_calls`) for what only C sees.
+
+#[allow(dead_code, reason = "not all of it is of use here")]
+#[path = "rdmacm/ends.rs"]
+mod ends;
+
+use anyhow::{Context, Result, ensure};
+use ends::Ends;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip, table};
+
+const TOOLS: &[&str] = &["ip", "rstream", "riostream", "rcopy", "udpong"];
+/// Debian's library, not ours: it makes an rsocket of every TCP socket of a program.
+const PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
+const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsockets_calls/calls.c");
+/// How long a server of datagrams, which nobody sees listening, gets before its first client.
+const SETTLES_WITHIN: Duration = Duration::from_millis(400);
+/// How long every size may take: a hundred thousand round trips of each small one.
+const EVERY_SIZE_WITHIN: Duration = Duration::from_secs(600);
+/// How long a server of streams may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(15);
+
+/// Streams: a tool and what both ends are told. Every one is tried over IPv4 and IPv6, by root and by an ordinary user,
+/// in turn.
+const STREAMS: &[(&str, &str)] = &[
+    ("rstream", "-S 64 -C 1000"),
+    ("rstream", "-T a -T v -S 5000 -C 200 -I 5"),
+    ("rstream", "-T b -T v -S 65536 -C 50"),
+    ("rstream", "-T n -T v -S 1000000 -C 5"),
+    ("rstream", "-T b -S 1 -C 2000"),
+    ("rstream", "-T a -B 1000 -S 20000 -C 20"),
+    ("rstream", "-T v -B 1000000 -i 0 -S 300000 -C 10"),
+    ("rstream", "-T v -i 512 -S 512 -C 500"),
+    ("rstream", "-T r -S 4096 -C 100"),
+    ("rstream", "-k 1 -S 4096 -C 100"),
+    ("rstream", "-p 5555 -I 100 -C 1 -S 1024"),
+    ("riostream", "-T v -S 64 -C 500"),
+    ("riostream", "-T a -T v -S 5000 -C 200 -I 5"),
+    ("riostream", "-T b -T v -S 65536 -C 50"),
+    ("riostream", "-T n -S 300000 -C 20"),
+];
+
+/// Datagrams. Most of these count what arrived; with `-T e` everything must.
+const DATAGRAMS: &[&str] =
+    &["-C 1000", "-T a -C 1000 -S 64", "-T b -C 1000", "-T e -T a -C 300", "-T e -T b -C 300 -S 512"];
+
+/// Who runs it, and whether over IPv6.
+const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, true), (Who::Ordinary, false), (Who::Root, true)];
+
+#[test]
+fn one_namespace() {
+    everything("rsockets, one namespace", Shape::One, 0);
+}
+
+#[test]
+fn two_namespaces() {
+    everything("rsockets, two namespaces", Shape::Two { mtu: 1500 }, 1);
+}
+
+#[test]
+fn loopback_alone() {
+    if !skip::have("rsockets, loopback alone", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("rsockets, loopback alone");
+    for (who, address) in [(Who::Root, "127.0.0.1"), (Who::Ordinary, "::1")] {
+        let label = format!("rstream {address} {who:?}");
+        table.case(&label, || stream(&lab, who, "rstream", "-T v -S 5000 -C 200", address));
+    }
+    table.finish();
+}
+
+#[test]
+fn every_size() {
+    if table::quick() || !skip::have("rsockets, every size", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
+    let mut table = Table::new("rsockets, every size");
+    let address = lab.server().v4;
+    table.case("rstream -S all", || {
+        let ends = Ends::new("rstream", "-S all").each("", &format!("-s {address}"));
+        let (server, client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
+        let client = client.wait(EVERY_SIZE_WITHIN);
+        let server = server.wait(Duration::from_secs(15));
+        let client = client.success().with_context(|| server.report())?;
+        ensure!(client.text.contains("4m_bw") && server.text.contains("4m_bw"), "the largest size is missing");
+        Ok(())
+    });
+    table.finish();
+}
+
+#[test]
+fn calls_do_as_their_manual_page_says() {
+    let needed = ["ip", "cc", "/usr/include/rdma/rsocket.h"];
+    if !skip::have("rsockets, C calls", &needed) {
+        return;
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let program = lab.file("rsockets-calls");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-o"]).arg(&program).arg(CALLS).args(["-lrdmacm", "-libverbs", "-lpthread"]);
+    assert!(cc.status().expect("cc runs").success(), "calls.c does not compile");
+    let program = program.to_str().expect("the lab's path is UTF-8");
+    let mut table = Table::new("rsockets, C calls");
+    for who in Who::BOTH {
+        table.case(&format!("{who:?}"), || {
+            let ended = lab.run(lab.client(), who, &[], &[program, lab.client().v4])?.success()?;
+            ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+#[test]
+fn programs_of_tcp() {
+    if !skip::have("rsockets, librspreload", &["ip", "openssl", "curl", "busybox", PRELOAD]) {
+        return;
+    }
+    let mut table = Table::new("rsockets, librspreload");
+    for shape in [Shape::One, Shape::Two { mtu: 1500 }] {
+        let lab = Lab::new(shape).expect("a lab");
+        for who in Who::BOTH {
+            table.case(&format!("openssl s_server, curl {shape:?} {who:?}"), || https(&lab, who));
+            table.case(&format!("busybox nc {shape:?} {who:?}"), || netcat(&lab, who));
+        }
+    }
+    table.finish();
+}
+
+fn everything(name: &'static str, shape: Shape, turn: usize) {
+    if !skip::have(name, TOOLS) {
+        return;
+    }
+    let lab = Lab::new(shape).expect("a lab");
+    let mut table = Table::new(name);
+    let streams = if table::quick() { &STREAMS[..4] } else { STREAMS };
+    for (number, (tool, options)) in streams.iter().enumerate() {
+        let (who, ipv6) = TURNS[(number + turn) % TURNS.len()];
+        let address = if ipv6 { lab.server().v6 } else { lab.server().v4 };
+        table.case(&format!("{tool} {options} {address} {who:?}"), || stream(&lab, who, tool, options, address));
+    }
+    for (number, options) in DATAGRAMS.iter().enumerate() {
+        let (who, ipv6) = TURNS[(number + turn) % TURNS.len()];
+        let address = if ipv6 { lab.server().v6 } else { lab.server().v4 };
+        table.case(&format!("udpong {options} {address} {who:?}"), || datagrams(&lab, who, options, address));
+    }
+    for who in Who::BOTH {
+        table.case(&format!("rcopy {who:?}"), || copy(&lab, who));
+    }
+    table.finish();
+}
+
+fn stream(lab: &Lab, who: Who, tool: &str, options: &str, address: &str) -> Result<()> {
+    let ends = Ends::new(tool, options).each(&format!("-b {address}"), &format!("-s {address}")).who(who);
+    ends.judged(lab, |client, server| {
+        for text in [client, server] {
+            ensure!(text.contains("custom"), "no result printed");
+            ensure!(!text.contains("data verification failed"), "wrong bytes arrived");
+        }
+        Ok(())
+    })
+}
+
+/// Starts a server that ends with its lab; `comm` is the name of the process that listens, if one does.
+fn start(lab: &Lab, who: Who, comm: Option<&str>, words: &[&str]) -> Result<Proc> {
+    let mut server = lab.start(lab.server(), who, &[], words)?;
+    let ready = match comm {
+        None => server.wait_until(SETTLES_WITHIN, |_| false) || server.running(),
+        Some(comm) => {
+            let comm = format!("comm {comm} ");
+            server.wait_until(LISTENS_WITHIN, |_| {
+                let ids = lab.weft(lab.server(), Who::Root, &[], &["resource", "show", "cm_id"]);
+                ids.is_ok_and(|ids| ids.text.lines().any(|id| id.contains(&comm) && id.contains("state LISTEN")))
+            })
+        }
+    };
+    ensure!(ready, "the server does not run, or does not listen: {}", server.kill().report());
+    Ok(server)
+}
+
+/// Runs a client, and reports the server's words too when it fails.
+fn client(lab: &Lab, who: Who, words: &[&str], server: Proc) -> Result<Ended> {
+    let ended = lab.start(lab.client(), who, &[], words)?.wait(Duration::from_secs(30));
+    let server = server.kill();
+    ended.success().with_context(|| format!("server: {}", server.report()))
+}
+
+fn datagrams(lab: &Lab, who: Who, options: &str, address: &str) -> Result<()> {
+    let options: Vec<_> = options.split_whitespace().collect();
+    let server = start(lab, who, None, &[&["udpong", "-b", address], &options[..]].concat())?;
+    let ended = client(lab, who, &[&["udpong", "-s", address], &options[..]].concat(), server)?;
+    ensure!(ended.text.contains("custom"), "no result printed: {}", ended.report());
+    Ok(())
+}
+
+fn copy(lab: &Lab, who: Who) -> Result<()> {
+    let (from, to) = (lab.file("from"), lab.file(&format!("to-{who:?}")));
+    let bytes: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    std::fs::write(&from, &bytes)?;
+    let server = start(lab, who, Some("rcopy"), &["rcopy"])?;
+    let target = format!("{}:{}", lab.server().v4, name(&to)?);
+    client(lab, who, &["rcopy", name(&from)?, &target], server)?;
+    ensure!(std::fs::read(&to)? == bytes, "what arrived is not what was sent");
+    Ok(())
+}
+
+fn name(path: &Path) -> Result<&str> {
+    path.to_str().context("the lab's path is not UTF-8")
+}
+
+/// A file over HTTPS, where neither end knows of RDMA and no TCP connection is made.
+fn https(lab: &Lab, who: Who) -> Result<()> {
+    let (key, certificate, page) = (lab.file("key.pem"), lab.file("certificate.pem"), lab.file("page"));
+    let bytes: Vec<u8> = (0..2_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+    std::fs::write(&page, &bytes)?;
+    if !key.exists() {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);
+        openssl.args(["-subj", "/CN=weft", "-keyout"]).arg(&key).arg("-out").arg(&certificate);
+        ensure!(openssl.output()?.status.success(), "openssl makes no certificate");
+        Command::new("chmod").arg("644").arg(&key).status()?;
+    }
+    let port = if who == Who::Root { "4433" } else { "4434" };
+    // s_server serves files below its working directory.
+    let directory = name(page.parent().context("a page has a directory")?)?;
+    let serve = format!(
+        "cd {directory} && exec env LD_PRELOAD={PRELOAD} openssl s_server -accept {port} -key {} -cert {} -WWW",
+        name(&key)?,
+        name(&certificate)?
+    );
+    let server = start(lab, who, Some("openssl"), &["sh", "-c", &serve])?;
+    let sockets = lab.start_bare(lab.server(), Who::Root, &["ss", "-Hltn"])?.wait(Duration::from_secs(5)).success()?;
+    ensure!(!sockets.text.contains(port), "the server listens by TCP: {}", sockets.text);
+    let got = lab.file(&format!("got-{who:?}"));
+    let (address, preload) = (lab.server().v4, format!("LD_PRELOAD={PRELOAD}"));
+    let url = format!("https://{address}:{port}/page");
+    let words = ["env", &preload, "curl", "-sSk", "-m", "20", "-o", name(&got)?, &url];
+    client(lab, who, &words, server)?;
+    ensure!(std::fs::read(&got)? == bytes, "what arrived is not what was sent");
+    Ok(())
+}
+
+/// Bytes from one pipe to another.
+fn netcat(lab: &Lab, who: Who) -> Result<()> {
+    let (from, to) = (lab.file("from"), lab.file(&format!("netcat-{who:?}")));
+    let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 9) as u8).collect();
+    std::fs::write(&from, &bytes)?;
+    // The server's input stays open, or it would say that it has nothing more to send.
+    let nc = format!("env LD_PRELOAD={PRELOAD} busybox nc");
+    let serve = format!("sleep 60 | {nc} -l -p 5100 > {}", name(&to)?);
+    let mut server = start(lab, who, Some("busybox"), &["sh", "-c", &serve])?;
+    let send = format!("{nc} {} 5100 < {}", lab.server().v4, name(&from)?);
+    let sent = lab.start(lab.client(), who, &[], &["sh", "-c", &send])?.wait(Duration::from_secs(20));
+    server.wait_until(Duration::from_secs(5), |_| std::fs::metadata(&to).is_ok_and(|m| m.len() >= bytes.len() as u64));
+    let server = server.kill();
+    sent.success().with_context(|| server.report())?;
+    ensure!(std::fs::read(&to)? == bytes, "what arrived is not what was sent: {}", server.report());
+    Ok(())
+}
