@@ -27,7 +27,7 @@ const fn case(tool: &'static str, server: &'static str, client: &'static str) ->
 
 const CASES: &[Case] = &[
     case("rping", "-s -v -C 20", "-c -v -V -C 20 -a {s}"),
-    case("rping", "-s -v -a ::0 -p 9001 -S 65535", "-c -V -C 3 -S 65535 -p 9001 -a {s6}"),
+    case("rping", "-s -a ::0 -p 9001 -S 65535", "-c -V -C 3 -S 65535 -p 9001 -a {s6}"),
     case("rping", "-s -q", "-c -q -v -C 2 -a {s} -I {c}"),
     case("ucmatose", "-c 50", "-c 50 -s {s}"),
     case("ucmatose", "-c 3 -C 20 -S 5000 -m -b {s6}", "-c 3 -C 20 -S 5000 -m -a 18 -t 0x20 -s {s6} -f ip"),
@@ -139,6 +139,8 @@ fn what_is_wrong_is_told_as_the_originals_tell_it() {
     let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
     let mut table = Table::new("our RDMA CM tools, mistakes");
     let nobody = lab.server().v4;
+    // Somebody is there, and not at the port that is asked for.
+    let there = start(&lab, lab.server(), "rping", "-s -p 9003", true).expect("a server");
     let lines: &[&[&str]] = &[
         &["rping", "-h"],
         &["rping", "-c", "-S", "3"],
@@ -169,6 +171,7 @@ fn what_is_wrong_is_told_as_the_originals_tell_it() {
             Ok(())
         });
     }
+    there.kill();
     table.finish();
 }
 

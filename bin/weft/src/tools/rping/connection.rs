@@ -222,11 +222,11 @@ impl<'a> Connection<'a> {
     }
 
     fn take_completions(&mut self, wakes: &mut u32) -> Result<(), ()> {
-        let failed = |line: &str| eprintln!("{line}");
-        if !self.channel.wait(&self.cq).map_err(|_| failed("Failed to get cq event!"))? {
-            return Err(failed("Unknown CQ!"));
+        if !self.channel.wait(&self.cq).map_err(|_| eprintln!("Failed to get cq event!"))? {
+            eprintln!("Unknown CQ!");
+            return Err(());
         }
-        self.cq.request_notify().map_err(|_| failed("Failed to set notify!"))?;
+        self.cq.request_notify().map_err(|_| eprintln!("Failed to set notify!"))?;
         loop {
             let mut wc = None;
             let polled = self.cq.poll::<1>(|found| wc = Some(*found));
@@ -235,7 +235,8 @@ impl<'a> Connection<'a> {
             if wc.status() == IBV_WC_WR_FLUSH_ERR {
                 self.flushed = true;
             } else if wc.status() != 0 {
-                return Err(eprintln!("cq completion failed status {}", wc.status()));
+                eprintln!("cq completion failed status {}", wc.status());
+                return Err(());
             } else if self.on_success(&wc)? {
                 // The protocol goes to and fro: nobody is woken twice before he has answered.
                 *wakes += 1;
@@ -272,7 +273,8 @@ impl<'a> Connection<'a> {
 
     fn on_message(&mut self, wc: &Wc) -> Result<(), ()> {
         if wc.byte_len() as usize != INFO {
-            return Err(eprintln!("Received bogus data, size {}\nrecv wc error: -1", wc.byte_len()));
+            eprintln!("Received bogus data, size {}\nrecv wc error: -1", wc.byte_len());
+            return Err(());
         }
         if self.options.server {
             let mut info = [0; INFO];

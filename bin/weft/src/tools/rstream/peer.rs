@@ -213,8 +213,8 @@ impl Peer<'_> {
         match socket.wait(events, self.options.poll_timeout()) {
             Ok(0) => Ok(()),
             Ok(revents) => {
-                // The original prints whatever errno was.
-                perror("rpoll", &io::Error::from_raw_os_error(0));
+                // As in the original, with whatever errno happens to be.
+                perror("rpoll", &io::Error::last_os_error());
                 Err(revents.into())
             }
             Err(e) => Err(failure("rpoll", &e)),
