@@ -51,6 +51,9 @@ pub enum Listens {
     Group,
 }
 
+/// A capture that has grown so large ends: it holds enough, and the disk is not ours.
+const CAPTURE_MAX_KB: u32 = 1_000_000;
+
 /// What no program may say although it ends well.
 const COMPLAINTS: &[&str] = &["wrong ICRC", "retry exceeded", "invalid data", "Failed status", "data mismatch"];
 
@@ -221,7 +224,8 @@ impl Peer {
         let file = self.lab.file("tap.pcap");
         let side = self.lab.client();
         let path = file.to_str().context("the lab's path is not UTF-8")?;
-        let words = ["dumpcap", "-q", "-P", "-B", "64", "-i", side.interface, "-w", path];
+        let limit = format!("filesize:{CAPTURE_MAX_KB}");
+        let words = ["dumpcap", "-q", "-P", "-B", "64", "-a", &limit, "-i", side.interface, "-w", path];
         let mut program = self.lab.start_bare(side, Who::Root, &words)?;
         if !program.wait_until(Duration::from_secs(20), |p| p.text().contains("File:") && file.exists()) {
             bail!("dumpcap does not capture: {}", program.kill().report());
@@ -248,7 +252,9 @@ fn we_listen(program: &mut Proc, listens: Listens) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
     };
-    program.wait_until(LISTENS_WITHIN, asleep)
+    // Some never sleep.
+    program.wait_until(SETTLES_WITHIN, asleep);
+    program.running()
 }
 
 fn they_listen(program: &GuestProc, listens: Listens) -> bool {
