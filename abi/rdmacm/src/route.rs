@@ -3,7 +3,7 @@
 use libc::{c_int, sockaddr};
 use std::ptr::null_mut;
 use weft_abi_types::{IBV_PATH_RECORD_REVERSIBLE, ibv_gid, ibv_path_data, ibv_sa_path_rec, rdma_cm_id};
-use weft_cm::rdma_cm::{Command, PathRecord, RouteInfo};
+use weft_cm::rdma_cm::{Command, PathRecord, Reply, RouteInfo};
 
 use crate::address;
 use crate::errors::{code, made};
@@ -19,8 +19,7 @@ pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr
 pub(crate) unsafe fn bind(id: *mut rdma_cm_id, addr: *const sockaddr) -> Result<(), c_int> {
     // SAFETY: the program's identifier and address.
     let (this, addr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
-    this.order(Command::Bind { id: this.number, addr })?;
-    this.refresh()
+    this.show(&routed(this.ask(Command::Bind { id: this.number, addr })?)?)
 }
 
 /// Finds the device and the peer's GID for an address; ADDR_RESOLVED or ADDR_ERROR follows.
@@ -71,10 +70,18 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
 /// Takes requests for connections to the identifier's address; of `backlog` at most may wait.
 pub unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: the program's identifier.
-    code(unsafe { Id::of_argument(id) }.and_then(|this| {
-        this.order(Command::Listen { id: this.number, backlog })?;
-        this.refresh()
-    }))
+    code(
+        unsafe { Id::of_argument(id) }
+            .and_then(|this| this.show(&routed(this.ask(Command::Listen { id: this.number, backlog })?)?)),
+    )
+}
+
+/// What an answer says of addresses and route.
+fn routed(reply: Reply) -> Result<RouteInfo, c_int> {
+    match reply {
+        Reply::Route(info) => Ok(*info),
+        _ => Err(libc::EPROTO),
+    }
 }
 
 /// Asks for an identifier's route, and shows its paths.

@@ -32,7 +32,7 @@ pub enum Command {
         /// The id.
         id: IdNumber,
     },
-    /// `rdma_bind_addr`. Port 0 is given a free one.
+    /// `rdma_bind_addr`. Port 0 is given a free one. Answered by [`Reply::Route`].
     Bind {
         /// The id.
         id: IdNumber,
@@ -78,7 +78,7 @@ pub enum Command {
         /// Options offered (`rdma_set_local_ece`).
         ece: Ece,
     },
-    /// `rdma_listen`.
+    /// `rdma_listen`; answered by [`Reply::Route`].
     Listen {
         /// The id.
         id: IdNumber,

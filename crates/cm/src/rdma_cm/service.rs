@@ -138,6 +138,14 @@ impl Service {
             }
             Command::DestroyId { id } => Ok(Reply::EventsReported(self.destroy_id(now, id))),
             Command::MigrateId { id, channel } => self.migrate_id(id, ChannelId(channel)),
+            Command::Bind { id, addr } => {
+                self.bind(id, addr, None)?;
+                Ok(Reply::Route(Box::new(self.route_info(id)?)))
+            }
+            Command::Listen { id, backlog } => {
+                self.listen(id, backlog)?;
+                Ok(Reply::Route(Box::new(self.route_info(id)?)))
+            }
             Command::Query { id } => Ok(Reply::Route(Box::new(self.route_info(id)?))),
             Command::InitQpAttr { id, qp_state } => Ok(Reply::QpAttributes(Box::new(self.init_qp_attr(id, qp_state)?))),
             Command::JoinMulticast { id, addr, join, cookie } => {
@@ -170,8 +178,6 @@ impl Service {
     /// The commands that are answered by nothing but their success.
     fn act(&mut self, now: Instant, command: Command) -> Result<(), Errno> {
         match command {
-            Command::Bind { id, addr } => self.bind(id, addr, None),
-            Command::Listen { id, backlog } => self.listen(id, backlog),
             Command::ResolveAddr { id, src, dst, timeout_ms } => self.resolve_addr(now, id, src, dst, timeout_ms),
             Command::ResolveRoute { id, timeout_ms } => self.resolve_route(id, timeout_ms),
             Command::Connect { id, param, ece } => self.connect(now, id, param, ece),
