@@ -58,13 +58,14 @@ impl Program {
         self.expect(EventKind::AddrResolved);
         self.ask(Cm::ResolveRoute { id, timeout_ms: 2000 }).unwrap();
         self.expect(EventKind::RouteResolved);
-        let param = ConnParam { qp_num: 0x4000, private_data: b"hello".to_vec(), ..ConnParam::default() };
+        let param =
+            ConnParam { qp_num: 0x4000 + (id & 0xffff), private_data: b"hello".to_vec(), ..ConnParam::default() };
         self.ask(Cm::Connect { id, param, ece: Ece::default() }).unwrap();
         id
     }
 
     fn accept(&self, id: IdNumber) -> Result<Reply, i32> {
-        let param = Some(ConnParam { qp_num: 0x8000, ..ConnParam::default() });
+        let param = Some(ConnParam { qp_num: 0x8_0000 + (id & 0xffff), ..ConnParam::default() });
         self.ask(Cm::Accept { id, cookie: 9, param, ece: Ece::default() })
     }
 
@@ -280,17 +281,19 @@ pub fn neighbours_and_routes_are_resolved() {
     ip("link del cm0");
 }
 
+/// Memory of a process in KiB.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 pub fn floods_at_queue_pair_1_are_counted() {
     let program = Program::new();
     program.listen("127.0.0.1", 7000);
     let mut watcher = connect();
     let pid = daemon_pid(&mut watcher);
-    let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap().to_owned();
-        line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
-    };
-    let before = resident();
+    let before = resident(pid);
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut packet = vec![0u8; 12 + 8 + 256 + 4];
     packet[..8].copy_from_slice(&[0x64, 0, 0xff, 0xff, 0, 0, 0, 1]);
@@ -307,7 +310,32 @@ pub fn floods_at_queue_pair_1_are_counted() {
     client.connect("127.0.0.1", 7000);
     program.expect(EventKind::ConnectRequest);
     assert_eq!(daemon_pid(&mut watcher), pid);
-    assert!(resident() < before + (16 << 10), "{} KiB, {before} before", resident());
+    assert!(resident(pid) < before + (16 << 10), "{} KiB, {before} before", resident(pid));
+}
+
+pub fn thousands_of_connections_live() {
+    const CONNECTIONS: u32 = 4_000;
+    let (server, client) = (Program::new(), Program::new());
+    server.listen("127.0.0.1", 7000);
+    let pid = daemon_pid(&mut connect());
+    let before = resident(pid);
+    for _ in 0..CONNECTIONS {
+        let active = client.connect("127.0.0.1", 7000);
+        let request = server.expect(EventKind::ConnectRequest);
+        server.accept(request.id).unwrap();
+        client.expect(EventKind::ConnectResponse);
+        client.ask(Cm::Accept { id: active, cookie: 0, param: None, ece: Ece::default() }).unwrap();
+        server.expect(EventKind::Established);
+    }
+    assert!(resident(pid) - before < u64::from(CONNECTIONS) * 16);
+    wait_for_ids(1, 2 * CONNECTIONS, 0);
+    // All at once they go.
+    drop(client);
+    for _ in 0..CONNECTIONS {
+        server.expect(EventKind::Disconnected);
+    }
+    drop(server);
+    wait_for_ids(0, 0, 0);
 }
 
 pub fn hostile_programs_of_the_connection_manager() {

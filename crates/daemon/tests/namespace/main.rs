@@ -41,6 +41,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_dead_daemon_ends_the_channels", cm::a_dead_daemon_ends_the_channels),
     ("neighbours_and_routes_are_resolved", cm::neighbours_and_routes_are_resolved),
     ("floods_at_queue_pair_1_are_counted", cm::floods_at_queue_pair_1_are_counted),
+    ("thousands_of_connections_live", cm::thousands_of_connections_live),
     ("hostile_programs_of_the_connection_manager", cm::hostile_programs_of_the_connection_manager),
     ("multicast_reaches_who_joined", multicast_reaches_who_joined),
     ("nothing_leaks", resources::nothing_leaks),
