@@ -52,6 +52,9 @@ pub struct QpSummary {
     pub path: &'static str,
 }
 
+/// Bytes of an entry of a gather list in a work request, as Soft-RoCE lays it out.
+const SGE_BYTES: u32 = 16;
+
 /// What each kind of queue pair must and must not be given, and the sizes it gets.
 fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
     let invalid = |why| Err(VerbsError::Invalid(why));
@@ -83,7 +86,8 @@ fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
         }
         cap.max_send_wr = asked.max_send_wr.max(1);
         cap.max_send_sge = asked.max_send_sge.max(1);
-        cap.max_inline_data = asked.max_inline_data;
+        // As Soft-RoCE: where a gather list fits, so many bytes do. rdma-core's rdma_xclient counts on it.
+        cap.max_inline_data = asked.max_inline_data.max(cap.max_send_sge * SGE_BYTES);
     }
     // With a shared receive queue the sizes of an own one mean nothing.
     if init.qp_type.has_recv_queue() && init.srq.is_none() {
