@@ -48,7 +48,7 @@ pub(crate) fn wait(
         }
     }
     let waker = waker()?;
-    let wake_up = Duration::from_millis(settings().wake_up_interval_ms.max(1).into());
+    let wake_up = settings().wake_up_interval_ms.map(|interval| Duration::from_millis(interval.into()));
     loop {
         if enough() {
             return Ok(0);
@@ -57,8 +57,7 @@ pub(crate) fn wait(
         if left == Some(Duration::ZERO) {
             return look(fds, &rsockets);
         }
-        // Rsockets wake whoever registered; the look by oneself is the administrator's wish.
-        let nap = left.map_or(wake_up, |left| left.min(wake_up));
+        let nap = [left, wake_up].into_iter().flatten().min();
         let ready = nap_with(fds, &rsockets, &waker, nap)?;
         if ready > 0 {
             return Ok(ready);
@@ -86,7 +85,12 @@ fn look(fds: &mut [pollfd], rsockets: &[Option<Rsocket>]) -> Result<usize, c_int
 }
 
 /// Sleeps once, unless something is ready; what is ready then.
-fn nap_with(fds: &mut [pollfd], rsockets: &[Option<Rsocket>], waker: &Waker, nap: Duration) -> Result<usize, c_int> {
+fn nap_with(
+    fds: &mut [pollfd],
+    rsockets: &[Option<Rsocket>],
+    waker: &Waker,
+    nap: Option<Duration>,
+) -> Result<usize, c_int> {
     let mut watched = vec![readable(waker.fd())];
     // Where each entry's own begin among those.
     let mut starts = Vec::with_capacity(fds.len() + 1);
@@ -102,8 +106,8 @@ fn nap_with(fds: &mut [pollfd], rsockets: &[Option<Rsocket>], waker: &Waker, nap
         }
     }
     starts.push(watched.len());
-    let nap = if now != 0 { Duration::ZERO } else { nap };
-    let slept = sleep(&mut watched, Some(nap));
+    let nap = if now != 0 { Some(Duration::ZERO) } else { nap };
+    let slept = sleep(&mut watched, nap);
     waker.clear();
     for (number, (fd, rsocket)) in fds.iter_mut().zip(rsockets).enumerate() {
         let own = starts.get(number).copied().zip(starts.get(number + 1).copied());

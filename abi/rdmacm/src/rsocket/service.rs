@@ -205,7 +205,10 @@ impl Service {
         if !any && crate::errors::errno() != libc::EAGAIN {
             // SAFETY: the channel lives for as long as the process.
             self.unwatch(unsafe { BorrowedFd::borrow_raw((*self.channel).fd) });
-            *SERVICE.lock() = None;
+            let mut service = SERVICE.lock();
+            if service.as_ref().is_some_and(|running| std::ptr::eq(Arc::as_ptr(running), self)) {
+                *service = None;
+            }
         }
     }
 

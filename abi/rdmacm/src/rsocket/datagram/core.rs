@@ -10,8 +10,10 @@ use crate::rsocket::proto::datagram::SLOT_BYTES;
 use crate::rsocket::wait::Progress;
 use crate::rsocket::wake::Wakers;
 
-/// Peers that are remembered at most: anybody can send UDP.
+/// Peers that are remembered at most.
 pub(super) const PEERS_MAX: usize = 4096;
+/// Above this, only those that the program sends to are remembered: anybody can send UDP.
+pub(super) const STRANGERS_MAX: usize = 2048;
 
 /// The state of a datagram socket. Its objects go in the order in which they stand here.
 pub(crate) struct Core {

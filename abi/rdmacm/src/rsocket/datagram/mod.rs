@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use self::core::Core;
+use self::core::{Core, PEERS_MAX};
 use super::options::Options;
 use super::service::{Owner, Service, service};
 use super::wait::{self, Progress};
@@ -73,7 +73,7 @@ impl Datagram {
         let mut core = self.lock();
         self.start(&mut core)?;
         let peer = udp::plain(peer);
-        self.reach(&mut core, peer)?;
+        self.reach(&mut core, peer, PEERS_MAX)?;
         core.connected = Some(peer);
         Ok(())
     }

@@ -4,7 +4,7 @@ use libc::{c_int, iovec};
 use std::net::SocketAddr;
 
 use super::Datagram;
-use super::core::{Core, Received};
+use super::core::{Core, Received, STRANGERS_MAX};
 use super::resolution::Resolution;
 use super::udp;
 use crate::rsocket::gather::Gather;
@@ -47,7 +47,7 @@ impl Datagram {
             let Some((bytes, from)) = udp::receive(&self.socket, &mut packet) else { return };
             let Some(message) = packet.get(..bytes).and_then(|packet| parse_udp(packet, from.ip())) else { continue };
             let mut core = self.lock();
-            if self.reach(&mut core, from).is_err() {
+            if self.reach(&mut core, from, STRANGERS_MAX).is_err() {
                 continue;
             }
             if message.op == UdpOp::Data {

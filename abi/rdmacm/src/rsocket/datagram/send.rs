@@ -22,7 +22,7 @@ impl Datagram {
         let mut core = self.lock();
         let peer = to.map(udp::plain).or(core.connected).ok_or(libc::EDESTADDRREQ)?;
         self.start(&mut core)?;
-        self.reach(&mut core, peer)?;
+        self.reach(&mut core, peer, PEERS_MAX)?;
         // SAFETY: as the caller says.
         let mut from = unsafe { Gather::new(buffers) };
         let bytes = from.left();
@@ -39,15 +39,15 @@ impl Datagram {
         Ok(bytes)
     }
 
-    /// Has a queue pair on the way to `peer`, and the peer remembered.
-    pub(super) fn reach(&self, core: &mut Core, peer: SocketAddr) -> Result<(), c_int> {
+    /// Has a queue pair on the way to `peer`, and the peer remembered, unless `limit` of them are already.
+    pub(super) fn reach(&self, core: &mut Core, peer: SocketAddr, limit: usize) -> Result<(), c_int> {
         if core.closed {
             return Err(libc::EBADF);
         }
         if core.peers.contains_key(&peer) {
             return Ok(());
         }
-        if core.peers.len() >= PEERS_MAX {
+        if core.peers.len() >= limit {
             return Err(libc::ENOBUFS);
         }
         let source = udp::source(&self.socket, peer)?;

@@ -27,8 +27,9 @@ pub struct Config {
     pub iomap_size: u16,
     /// How long a call looks for completions before it sleeps.
     pub polling_time_us: u32,
-    /// Longest sleep of `rpoll` before it looks again by itself.
-    pub wake_up_interval_ms: u32,
+    /// Longest sleep of `rpoll` before it looks again by itself, if the administrator wants that: whatever it waits for
+    /// wakes it.
+    pub wake_up_interval_ms: Option<u32>,
 }
 
 impl Default for Config {
@@ -41,7 +42,7 @@ impl Default for Config {
             inline_default: 64,
             iomap_size: 0,
             polling_time_us: 10,
-            wake_up_interval_ms: 500,
+            wake_up_interval_ms: None,
         }
     }
 }
@@ -65,7 +66,7 @@ impl Config {
             inline_default: short("inline_default", default.inline_default),
             iomap_size: supported(short("iomap_size", default.iomap_size)),
             polling_time_us: word("polling_time", default.polling_time_us),
-            wake_up_interval_ms: word("wake_up_interval", default.wake_up_interval_ms),
+            wake_up_interval_ms: number("wake_up_interval").map(|n| n.clamp(1, u32::MAX.into()) as u32),
         }
     }
 }
