@@ -214,6 +214,58 @@ static void bulk(void)
 	closed(ends);
 }
 
+static void *send_all(void *arg)
+{
+	static char buffer[BULK];
+	int fd = *(int *)arg, i;
+
+	for (i = 0; i < BULK; i++)
+		buffer[i] = (char)(i * 7 + i / 251);
+	MUST(rsend(fd, buffer, BULK, 0) == BULK);
+	return NULL;
+}
+
+static void *receive_all(void *arg)
+{
+	char *buffer = malloc(BULK);
+	int i;
+
+	MUST(rrecv(*(int *)arg, buffer, BULK, MSG_WAITALL) == BULK);
+	for (i = 0; i < BULK; i++)
+		MUST(buffer[i] == (char)(i * 7 + i / 251));
+	free(buffer);
+	return NULL;
+}
+
+/* Four threads: both ends send and receive at once. */
+static void both_ways(void)
+{
+	pthread_t threads[4];
+	int ends[2], i;
+
+	connected(ends);
+	for (i = 0; i < 4; i++)
+		MUST(pthread_create(&threads[i], NULL, i & 2 ? send_all : receive_all, &ends[i & 1]) == 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	closed(ends);
+}
+
+static void kept_alive(void)
+{
+	char byte;
+	int ends[2];
+
+	connected(ends);
+	set(ends[0], IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	set(ends[0], SOL_SOCKET, SO_KEEPALIVE, 1);
+	FAILS(rrecv(ends[1], &byte, 1, MSG_DONTWAIT), EAGAIN);
+	MUST(ready(ends[1], POLLIN, 1300) == 0);
+	MUST(rsend(ends[0], "k", 1, 0) == 1 && rrecv(ends[1], &byte, 1, 0) == 1 && byte == 'k');
+	set(ends[0], SOL_SOCKET, SO_KEEPALIVE, 0);
+	closed(ends);
+}
+
 static void mixed(void)
 {
 	int ends[2], pipe_ends[2];
@@ -378,6 +430,7 @@ int main(int argc, char **argv)
 		{ "options", options },       { "without waiting", without_waiting },
 		{ "refused", refused },       { "parts", parts },
 		{ "half closed", half_closed }, { "bulk", bulk },
+		{ "both ways", both_ways },   { "kept alive", kept_alive },
 		{ "mixed", mixed },           { "woken", woken },
 		{ "direct", direct },         { "crowd", crowd },
 		{ "datagrams", datagrams },   { "kept interests", kept_interests },
