@@ -1,8 +1,8 @@
 //! The GID table of a device. Programs remember rows, so a row stays what it is for as long as its address lives; a row
-//! whose address is gone stays empty until another address fills it. And programs take row 0 for the routable address:
+//! whose address is gone stays empty until another address fills it. Rows for RoCE v1 are left to those who can speak it. And programs take row 0 for the routable address:
 //! when a better one than row 0's comes while no program has a device open, the table is laid out anew.
 
-use weft_ipc::GID_TABLE_ROWS_MAX;
+use weft_ipc::{GID_TABLE_ROWS_MAX, ROCE_V1_ROWS};
 
 use crate::netdev::Address;
 
@@ -45,9 +45,15 @@ impl GidTable {
             if self.rows.contains(&Some(gid)) {
                 continue;
             }
-            if let Some(hole) = self.rows.iter_mut().find(|row| row.is_none()) {
+            let mut holes = (0u32..).zip(&mut self.rows).filter(|(index, _)| !ROCE_V1_ROWS.contains(index));
+            if let Some((_, hole)) = holes.find(|(_, row)| row.is_none()) {
                 *hole = Some(gid);
-            } else if self.rows.len() < GID_TABLE_ROWS_MAX {
+                continue;
+            }
+            if self.rows.len() == ROCE_V1_ROWS.start as usize {
+                self.rows.resize(ROCE_V1_ROWS.end as usize, None);
+            }
+            if self.rows.len() < GID_TABLE_ROWS_MAX {
                 self.rows.push(Some(gid));
             }
         }
@@ -153,5 +159,8 @@ mod tests {
         let mut table = GidTable::default();
         table.follow(&many, false);
         assert_eq!(table.rows().len(), GID_TABLE_ROWS_MAX);
+        assert!(table.entries().all(|(index, _)| !ROCE_V1_ROWS.contains(&index)));
+        table.follow(&many[1..], true);
+        assert_eq!(table.rows()[0], Some(many[GID_TABLE_ROWS_MAX - ROCE_V1_ROWS.len()].gid()), "the hole is filled");
     }
 }

@@ -1,4 +1,4 @@
-//! The general services interface, queue pair 1 of every device: the sockets of slot 0, read and written as RoCE v2.
+//! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket where that is allowed, read and written as RoCE v2 and v1.
 //! Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key, partition, an address of ours); what does not
 //! hold is dropped and counted, and nothing is ever answered here.
 
@@ -23,6 +23,7 @@ struct Row {
     device: u32,
     sgid_index: u8,
     ifindex: u32,
+    gid_type: GidType,
 }
 
 /// Which device and row an address is.
@@ -34,24 +35,28 @@ pub struct Directory {
 
 impl Directory {
     /// Of these devices.
-    pub fn new(devices: &[&DeviceInfo]) -> Directory {
+    pub fn new(devices: &[DeviceInfo]) -> Directory {
         let mut directory = Directory::default();
         for device in devices {
             directory.pkeys.insert(device.index, device.pkeys.clone());
             for entry in &device.gids {
                 let Ok(sgid_index) = u8::try_from(entry.index) else { continue };
-                let row = Row { device: device.index, sgid_index, ifindex: entry.ifindex };
+                let gid_type = match entry.gid_type {
+                    weft_ipc::GidType::RoceV1 => GidType::IbOrRoceV1,
+                    weft_ipc::GidType::RoceV2 => GidType::RoceV2,
+                };
+                let row = Row { device: device.index, sgid_index, ifindex: entry.ifindex, gid_type };
                 directory.rows.entry(entry.gid).or_default().push(row);
             }
         }
         directory
     }
 
-    /// The row of an address, on the interface that a packet came by if there is one: addresses of a link may be on many,
+    /// The row of an address for such framing, on the interface that a packet came by if there is one: addresses of a link may be on many,
     /// and packets from this host itself come by the loopback whatever their address.
-    fn find(&self, gid: Gid, ifindex: u32) -> Option<Row> {
-        let rows = self.rows.get(&gid.0)?;
-        rows.iter().find(|row| row.ifindex == ifindex).or(rows.first()).copied()
+    fn find(&self, gid: Gid, gid_type: GidType, ifindex: u32) -> Option<Row> {
+        let rows = || self.rows.get(&gid.0).into_iter().flatten().filter(|row| row.gid_type == gid_type);
+        rows().find(|row| row.ifindex == ifindex).or(rows().next()).copied()
     }
 
     fn has_partition(&self, device: u32, pkey: u16) -> bool {
@@ -83,14 +88,15 @@ impl Gsi {
     /// On the sockets of slot 0.
     pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>, fault: FaultSpec, capture: Option<Capture>) -> Gsi {
         let entropy = weft_sys::random::u64();
-        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, fault, capture });
+        let ether = weft_sys::packet::are_allowed();
+        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, fault, capture, ether });
         let psn = Psn::new(weft_sys::random::u64() as u32);
         Gsi { stack, batch: TxBatch::default(), psn, counts: Counts::default() }
     }
 
     /// What becomes readable when packets wait.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [self.stack.v4(), self.stack.v6()].into_iter().flatten()
+        [self.stack.v4(), self.stack.v6(), self.stack.ether()].into_iter().flatten()
     }
 
     /// Takes some of what waits; there may be more.
@@ -154,7 +160,8 @@ fn admit(counts: &mut Counts, directory: &Directory, rx: &RxPacket<'_>, sink: &m
         counts.not_gmp += 1;
         return;
     };
-    let row = directory.find(rx.dgid, rx.ifindex).filter(|row| directory.has_partition(row.device, gmp.pkey));
+    let row =
+        directory.find(rx.dgid, rx.gid_type, rx.ifindex).filter(|row| directory.has_partition(row.device, gmp.pkey));
     let Some(row) = row else {
         counts.foreign += 1;
         return;
@@ -165,7 +172,7 @@ fn admit(counts: &mut Counts, directory: &Directory, rx: &RxPacket<'_>, sink: &m
         port: 1,
         sgid_index: row.sgid_index,
         sgid: rx.dgid,
-        gid_type: GidType::RoceV2,
+        gid_type: rx.gid_type,
         dgid: rx.sgid,
         remote_qpn: gmp.src_qp,
         pkey: gmp.pkey,
@@ -193,6 +200,7 @@ fn address_vector(to: &GmpAddress) -> AddressVector {
         static_rate: 0,
         is_global: true,
         ifindex: to.ifindex,
+        gid_type: to.gid_type,
     }
 }
 

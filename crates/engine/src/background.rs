@@ -29,19 +29,20 @@ const AWAKE_TURNS_MAX: u32 = 4096;
 
 /// Start the thread.
 pub fn start(engine: &'static Engine) -> std::io::Result<()> {
-    let (v4, v6) = {
+    let (v4, v6, ether) = {
         let pump = engine.pump.lock();
         let stack = pump.as_ref().map(|p| &p.stack);
-        let copy = |fd: Option<std::os::fd::BorrowedFd<'_>>| fd.map(|fd| fd.try_clone_to_owned());
-        (copy(stack.and_then(|s| s.v4())).transpose()?, copy(stack.and_then(|s| s.v6())).transpose()?)
+        let copy = |fd: Option<std::os::fd::BorrowedFd<'_>>| fd.map(|fd| fd.try_clone_to_owned()).transpose();
+        (copy(stack.and_then(|s| s.v4()))?, copy(stack.and_then(|s| s.v6()))?, copy(stack.and_then(|s| s.ether()))?)
     };
-    for fd in [&v4, &v6].into_iter().flatten() {
+    for fd in [&v4, &v6, &ether].into_iter().flatten() {
         fork::track(fd);
     }
     let mut background = Background {
         engine,
         v4,
         v6,
+        ether,
         daemon: None,
         generation: 0,
         seen: Seen::default(),
@@ -60,6 +61,7 @@ struct Background {
     engine: &'static Engine,
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
+    ether: Option<OwnedFd>,
     daemon: Option<OwnedFd>,
     /// Connection that `daemon` is a copy of.
     generation: u64,
@@ -163,8 +165,9 @@ impl Background {
             watched_or(self.daemon.as_ref(), wake),
             watched_or(self.v4.as_ref(), wake),
             watched_or(self.v6.as_ref(), wake),
+            watched_or(self.ether.as_ref(), wake),
         ];
-        let watched = if sockets { 4 } else { 2 };
+        let watched = if sockets { fds.len() } else { 2 };
         let _ = poll(&mut fds[..watched], limit.as_ref());
         if fds[0].revents().contains(PollFlags::IN) {
             wake.take();

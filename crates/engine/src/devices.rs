@@ -12,12 +12,17 @@ pub struct DeviceSnapshot {
     pub attr: DeviceAttr,
 }
 
-/// Translate.
+/// Translate. A process that may open packet sockets has RoCE v1 too.
 pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
+    let mut info = info.clone();
+    if weft_sys::packet::are_allowed() {
+        info.add_roce_v1();
+    }
     let gids = info.gids.iter().map(|row| GidEntry {
         index: row.index,
         gid: Gid(row.gid),
         gid_type: match row.gid_type {
+            weft_ipc::GidType::RoceV1 => GidType::IbOrRoceV1,
             weft_ipc::GidType::RoceV2 => GidType::RoceV2,
         },
         ifindex: row.ifindex,

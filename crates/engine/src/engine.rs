@@ -322,6 +322,7 @@ impl Engine {
                 v4: Some(slot.v4),
                 v6: slot.v6,
                 slot: slot.number,
+                ether: weft_sys::packet::are_allowed(),
                 entropy: weft_sys::random::u64(),
                 fault,
                 capture,

@@ -21,6 +21,7 @@ impl Engine {
         if !first {
             return Ok(());
         }
+        self.ether_membership(true, group, ifindex);
         let group_on = McastGroup { group: group.ip(), ifindex };
         session.client().join_multicast(group_on).map_err(|error| {
             crate::log::note(&format!("joining {group}: {error}"));
@@ -40,6 +41,7 @@ impl Engine {
             Ok((hca.detach_mcast(qp, group, mlid)?, ifindex))
         })?;
         if last {
+            self.ether_membership(false, group, ifindex);
             let group_on = McastGroup { group: group.ip(), ifindex };
             if let Err(error) = session.client().leave_multicast(group_on) {
                 crate::log::note(&format!("leaving {group}: {error}"));
@@ -54,6 +56,16 @@ impl Engine {
         for group in groups {
             let _ = self.detach_mcast(qp, group, 0);
         }
+    }
+
+    /// RoCE v1 has its own filter of groups, in the adapter. One that cannot be set loses packets, as any filter may.
+    fn ether_membership(&self, join: bool, group: Gid, ifindex: u32) {
+        let _ = self.enter(|pump, _| {
+            if let Err(error) = pump.stack.ether_membership(join, group, ifindex) {
+                crate::log::note(&format!("RoCE v1 frames of {group}: {error}"));
+            }
+            Ok(())
+        });
     }
 
     fn session_if_live(&self) -> Result<parking_lot::MutexGuard<'_, crate::session::Session>, VerbsError> {

@@ -1,7 +1,7 @@
 //! From what a program says of a destination to the address vector that packets are sent by.
 
 use weft_transport::Memory;
-use weft_verbs::{AddressVector, DeviceId, Gid, GidEntry, VerbsError};
+use weft_verbs::{AddressVector, DeviceId, Gid, GidEntry, GidType, VerbsError};
 
 use crate::Hca;
 use crate::device::{Device, PORT};
@@ -32,9 +32,14 @@ impl Device {
         self.attr.port.gids.iter().find(|row| row.index == u32::from(index))
     }
 
-    /// Whether packets to `gid` are for this device.
+    /// Whether `gid` is this device's.
     pub(crate) fn owns(&self, gid: Gid) -> bool {
         self.attr.port.gids.iter().any(|row| row.gid == gid)
+    }
+
+    /// Whether packets to `gid` that are framed so are for this device.
+    pub(crate) fn accepts(&self, gid: Gid, gid_type: GidType) -> bool {
+        self.attr.port.gids.iter().any(|row| row.gid == gid && row.gid_type == gid_type)
     }
 
     /// Whether an address can be reached from a row of the table.
@@ -78,6 +83,7 @@ impl<M: Memory> Hca<M> {
             static_rate: ah.static_rate,
             is_global: ah.is_global,
             ifindex: row.ifindex,
+            gid_type: row.gid_type,
         })
     }
 }

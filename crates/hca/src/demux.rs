@@ -68,8 +68,9 @@ impl<M: Memory> Hca<M> {
         let verdict = if !pkey_matches(rx.packet.bth.pkey(), DEFAULT_PKEY) {
             Verdict::BadPkey
         } else if let Some(peer) = entry.peer {
-            if rx.sgid == peer.dgid && rx.dgid == peer.sgid { Verdict::Deliver } else { Verdict::BadAddress }
-        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.owns(rx.dgid)) {
+            let from_peer = rx.sgid == peer.dgid && rx.dgid == peer.sgid && rx.gid_type == peer.gid_type;
+            if from_peer { Verdict::Deliver } else { Verdict::BadAddress }
+        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts(rx.dgid, rx.gid_type)) {
             Verdict::Deliver
         } else {
             // A connected queue pair that has no peer yet listens to nobody.

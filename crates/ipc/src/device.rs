@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX};
+use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX, ROCE_V1_ROWS};
 
 /// The one type of device that exists so far: RoCE v2 on a network interface, as Linux's rxe.
 pub const DEVICE_KIND_RXE: &str = "rxe";
@@ -33,6 +33,8 @@ pub enum PhysState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum GidType {
+    /// RoCE v1: ethertype 0x8915. The daemon lists no such rows: see [`DeviceInfo::add_roce_v1`].
+    RoceV1 = 0,
     /// RoCE v2: UDP over the IP address that the GID is.
     RoceV2 = 2,
 }
@@ -121,6 +123,18 @@ pub fn valid_netdev_name(name: &str) -> bool {
 }
 
 impl DeviceInfo {
+    /// Adds the rows for RoCE v1, which are for those who may open packet sockets: the GIDs of the first rows again, in
+    /// [`ROCE_V1_ROWS`], so that everybody's first rows are alike.
+    pub fn add_roce_v1(&mut self) {
+        let again = |row: &GidEntry| {
+            let index = row.index + ROCE_V1_ROWS.start;
+            let fits = row.gid_type == GidType::RoceV2 && ROCE_V1_ROWS.contains(&index);
+            fits.then_some(GidEntry { index, gid_type: GidType::RoceV1, ..*row })
+        };
+        let more: Vec<GidEntry> = self.gids.iter().filter_map(again).collect();
+        self.gids.extend(more);
+    }
+
     /// Whether it is what a daemon may tell. The daemon can be another user's: `weft run` makes files of these names, as
     /// root if root runs it, and programs take rows of the GID table for what they say.
     pub fn is_sane(&self) -> bool {
@@ -136,6 +150,37 @@ impl DeviceInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roce_v1_has_rows_of_its_own() {
+        let mut device = DeviceInfo { gids: Vec::new(), ..sample() };
+        for index in [0, 5, 31, 64] {
+            device.gids.push(GidEntry { index, gid: [index as u8; 16], gid_type: GidType::RoceV2, ifindex: 3 });
+        }
+        device.add_roce_v1();
+        let rows: Vec<_> = device.gids.iter().skip(4).map(|row| (row.index, row.gid[0], row.gid_type)).collect();
+        assert_eq!(rows, [0, 5, 31].map(|index| (u32::from(index) + 32, index, GidType::RoceV1)));
+    }
+
+    fn sample() -> DeviceInfo {
+        DeviceInfo {
+            index: 0,
+            name: "rxe0".into(),
+            kind: DEVICE_KIND_RXE.into(),
+            node_guid: 1,
+            netdev: "eth0".into(),
+            ifindex: 3,
+            mac: [2, 0, 0, 0, 0, 1],
+            netdev_mtu: 1500,
+            active_mtu: 1024,
+            state: PortState::Active,
+            phys_state: PhysState::LinkUp,
+            link_speed_mbps: None,
+            gids: Vec::new(),
+            pkeys: vec![0xffff],
+            auto: true,
+        }
+    }
 
     #[test]
     fn names_of_interfaces_are_file_names() {

@@ -23,6 +23,8 @@ pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 
 /// Rows of a device's GID table.
 pub const GID_TABLE_ROWS_MAX: usize = 256;
+/// Rows of the GID table that are RoCE v1's: low enough for programs that look no further than 64 rows.
+pub const ROCE_V1_ROWS: std::ops::Range<u32> = 32..64;
 
 /// Devices of one daemon.
 pub const DEVICES_MAX: usize = 1024;

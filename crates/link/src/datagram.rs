@@ -4,14 +4,15 @@
 use std::net::IpAddr;
 
 use weft_transport::RxPacket;
-use weft_verbs::Gid;
+use weft_verbs::{Gid, GidType};
 use weft_wire::Packet;
-use weft_wire::icrc::Flow;
+use weft_wire::grh::Grh;
+use weft_wire::icrc::{self, Flow};
 use weft_wire::roce::IpMeta;
 
 use crate::senders::Senders;
 
-/// One datagram to UDP port 4791.
+/// One datagram to UDP port 4791, or a frame of RoCE v1.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// BTH to ICRC.
@@ -28,6 +29,8 @@ pub struct Datagram<'a> {
     pub traffic_class: u8,
     /// TTL or hop limit left.
     pub hop_limit: u8,
+    /// The GRH, if it came as RoCE v1; nothing of UDP or IP means anything then.
+    pub grh: Option<Grh>,
     /// Its number among the segments that came merged, which IPv4's identification counts.
     pub segment: u16,
 }
@@ -46,8 +49,19 @@ impl<'a> Datagram<'a> {
     #[inline]
     pub fn verify(&self, senders: &mut Senders) -> Result<(RxPacket<'a>, u16), Refused> {
         let packet = Packet::parse(self.ib).map_err(|_| Refused::Malformed)?;
-        let flow = self.flow().ok_or(Refused::Malformed)?;
-        let ip_id = senders.check(&flow, self.ib, self.segment).ok_or(Refused::Icrc)?;
+        let ip_id = match &self.grh {
+            None => {
+                let flow = self.flow().ok_or(Refused::Malformed)?;
+                senders.check(&flow, self.ib, self.segment).ok_or(Refused::Icrc)?
+            }
+            Some(grh) => {
+                let found = icrc::of_packet(icrc::seed_grh(grh), self.ib);
+                if Packet::icrc(self.ib) != Some(found) {
+                    return Err(Refused::Icrc);
+                }
+                0
+            }
+        };
         let rx = RxPacket {
             packet,
             sgid: Gid::from(self.src),
@@ -55,6 +69,7 @@ impl<'a> Datagram<'a> {
             traffic_class: self.traffic_class,
             hop_limit: self.hop_limit,
             ifindex: self.ifindex,
+            gid_type: if self.grh.is_some() { GidType::IbOrRoceV1 } else { GidType::RoceV2 },
         };
         Ok((rx, ip_id))
     }

@@ -11,6 +11,7 @@ use weft_wire::ROCE_V2_PORT;
 use weft_wire::icrc;
 use weft_wire::roce::IpMeta;
 
+use crate::ether::EtherLink;
 use crate::peer::PeerSocket;
 use crate::seal::Seeds;
 use crate::sockets::TxSockets;
@@ -139,15 +140,21 @@ pub struct Flows {
     flows: Vec<Flow>,
     /// Flows that the batch at hand uses, in order of their first packets.
     active: Vec<usize>,
+    /// Whether the batch at hand holds packets that are for another link.
+    passed_over: bool,
 }
 
 impl Flows {
-    /// Sort a batch's packets into flows; answers how many cannot be sent at all (addresses of different families, no
+    /// Sort a batch's packets, but those of RoCE v1, into flows; answers how many cannot be sent at all (addresses of different families, no
     /// socket to be had).
     pub fn sort(&mut self, batch: &TxBatch, sockets: &mut TxSockets) -> u64 {
         let mut refused = 0;
         let mut last: Option<usize> = None;
         for (index, packet) in batch.packets.iter().enumerate() {
+            if EtherLink::takes(packet) {
+                self.passed_over = true;
+                continue;
+            }
             let key = FlowKey::of(packet);
             let at = match last {
                 Some(at) if self.flows[at].key == key => at,
@@ -184,10 +191,11 @@ impl Flows {
         }
     }
 
-    /// The batch is done with.
-    pub fn finish(&mut self) {
+    /// The batch is done with; answers whether it holds packets for another link.
+    pub fn finish(&mut self) -> bool {
         self.active.clear();
         self.flows.truncate(FLOWS_MAX);
+        std::mem::take(&mut self.passed_over)
     }
 
     fn find(&mut self, key: FlowKey, sockets: &mut TxSockets) -> io::Result<usize> {

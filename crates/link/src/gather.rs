@@ -75,6 +75,7 @@ mod tests {
             static_rate: 0,
             is_global: true,
             ifindex: 0,
+            gid_type: weft_verbs::GidType::RoceV2,
         };
         batch.begin(av, 1, 1, &[1; 12]);
         batch.piece(NULL_MEMORY.start + 5, 5000);

@@ -4,10 +4,12 @@
 //! ```text
 //! out: TxBatch -> UdpLink: flows, runs of equal length, ICRC, gather lists -> sendmsg with UDP_SEGMENT
 //!                    └──> capture (as it was on the wire)
+//! out: TxBatch -> EtherLink, for RoCE v1: GRH, ICRC -> packet socket
 //! in:  recvmmsg with UDP_GRO -> segments -> faults (held, lost, damaged…) -> ICRC check -> capture -> RxPacket
 //! ```
 
 pub mod datagram;
+mod ether;
 mod flow;
 mod gather;
 mod peer;

@@ -154,6 +154,7 @@ fn cut(message: &Received<'_>, stats: &mut LinkStats, each: &mut impl FnMut(&Dat
             traffic_class: message.traffic_class,
             hop_limit: message.hop_limit,
             segment: number as u16,
+            grh: None,
         };
         each(&datagram, stats);
         count += 1;

@@ -150,6 +150,7 @@ mod tests {
             static_rate: 0,
             is_global: true,
             ifindex: 0,
+            gid_type: weft_verbs::GidType::RoceV2,
         }
     }
 

@@ -3,11 +3,12 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use weft_transport::{RxPacket, TxBatch};
-use weft_verbs::{Instant, QPN_INDEX_BITS};
+use weft_verbs::{Gid, Instant, QPN_INDEX_BITS};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::pcapng::Direction;
 
 use crate::datagram::{Datagram, Refused};
+use crate::ether::EtherLink;
 use crate::senders::Senders;
 use crate::stats::LinkStats;
 use crate::udp::UdpLink;
@@ -25,6 +26,8 @@ pub struct StackConfig {
     pub slot: u32,
     /// Spreads source ports.
     pub entropy: u64,
+    /// Whether packet sockets may be opened, which RoCE v1 needs.
+    pub ether: bool,
     /// Faults to inject.
     pub fault: FaultSpec,
     /// Capture to write.
@@ -35,6 +38,7 @@ pub struct StackConfig {
 #[derive(Debug)]
 pub struct Stack {
     udp: UdpLink,
+    ether: Option<EtherLink>,
     fault: Option<Fault>,
     upper: Upper,
 }
@@ -56,6 +60,7 @@ impl Stack {
         }
         Stack {
             udp,
+            ether: config.ether.then(|| EtherLink::open(config.slot).ok()).flatten(),
             fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
             upper: Upper { slot: config.slot, capture: config.capture, senders: Senders::default() },
         }
@@ -74,6 +79,19 @@ impl Stack {
     /// Learn traffic class and hop limit of what comes from now on: datagrams are received, whose GRH shows them.
     pub fn learn_network_header(&self) {
         self.udp.learn_network_header();
+    }
+
+    /// The packet socket of RoCE v1, if there is one, to sleep on.
+    pub fn ether(&self) -> Option<BorrowedFd<'_>> {
+        self.ether.as_ref().map(EtherLink::fd)
+    }
+
+    /// Let RoCE v1's frames to a group through an interface, or no longer.
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn ether_membership(&self, join: bool, group: Gid, ifindex: u32) -> std::io::Result<()> {
+        self.ether.as_ref().map_or(Ok(()), |ether| ether.membership(join, group, ifindex))
     }
 
     /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
@@ -97,7 +115,7 @@ impl Stack {
         if self.udp.blocked_until().is_some_and(|at| at <= now) {
             self.udp.retry(now);
         }
-        let Stack { udp, fault, upper } = self;
+        let Stack { udp, fault, upper, .. } = self;
         if let Some(fault) = fault {
             fault.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
             upper.flush();
@@ -107,11 +125,32 @@ impl Stack {
     /// Send a batch.
     #[inline]
     pub fn send(&mut self, now: Instant, batch: &TxBatch) {
-        match &mut self.upper.capture {
+        let others = match &mut self.upper.capture {
             None => self.udp.send(now, batch, None),
             Some(capture) => {
                 let mut tap = |meta: &_, ib: &[u8]| capture.packet(Direction::Outbound, meta, ib);
-                self.udp.send(now, batch, Some(&mut tap));
+                let others = self.udp.send(now, batch, Some(&mut tap));
+                capture.flush();
+                others
+            }
+        };
+        if others {
+            self.send_ether(now, batch);
+        }
+    }
+
+    #[cold]
+    fn send_ether(&mut self, now: Instant, batch: &TxBatch) {
+        let stats = &mut self.udp.stats;
+        let Some(ether) = &mut self.ether else {
+            stats.tx_refused += batch.packets.iter().filter(|packet| EtherLink::takes(packet)).count() as u64;
+            return;
+        };
+        match &mut self.upper.capture {
+            None => ether.send(now, batch, None, stats),
+            Some(capture) => {
+                let mut tap = |grh: &_, ib: &[u8]| capture.packet_v1(Direction::Outbound, grh, ib);
+                ether.send(now, batch, Some(&mut tap), stats);
                 capture.flush();
             }
         }
@@ -120,13 +159,15 @@ impl Stack {
     /// Receive some of what waits, without sleeping; answers how many datagrams came, 0 if none waited. `thorough`: look everywhere,
     /// however unlikely.
     pub fn receive(&mut self, now: Instant, thorough: bool, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
-        let Stack { udp, fault, upper } = self;
-        let came = match fault {
-            None => udp.receive(thorough, &mut |d, stats| upper.deliver(d, stats, sink)),
-            Some(fault) => {
-                udp.receive(thorough, &mut |d, stats| fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink)))
-            }
+        let Stack { udp, ether, fault, upper } = self;
+        let mut each = |d: &Datagram<'_>, stats: &mut LinkStats| match fault {
+            None => upper.deliver(d, stats, sink),
+            Some(fault) => fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink)),
         };
+        let mut came = udp.receive(thorough, &mut each);
+        if let Some(ether) = ether {
+            came += ether.receive(thorough, &mut udp.stats, &mut each);
+        }
         if came > 0 {
             upper.flush();
         }
@@ -157,7 +198,10 @@ impl Upper {
                 stats.rx_packets += 1;
                 stats.rx_bytes += datagram.ib.len() as u64;
                 if let Some(capture) = &mut self.capture {
-                    capture.packet(Direction::Inbound, &datagram.meta(ip_id), datagram.ib);
+                    match &datagram.grh {
+                        None => capture.packet(Direction::Inbound, &datagram.meta(ip_id), datagram.ib),
+                        Some(grh) => capture.packet_v1(Direction::Inbound, grh, datagram.ib),
+                    }
                 }
                 sink(&rx);
             }

@@ -11,6 +11,8 @@ pub struct LinkStats {
     pub tx_messages: u64,
     /// Packets that the kernel refused for good (no route, interface down, too long).
     pub tx_refused: u64,
+    /// Packets of RoCE v1 lost because nobody answered for their destination.
+    pub tx_unresolved: u64,
     /// Packets whose payload was no longer mapped.
     pub tx_unmapped: u64,
     /// Packets that waited because the socket's buffer was full.

@@ -110,10 +110,10 @@ impl Transmitter {
         true
     }
 
-    /// Send a batch.
-    pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Option<Tap<'_>>, stats: &mut LinkStats) {
+    /// Send a batch; answers whether it holds packets for another link.
+    pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Option<Tap<'_>>, stats: &mut LinkStats) -> bool {
         if batch.packets.is_empty() {
-            return;
+            return false;
         }
         if !self.backlog.is_empty() {
             self.retry(now, stats);
@@ -151,7 +151,7 @@ impl Transmitter {
             self.flows.put_back(nth, packets);
             nth += 1;
         }
-        self.flows.finish();
+        self.flows.finish()
     }
 }
 

@@ -53,9 +53,9 @@ impl UdpLink {
         self.transmitter.retry(now, &mut self.stats)
     }
 
-    /// Send a batch; `tap` sees each packet that left.
-    pub fn send(&mut self, now: Instant, batch: &TxBatch, tap: Option<Tap<'_>>) {
-        self.transmitter.send(now, batch, tap, &mut self.stats);
+    /// Send a batch; `tap` sees each packet that left. Answers whether the batch holds packets for another link.
+    pub fn send(&mut self, now: Instant, batch: &TxBatch, tap: Option<Tap<'_>>) -> bool {
+        self.transmitter.send(now, batch, tap, &mut self.stats)
     }
 
     /// Receive some of what waits; answers how many datagrams came.

@@ -50,6 +50,24 @@ pub fn drop_all(fd: impl AsFd) -> io::Result<()> {
     attach(fd, libc::SO_ATTACH_FILTER, &DROP_ALL)
 }
 
+/// Lets only frames in that carry a BTH, after `offset` bytes, whose destination queue pair is of `slot` or the number
+/// that stands for a group's members.
+pub fn accept_slot(fd: impl AsFd, offset: u32, slot: u32) -> io::Result<()> {
+    const JEQ_K: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const MULTICAST_QPN: u32 = 0x00ff_ffff;
+    let jump = |k, jt, jf| libc::sock_filter { code: JEQ_K, jt, jf, k };
+    let program = [
+        op(LD_W_ABS, offset + 4),
+        op(AND_K, 0x00ff_ffff),
+        jump(MULTICAST_QPN, 2, 0),
+        op(RSH_K, QPN_INDEX_BITS),
+        jump(slot, 0, 1),
+        op(RET_K, u32::MAX),
+        op(RET_K, 0),
+    ];
+    attach(fd, libc::SO_ATTACH_FILTER, &program)
+}
+
 /// Undoes [`drop_all`].
 pub fn accept_all(fd: impl AsFd) -> io::Result<()> {
     match super::sockopt::set_int(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0) {

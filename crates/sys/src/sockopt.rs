@@ -19,6 +19,21 @@ pub fn set_int(fd: impl AsFd, level: i32, option: i32, value: i32) -> io::Result
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// `setsockopt` with a C structure, plain data that the kernel reads.
+pub(crate) fn set<T: Copy>(fd: impl AsFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the pointer and the length name `value`, which lives across the call.
+    let rc = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// `getsockopt` of an int.
 pub fn int(fd: impl AsFd, level: i32, option: i32) -> io::Result<i32> {
     let mut value: libc::c_int = 0;

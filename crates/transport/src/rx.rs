@@ -1,6 +1,6 @@
 //! A packet on its way in, with what the layers beneath knew of it.
 
-use weft_verbs::Gid;
+use weft_verbs::{Gid, GidType};
 use weft_wire::packet::Packet;
 
 /// A received packet whose ICRC has been verified.
@@ -18,4 +18,6 @@ pub struct RxPacket<'a> {
     pub hop_limit: u8,
     /// Interface it came in by; 0 if unknown.
     pub ifindex: u32,
+    /// How it was framed.
+    pub gid_type: GidType,
 }

@@ -248,6 +248,7 @@ pub fn av(from: usize) -> AddressVector {
         static_rate: 0,
         is_global: true,
         ifindex: 0,
+        gid_type: weft_verbs::GidType::RoceV2,
     }
 }
 
@@ -401,7 +402,15 @@ impl Pair {
     /// Deliver bytes to a side as a packet, whatever they are.
     pub fn deliver(&mut self, to: usize, bytes: &[u8]) {
         let Ok(packet) = Packet::parse(bytes) else { return };
-        let rx = RxPacket { packet, sgid: gid(1 - to), dgid: gid(to), traffic_class: 0, hop_limit: 64, ifindex: 0 };
+        let rx = RxPacket {
+            packet,
+            sgid: gid(1 - to),
+            dgid: gid(to),
+            traffic_class: 0,
+            hop_limit: 64,
+            ifindex: 0,
+            gid_type: weft_verbs::GidType::RoceV2,
+        };
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }
 

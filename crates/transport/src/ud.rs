@@ -3,8 +3,9 @@
 
 use std::net::IpAddr;
 
-use weft_verbs::{DEFAULT_PKEY, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{DEFAULT_PKEY, GidType, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
 use weft_wire::ext::{Deth, ImmDt};
+use weft_wire::grh::Grh;
 use weft_wire::packet::{HeaderBuf, ICRC_LEN, pad_for};
 use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 use zerocopy::IntoBytes;
@@ -145,15 +146,21 @@ impl Ud {
     }
 }
 
-/// The 40 bytes in front of the payload: the IPv6 header, or 20 bytes of zeros and the IPv4 header. Fields that a UDP
+/// The 40 bytes in front of the payload: RoCE v1's GRH, the IPv6 header, or 20 bytes of zeros and the IPv4 header. Fields that a UDP
 /// socket does not tell (identification, flow label) have the values that RoCE senders use.
 fn network_header(rx: &RxPacket<'_>) -> [u8; GRH_LEN] {
     let payload = rx.packet.payload.len();
-    let transport = UDP_LEN + rx.packet.info.header_len + payload + pad_for(payload) + ICRC_LEN;
+    let ib = rx.packet.info.header_len + payload + pad_for(payload) + ICRC_LEN;
+    let transport = UDP_LEN + ib;
     let mut out = [0; GRH_LEN];
+    if rx.gid_type == GidType::IbOrRoceV1 {
+        let (gids, iba) = ([rx.sgid.0, rx.dgid.0], Grh::NEXT_HEADER_IBA);
+        out.copy_from_slice(Grh::new(rx.traffic_class, 0, ib as u16, iba, rx.hop_limit, gids).as_bytes());
+        return out;
+    }
     let (IpAddr::V4(from), IpAddr::V4(to)) = (rx.sgid.ip(), rx.dgid.ip()) else {
         let gids = [rx.sgid.0, rx.dgid.0];
-        let grh = weft_wire::grh::Grh::new(rx.traffic_class, 0, transport as u16, UDP, rx.hop_limit, gids);
+        let grh = Grh::new(rx.traffic_class, 0, transport as u16, UDP, rx.hop_limit, gids);
         out.copy_from_slice(grh.as_bytes());
         return out;
     };

@@ -144,6 +144,8 @@ pub struct AddressVector {
     pub is_global: bool,
     /// Interface that link-local addresses are scoped to.
     pub ifindex: u32,
+    /// How packets are framed: as the source GID's row says.
+    pub gid_type: GidType,
 }
 
 #[cfg(test)]

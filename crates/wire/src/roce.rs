@@ -205,13 +205,20 @@ pub fn parse_v1_frame(frame: &[u8]) -> Result<(Grh, &[u8]), WireError> {
     if frame[12..14] != ROCE_V1_ETHERTYPE.to_be_bytes() {
         return Err(WireError::Short);
     }
+    let (grh, ib) = split_v1(body)?;
+    match crate::Packet::icrc(ib) {
+        Some(found) if found == icrc::of_packet(icrc::seed_grh(&grh), ib) => Ok((grh, ib)),
+        _ => Err(WireError::Padding),
+    }
+}
+
+/// The GRH, and BTH to ICRC, of what follows the Ethernet header; what pads a short frame is left out. The ICRC is not
+/// looked at.
+pub fn split_v1(body: &[u8]) -> Result<(Grh, &[u8]), WireError> {
     let (grh, rest) = Grh::read_from_prefix(body).map_err(|_| WireError::Short)?;
     if grh.version() != 6 || grh.next_header() != Grh::NEXT_HEADER_IBA {
         return Err(WireError::Version(grh.version()));
     }
     let ib = rest.get(..usize::from(grh.payload_len())).ok_or(WireError::Short)?;
-    match crate::Packet::icrc(ib) {
-        Some(found) if found == icrc::of_packet(icrc::seed_grh(&grh), ib) => Ok((grh, ib)),
-        _ => Err(WireError::Padding),
-    }
+    Ok((grh, ib))
 }

@@ -247,6 +247,7 @@ impl World {
             traffic_class: datagram.traffic_class,
             hop_limit: datagram.hop_limit,
             ifindex: 0,
+            gid_type: weft_verbs::GidType::RoceV2,
         };
         if let Some(strict) = self.strict.get_mut(&packet.bth.dest_qp())
             && let Verdict::Drop(nak) = strict.judge(&packet, datagram)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_cm::rdma_cm::{Device, DeviceGid, LocalAddress, RoceMode, Service};
-use weft_ipc::{DeviceInfo, PortState};
+use weft_ipc::{DeviceInfo, GidType, PortState};
 use weft_verbs::{Instant, Mtu};
 
 use crate::devices::Devices;
@@ -19,7 +19,7 @@ impl Known {
     /// Tells the service what changed; answers whether devices did.
     pub fn follow(&mut self, service: &mut Service, now: Instant, devices: &Devices) -> bool {
         let list: BTreeMap<u32, Device> =
-            devices.list().into_iter().map(|info| (info.index, describe(info, devices))).collect();
+            with_roce_v1(devices).iter().map(|info| (info.index, describe(info, devices))).collect();
         let gone: Vec<u32> = self.devices.keys().filter(|index| !list.contains_key(index)).copied().collect();
         let mut changed = !gone.is_empty();
         for index in gone {
@@ -45,11 +45,24 @@ impl Known {
     }
 }
 
+/// The devices, with rows for RoCE v1 if the daemon may speak that.
+pub fn with_roce_v1(devices: &Devices) -> Vec<DeviceInfo> {
+    let mut list: Vec<DeviceInfo> = devices.list().into_iter().cloned().collect();
+    if weft_sys::packet::are_allowed() {
+        list.iter_mut().for_each(DeviceInfo::add_roce_v1);
+    }
+    list
+}
+
 fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
     let loopback = devices.netdevs.by_index(info.ifindex).is_some_and(crate::netdev::Netdev::is_loopback);
     let gid = |entry: &weft_ipc::GidEntry| {
         let index = u8::try_from(entry.index).ok()?;
-        Some(DeviceGid { index, gid: entry.gid, mode: RoceMode::V2, ifindex: entry.ifindex })
+        let mode = match entry.gid_type {
+            GidType::RoceV1 => RoceMode::V1,
+            GidType::RoceV2 => RoceMode::V2,
+        };
+        Some(DeviceGid { index, gid: entry.gid, mode, ifindex: entry.ifindex })
     };
     Device {
         index: info.index,

@@ -91,7 +91,7 @@ impl CmService {
     pub fn follow(&mut self, now: Instant, devices: &Devices) {
         let time = self.time(now);
         if self.known.follow(&mut self.service, time, devices) {
-            self.directory = Directory::new(&devices.list());
+            self.directory = Directory::new(&devices::with_roce_v1(devices));
         }
     }
 

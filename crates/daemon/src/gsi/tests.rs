@@ -34,7 +34,7 @@ fn device(index: u32, ifindex: u32, addresses: &[&str]) -> DeviceInfo {
 
 fn directory() -> Directory {
     let (a, b) = (device(0, 5, &["10.0.0.1", "fe80::1"]), device(1, 6, &["10.0.1.1", "fe80::1"]));
-    Directory::new(&[&a, &b])
+    Directory::new(&[a, b])
 }
 
 fn gmp(pkey: u16) -> Gmp {
@@ -47,7 +47,15 @@ fn admitted(gmp: &Gmp, to: &str, ifindex: u32, spoil: impl Fn(&mut Vec<u8>)) -> 
     spoil(&mut bytes);
     let gid = |text: &str| Gid::from(text.parse::<std::net::IpAddr>().unwrap());
     let packet = Packet::parse(&bytes).unwrap();
-    let rx = RxPacket { packet, sgid: gid("10.0.0.9"), dgid: gid(to), traffic_class: 8, hop_limit: 64, ifindex };
+    let rx = RxPacket {
+        packet,
+        sgid: gid("10.0.0.9"),
+        dgid: gid(to),
+        traffic_class: 8,
+        hop_limit: 64,
+        ifindex,
+        gid_type: GidType::RoceV2,
+    };
     let (mut counts, mut found) = (Counts::default(), None);
     admit(&mut counts, &directory(), &rx, &mut |from, taken| {
         assert_eq!(taken.mad, gmp.mad);

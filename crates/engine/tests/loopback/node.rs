@@ -74,6 +74,7 @@ impl Node {
                 entropy: u64::from(slot),
                 fault: FaultSpec::parse(fault).unwrap(),
                 capture: None,
+                ether: false,
             },
         });
         let gid = GidEntry { index: 0, gid: Gid::from(address), gid_type: GidType::RoceV2, ifindex: 1 };

@@ -249,6 +249,7 @@ mod tests {
             traffic_class: 0,
             hop_limit: 64,
             segment: 0,
+            grh: None,
         }
     }
 

@@ -12,8 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
+use weft_verbs::Gid;
+use weft_wire::ROCE_V1_ETHERTYPE;
+use weft_wire::grh::Grh;
 use weft_wire::pcapng::{self, Direction};
 use weft_wire::roce::{self, IpMeta};
+use zerocopy::IntoBytes;
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 256 << 10;
@@ -69,6 +73,24 @@ impl Capture {
         let ethertype: u16 = if meta.src.is_ipv4() { 0x0800 } else { 0x86dd };
         self.frame.extend_from_slice(&ethertype.to_be_bytes());
         roce::put_v2(&mut self.frame, meta, ib);
+        self.put(direction);
+    }
+
+    /// Note a packet of RoCE v1.
+    pub fn packet_v1(&mut self, direction: Direction, grh: &Grh, ib: &[u8]) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.frame.clear();
+        self.frame.extend_from_slice(&mac_of(Gid(grh.dgid()).ip()));
+        self.frame.extend_from_slice(&mac_of(Gid(grh.sgid()).ip()));
+        self.frame.extend_from_slice(&ROCE_V1_ETHERTYPE.to_be_bytes());
+        self.frame.extend_from_slice(grh.as_bytes());
+        self.frame.extend_from_slice(ib);
+        self.put(direction);
+    }
+
+    fn put(&mut self, direction: Direction) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         pcapng::put_packet(&mut self.pending, time.as_nanos() as u64, direction, &self.frame);
         if self.pending.len() >= WRITE_BYTES {

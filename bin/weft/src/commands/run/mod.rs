@@ -152,5 +152,9 @@ fn devices(dir: &std::path::Path) -> Result<Vec<DeviceInfo>> {
         library_dir: Some(dir.to_owned()),
         ..ConnectOptions::default()
     };
-    Ok(Client::connect(&options)?.list_devices()?)
+    let mut devices = Client::connect(&options)?.list_devices()?;
+    if weft_sys::packet::are_allowed() {
+        devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
+    }
+    Ok(devices)
 }

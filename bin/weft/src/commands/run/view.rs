@@ -152,6 +152,7 @@ impl View {
         for entry in &info.gids {
             let row = entry.index;
             let kind = match entry.gid_type {
+                GidType::RoceV1 => "IB/RoCE v1",
                 GidType::RoceV2 => "RoCE v2",
             };
             self.put(&format!("{dir}/gids/{row}"), groups(&entry.gid));
