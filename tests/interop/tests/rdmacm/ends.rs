@@ -20,9 +20,14 @@ pub struct Ends {
 impl Ends {
     /// `tool ARGS` at both ends.
     pub fn new(tool: &str, args: &str) -> Ends {
-        let words: Vec<_> = std::iter::once(tool).chain(args.split_whitespace()).map(str::to_owned).collect();
+        Ends::two(&format!("{tool} {args}"), &format!("{tool} {args}"))
+    }
+
+    /// A tool of its own at each end.
+    pub fn two(server: &str, client: &str) -> Ends {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
         let (who, limit) = (Who::Root, Duration::from_secs(40));
-        Ends { server: words.clone(), client: words, who, limit, ready: "state LISTEN" }
+        Ends { server: words(server), client: words(client), who, limit, ready: "state LISTEN" }
     }
 
     /// Adds words to each command line.
