@@ -1,13 +1,18 @@
 //! RoCE v1: for those who may open packet sockets the GID table holds rows of both versions, and what goes by a row of
 //! version 1 are frames behind ethertype 0x8915, between namespaces and within one. For everybody else there are none.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use weft_interop::{Lab, Pair, Shape, Table, Who, skip};
 
 /// Row of the first GID for version 1.
 const ROW: &str = "32";
 
-const TOOLS: &[&str] = &["ip", "ibv_devinfo", "ibv_rc_pingpong", "ib_write_bw", "tshark"];
+/// How long a server may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(15);
+
+const TOOLS: &[&str] = &["ip", "ibv_devinfo", "ibv_rc_pingpong", "ib_write_bw", "rping", "tshark"];
 
 #[test]
 fn one_namespace() {
@@ -51,7 +56,11 @@ fn programs(name: &'static str, shape: Shape) {
         let pair = Pair::new("ibv_rc_pingpong", &format!("-g {ROW} -c -n 300")).devices(&lab)?;
         pair.env("WEFT_FAULT", "loss=2%,reorder=1%,seed=5").succeed(&lab).map(drop)
     });
-    table.case("a capture shows frames of version 1", || capture(&lab));
+    table.case("a capture shows frames of version 1", || {
+        let pair = Pair::new("ibv_rc_pingpong", &format!("-g {ROW} -n 20")).devices(&lab)?;
+        captured(&lab, "pingpong", |file| pair.env("WEFT_PCAP", file).succeed(&lab).map(drop))
+    });
+    table.case("connections start with version 1 where that is the device's default", || connected(&lab));
     table.finish();
 }
 
@@ -70,11 +79,41 @@ fn rows(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn capture(lab: &Lab) -> Result<()> {
-    let file = lab.file("v1.pcapng");
+/// `weft cm`, and then a program that connects as it always does.
+fn connected(lab: &Lab) -> Result<()> {
+    let mode = |mode| -> Result<()> {
+        for side in lab.sides() {
+            let device = &lab.device(side)?.name;
+            lab.weft(side, Who::Root, &[], &["cm", device, "default_roce_mode", mode])?.success()?;
+        }
+        Ok(())
+    };
+    mode("v1")?;
+    let done = captured(lab, "rping", |file| {
+        let env = [("WEFT_PCAP", file)];
+        let address = lab.server().v4;
+        let server = lab.start(lab.server(), Who::Root, &env, &["rping", "-s", "-a", address, "-v", "-C", "5"])?;
+        let listens = |_: &weft_interop::Proc| {
+            let ids = lab.weft(lab.server(), Who::Root, &[], &["resource", "show", "cm_id"]);
+            ids.is_ok_and(|ids| ids.text.contains("state LISTEN"))
+        };
+        let mut server = server;
+        ensure!(server.wait_until(LISTENS_WITHIN, listens), "the server does not listen");
+        let client = lab.run(lab.client(), Who::Root, &env, &["rping", "-c", "-a", address, "-v", "-C", "5"])?;
+        let server = server.wait(Duration::from_secs(10)).success()?;
+        client.success()?;
+        ensure!(server.text.contains("server ping data: rdma-ping-4"), "{}", server.text);
+        Ok(())
+    });
+    mode("v2")?;
+    done
+}
+
+/// What was sent and received meanwhile, as tshark reads it: no UDP, and frames of RoCE v1 in two captures.
+fn captured(lab: &Lab, name: &str, run: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+    let file = lab.file(&format!("{name}.pcapng"));
     let file = file.to_str().context("a path")?;
-    let pair = Pair::new("ibv_rc_pingpong", &format!("-g {ROW} -n 20")).devices(lab)?;
-    pair.env("WEFT_PCAP", &format!("{file}.%p")).succeed(lab)?;
+    run(&format!("{file}.%p"))?;
     let folder = std::path::Path::new(file).parent().context("a folder")?;
     let mut captures = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -86,8 +125,8 @@ fn capture(lab: &Lab) -> Result<()> {
         captures += 1;
         let shown = std::process::Command::new("tshark").args(["-r", path]).output()?;
         let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-        ensure!(text.contains("RRoCE") || text.contains("RoCE") || text.contains("InfiniBand"), "{text}");
-        ensure!(!text.contains("UDP") && !text.contains("Malformed"), "{text}");
+        ensure!(text.contains(" RoCE "), "{text}");
+        ensure!(!text.contains("RRoCE") && !text.contains("Malformed"), "{text}");
     }
     ensure!(captures == 2, "{captures} captures");
     Ok(())
