@@ -12,7 +12,7 @@ fn session(readme: &str) -> String {
 
 #[test]
 fn the_session_runs() {
-    if !skip::have("the_session_runs", &["ip", "ibv_rc_pingpong", "ib_write_bw"]) {
+    if !skip::have("the_session_runs", &["ip", "ibv_rc_pingpong", "ib_write_bw", "rping"]) {
         return;
     }
     let readme = std::fs::read_to_string(product::root().join("README.md")).expect("README.md");
