@@ -12,8 +12,9 @@ pub const IDS_MAX: usize = 256 << 10;
 /// Event channels of one process.
 pub const CHANNELS_PER_CLIENT_MAX: usize = 16 << 10;
 
-/// Requests for connections that may wait on one listener, as Linux's `rdma_ucm.max_backlog`.
-pub const BACKLOG_MAX: u32 = 1024;
+/// Requests for connections that may wait on one listener. Linux's default (`rdma_ucm.max_backlog`) is 1024, past which it
+/// is silent and waits for repetitions; we reject, so that there is room for a burst of ten thousand.
+pub const BACKLOG_MAX: u32 = 16 << 10;
 
 /// Events that may wait on one channel before a new request for a connection is rejected. Other events are bounded by
 /// the ids and groups of the channel: each has a life of a few states, and tells each of them once.
