@@ -58,6 +58,7 @@ Calls {
     rdma_get_cm_event: fn(*mut rdma_event_channel, *mut *mut rdma_cm_event) -> c_int;
     rdma_ack_cm_event: fn(*mut rdma_cm_event) -> c_int;
     rdma_event_str: fn(c_uint) -> *const c_char;
+    rdma_get_src_port: fn(*mut rdma_cm_id) -> u16;
     rdma_set_option: fn(*mut rdma_cm_id, c_int, c_int, *mut c_void, usize) -> c_int;
     rdma_migrate_id: fn(*mut rdma_cm_id, *mut rdma_event_channel) -> c_int;
     rdma_getaddrinfo: fn(*const c_char, *const c_char, *const rdma_addrinfo, *mut *mut rdma_addrinfo) -> c_int;

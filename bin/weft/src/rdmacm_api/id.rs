@@ -113,6 +113,12 @@ impl CmId {
         check(unsafe { (self.calls().rdma_bind_addr)(self.0.ptr, addr.ptr()) })
     }
 
+    /// Its own port.
+    pub fn local_port(&self) -> u16 {
+        // SAFETY: as above.
+        u16::from_be(unsafe { (self.calls().rdma_get_src_port)(self.0.ptr) })
+    }
+
     /// `rdma_listen`.
     pub fn listen(&self, backlog: c_int) -> io::Result<()> {
         // SAFETY: as above.

@@ -15,6 +15,7 @@ mod ibv_uc_pingpong;
 mod ibv_ud_pingpong;
 mod ibv_xsrq_pingpong;
 mod mckey;
+mod qperf;
 mod rping;
 mod rstream;
 mod ucmatose;
@@ -42,6 +43,7 @@ pub const TOOLS: &[Tool] = &[
     ibv_ud_pingpong::TOOL,
     ibv_xsrq_pingpong::TOOL,
     mckey::TOOL,
+    qperf::TOOL,
     rping::TOOL,
     rstream::TOOL,
     ucmatose::TOOL,

@@ -1,9 +1,10 @@
 //! Send work requests, one at a time or as a chain that is built once and posted many times.
 
 use weft_abi_types::{
-    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND,
-    IBV_WR_SEND_WITH_IMM, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type,
-    ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
+    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm,
+    ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr,
+    ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -41,6 +42,8 @@ pub enum Op {
     SendXrc(u32),
     /// RDMA WRITE.
     Write(Remote),
+    /// RDMA WRITE that takes a reception of the peer's, with immediate data 0.
+    WriteImm(Remote),
     /// RDMA READ.
     Read(Remote),
     /// Atomic fetch and add.
@@ -81,6 +84,7 @@ impl SendRequest {
                 ibv_send_wr_wr { ud: ibv_send_wr_ud { ah: to.ah.ptr(), remote_qpn: to.qpn, remote_qkey: to.qkey } },
             ),
             Op::Write(remote) => (IBV_WR_RDMA_WRITE, rdma(remote)),
+            Op::WriteImm(remote) => (IBV_WR_RDMA_WRITE_WITH_IMM, rdma(remote)),
             Op::Read(remote) => (IBV_WR_RDMA_READ, rdma(remote)),
             Op::FetchAdd(remote, add) => (IBV_WR_ATOMIC_FETCH_AND_ADD, atomic(remote, *add, 0)),
         };
