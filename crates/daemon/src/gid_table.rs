@@ -1,6 +1,7 @@
 //! The GID table of a device. Programs remember rows, so a row stays what it is for as long as its address lives; a row
-//! whose address is gone stays empty until another address fills it. Rows for RoCE v1 are left to those who can speak it. And programs take row 0 for the routable address:
-//! when a better one than row 0's comes while no program has a device open, the table is laid out anew.
+//! whose address is gone stays empty until another address fills it. Rows for RoCE v1 are left to those who can speak it.
+//! And programs take row 0 for the routable address: when a better one than row 0's comes while no program has a device
+//! open, the table is laid out anew.
 
 use weft_ipc::{GID_TABLE_ROWS_MAX, ROCE_V1_ROWS};
 

@@ -1,5 +1,5 @@
-//! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket where that is allowed, read and written as RoCE v2 and v1.
-//! Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key, partition, an address of ours); what does not
+//! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket where that is
+//! allowed, read and written as RoCE v2 and v1. Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key, partition, an address of ours); what does not
 //! hold is dropped and counted, and nothing is ever answered here.
 
 use std::collections::BTreeMap;
@@ -52,8 +52,8 @@ impl Directory {
         directory
     }
 
-    /// The row of an address for such framing, on the interface that a packet came by if there is one: addresses of a link may be on many,
-    /// and packets from this host itself come by the loopback whatever their address.
+    /// The row of an address for such framing, on the interface that a packet came by if there is one: addresses of a
+    /// link may be on many, and packets from this host itself come by the loopback whatever their address.
     fn find(&self, gid: Gid, gid_type: GidType, ifindex: u32) -> Option<Row> {
         let rows = || self.rows.get(&gid.0).into_iter().flatten().filter(|row| row.gid_type == gid_type);
         rows().find(|row| row.ifindex == ifindex).or(rows().next()).copied()
