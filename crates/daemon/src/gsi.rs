@@ -1,6 +1,6 @@
 //! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket where that is
-//! allowed, read and written as RoCE v2 and v1. Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key, partition, an address of ours); what does not
-//! hold is dropped and counted, and nothing is ever answered here.
+//! allowed, read and written as RoCE v2 and v1. Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key,
+//! partition, an address of ours); what does not hold is dropped and counted, and nothing is ever answered here.
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
