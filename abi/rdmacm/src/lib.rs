@@ -5,8 +5,9 @@
 //! rdma-core's library does with the kernel's help. What is exported at which version stands in `rdmacm.sym`.
 //!
 //! When the daemon dies, its connections are forgotten: channels tell DEVICE_REMOVAL for each of their identifiers, and
-//! ENODEV afterwards; calls on identifiers fail with ENODEV, or with ENOENT once another daemon answers. Queue pairs
-//! go on. A program can destroy what it has and begin anew.
+//! ENODEV afterwards; calls on identifiers fail with ENODEV. Queue pairs go on. A program can destroy what it has and
+//! begin anew with new channels, which the next daemon serves. A child of fork is in the same place: what its parent
+//! made is not there for it, and what it makes itself is its own.
 
 #![allow(clippy::missing_safety_doc, reason = "the contracts are those of the rdma_cm and rsocket manual pages")]
 #![allow(clippy::not_unsafe_ptr_arg_deref, reason = "the functions are C's, which knows no unsafe")]

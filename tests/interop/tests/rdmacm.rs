@@ -107,7 +107,11 @@ fn ping_data(number: u32, size: usize) -> String {
 }
 
 fn rping(lab: &Lab, who: Who, address: &str, options: &str) -> Result<()> {
-    let ends = Ends::new("rping", &format!("-v {options} -a {address}")).each("-s", "-c").who(who);
+    // As the guides have it, the server takes what comes to any address; in the other runs it names its own.
+    let any = if address.contains(':') { "-s -a ::0" } else { "-s" };
+    let own = format!("-s -a {address}");
+    let server = if options == "-C 20" { any } else { &own };
+    let ends = Ends::new("rping", &format!("-v {options}")).each(server, &format!("-c -a {address}")).who(who);
     let count = options.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
     let size = options.split_once("-S ").and_then(|(_, n)| n.split(' ').next()?.parse().ok()).unwrap_or(64);
     ends.judged(lab, |client, server| {
