@@ -9,7 +9,7 @@ use crate::user::Who;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_wire::{Packet, icrc, pcapng, roce};
 
 /// The guest's addresses; the host's are the lab's.
@@ -21,9 +21,9 @@ pub const GUEST_V6: &str = "fd77::2";
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
 /// A server ends right after its client, or not at all.
 const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// What listens by the connection manager on our side shows it to nobody: it gets this long, and until it sleeps.
-const SETTLES_WITHIN: Duration = Duration::from_millis(300);
-/// A member of a multicast group has joined some time after the kernel shows that it wants to.
+/// How often somebody asks whether it does.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+/// A member of a multicast group has joined some time after its address is resolved.
 const JOINS_WITHIN: Duration = Duration::from_millis(700);
 
 /// Who serves; the other side connects.
@@ -192,15 +192,42 @@ impl Peer {
 
     fn serve(&self, case: &Match) -> Result<Side> {
         let mut server = self.start(case, case.server, &case.serve)?;
-        let listens = match &mut server {
-            Side::Ours(program) => we_listen(program, case.listens),
-            Side::Theirs(program) => they_listen(program, case.listens),
-        };
-        if !listens {
+        if !self.listens(&mut server, case.listens) {
             let state = if server.running() { "does not listen" } else { "ended at once" };
             bail!("the server {state}:\n      {}", server.wait(Duration::ZERO).report());
         }
         Ok(server)
+    }
+
+    fn listens(&self, server: &mut Side, how: Listens) -> bool {
+        match (how, &mut *server) {
+            (Listens::Tcp(port), Side::Ours(program)) => program.wait_listening(port, LISTENS_WITHIN),
+            (Listens::Tcp(port), Side::Theirs(program)) => program.wait_listening(port, LISTENS_WITHIN),
+            (Listens::Cm(port), _) => self.has_id(server, &format!(":{port} "), "state LISTEN"),
+            (Listens::Group, _) => {
+                let asked = self.has_id(server, "ps UDP", "state ADDR_RESOLVED");
+                std::thread::sleep(JOINS_WITHIN);
+                asked && server.running()
+            }
+        }
+    }
+
+    /// Waits until the server's side has an identifier whose line has both words.
+    fn has_id(&self, server: &mut Side, one: &str, two: &str) -> bool {
+        let ask = ["resource", "show", "cm_id"];
+        let until = Instant::now() + LISTENS_WITHIN;
+        while server.running() && Instant::now() < until {
+            let ids = match server {
+                Side::Ours(_) => self.lab.weft(self.lab.client(), Who::Root, &[], &ask),
+                Side::Theirs(_) => self.guest.run(&[&["rdma"], &ask[..]].concat()),
+            };
+            let has = |line: &str| format!("{line} ").contains(one) && line.contains(two);
+            if ids.is_ok_and(|ids| ids.text.lines().any(has)) {
+                return true;
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
+        false
     }
 
     fn connect(&self, case: &Match) -> Result<Side> {
@@ -238,40 +265,6 @@ impl Peer {
         let log = self.guest.run(&["dmesg"])?.success()?.text;
         let bad = ["ICRC", "icrc", "WARNING", "BUG", "Oops", "Call Trace"];
         Ok(log.lines().filter(|line| bad.iter().any(|b| line.contains(b))).map(str::to_owned).collect())
-    }
-}
-
-fn we_listen(program: &mut Proc, listens: Listens) -> bool {
-    let settles = match listens {
-        Listens::Tcp(port) => return program.wait_listening(port, LISTENS_WITHIN),
-        Listens::Cm(_) => SETTLES_WITHIN,
-        Listens::Group => JOINS_WITHIN,
-    };
-    program.wait_until(settles, |_| false);
-    let asleep = |program: &Proc| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap_or_default();
-        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
-    };
-    // Some never sleep.
-    program.wait_until(SETTLES_WITHIN, asleep);
-    program.running()
-}
-
-fn they_listen(program: &GuestProc, listens: Listens) -> bool {
-    let ids = ["rdma", "resource", "show", "cm_id"];
-    let shown = |wanted: &str, state: &str| {
-        program.wait_answer(LISTENS_WITHIN, &ids, |text| {
-            text.lines().any(|line| line.contains(state) && format!("{line} ").contains(wanted))
-        })
-    };
-    match listens {
-        Listens::Tcp(port) => program.wait_listening(port, LISTENS_WITHIN),
-        Listens::Cm(port) => shown(&format!(":{port} "), "state LISTEN"),
-        Listens::Group => {
-            let asked = shown("ps UDP", "state ADDR_RESOLVED");
-            std::thread::sleep(JOINS_WITHIN);
-            asked && program.running()
-        }
     }
 }
 
