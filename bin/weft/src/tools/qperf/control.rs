@@ -20,6 +20,8 @@ const FAILED: u8 = b'?';
 pub enum Failure {
     /// Something failed here.
     Ours(String),
+    /// The same, and the peer has been told.
+    Told(String),
     /// The peer said what failed there.
     Theirs(String),
 }
@@ -78,9 +80,14 @@ impl Control {
             if left.is_zero() {
                 return Err(Failure::Ours(format!("failed to receive {item}: timed out")));
             }
-            self.check()?;
-            // In short turns, so that urgent news is heard.
-            let _ = self.stream.set_read_timeout(Some(left.min(Duration::from_millis(20))));
+            // Never sleeps in a read: urgent news that come meanwhile would be passed over.
+            let ready = self.poll(libc::POLLIN | libc::POLLPRI, left);
+            if ready & libc::POLLPRI != 0 {
+                self.check()?;
+            }
+            if ready == 0 {
+                continue;
+            }
             match self.stream.read(&mut bytes[at..]) {
                 Ok(0) => {
                     let gone = || format!("failed to receive {item}: {} not responding", self.peer).into();
@@ -117,9 +124,15 @@ impl Control {
     }
 
     fn is_urgent(&self) -> bool {
-        let mut entry = libc::pollfd { fd: self.stream.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+        self.poll(libc::POLLPRI, Duration::ZERO) & libc::POLLPRI != 0
+    }
+
+    /// What of `events` there is, at the latest after so long.
+    fn poll(&self, events: i16, limit: Duration) -> i16 {
+        let mut entry = libc::pollfd { fd: self.stream.as_raw_fd(), events, revents: 0 };
+        let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: one entry, as told.
-        unsafe { libc::poll(&mut entry, 1, 0) == 1 && entry.revents & libc::POLLPRI != 0 }
+        if unsafe { libc::poll(&mut entry, 1, limit) } == 1 { entry.revents } else { 0 }
     }
 
     /// What failed at the peer, if it says so.
@@ -147,6 +160,17 @@ impl Control {
         let _ = stream.take(ERROR_BYTES as u64).read_to_end(&mut text);
         let text = String::from_utf8_lossy(&text).trim_end().to_owned();
         Some(Failure::Theirs(format!("{}: {text}", self.peer)))
+    }
+
+    /// Tells the peer of a failure of ours at once, because what follows it would look like another.
+    pub fn told_now(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Ours(text) => {
+                self.tell(&format!("{text}\n"));
+                Failure::Told(text)
+            }
+            other => other,
+        }
     }
 
     /// Tells the peer that something failed here, and waits until it has heard.

@@ -114,6 +114,7 @@ fn report(failure: &Failure, control: &Control) {
             outln!("{text}");
             control.tell(&format!("{text}\n"));
         }
+        Failure::Told(text) => outln!("{text}"),
         Failure::Theirs(_) => {}
     }
 }
@@ -142,7 +143,7 @@ pub fn ask(settings: &mut Settings, test: &'static TestEntry) -> std::result::Re
             run.control.tell(&format!("{text}\n"));
             Err(text)
         }
-        Err(Failure::Theirs(text)) => Err(text),
+        Err(Failure::Told(text) | Failure::Theirs(text)) => Err(text),
     }
 }
 

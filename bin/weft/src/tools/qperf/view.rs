@@ -211,7 +211,7 @@ fn binary(value: u64) -> Option<(u64, &'static str)> {
         if number < 1024 {
             break;
         }
-        if number % 1024 != 0 {
+        if !number.is_multiple_of(1024) {
             return None;
         }
         number /= 1024;

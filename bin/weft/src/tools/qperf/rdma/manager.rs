@@ -69,7 +69,8 @@ impl Connection {
         run.control.send(&u32::from(listener.local_port()).to_le_bytes(), "RDMA CM TCP IPv4 server port")?;
         let event = expect(run, &channel, RDMA_CM_EVENT_CONNECT_REQUEST)?;
         let id = event.incoming.ok_or_else(|| Failure::Ours("a request without an id".to_owned()))?;
-        let (verbs, qp) = queue_pair(run, &id, wanted)?;
+        // An id that goes is a rejection, which must not come before the reason.
+        let (verbs, qp) = queue_pair(run, &id, wanted).map_err(|failure| run.control.told_now(failure))?;
         id.accept(Some(&PARAM)).map_err(|e| system("rdma_accept failed", &e))?;
         let connection = Connection { id, _listener: Some(listener), channel };
         connection.expect(run, RDMA_CM_EVENT_ESTABLISHED)?;
