@@ -216,7 +216,7 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, cable: u32, server: Server, 
             continue;
         }
         // Those take seconds: with loss or without, in turn.
-        if has(Floods) && lossy != turn.is_multiple_of(2) {
+        if has(Races) && !has(Unreliable) && lossy != turn.is_multiple_of(2) {
             continue;
         }
         let weather = lossy.then(|| format!("loss=1%,seed={turn}"));
