@@ -17,7 +17,7 @@ use crate::tools::getopt::number;
 pub struct CmArgs {
     /// Device; without it, all are shown
     dev: Option<String>,
-    /// default_roce_mode [v1|v2], default_roce_tos [N]: sets it, or shows the value alone
+    /// `default_roce_mode v1` or `v2`, `default_roce_tos N`: sets it; without the value, shows it alone
     #[arg(value_name = "default_roce_mode v1|v2 | default_roce_tos N")]
     words: Vec<String>,
 }
