@@ -61,13 +61,13 @@ impl Completions {
         }
     }
 
-    /// Takes the events that made the descriptor readable.
+    /// Takes the event that made the descriptor readable: a queue that is armed once tells once.
     pub(crate) fn drain(&mut self) {
         let mut cq: *mut ibv_cq = null_mut();
         let mut context: *mut c_void = null_mut();
         // SAFETY: our channel, which never blocks; what it gives is our queue.
         unsafe {
-            while ibv_get_cq_event(self.channel, &mut cq, &mut context) == 0 {
+            if self.armed && ibv_get_cq_event(self.channel, &mut cq, &mut context) == 0 {
                 ibv_ack_cq_events(cq, 1);
                 self.armed = false;
             }

@@ -108,7 +108,7 @@ fn nap_with(
     starts.push(watched.len());
     let nap = if now != 0 { Some(Duration::ZERO) } else { nap };
     let slept = sleep(&mut watched, nap);
-    waker.clear();
+    waker.clear_if_woken(&watched);
     for (number, (fd, rsocket)) in fds.iter_mut().zip(rsockets).enumerate() {
         let own = starts.get(number).copied().zip(starts.get(number + 1).copied());
         let own = own.and_then(|(start, end)| watched.get(start..end)).unwrap_or_default();

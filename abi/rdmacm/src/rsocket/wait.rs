@@ -53,18 +53,17 @@ pub(crate) fn until<'a, P: Progress, T>(
     let waker = Waker::of_thread()?;
     loop {
         let mut guard = core.lock();
-        guard.wakers().register(&waker);
         guard.arm();
         // What came before the queue was armed makes nothing readable.
         if let Some(answer) = look(&mut guard) {
-            guard.wakers().unregister(&waker);
             return Ok((guard, answer));
         }
         let mut fds = vec![readable(waker.fd())];
         guard.watch(&mut fds);
+        guard.wakers().register(&waker);
         drop(guard);
         let slept = sleep(&mut fds, None);
-        waker.clear();
+        waker.clear_if_woken(&fds);
         let mut guard = core.lock();
         guard.wakers().unregister(&waker);
         if fds.iter().skip(1).any(|fd| fd.revents != 0) {

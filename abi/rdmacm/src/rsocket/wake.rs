@@ -3,7 +3,7 @@
 //! Whoever changes an rsocket wakes everybody who registered with it: the descriptor of a completion channel alone would
 //! not do, because a thread that reads its event can make true what another one waits for.
 
-use libc::c_int;
+use libc::{c_int, pollfd};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use weft_sys::event::EventFd;
@@ -33,9 +33,11 @@ impl Waker {
         self.0.as_raw_fd()
     }
 
-    /// Forgets that the thread was woken.
-    pub(crate) fn clear(&self) {
-        self.0.take();
+    /// After a sleep on `fds`, of which the first is the waker's: forgets that the thread was woken.
+    pub(crate) fn clear_if_woken(&self, fds: &[pollfd]) {
+        if fds.first().is_some_and(|own| own.revents != 0) {
+            self.0.take();
+        }
     }
 }
 
