@@ -6,6 +6,8 @@
 //! cargo run --release -p weft-daemon --example fuzz_ipc -- --seconds 600 [--seed N]
 //! ```
 
+mod cm;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -91,6 +93,7 @@ struct World {
     clients: Vec<ClientId>,
     deferred: BTreeMap<ClientId, Vec<u8>>,
     some_fd: OwnedFd,
+    seen: cm::Seen,
 }
 
 fn run(seed: u64) -> u64 {
@@ -109,7 +112,8 @@ fn run(seed: u64) -> u64 {
     let broker = Broker::new(now, config);
     let some_fd = File::open("/dev/null").unwrap().into();
     let (clients, deferred) = (Vec::new(), BTreeMap::new());
-    let mut world = World { rng, now, broker, host: FakeHost::default(), clients, deferred, some_fd };
+    let mut world =
+        World { rng, now, broker, host: FakeHost::default(), clients, deferred, some_fd, seen: cm::Seen::default() };
     let steps = 50 + world.rng.below(400);
     for _ in 0..steps {
         world.step();
@@ -132,6 +136,7 @@ impl World {
             _ => self.message(),
         }
         self.settle();
+        self.seen.settle(&mut self.rng, self.now, &mut self.broker, &mut self.host);
         assert_eq!(self.broker.poll_output(), None);
         if !self.broker.is_recovering() {
             for (client, bytes) in std::mem::take(&mut self.deferred) {
@@ -251,7 +256,7 @@ impl World {
             McastGroup { group, ifindex: rng.below(4) as u32 }
         };
         let rng = &mut self.rng;
-        match rng.below(11) {
+        match rng.below(22) {
             0 => Request::ListDevices { offset: rng.pick(&[0, 1, 4, u32::MAX]) },
             1 => Request::Subscribe,
             2 | 3 => Request::AllocateSlot,
@@ -266,6 +271,7 @@ impl World {
             }
             8 => Request::LinkDel { name: rng.name() },
             9 => Request::DevRename { old: rng.name(), new: rng.name() },
+            11.. => self.seen.request(rng),
             _ if rng.one_in(2) => Request::Status { offset: rng.pick(&[0, 1, 128, u32::MAX]) },
             _ => Request::ReportUsage(Usage { qp: rng.next() as u32, ..Usage::default() }),
         }
@@ -276,6 +282,7 @@ impl World {
             match output {
                 Output::Send { bytes, .. } => {
                     assert!(bytes.len() <= MESSAGE_BYTES_MAX);
+                    self.seen.answer(&bytes);
                     assert!(HelloReply::decode(&bytes).is_some() || decode::<DaemonFrame>(&bytes).is_ok());
                 }
                 Output::Close { client } => {
