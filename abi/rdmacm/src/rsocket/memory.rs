@@ -3,6 +3,7 @@
 use libc::{c_int, c_void};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ptr::null_mut;
+use std::sync::atomic::{Ordering, fence};
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, ibv_mr, ibv_pd, ibv_sge};
 
 use super::proto::inbound::Piece;
@@ -91,16 +92,22 @@ impl Region {
         }
     }
 
-    /// Bytes that the peer may be writing at this moment.
-    pub(crate) fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
-        let mut bytes = [0; N];
-        if let Some(from) = self.at(offset, N) {
-            for (i, byte) in bytes.iter_mut().enumerate() {
-                // SAFETY: inside the region, as was just checked.
-                *byte = unsafe { from.add(i).read_volatile() };
-            }
+    /// An entry that the peer may be writing at this moment; `None` while its length, a number at `length_at` in it,
+    /// is 0. The length is read first: a peer's write of an entry becomes visible as a whole, or in ascending order.
+    pub(crate) fn entry<const N: usize>(&self, offset: usize, length_at: usize) -> Option<[u8; N]> {
+        let from = self.at(offset, N)?;
+        let length = self.at(offset + length_at, size_of::<u32>())?.cast::<u32>();
+        // SAFETY: inside the region, as was just checked; lengths of entries lie at multiples of four.
+        if unsafe { length.read_volatile() } == 0 {
+            return None;
         }
-        bytes
+        fence(Ordering::Acquire);
+        let mut bytes = [0; N];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            // SAFETY: inside the region, as was just checked.
+            *byte = unsafe { from.add(i).read_volatile() };
+        }
+        Some(bytes)
     }
 
     /// A copy of bytes that were received.

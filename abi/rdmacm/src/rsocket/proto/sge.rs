@@ -56,6 +56,8 @@ pub struct Sge {
 impl Sge {
     /// Bytes in memory.
     pub const SIZE: usize = 16;
+    /// Where its length stands in them.
+    pub const LENGTH_AT: usize = 12;
 
     /// As bytes in `order`.
     pub fn encode(&self, order: Order) -> [u8; Sge::SIZE] {
@@ -89,6 +91,8 @@ pub struct IoMap {
 impl IoMap {
     /// Bytes in memory.
     pub const SIZE: usize = 8 + Sge::SIZE;
+    /// Where its length stands in them.
+    pub const LENGTH_AT: usize = 8 + Sge::LENGTH_AT;
 
     /// As bytes in `order`.
     pub fn encode(&self, order: Order) -> [u8; IoMap::SIZE] {
@@ -130,6 +134,8 @@ mod tests {
         }
         assert_eq!(sge.encode(Order::Big)[..4], [1, 2, 3, 4]);
         assert_eq!(sge.encode(Order::Little)[8..12], [0x44, 0x33, 0x22, 0x11]);
+        assert_eq!(sge.encode(Order::Big)[Sge::LENGTH_AT..], 65536u32.to_be_bytes());
+        assert_eq!(map.encode(Order::Big)[IoMap::LENGTH_AT..], 65536u32.to_be_bytes());
     }
 
     #[test]

@@ -153,11 +153,10 @@ impl Endpoint {
         let Some(peer) = &mut self.peer else { return 0 };
         if peer.target.length == 0 {
             let at = peer.target_next as usize * Sge::SIZE;
-            let entry = Sge::decode(&self.list.read(at), Order::HOST);
-            if entry.length != 0 {
+            if let Some(entry) = self.list.entry(at, Sge::LENGTH_AT) {
                 // The peer writes this entry again only after all of it was used.
                 self.list.write(at, &Sge::default().encode(Order::HOST));
-                peer.target = entry;
+                peer.target = Sge::decode(&entry, Order::HOST);
                 peer.target_next = (peer.target_next + 1) % SGL_ENTRIES;
             }
         }
@@ -168,7 +167,7 @@ impl Endpoint {
     pub(super) fn mapped(&self, offset: u64) -> Option<(u64, u32, u32)> {
         (0..usize::from(self.iomap_entries)).find_map(|entry| {
             let at = Sge::SIZE * SGL_ENTRIES as usize + IoMap::SIZE * entry;
-            let map = IoMap::decode(&self.list.read(at), Order::HOST);
+            let map = IoMap::decode(&self.list.entry(at, IoMap::LENGTH_AT)?, Order::HOST);
             map.reach(offset).map(|(addr, bytes)| (addr, map.sge.key, bytes))
         })
     }
