@@ -18,7 +18,7 @@ const PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
 const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsockets_calls/calls.c");
 /// How long a server of datagrams, which nobody sees listening, gets before its first client.
 const SETTLES_WITHIN: Duration = Duration::from_millis(400);
-/// How long every size may take: a hundred thousand round trips of each small one.
+/// How long `rstream -S all` may take, which only runs with `WEFT_LONG` set.
 const EVERY_SIZE_WITHIN: Duration = Duration::from_secs(600);
 /// How long a server of streams may take until it listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
@@ -83,18 +83,30 @@ fn every_size() {
     let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
     let mut table = Table::new("rsockets, every size");
     let address = lab.server().v4;
-    table.case("rstream -S all", || {
-        let ends = Ends::new("rstream", "-S all").each("", &format!("-s {address}"));
-        let (server, client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
-        let client = client.wait(EVERY_SIZE_WITHIN);
-        let server = server.wait(Duration::from_secs(15));
-        // It goes on after an error, and its exit status tells nothing.
-        for ended in [&client, &server] {
-            ensure!(ended.ok() && ended.text.contains("6m_bw"), "{}\n      {}", client.report(), server.report());
+    // Those of `-S all`, and their neighbours that fit nothing.
+    for power in 6..=22 {
+        for size in [1 << power, (1 << power) + (1 << (power - 1)), (1 << power) - 1, (1 << power) + 1] {
+            let options = format!("-T v -S {size} -C {}", (4_000_000 / size).clamp(2, 40));
+            table.case(&options, || stream(&lab, Who::Root, "rstream", &options, address));
         }
-        Ok(())
-    });
+    }
+    // A hundred thousand round trips of each small one take minutes.
+    if std::env::var_os("WEFT_LONG").is_some() {
+        table.case("rstream -S all", || every_size_at_length(&lab, address));
+    }
     table.finish();
+}
+
+fn every_size_at_length(lab: &Lab, address: &str) -> Result<()> {
+    let ends = Ends::new("rstream", "-S all").each("", &format!("-s {address}"));
+    let (server, client) = (ends.start_server(lab)?, ends.start_client(lab)?);
+    let client = client.wait(EVERY_SIZE_WITHIN);
+    let server = server.wait(Duration::from_secs(15));
+    // It goes on after an error, and its exit status tells nothing.
+    for ended in [&client, &server] {
+        ensure!(ended.ok() && ended.text.contains("6m_bw"), "{}\n      {}", client.report(), server.report());
+    }
+    Ok(())
 }
 
 #[test]
