@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(crate) connect_error: bool,
     /// The daemon's end was told.
     pub(crate) orphaned: bool,
+    /// The daemon and events have forgotten it.
+    pub(crate) retired: bool,
     pub(crate) initiator_depth: u8,
     pub(crate) responder_resources: u8,
     pub(crate) local_ece: ibv_ece,
@@ -90,6 +92,7 @@ impl Id {
             sync,
             connect_error: false,
             orphaned: false,
+            retired: false,
             initiator_depth: 0,
             responder_resources: 0,
             local_ece: NO_ECE,
@@ -271,23 +274,29 @@ pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
         Ok(this) => this,
         Err(errno) => return fail(errno),
     };
-    // A daemon that is gone has forgotten it already.
-    let _ = this.order(Command::DestroyId { id: this.number });
-    registry::remove(this.cookie);
-    // SAFETY: the event that a call without a channel left is the program's no more; then nobody knows the identifier.
+    // SAFETY: nobody knows the identifier once it is retired.
     unsafe {
-        let left = std::mem::replace(&mut (*id).event, null_mut());
-        if !left.is_null() {
-            rdma_ack_cm_event(left);
-        }
-        let mut state = this.state.lock();
-        while state.events_completed < state.events_reported {
-            this.acknowledged.wait(&mut state);
-        }
-        drop(state);
+        retire(this);
         drop(Box::from_raw(id.cast::<Id>()));
     }
     0
+}
+
+/// Ends an identifier but for its memory: when this returns, no thread handles an event of it, and none will. Whoever
+/// fetches events brings queue pairs along, so one that another thread destroys goes after this.
+pub(crate) unsafe fn retire(this: &Id) {
+    if std::mem::replace(&mut this.state.lock().retired, true) {
+        return;
+    }
+    // A daemon that is gone has forgotten it already.
+    let _ = this.order(Command::DestroyId { id: this.number });
+    registry::remove(this.cookie);
+    // SAFETY: the event that a call without a channel left is the program's no more.
+    unsafe { give_back(this.public()) };
+    let mut state = this.state.lock();
+    while state.events_completed < state.events_reported {
+        this.acknowledged.wait(&mut state);
+    }
 }
 
 /// For an identifier without a channel: waits for the event that ends a call, and answers as it does.

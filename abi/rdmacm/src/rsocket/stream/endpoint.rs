@@ -10,6 +10,7 @@ use weft_abi_types::{
 
 use super::work::Work;
 use crate::errors::verbs;
+use crate::id::{Id, retire};
 use crate::qp::rdma_destroy_qp;
 use crate::rsocket::cm_id::CmId;
 use crate::rsocket::completions::Completions;
@@ -261,8 +262,12 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // SAFETY: whoever owns the endpoint keeps its identifier until after it.
-        unsafe { rdma_destroy_qp(self.id) };
+        // SAFETY: whoever owns the endpoint keeps its identifier until after it. The service thread brings the queue pair
+        // along with the connection's events: it has to be done with those.
+        unsafe {
+            retire(Id::of(self.id));
+            rdma_destroy_qp(self.id);
+        }
     }
 }
 
