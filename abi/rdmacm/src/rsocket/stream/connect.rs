@@ -158,6 +158,8 @@ impl Stream {
         };
         let mut options = core.options.clone();
         options.keep_alive = false;
+        // As accept(2) has it: an accepted stream waits, whatever its listener does.
+        (options.file_flags, options.descriptor_flags) = (0, 0);
         let new = Core::new(options, core.peer.family(), id);
         let key = self.service.new_key();
         let Ok(stream) = Stream::with(self.service.clone(), key, self.me.clone(), new) else { return };
