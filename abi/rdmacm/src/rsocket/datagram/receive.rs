@@ -65,10 +65,11 @@ impl Datagram {
 }
 
 impl Core {
-    /// Whether the queue pair that a peer told is neither known nor looked for.
+    /// Whether the queue pair that a peer told is to be looked for: it is not known, and none of the peer's is being
+    /// looked for. One search a peer at most, because anybody can tell another number with each packet.
     fn needs(&self, peer: SocketAddr, qpn: u32) -> bool {
         self.peers.get(&peer).is_some_and(|peer| {
-            peer.reachable.as_ref().is_none_or(|(_, known)| *known != qpn) && peer.resolving != Some(qpn)
+            peer.reachable.as_ref().is_none_or(|(_, known)| *known != qpn) && peer.resolving.is_none()
         })
     }
 
