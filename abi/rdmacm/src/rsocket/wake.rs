@@ -4,6 +4,7 @@
 //! not do, because a thread that reads its event can make true what another one waits for.
 
 use libc::{c_int, pollfd};
+use std::cell::RefCell;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use weft_sys::event::EventFd;
@@ -13,7 +14,8 @@ use weft_sys::event::EventFd;
 pub(crate) struct Waker(Arc<EventFd>);
 
 thread_local! {
-    static OF_THREAD: Option<Waker> = Waker::new().ok();
+    /// And the process that made it: a child of fork must not take what wakes its parent.
+    static OF_THREAD: RefCell<Option<(u32, Waker)>> = const { RefCell::new(None) };
 }
 
 impl Waker {
@@ -24,8 +26,20 @@ impl Waker {
     /// The calling thread's.
     pub(crate) fn of_thread() -> Result<Waker, c_int> {
         // A thread that is ending has lost its own.
-        let own = OF_THREAD.try_with(Clone::clone).ok().flatten();
-        own.map_or_else(Waker::new, Ok).map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))
+        let own = OF_THREAD.try_with(|own| Waker::kept(&mut own.borrow_mut())).unwrap_or_else(|_| Waker::new());
+        own.map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))
+    }
+
+    fn kept(own: &mut Option<(u32, Waker)>) -> std::io::Result<Waker> {
+        let process = std::process::id();
+        match own {
+            Some((maker, waker)) if *maker == process => Ok(waker.clone()),
+            _ => {
+                let new = Waker::new()?;
+                *own = Some((process, new.clone()));
+                Ok(new)
+            }
+        }
     }
 
     /// Readable once the thread was woken.
