@@ -93,10 +93,12 @@ pub(crate) fn errno_of(error: std::io::Error) -> c_int {
 
 impl Service {
     fn new() -> Result<Service, c_int> {
+        let (epoll, wake) = (Epoll::new().map_err(errno_of)?, EventFd::new().map_err(errno_of)?);
+        // After whatever may fail for want of descriptors: nobody closes it.
         let channel = made(rdma_create_event_channel())?;
         let service = Service {
-            epoll: Epoll::new().map_err(errno_of)?,
-            wake: EventFd::new().map_err(errno_of)?,
+            epoll,
+            wake,
             channel,
             process: std::process::id(),
             owners: Mutex::new(Owners { next: FIRST_KEY, by_key: BTreeMap::new() }),
