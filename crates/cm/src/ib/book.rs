@@ -15,14 +15,18 @@ use super::limits::TRANSMIT_QUEUE_MAX;
 use super::state::State;
 use super::stats::{CmStats, column};
 
+/// A peer's queue pair: by address, adapter and number.
+pub(super) type RemoteQp = (Gid, u64, u32);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub timers: BTreeSet<(Instant, ConnId)>,
     /// By the peer's adapter and communication id: what a repeated REQ is known by.
     pub remote_ids: BTreeMap<(u64, u32), ConnId>,
-    /// By the peer's adapter and queue pair: what an old connection is known by.
-    pub remote_qps: BTreeMap<(u64, u32), ConnId>,
+    /// By the peer, its adapter and its queue pair: what an old connection is known by. Adapters and queue pairs are easily
+    /// guessed: without the address a stranger who names a peer's would have the peer rejected as stale.
+    pub remote_qps: BTreeMap<RemoteQp, ConnId>,
     /// Requests for services by the peer and its request id.
     pub remote_sidrs: BTreeMap<(Gid, u32), ConnId>,
     /// Requests peer to peer that were sent, by service and peer.
@@ -71,7 +75,7 @@ impl Book {
 
     /// The peer's queue pair may connect anew.
     pub fn forget_remote_qp(&mut self, conn: &Conn) {
-        self.forget(|book| &mut book.remote_qps, (conn.remote_ca_guid, conn.remote_qpn), conn.id);
+        self.forget(|book| &mut book.remote_qps, conn.remote_qp(), conn.id);
     }
 
     /// Takes a row out of a table if it is this connection's.
@@ -142,8 +146,7 @@ impl Book {
 
     /// Sends an answer to somebody with whom there is no connection.
     pub fn say_to_stranger(&mut self, to: &GmpAddress, tid: u64, message: impl Into<CmMessage>) {
-        if self.transmit.len() >= TRANSMIT_QUEUE_MAX {
-            self.stats.tx_dropped += 1;
+        if !self.has_room() {
             return;
         }
         self.push(*to, &mad_of(message.into(), tid, 0));
@@ -164,7 +167,17 @@ impl Book {
         }
     }
 
+    /// Whether one more message may wait that is an answer to what anybody may send at any rate, or comes again anyhow.
+    pub fn has_room(&mut self) -> bool {
+        let room = self.transmit.len() < TRANSMIT_QUEUE_MAX;
+        self.stats.tx_dropped += u64::from(!room);
+        room
+    }
+
     fn push_again(&mut self, to: GmpAddress, bytes: MadBytes) {
+        if !self.has_room() {
+            return;
+        }
         let mad: Mad = zerocopy::transmute!(bytes);
         self.stats.tx_retries[column(mad.header.attr_id())] += 1;
         self.push(to, &mad);

@@ -3,6 +3,7 @@
 use weft_mad::{GmpAddress, MadBytes, Retry};
 use weft_verbs::{Duration, Gid, Instant, Mtu, QpType};
 
+use super::book::RemoteQp;
 use super::comm_id::ConnId;
 use super::param::QpParams;
 use super::state::{LapState, State};
@@ -85,6 +86,11 @@ impl Conn {
             reply: None,
             deadline: None,
         }
+    }
+
+    /// What an old connection of the peer's queue pair is known by.
+    pub fn remote_qp(&self) -> RemoteQp {
+        (self.to.dgid, self.remote_ca_guid, self.remote_qpn)
     }
 
     /// Whether a datagram comes from the peer: on the path that is used, or on the alternate one.

@@ -20,8 +20,8 @@ pub const ORPHANS_MAX: usize = 64 << 10;
 /// How often a goodbye without an owner is repeated.
 pub const ORPHAN_RETRIES_MAX: u8 = 3;
 
-/// Datagrams that wait to be fetched. The owner fetches them after every call; an answer to a stranger is dropped when
-/// there are more, everything else has its own timer.
+/// Datagrams that wait to be fetched. The owner fetches them after every call, as long as its socket takes them; when
+/// there are more, answers to strangers and repetitions are dropped. What is said once is bounded by the connections.
 pub const TRANSMIT_QUEUE_MAX: usize = 64 << 10;
 
 /// Most retries that a message has room for.

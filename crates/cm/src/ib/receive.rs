@@ -30,7 +30,9 @@ impl Book {
             }
             Action::SayStale => {
                 self.duplicate(rx.attr_id);
-                if let Ok(rej) = message::rej(conn, RejectReason::STALE_CONN, &[], &[]) {
+                if self.has_room()
+                    && let Ok(rej) = message::rej(conn, RejectReason::STALE_CONN, &[], &[])
+                {
                     self.say(conn, rej);
                 }
             }
@@ -47,7 +49,9 @@ impl Book {
     fn drep_again(&mut self, rx: &Rx<'_>, conn: &mut Conn) {
         if conn.reply.is_some() {
             self.say_again(conn);
-        } else if let Ok(drep) = message::drep(conn, &[]) {
+        } else if self.has_room()
+            && let Ok(drep) = message::drep(conn, &[])
+        {
             conn.tid = rx.tid;
             self.say(conn, drep);
         }
@@ -144,7 +148,7 @@ impl Cm {
         if book.take(rx, conn, Input::RxRep) {
             conn.take_rep(rep, qpn);
             book.remote_ids.insert((conn.remote_ca_guid, conn.remote_comm_id), conn.id);
-            book.remote_qps.insert((conn.remote_ca_guid, qpn), conn.id);
+            book.remote_qps.insert(conn.remote_qp(), conn.id);
             let received = message::rep_received(rep, rx.attr_mod, conn.qp_type);
             book.tell(conn, EventKind::RepReceived(Box::new(received)), rep.private_data.as_slice());
         }
@@ -156,7 +160,9 @@ impl Cm {
             self.book.duplicate(rx.attr_id);
             return false;
         }
-        let Some(old) = self.book.remote_qps.get(&(rep.local_ca_guid, qpn)).copied() else { return true };
+        let Some(old) = self.book.remote_qps.get(&(rx.from.dgid, rep.local_ca_guid, qpn)).copied() else {
+            return true;
+        };
         let refusal = (RejectReason::STALE_CONN, Vec::new());
         let rej = message::rej_stranger(rep.remote_comm_id, rep.local_comm_id, MessageRejected::REP, &refusal);
         self.book.say_to_stranger(rx.from, rx.tid, rej);
@@ -218,5 +224,6 @@ impl Conn {
 
 /// How long the peer may take: as it asked for, within limits, and the way there and back.
 pub(super) fn patience(conn: &Conn, service_timeout: u8) -> Duration {
-    exponent_to_duration(service_timeout.min(SERVICE_TIMEOUT_MAX)) + exponent_to_duration(conn.ack_timeout)
+    let both_ways = conn.ack_timeout.min(SERVICE_TIMEOUT_MAX);
+    exponent_to_duration(service_timeout.min(SERVICE_TIMEOUT_MAX)) + exponent_to_duration(both_ways)
 }

@@ -60,7 +60,7 @@ impl Cm {
 
     /// Whether the peer's queue pair is free, as far as we know.
     fn check_req(&mut self, rx: &Rx<'_>, req: &Req) -> Result<(), Refusal> {
-        match self.book.remote_qps.get(&(req.local_ca_guid, req.local_qpn)).copied() {
+        match self.book.remote_qps.get(&(rx.from.dgid, req.local_ca_guid, req.local_qpn)).copied() {
             Some(old) => {
                 self.end_stale(rx, old);
                 Err((RejectReason::STALE_CONN, Vec::new()))
@@ -114,7 +114,7 @@ impl Cm {
         conn.timeout = exponent_to_duration(req.local_cm_response_timeout.min(RESPONSE_TIMEOUT_MAX));
         conn.max_cm_retries = req.max_cm_retries;
         self.book.remote_ids.insert((req.local_ca_guid, req.local_comm_id), id);
-        self.book.remote_qps.insert((req.local_ca_guid, req.local_qpn), id);
+        self.book.remote_qps.insert(conn.remote_qp(), id);
         self.book.tell(conn, EventKind::ReqReceived(Box::new(received)), req.private_data.as_slice());
     }
 

@@ -51,6 +51,23 @@ fn who_knows_the_ids_but_is_not_the_peer_does_nothing() {
 }
 
 #[test]
+fn a_stranger_who_names_a_peers_queue_pair_does_not_shut_the_peer_out() {
+    let mut net = Net::new();
+    net.ends[1].listen(SERVICE, u64::MAX).unwrap();
+    net.ends[0].send_req(net.now, &req(0)).unwrap();
+    let (_, mad) = net.ends[0].poll_transmit().unwrap();
+    let CmMessage::Req(genuine) = parse(&mad) else { panic!() };
+    let mut forged = genuine.clone();
+    forged.local_comm_id ^= 1;
+    forged.primary.local_gid = stranger(1).dgid.0;
+    net.ends[1].handle_mad(net.now, &stranger(1), &bytes(forged));
+    net.ends[1].handle_mad(net.now, &address(1), &mad);
+    assert!(matches!(net.event(1).kind, EventKind::ReqReceived(_)));
+    assert!(matches!(net.event(1).kind, EventKind::ReqReceived(_)));
+    assert_eq!(net.log(), [], "nobody was rejected");
+}
+
+#[test]
 fn the_peer_must_know_the_queue_pair_to_end_a_connection() {
     let mut net = Net::new();
     let (active, passive) = net.connect();
@@ -128,6 +145,22 @@ fn answers_that_nobody_fetches_do_not_pile_up() {
     }
     assert_eq!(net.ends[1].book.transmit.len(), TRANSMIT_QUEUE_MAX);
     assert_eq!(net.ends[1].stats().tx_dropped, 10);
+}
+
+#[test]
+fn a_peer_that_repeats_itself_does_not_make_answers_pile_up() {
+    let mut net = Net::new();
+    net.ends[1].listen(SERVICE, u64::MAX).unwrap();
+    net.ends[0].send_req(net.now, &req(0)).unwrap();
+    let (_, mad) = net.ends[0].poll_transmit().unwrap();
+    net.ends[1].handle_mad(net.now, &address(1), &mad);
+    let passive = net.ends[1].poll_event().unwrap().conn;
+    net.ends[1].send_rep(net.now, passive, &rep(1)).unwrap();
+    for _ in 0..TRANSMIT_QUEUE_MAX + 10 {
+        net.ends[1].handle_mad(net.now, &address(1), &mad);
+    }
+    assert_eq!(net.ends[1].book.transmit.len(), TRANSMIT_QUEUE_MAX);
+    assert_eq!(net.ends[1].stats().tx_dropped, 11);
 }
 
 #[test]
