@@ -2,6 +2,7 @@
 
 use libc::{AF_INET, AF_INET6, c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use weft_abi_types::{AF_IB, sockaddr_ib};
 
 /// An address as C has it, of any family.
 #[derive(Clone, Copy)]
@@ -52,7 +53,11 @@ impl Address {
 
     /// The bytes that its family has.
     pub(crate) fn needed(&self) -> socklen_t {
-        let bytes = if self.family() == AF_INET { size_of::<sockaddr_in>() } else { size_of::<sockaddr_in6>() };
+        let bytes = match self.family() {
+            AF_INET => size_of::<sockaddr_in>(),
+            AF_IB => size_of::<sockaddr_ib>(),
+            _ => size_of::<sockaddr_in6>(),
+        };
         bytes as socklen_t
     }
 
