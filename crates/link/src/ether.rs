@@ -38,6 +38,9 @@ const MISSED_HOLDS: Duration = Duration::from_millis(20);
 /// answers much sooner; a packet that cannot wait longer is lost, as on any wire.
 const LOOKS: u32 = 20;
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
+/// After a wait for nothing the next neighbours are not waited for: a thread that serves many, and answers whoever asks,
+/// must not sleep for every address that somebody thought up.
+const REST: Duration = Duration::from_millis(100);
 /// Hop limit where the address vector says none.
 const HOP_LIMIT_DEFAULT: u8 = weft_sys::udp::HOP_LIMIT_DEFAULT;
 
@@ -55,6 +58,7 @@ struct Neighbour {
 pub struct EtherLink {
     socket: PacketSocket,
     neighbours: FxHashMap<(u32, Gid), Neighbour>,
+    patience: Patience,
     buffer: Box<[u8]>,
     frame: Vec<u8>,
     turn: u32,
@@ -72,6 +76,7 @@ impl EtherLink {
         Ok(EtherLink {
             socket,
             neighbours: FxHashMap::default(),
+            patience: Patience::default(),
             buffer: vec![0; weft_sys::udp::RECEIVE_BYTES_MAX].into_boxed_slice(),
             frame: Vec::new(),
             turn: 0,
@@ -175,7 +180,8 @@ impl EtherLink {
         match self.neighbours.get(&(ifindex, gid)) {
             Some(known) if now < known.until => known.address,
             _ => {
-                let address = find(gid.ip(), ifindex);
+                let address = find(gid.ip(), ifindex, self.patience.looks(now));
+                self.patience.note(now, address.is_some());
                 let until = now + if address.is_some() { FOUND_HOLDS } else { MISSED_HOLDS };
                 if self.neighbours.len() >= NEIGHBOURS_MAX {
                     self.neighbours.clear();
@@ -193,19 +199,41 @@ impl Drop for EtherLink {
     }
 }
 
+/// Whether neighbours are waited for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Patience {
+    rests_until: Option<Instant>,
+}
+
+impl Patience {
+    /// How many looks a neighbour is worth now.
+    fn looks(&self, now: Instant) -> u32 {
+        if self.rests_until.is_some_and(|until| now < until) { 1 } else { LOOKS }
+    }
+
+    /// A neighbour was found, or not.
+    fn note(&mut self, now: Instant, found: bool) {
+        if !found && self.looks(now) == LOOKS {
+            self.rests_until = Some(now + REST);
+        }
+    }
+}
+
 #[cold]
-fn find(ip: IpAddr, ifindex: u32) -> Option<LinkAddress> {
+fn find(ip: IpAddr, ifindex: u32, looks: u32) -> Option<LinkAddress> {
     if neighbour::is_local(ip, ifindex) {
         return Some(LinkAddress { ifindex: LOOPBACK, mac: [0; 6] });
     }
-    for look in 0..LOOKS {
+    for look in 0..looks {
+        if look > 0 {
+            std::thread::sleep(LOOK_PAUSE);
+        }
         if let Ok(Some(mac)) = neighbour::hardware_address(ip, ifindex) {
             return Some(LinkAddress { ifindex, mac });
         }
         if look == 0 {
             neighbour::look_for(ip, ifindex);
         }
-        std::thread::sleep(LOOK_PAUSE);
     }
     None
 }
@@ -229,5 +257,26 @@ fn datagram(grh: Grh, ib: &[u8], ifindex: u32) -> Datagram<'_> {
         hop_limit: grh.hop_limit(),
         segment: 0,
         grh: Some(grh),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waited_in_vain_rests_however_many_neighbours_are_missed() {
+        let (mut patience, mut now, mut waits) = (Patience::default(), Instant(1), 0);
+        let end = now + Duration::from_secs(1);
+        while now < end {
+            waits += u32::from(patience.looks(now) > 1);
+            patience.note(now, false);
+            now = now + Duration::from_micros(100);
+        }
+        assert_eq!(waits, 10);
+        // One that answers at once costs nothing.
+        now = now + REST;
+        patience.note(now, true);
+        assert_eq!(patience.looks(now), LOOKS);
     }
 }
