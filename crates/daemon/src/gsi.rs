@@ -53,10 +53,13 @@ impl Directory {
     }
 
     /// The row of an address for such framing, on the interface that a packet came by if there is one: addresses of a
-    /// link may be on many, and packets from this host itself come by the loopback whatever their address.
+    /// link may be on many, and packets from this host itself come by the loopback whatever their address. A frame of RoCE
+    /// v1 that came by an interface must be for that one: the host's IP, which would have dropped what is for 127.0.0.1 or
+    /// for another network, has not seen it.
     fn find(&self, gid: Gid, gid_type: GidType, ifindex: u32) -> Option<Row> {
         let rows = || self.rows.get(&gid.0).into_iter().flatten().filter(|row| row.gid_type == gid_type);
-        rows().find(|row| row.ifindex == ifindex).or(rows().next()).copied()
+        let anywhere = gid_type == GidType::RoceV2 || ifindex == 0;
+        rows().find(|row| row.ifindex == ifindex).or(rows().next().filter(|_| anywhere)).copied()
     }
 
     fn has_partition(&self, device: u32, pkey: u16) -> bool {

@@ -33,7 +33,8 @@ fn device(index: u32, ifindex: u32, addresses: &[&str]) -> DeviceInfo {
 }
 
 fn directory() -> Directory {
-    let (a, b) = (device(0, 5, &["10.0.0.1", "fe80::1"]), device(1, 6, &["10.0.1.1", "fe80::1"]));
+    let (mut a, b) = (device(0, 5, &["10.0.0.1", "fe80::1"]), device(1, 6, &["10.0.1.1", "fe80::1"]));
+    a.add_roce_v1();
     Directory::new(&[a, b])
 }
 
@@ -75,6 +76,17 @@ fn a_datagram_knows_the_device_it_came_to() {
     assert_eq!(at("10.0.2.1", 5), Err(Counts { foreign: 1, ..Counts::default() }));
     let from = admitted(&gmp(0xffff), "10.0.0.1", 5, |_| ()).unwrap();
     assert_eq!((from.dgid.ip().to_string(), from.remote_qpn, from.traffic_class), ("10.0.0.9".to_owned(), 1, 8));
+}
+
+#[test]
+fn a_frame_of_roce_v1_is_for_the_interface_it_came_by() {
+    let gid = Gid::from(std::net::IpAddr::from([10, 0, 0, 1]));
+    let find = |ifindex| directory().find(gid, GidType::IbOrRoceV1, ifindex).map(|row| row.device);
+    assert_eq!(find(5), Some(0));
+    // From this host itself.
+    assert_eq!(find(0), Some(0));
+    // No routing and no filter of the host's has seen it.
+    assert_eq!(find(6), None);
 }
 
 #[test]
