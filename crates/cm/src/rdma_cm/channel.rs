@@ -71,6 +71,11 @@ impl Channels {
         self.map.get(&id).map_or(0, |channel| channel.waiting.len())
     }
 
+    /// How many of them match.
+    pub fn count(&self, id: ChannelId, matches: impl Fn(&Waiting) -> bool) -> usize {
+        self.map.get(&id).map_or(0, |channel| channel.waiting.iter().filter(|waiting| matches(waiting)).count())
+    }
+
     /// Whether a channel's events may be taken.
     pub fn set_ready(&mut self, id: ChannelId, ready: bool) {
         if let Some(channel) = self.map.get_mut(&id) {

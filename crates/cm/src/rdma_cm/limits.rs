@@ -20,6 +20,10 @@ pub const BACKLOG_MAX: u32 = 16 << 10;
 /// the ids and groups of the channel: each has a life of a few states, and tells each of them once.
 pub const EVENTS_PER_CHANNEL_MAX: usize = 4 * IDS_PER_CLIENT_MAX;
 
+/// Events that a program wrote to an id and that wait before it can write no more (`rdma_write_cm_event`): as many as
+/// programs use, and few enough that all ids of a user keep within memory.
+pub const WRITTEN_EVENTS_PER_ID_MAX: usize = 64;
+
 /// Groups that one id may have joined.
 pub const GROUPS_PER_ID_MAX: usize = 64;
 

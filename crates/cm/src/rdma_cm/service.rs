@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use weft_verbs::Instant;
 
-use super::channel::Channels;
+use super::channel::{Channels, Waiting};
 use super::client::{ChannelId, ClientId};
 use super::command::{Command, IdNumber, IdOption, Reply};
 use super::device::{Device, DeviceGid, LocalAddress};
@@ -16,7 +16,7 @@ use super::event::{EventKind, EventParam};
 use super::host::{MulticastRequest, QuestionId, ResolveRequest, ResolveResult};
 use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
 use super::lifecycle::Clients;
-use super::limits::EVENTS_PER_CHANNEL_MAX;
+use super::limits::WRITTEN_EVENTS_PER_ID_MAX;
 use super::multicast::Groups;
 use super::ports::Ports;
 use super::rng::Rng;
@@ -203,12 +203,18 @@ impl Service {
         Ok(Reply::Defaults { roce_mode: entry.roce_mode, roce_tos: entry.roce_tos })
     }
 
-    /// `rdma_write_cm_event`. A program that writes and does not read is stopped where its channel is full.
+    /// `rdma_write_cm_event`. A program that writes and does not read is stopped.
     fn write_event(&mut self, number: IdNumber, event: u32, status: i32, arg: u64) -> Result<(), Errno> {
         let kind =
             [EventKind::User, EventKind::Internal].into_iter().find(|kind| *kind as u32 == event).ok_or(EINVAL)?;
-        let channel = self.ids.look(number).ok_or(ENOENT)?.channel;
-        if self.channels.waiting(channel) >= EVENTS_PER_CHANNEL_MAX {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let written = |waiting: &Waiting| {
+            waiting.owner == number && matches!(waiting.event.kind, EventKind::User | EventKind::Internal)
+        };
+        // Requests that wait for a listener do not keep its program from writing.
+        if id.events_waiting as usize >= WRITTEN_EVENTS_PER_ID_MAX
+            && self.channels.count(id.channel, written) >= WRITTEN_EVENTS_PER_ID_MAX
+        {
             return Err(ENOMEM);
         }
         self.emit(number, kind, status, EventParam::User(arg));

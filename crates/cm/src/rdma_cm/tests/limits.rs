@@ -32,6 +32,19 @@ fn ids_of_a_process_and_of_a_user_are_bounded() {
 }
 
 #[test]
+fn events_that_a_program_writes_and_does_not_read_are_bounded() {
+    let mut lab = Lab::new();
+    let p = lab.program(0);
+    let id = lab.tcp(p);
+    lab.hosts[0].service.set_channel_ready(p.channel, false);
+    let write = || Command::WriteEvent { id, event: EventKind::User as u32, status: 0, arg: 1 };
+    for _ in 0..WRITTEN_EVENTS_PER_ID_MAX {
+        assert_eq!(lab.command(p, write()), Ok(Reply::Done));
+    }
+    assert_eq!(lab.command(p, write()), Err(ENOMEM));
+}
+
+#[test]
 fn channels_of_a_process_are_bounded() {
     let mut lab = Lab::new();
     let p = lab.program(0);
