@@ -32,6 +32,8 @@ fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
     unsafe { AtomicU64::from_ptr(pointer(addr)) }
 }
 
+impl weft_transport::SameHost for HostMemory {}
+
 impl Memory for HostMemory {
     fn is_there(&self, addr: u64, len: u64, write: bool) -> bool {
         is_null(addr) || weft_sys::mapping::check(addr, len, write).is_ok()

@@ -5,12 +5,12 @@
 use smallvec::SmallVec;
 use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
-use crate::Budget;
+use crate::{Budget, SameHost};
 
 /// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`],
 /// which have checked them; and, to be read, from the list of a work request posted inline, which is the program's own
 /// memory.
-pub trait Memory {
+pub trait Memory: SameHost {
     /// Whether `len` bytes at `addr` can be touched now (and changed, if `write`). Asked for regions whose memory need
     /// not be there before it is used.
     fn is_there(&self, _addr: u64, _len: u64, _write: bool) -> bool {

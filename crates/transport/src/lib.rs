@@ -13,6 +13,7 @@ mod qp;
 mod rc;
 mod rq;
 pub mod rx;
+pub mod same_host;
 mod segment;
 mod sq;
 #[cfg(test)]
@@ -26,3 +27,4 @@ pub use budget::Budget;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 pub use qp::{Qp, TX_BURST_PACKETS};
 pub use rx::RxPacket;
+pub use same_host::SameHost;

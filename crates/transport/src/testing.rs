@@ -41,6 +41,8 @@ impl VecMemory {
     }
 }
 
+impl crate::SameHost for VecMemory {}
+
 impl Memory for VecMemory {
     fn read(&self, addr: u64, out: &mut [u8]) {
         out.copy_from_slice(self.at(addr, out.len()));

@@ -142,6 +142,8 @@ impl SimMemory {
     }
 }
 
+impl weft_transport::SameHost for SimMemory {}
+
 impl Memory for SimMemory {
     fn read(&self, addr: u64, out: &mut [u8]) {
         if out.is_empty() {
