@@ -9,51 +9,8 @@ use weft_verbs::{
 use weft_wire::packet::HeaderBuf;
 use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 
+use crate::stats::QpStats;
 use crate::{Env, TxBatch};
-
-/// Counters of one queue pair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct QpStats {
-    /// Packets sent.
-    pub tx_packets: u64,
-    /// Payload bytes sent.
-    pub tx_bytes: u64,
-    /// Packets received.
-    pub rx_packets: u64,
-    /// Payload bytes received.
-    pub rx_bytes: u64,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// Times that the retry timer ran out.
-    pub timeouts: u64,
-    /// Tail-loss probes sent.
-    pub probes: u64,
-    /// PSN sequence error NAKs sent.
-    pub sequence_naks_sent: u64,
-    /// PSN sequence error NAKs received.
-    pub sequence_naks_received: u64,
-    /// RNR NAKs sent.
-    pub rnr_naks_sent: u64,
-    /// RNR NAKs received.
-    pub rnr_naks_received: u64,
-    /// Requests that arrived out of order.
-    pub out_of_order: u64,
-    /// Requests that arrived again.
-    pub duplicates: u64,
-    /// Gaps in READ responses and acknowledgements that skip one.
-    pub implied_naks: u64,
-    /// Packets that were not for this queue pair's state, or made no sense.
-    pub dropped: u64,
-    /// Datagrams with a wrong Q_Key.
-    pub qkey_violations: u64,
-}
-
-impl QpStats {
-    /// Whether packets went astray on the way to the peer or back, so that its last ones may be under way once more.
-    pub fn met_loss(&self) -> bool {
-        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks != 0
-    }
-}
 
 /// What the handling of a packet, a timer or a work request demands of the shell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,12 +16,13 @@ pub mod rx;
 pub mod same_host;
 mod segment;
 mod sq;
+mod stats;
 #[cfg(test)]
 mod testing;
 mod uc;
 mod ud;
 
-pub use crate::core::QpStats;
+pub use crate::stats::QpStats;
 pub use batch::{Piece, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};

@@ -13,10 +13,11 @@ use weft_verbs::{
     SendOp, SendWr, VerbsError, WcOpcode, WcStatus,
 };
 
-use crate::core::{Core, Fault, QpStats};
+use crate::core::{Core, Fault};
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
 use crate::sq::{SendQueue, wc_opcode};
+use crate::stats::QpStats;
 use crate::uc::Uc;
 use crate::ud::Ud;
 use crate::{Env, Memory, RxPacket, TxBatch};
