@@ -82,8 +82,13 @@ pub fn obstacle() -> Option<String> {
 impl Guest {
     /// Boots a guest in `place`; `agent` is the `weft-guest` binary.
     pub fn boot(place: &Place, agent: &Path) -> Result<Guest> {
+        Guest::boot_with(place, agent, &[])
+    }
+
+    /// Boots a guest that has files of this host's beside what every guest has.
+    pub fn boot_with(place: &Place, agent: &Path, extra: &[image::Extra]) -> Result<Guest> {
         let kernel = kernel::find()?;
-        let archive = memory("initramfs", &image::build(&kernel, agent, "")?)?;
+        let archive = memory("initramfs", &image::build(&kernel, agent, "", extra)?)?;
         let mut told = String::new();
         for _ in 0..BOOTS_MAX {
             let machine = Machine::start(place, &kernel, &archive)?;
@@ -152,7 +157,7 @@ pub fn shell(
     started: impl FnOnce(u32),
 ) -> Result<Option<u8>> {
     let kernel = kernel::find()?;
-    let archive = memory("initramfs", &image::build(&kernel, agent, &setup(addresses, mtu))?)?;
+    let archive = memory("initramfs", &image::build(&kernel, agent, &setup(addresses, mtu), &[])?)?;
     let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
     let mut child = spawn(&mut place.command(&words)?, &[&archive])?;
     started(child.id());

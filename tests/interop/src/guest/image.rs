@@ -75,8 +75,11 @@ pub fn missing() -> Vec<&'static str> {
 /// Where the agent finds what a shell's guest does first.
 pub const SETUP: &str = "/etc/setup";
 
+/// A program or library that a guest has beside what every guest has: where it is here, and where it is there.
+pub type Extra = (PathBuf, String);
+
 /// Builds the archive; `agent` becomes the guest's first process, `setup` what it does before it gives a person a shell.
-pub fn build(kernel: &Kernel, agent: &Path, setup: &str) -> Result<Vec<u8>> {
+pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Result<Vec<u8>> {
     let missing = missing();
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
     let mut cpio = Cpio::default();
@@ -84,6 +87,7 @@ pub fn build(kernel: &Kernel, agent: &Path, setup: &str) -> Result<Vec<u8>> {
         cpio.directory(name);
     }
     let mut binaries = vec![(agent.to_path_buf(), "/init".to_owned())];
+    binaries.extend_from_slice(extra);
     for name in NEEDED.iter().chain(PROGRAMS) {
         if let Some(path) = skip::on_path(name) {
             binaries.push((path.canonicalize()?, format!("/usr/bin/{name}")));

@@ -12,6 +12,8 @@ const WANTED: &[&str] = &[
     "virtio_pci",
     "virtio_net",
     "virtio_console",
+    // Cables inside the guest.
+    "veth",
     // rxe asks the crypto API for it by name (until it became a library).
     "crc32_generic",
     "rdma_rxe",
