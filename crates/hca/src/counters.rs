@@ -1,6 +1,6 @@
-//! Counters of a port, under the names that sysfs gives them.
+//! Counters of a port, under the names that sysfs gives them, and what `weft stat` shows beside them.
 
-use weft_transport::{Memory, Qp, RxPacket, TxPacket};
+use weft_transport::{Memory, QpStats, RxPacket, TxPacket};
 use weft_verbs::{DeviceId, Wc, WcOpcode, WcStatus};
 use weft_wire::MULTICAST_QPN;
 
@@ -31,24 +31,19 @@ pub struct HwCounters {
 }
 
 impl HwCounters {
-    /// What one queue pair has counted. The rest is counted where completions are made.
-    pub(crate) fn of(qp: &Qp) -> HwCounters {
-        let stats = qp.stats();
-        HwCounters {
-            sent_pkts: stats.tx_packets,
-            rcvd_pkts: stats.rx_packets,
-            duplicate_request: stats.duplicates,
-            out_of_seq_request: stats.out_of_order,
-            rcvd_rnr_err: stats.rnr_naks_received,
-            send_rnr_err: stats.rnr_naks_sent,
-            rcvd_seq_err: stats.sequence_naks_received,
-            completer_retry_err: stats.timeouts,
-            ..HwCounters::default()
-        }
+    /// Fill in what queue pairs have counted; the rest is counted where completions are made.
+    fn take_from(&mut self, qps: &QpStats) {
+        self.sent_pkts = qps.tx_packets;
+        self.rcvd_pkts = qps.rx_packets;
+        self.duplicate_request = qps.duplicates;
+        self.out_of_seq_request = qps.out_of_order;
+        self.rcvd_rnr_err = qps.rnr_naks_received;
+        self.send_rnr_err = qps.rnr_naks_sent;
+        self.rcvd_seq_err = qps.sequence_naks_received;
+        self.completer_retry_err = qps.timeouts;
     }
 
-    /// Count a completion.
-    pub(crate) fn on_completion(&mut self, wc: &Wc) {
+    fn on_completion(&mut self, wc: &Wc) {
         match wc.status {
             WcStatus::Success => match wc.opcode {
                 WcOpcode::Send => self.rdma_sends += 1,
@@ -59,13 +54,6 @@ impl HwCounters {
             WcStatus::RnrRetryExcErr => self.retry_rnr_exceeded_err += 1,
             WcStatus::WrFlushErr => {}
             _ => self.send_err += 1,
-        }
-    }
-
-    /// Add another's counts.
-    pub(crate) fn add(&mut self, other: &HwCounters) {
-        for (mine, theirs) in self.fields().into_iter().zip(other.values()) {
-            *mine += theirs.1;
         }
     }
 
@@ -87,26 +75,6 @@ impl HwCounters {
             ("link_downed", self.link_downed),
             ("rdma_sends", self.rdma_sends),
             ("rdma_recvs", self.rdma_recvs),
-        ]
-    }
-
-    fn fields(&mut self) -> [&mut u64; 15] {
-        [
-            &mut self.sent_pkts,
-            &mut self.rcvd_pkts,
-            &mut self.duplicate_request,
-            &mut self.out_of_seq_request,
-            &mut self.rcvd_rnr_err,
-            &mut self.send_rnr_err,
-            &mut self.rcvd_seq_err,
-            &mut self.ack_deferred,
-            &mut self.retry_exceeded_err,
-            &mut self.retry_rnr_exceeded_err,
-            &mut self.completer_retry_err,
-            &mut self.send_err,
-            &mut self.link_downed,
-            &mut self.rdma_sends,
-            &mut self.rdma_recvs,
         ]
     }
 }
@@ -134,8 +102,18 @@ pub struct PortCounters {
     pub bad_address: u64,
     /// How often the port went down.
     pub link_downed: u64,
+    /// Completions put on completion queues.
+    pub cqes: u64,
+    /// Of these, with an error, the flushed ones aside.
+    pub cqe_errors: u64,
+    /// Of these, flushed.
+    pub cqe_flushes: u64,
+    /// Completion events raised: times that a completion channel was to be woken.
+    pub cq_events: u64,
     /// Transport events.
     pub hw: HwCounters,
+    /// What queue pairs counted.
+    pub qps: QpStats,
 }
 
 impl PortCounters {
@@ -153,6 +131,18 @@ impl PortCounters {
         self.rcv_bytes += rx.packet.info.header_len as u64 + payload + ICRC_LEN;
         self.rcv_packets += 1;
         self.rcv_multicast += u64::from(multicast);
+    }
+
+    /// Count a completion.
+    #[inline]
+    pub(crate) fn on_completion(&mut self, wc: &Wc) {
+        self.cqes += 1;
+        match wc.status {
+            WcStatus::Success => {}
+            WcStatus::WrFlushErr => self.cqe_flushes += 1,
+            _ => self.cqe_errors += 1,
+        }
+        self.hw.on_completion(wc);
     }
 
     /// The counters of `ports/1/counters` by name.
@@ -187,8 +177,9 @@ impl<M: Memory> Hca<M> {
         let Some(found) = self.world.devices.get(&device) else { return PortCounters::default() };
         let mut counters = found.counters;
         for (_, entry) in self.qps.iter().filter(|(_, entry)| entry.device == device) {
-            counters.hw.add(&HwCounters::of(&entry.qp));
+            counters.qps.add(&entry.qp.stats());
         }
+        counters.hw.take_from(&counters.qps);
         counters.hw.link_downed = counters.link_downed;
         counters
     }

@@ -40,7 +40,7 @@ impl<M> World<M> {
     /// Put a completion on a queue, ring its bell, or let it fail if it is full.
     pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
         if let Some(device) = self.devices.get_mut(&self.acting) {
-            device.counters.hw.on_completion(&wc);
+            device.counters.on_completion(&wc);
         }
         let Ok(cq) = self.cqs.get_mut(id) else { return };
         if cq.failed {
@@ -69,8 +69,11 @@ impl<M> World<M> {
             cq.arm = Arm::No;
             self.armed_cqs -= 1;
             if !std::mem::replace(&mut cq.event_waiting, true) {
-                let cookie = cq.cookie;
+                let (cookie, device) = (cq.cookie, cq.device);
                 self.events.push(Event::Completion { cq: id, cookie });
+                if let Some(device) = self.devices.get_mut(&device) {
+                    device.counters.cq_events += 1;
+                }
             }
         }
     }

@@ -8,7 +8,6 @@ use weft_verbs::{
 use weft_wire::MULTICAST_QPN;
 
 use crate::Hca;
-use crate::counters::HwCounters;
 
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
@@ -48,8 +47,14 @@ pub struct QpSummary {
     pub dest_qpn: u32,
     /// Path to the peer (connected kinds).
     pub peer: Option<AddressVector>,
+    /// First PSN that it expects.
+    pub rq_psn: u32,
+    /// First PSN that it sends.
+    pub sq_psn: u32,
     /// How its packets travel.
     pub path: &'static str,
+    /// What it counted.
+    pub stats: QpStats,
 }
 
 /// Bytes of an entry of a gather list in a work request, as Soft-RoCE lays it out.
@@ -231,7 +236,7 @@ impl<M: Memory> Hca<M> {
         self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
         self.world.keys.unbind_all_of(qpn);
         if let Some(device) = self.world.devices.get_mut(&entry.device) {
-            device.counters.hw.add(&HwCounters::of(&entry.qp));
+            device.counters.qps.add(&entry.qp.stats());
         }
         self.count_uses(&entry.init, -1);
         Ok(())
@@ -284,15 +289,21 @@ impl<M: Memory> Hca<M> {
 
     /// All queue pairs, for tools.
     pub fn qps(&self) -> impl Iterator<Item = QpSummary> {
-        self.qps.iter().map(|(id, entry)| QpSummary {
-            id,
-            qpn: entry.qp.qpn(),
-            device: entry.device,
-            qp_type: entry.qp.qp_type(),
-            state: entry.qp.state(),
-            dest_qpn: entry.qp.query().dest_qpn,
-            peer: entry.peer,
-            path: entry.qp.path_kind(),
+        self.qps.iter().map(|(id, entry)| {
+            let attr = entry.qp.query();
+            QpSummary {
+                id,
+                qpn: entry.qp.qpn(),
+                device: entry.device,
+                qp_type: entry.qp.qp_type(),
+                state: entry.qp.state(),
+                dest_qpn: attr.dest_qpn,
+                peer: entry.peer,
+                rq_psn: attr.rq_psn,
+                sq_psn: attr.sq_psn,
+                path: entry.qp.path_kind(),
+                stats: entry.qp.stats(),
+            }
         })
     }
 }

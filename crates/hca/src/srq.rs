@@ -43,6 +43,10 @@ impl Srqs {
         self.table.len()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Srq> {
+        self.table.iter().map(|(_, srq)| srq)
+    }
+
     pub(crate) fn get(&self, id: SrqId) -> Result<&Srq, VerbsError> {
         self.table.get(id)
     }

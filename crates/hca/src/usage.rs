@@ -1,6 +1,7 @@
 //! How many objects the process holds.
 
 use weft_transport::Memory;
+use weft_verbs::DeviceId;
 
 use crate::Hca;
 
@@ -24,6 +25,18 @@ impl<M: Memory> Hca<M> {
             qp: self.qps.len() as u32,
             mr: self.world.keys.mrs.len() as u32,
             srq: self.world.srqs.len() as u32,
+        }
+    }
+    /// What there is now on one device. It looks at every object.
+    pub fn usage_of(&self, device: DeviceId) -> HcaUsage {
+        let world = &self.world;
+        let in_pd = |pd| world.pds.get(pd).is_ok_and(|pd| pd.device == device);
+        HcaUsage {
+            pd: world.pds.iter().filter(|(_, pd)| pd.device == device).count() as u32,
+            cq: world.cqs.iter().filter(|(_, cq)| cq.device == device).count() as u32,
+            qp: self.qps.iter().filter(|(_, entry)| entry.device == device).count() as u32,
+            mr: world.keys.mrs.iter().filter(|(_, mr)| in_pd(mr.pd)).count() as u32,
+            srq: world.srqs.iter().filter(|srq| srq.device == device).count() as u32,
         }
     }
 }
