@@ -17,6 +17,7 @@ pub mod packet;
 pub mod process;
 pub mod random;
 pub mod roce_port;
+pub mod share;
 pub mod sockopt;
 pub mod spawn;
 pub mod thread;

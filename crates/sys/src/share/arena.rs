@@ -1,0 +1,91 @@
+//! The file that holds a process's shared pages.
+//!
+//! It is sparse and practically endless, so that no offset is ever used twice: whoever still maps what was given back
+//! sees zeros there and never another region's bytes. It is sealed against being made shorter, so that no reader can be
+//! made to die of SIGBUS.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::process::{Resource, getrlimit};
+
+/// Its length: a gibibyte registered anew a thousand times a second lasts for an hour and more.
+const ARENA_BYTES: u64 = 1 << 52;
+/// Offsets are as far from a multiple of this as their addresses are, so that huge pages fit.
+pub(super) const HUGE_BYTES: u64 = 2 << 20;
+
+/// The file of this process.
+#[derive(Debug)]
+pub struct Arena {
+    file: File,
+    device: u64,
+    inode: u64,
+    next: u64,
+}
+
+impl Arena {
+    /// A new one, empty.
+    ///
+    /// # Errors
+    /// No descriptor is left; files are limited to less (`ulimit -f`).
+    pub fn new() -> io::Result<Arena> {
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < ARENA_BYTES) {
+            // To exceed the limit would raise SIGXFSZ, which kills.
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the size of files is limited (ulimit -f)"));
+        }
+        let file = File::from(memfd_create("weft", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+        file.set_len(ARENA_BYTES)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let meta = file.metadata()?;
+        Ok(Arena { device: meta.dev(), inode: meta.ino(), file, next: 0 })
+    }
+
+    /// The file, for peers.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// An offset where nothing ever was, for `len` bytes of memory at `addr`; `None` when the file is used up.
+    pub fn allocate(&mut self, addr: u64, len: u64) -> Option<u64> {
+        let base = self.next.checked_next_multiple_of(HUGE_BYTES)?;
+        let offset = base.checked_add(addr % HUGE_BYTES)?;
+        let end = offset.checked_add(len).filter(|&end| end <= ARENA_BYTES)?;
+        self.next = end;
+        Some(offset)
+    }
+
+    /// Gives the memory of a range back to the machine; the range reads as zeros from now on.
+    pub fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_fit_huge_pages_and_are_never_used_twice() {
+        let mut arena = Arena::new().unwrap();
+        let mut last = 0;
+        for addr in [0x7f00_0000_1000u64, 0x7f00_0020_0000, 0x5555_5555_5000, 0x5555_5555_5000] {
+            let offset = arena.allocate(addr, 0x3000).unwrap();
+            assert_eq!(offset % HUGE_BYTES, addr % HUGE_BYTES);
+            assert!(offset >= last);
+            last = offset + 0x3000;
+        }
+        assert_eq!(arena.allocate(0, ARENA_BYTES), None);
+        assert_eq!(arena.allocate(0, u64::MAX), None);
+    }
+}
