@@ -1,0 +1,250 @@
+//! Memory that processes share: a memory file, mapped. Whoever makes one fixes its size for good, and whoever is handed
+//! one checks that, so that nobody can pull the pages out from under another. What stands in it is another process's to
+//! change at any moment: it is read and written by atomic words and plain copies, never borrowed as bytes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+
+/// Pages of memory on their own in the address space, given back when dropped. A forked child does not have them.
+#[derive(Debug)]
+struct Pages {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the pages are memory like any other, and every access to them goes through atomics or copies of the caller's.
+unsafe impl Send for Pages {}
+// SAFETY: likewise.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Map `len` bytes of a file, or of nothing. The rights are given afterwards, because a program may have asked for
+    /// all that it maps to be made present and locked (mlockall), and a file with holes must keep them.
+    fn map(fd: Option<libc::c_int>, len: usize, rights: libc::c_int) -> io::Result<Pages> {
+        let flags = match fd {
+            Some(_) => libc::MAP_SHARED | libc::MAP_NORESERVE,
+            None => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory there is.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.unwrap_or(-1), 0) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pages = Pages { base, len };
+        // SAFETY: the mapping is ours alone, and nobody knows its address yet.
+        let done = unsafe { libc::mprotect(at, len, rights) == 0 && libc::madvise(at, len, libc::MADV_DONTFORK) == 0 };
+        if done { Ok(pages) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The words from an offset on.
+    ///
+    /// # Panics
+    /// They lie beyond the end, or are not aligned: an error of ours, for offsets never come from another process.
+    #[inline]
+    fn words<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
+        assert!(offset.is_multiple_of(8) && offset <= self.len && self.len - offset >= N * 8, "outside shared memory");
+        // SAFETY: in bounds and aligned, checked above; mapped as long as `self` lives; all access is atomic.
+        unsafe { &*self.base.as_ptr().add(offset).cast::<[AtomicU64; N]>() }
+    }
+
+    /// Where the bytes from an offset on stand.
+    ///
+    /// # Panics
+    /// They lie beyond the end.
+    #[inline]
+    fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset <= self.len && self.len - offset >= len, "outside shared memory");
+        // SAFETY: in bounds, checked above.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever borrowed words of it is gone.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Shared memory that we may write.
+#[derive(Debug)]
+pub struct Shared(Pages);
+
+/// Shared memory that we may only read.
+#[derive(Debug)]
+pub struct SharedView(Pages);
+
+/// A word that is read only.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    /// Its value now.
+    #[inline]
+    pub fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+}
+
+impl Shared {
+    /// New memory, all zeros, of a size that stays; the file is to be handed to others.
+    ///
+    /// # Errors
+    /// Descriptors, memory or address space are used up.
+    pub fn create(label: &str, len: usize) -> io::Result<(Shared, File)> {
+        let file = create_file(label, len)?;
+        Ok((Shared(Pages::map(Some(file.as_raw_fd()), len, libc::PROT_READ | libc::PROT_WRITE)?), file))
+    }
+
+    /// Memory of this process alone, to be used in the same way.
+    ///
+    /// # Errors
+    /// Memory or address space are used up.
+    pub fn private(len: usize) -> io::Result<Shared> {
+        Ok(Shared(Pages::map(None, len, libc::PROT_READ | libc::PROT_WRITE)?))
+    }
+
+    /// Memory that another process made; it must be of this size for good.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is not; address space is used up.
+    pub fn map(file: impl AsFd, len: usize) -> io::Result<Shared> {
+        check(&file, len)?;
+        Ok(Shared(Pages::map(Some(file.as_fd().as_raw_fd()), len, libc::PROT_READ | libc::PROT_WRITE)?))
+    }
+
+    /// The word at an offset.
+    ///
+    /// # Panics
+    /// The offset, which must be ours, is beyond the end or not aligned.
+    #[inline]
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
+        let [word] = self.0.words::<1>(offset);
+        word
+    }
+
+    /// The words from an offset on.
+    ///
+    /// # Panics
+    /// As [`Shared::word`].
+    #[inline]
+    pub fn words<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
+        self.0.words(offset)
+    }
+
+    /// Where bytes stand, for a copy to or from there.
+    ///
+    /// # Panics
+    /// They lie beyond the end: an error of ours.
+    #[inline]
+    pub fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
+        self.0.bytes(offset, len)
+    }
+}
+
+impl SharedView {
+    /// Memory that another process made; it must be of this size for good.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is not; address space is used up.
+    pub fn map(file: impl AsFd, len: usize) -> io::Result<SharedView> {
+        check(&file, len)?;
+        Ok(SharedView(Pages::map(Some(file.as_fd().as_raw_fd()), len, libc::PROT_READ)?))
+    }
+
+    /// The word at an offset.
+    ///
+    /// # Panics
+    /// The offset, which must be ours, is beyond the end or not aligned.
+    #[inline]
+    pub fn word(&self, offset: usize) -> &Word {
+        let [word] = self.words::<1>(offset);
+        word
+    }
+
+    /// The words from an offset on.
+    ///
+    /// # Panics
+    /// As [`SharedView::word`].
+    #[inline]
+    pub fn words<const N: usize>(&self, offset: usize) -> &[Word; N] {
+        let words: *const [AtomicU64; N] = self.0.words(offset);
+        // SAFETY: `Word` is an `AtomicU64` by another name, and the words live as long as `self`.
+        unsafe { &*words.cast() }
+    }
+}
+
+/// A memory file of this size for good, all zeros.
+///
+/// # Errors
+/// Descriptors or memory are used up.
+pub fn create_file(label: &str, len: usize) -> io::Result<File> {
+    let file = File::from(rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.set_len(len as u64)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+    Ok(file)
+}
+
+/// From now on nobody maps the file anew to write it; mappings there are go on.
+///
+/// # Errors
+/// The kernel knows no such seal (before 5.1).
+pub fn seal_writes(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?)
+}
+
+fn check(file: &impl AsFd, len: usize) -> io::Result<()> {
+    let seals = rustix::fs::fcntl_get_seals(file)?;
+    let size = rustix::fs::fstat(file)?.st_size;
+    if seals.contains(SealFlags::SHRINK | SealFlags::GROW) && u64::try_from(size) == Ok(len as u64) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "memory of another size, or of one that can change"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_writes_the_other_reads() {
+        let (ours, file) = Shared::create("test", 8192).unwrap();
+        let theirs = SharedView::map(&file, 8192).unwrap();
+        ours.word(4096).store(7, Ordering::Release);
+        assert_eq!(theirs.word(4096).load(Ordering::Acquire), 7);
+        assert_eq!(theirs.words::<2>(4088)[1].load(Ordering::Acquire), 7);
+    }
+
+    #[test]
+    fn only_memory_that_stays_is_mapped() {
+        let plain = crate::memory::anonymous_file("plain").unwrap();
+        plain.set_len(4096).unwrap();
+        assert!(SharedView::map(&plain, 4096).is_err(), "not sealed");
+        let sealed = create_file("sealed", 4096).unwrap();
+        assert!(SharedView::map(&sealed, 8192).is_err(), "shorter than said");
+        assert!(sealed.set_len(0).is_err());
+        assert!(SharedView::map(File::open("/dev/zero").unwrap(), 4096).is_err(), "no memory file");
+    }
+
+    #[test]
+    fn readers_cannot_become_writers() {
+        let (ours, file) = Shared::create("test", 4096).unwrap();
+        seal_writes(&file).unwrap();
+        assert!(Shared::map(&file, 4096).is_err());
+        ours.word(0).store(1, Ordering::Relaxed);
+        assert_eq!(SharedView::map(&file, 4096).unwrap().word(0).load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside shared memory")]
+    fn nothing_beyond_the_end_is_reached() {
+        Shared::private(4096).unwrap().words::<2>(4088);
+    }
+}

@@ -1,0 +1,90 @@
+//! Copies between this process and another by the kernel (process_vm_readv, process_vm_writev). Which processes may be
+//! reached is the kernel's to say: those that we could debug.
+
+use std::io;
+
+/// A piece of memory of one of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Piece {
+    /// Address there.
+    pub addr: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+const _: () = assert!(size_of::<Piece>() == size_of::<libc::iovec>());
+
+/// Pieces that one call takes, on each side.
+pub const PIECES_MAX: usize = 1024;
+
+/// Copy from our memory into another process's; answers how many bytes were.
+///
+/// # Errors
+/// `PermissionDenied` if we may not, the process is gone, memory of ours or its is not there (EFAULT).
+///
+/// # Safety
+/// The pieces of ours are such as may be read now. A process that the number names by mistake is changed.
+pub unsafe fn write(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<usize> {
+    // SAFETY: a `Piece` is laid out as an iovec; the kernel only reads the lists, and our memory as the caller promised.
+    done(unsafe {
+        let (ours, theirs) = (lists(ours), lists(theirs));
+        libc::process_vm_writev(pid, ours.0, ours.1, theirs.0, theirs.1, 0)
+    })
+}
+
+/// Copy from another process's memory into ours; likewise.
+///
+/// # Errors
+/// As [`write`].
+///
+/// # Safety
+/// The pieces of ours are such as may be written now.
+pub unsafe fn read(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<usize> {
+    // SAFETY: as above; our memory may be written, as the caller promised.
+    done(unsafe {
+        let (ours, theirs) = (lists(ours), lists(theirs));
+        libc::process_vm_readv(pid, ours.0, ours.1, theirs.0, theirs.1, 0)
+    })
+}
+
+/// Read a few bytes of another process; whether they all were there.
+pub fn peek(pid: i32, addr: u64, out: &mut [u8]) -> io::Result<()> {
+    let ours = [Piece { addr: out.as_mut_ptr().expose_provenance(), len: out.len() }];
+    let theirs = [Piece { addr: addr as usize, len: out.len() }];
+    // SAFETY: the buffer is ours alone.
+    let count = unsafe { read(pid, &ours, &theirs)? };
+    if count == out.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn lists(pieces: &[Piece]) -> (*const libc::iovec, libc::c_ulong) {
+    (pieces.as_ptr().cast(), pieces.len() as libc::c_ulong)
+}
+
+fn done(count: isize) -> io::Result<usize> {
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_copies_and_says_what_it_cannot() {
+        let pid = std::process::id() as i32;
+        let (from, mut to) = ([7u8; 32], [0u8; 32]);
+        let ours = [Piece { addr: from.as_ptr().expose_provenance(), len: 32 }];
+        let start = to.as_mut_ptr().expose_provenance();
+        let theirs = [Piece { addr: start, len: 16 }, Piece { addr: start + 16, len: 16 }];
+        // SAFETY: both are ours.
+        assert_eq!(unsafe { write(pid, &ours, &theirs) }.unwrap(), 32);
+        assert_eq!(to, from);
+        let nowhere = [Piece { addr: 4096, len: 32 }];
+        // SAFETY: reads an array of ours.
+        let error = unsafe { write(pid, &ours, &nowhere) }.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+        let mut out = [0; 8];
+        peek(pid, from.as_ptr() as u64, &mut out).unwrap();
+        assert_eq!(out, [7; 8]);
+    }
+}
