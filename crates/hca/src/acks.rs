@@ -15,6 +15,7 @@ impl<M: Memory> Hca<M> {
 
     /// Let nothing of a queue pair (or of any) wait any longer: [`Hca::poll_transmit`] gives it.
     pub fn release_acks(&mut self, now: Instant, id: Option<QpId>) {
+        self.pay_acks(now, id);
         if !self.ack_delay {
             return;
         }

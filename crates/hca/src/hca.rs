@@ -7,6 +7,7 @@ use weft_transport::{Memory, TxBatch};
 use weft_verbs::{Instant, QP_MAX, QpId};
 
 use crate::HcaConfig;
+use crate::lanes::OwedAcks;
 use crate::mcast::Groups;
 use crate::qp::QpEntry;
 use crate::schedule::Schedule;
@@ -32,6 +33,9 @@ pub struct Hca<M> {
     pub(crate) ack_delay: bool,
     /// There is or was a queue pair for datagrams.
     pub(crate) datagrams: bool,
+    /// There is or was a queue pair whose peer is a process of this host.
+    pub(crate) lanes: bool,
+    pub(crate) owed_acks: OwedAcks,
 }
 
 impl<M: Memory> Hca<M> {
@@ -49,6 +53,8 @@ impl<M: Memory> Hca<M> {
             privileged: config.privileged,
             null_memory: config.null_memory,
             datagrams: false,
+            lanes: false,
+            owed_acks: OwedAcks::default(),
             ack_delay: false,
         }
     }
@@ -76,6 +82,11 @@ impl<M: Memory> Hca<M> {
 
     /// When [`Hca::handle_timeout`] wants to be called next. Never too late; never early by a deadline that moved.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
+        let owed = self.owed_acks.until;
+        self.next_timer().into_iter().chain(owed).min()
+    }
+
+    fn next_timer(&mut self) -> Option<Instant> {
         while let Some((at, id)) = self.timers.first() {
             let Ok(entry) = self.qps.get_mut(id) else {
                 self.timers.remove(id, &mut Some(at));

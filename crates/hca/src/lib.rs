@@ -9,6 +9,7 @@
 
 mod acks;
 mod address;
+mod board;
 mod config;
 mod counters;
 mod cq;
@@ -17,6 +18,7 @@ mod device;
 mod events;
 mod hca;
 mod keys;
+mod lanes;
 mod mcast;
 mod modify;
 mod mr;

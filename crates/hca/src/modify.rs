@@ -2,6 +2,7 @@
 //! error nothing has changed.
 
 use weft_transport::Memory;
+use weft_transport::same_host::PeerId;
 use weft_verbs::{
     Instant, PKEY_TABLE_LEN, QpAttr, QpAttrMask as Mask, QpId, QpState, RD_ATOMIC_MAX, VerbsError, qp_state,
 };
@@ -58,6 +59,18 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
 impl<M: Memory> Hca<M> {
     /// Move a queue pair from state to state and set its attributes.
     pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
+        self.modify_qp_local(now, id, attr, mask, None)
+    }
+
+    /// The same; if it is the transition to RTR, the peer is reached through `peer`, a process of this host.
+    pub fn modify_qp_local(
+        &mut self,
+        now: Instant,
+        id: QpId,
+        attr: &QpAttr,
+        mask: Mask,
+        peer: Option<PeerId>,
+    ) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         let from = entry.qp.state();
         let to = if mask.contains(Mask::STATE) { attr.qp_state } else { from };
@@ -90,6 +103,10 @@ impl<M: Memory> Hca<M> {
             entry.peer = None;
         }
         self.world.act(entry.device, now);
+        if let Some(peer) = peer.filter(|_| to == QpState::Rtr && from != QpState::Rtr) {
+            entry.qp.set_peer(peer);
+            self.lanes |= entry.qp.peer().is_some();
+        }
         entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
         if to == QpState::Reset && from != QpState::Reset {
             let (qpn, cqs) = (entry.qp.qpn(), [entry.init.send_cq, entry.init.recv_cq]);

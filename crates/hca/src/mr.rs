@@ -123,6 +123,7 @@ impl<M: Memory> Hca<M> {
         let pd = mr.pd;
         let (id, key) = self.world.keys.insert_mr(&mut self.world.rng, |key| Mr { key, ..mr })?;
         self.hold_pd(pd)?;
+        self.world.publish_mr(id);
         Ok(MrKeys { id, lkey: key, rkey: key })
     }
 
@@ -131,6 +132,7 @@ impl<M: Memory> Hca<M> {
         if self.world.keys.mrs.get(id)?.windows > 0 {
             return Err(VerbsError::Busy("memory windows are bound to the region"));
         }
+        self.world.revoke_mr(id);
         let mr = self.world.keys.remove_mr(id)?;
         self.release_pd(mr.pd);
         Ok(())
@@ -170,7 +172,9 @@ impl<M: Memory> Hca<M> {
             new.key = next_tag(old.key);
         }
         let (key, new_pd) = (new.key, new.pd);
+        self.world.revoke_mr(id);
         *self.world.keys.mrs.get_mut(id)? = new;
+        self.world.publish_mr(id);
         self.hold_pd(new_pd)?;
         self.release_pd(old.pd);
         Ok(MrKeys { id, lkey: key, rkey: key })

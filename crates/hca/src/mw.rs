@@ -5,6 +5,7 @@
 //!   type 2:  FREE --bind--> VALID (this queue pair's) --invalidate, or the queue pair's end--> FREE
 //! ```
 
+use weft_transport::same_host::KeyView;
 use weft_transport::{Memory, RemoteFault};
 use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, VerbsError, WcStatus};
 
@@ -69,6 +70,16 @@ impl Keys {
         {
             mr.windows = mr.windows.saturating_sub(1);
         }
+    }
+
+    /// What a bound window lets peers do, unless memory behind it may be missing.
+    pub(crate) fn window_view(&self, id: MwId) -> Option<KeyView> {
+        let mw = self.mws.get(id).ok()?;
+        let b = mw.binding.as_ref()?;
+        let on_demand = self.mrs.get(b.mr).ok()?.access.contains(Access::ON_DEMAND);
+        let view =
+            KeyView { key: mw.rkey, pd: mw.pd, qpn: b.qpn, base: b.base, len: b.len, host: b.host, access: b.access };
+        (!on_demand).then_some(view)
     }
 
     /// The binding behind an R_Key, as queue pair `qpn` of `pd` may see it.
@@ -184,17 +195,18 @@ impl Keys {
         Ok(())
     }
 
-    /// Free the type 2 windows of a queue pair that ends.
-    pub(crate) fn unbind_all_of(&mut self, qpn: Qpn) {
-        let of_it: Vec<MwId> = self
+    /// Free the type 2 windows of a queue pair that ends. Answers their keys.
+    pub(crate) fn unbind_all_of(&mut self, qpn: Qpn) -> Vec<u32> {
+        let of_it: Vec<(MwId, u32)> = self
             .mws
             .iter()
             .filter(|(_, mw)| mw.binding.as_ref().is_some_and(|b| b.qpn == Some(qpn)))
-            .map(|(id, _)| id)
+            .map(|(id, mw)| (id, mw.rkey))
             .collect();
-        for id in of_it {
-            self.unbind(id);
+        for (id, _) in &of_it {
+            self.unbind(*id);
         }
+        of_it.into_iter().map(|(_, key)| key).collect()
     }
 }
 
@@ -212,6 +224,7 @@ impl<M: Memory> Hca<M> {
     /// Let a window go, bound or not.
     pub fn dealloc_mw(&mut self, id: MwId) -> Result<(), VerbsError> {
         self.world.keys.mws.get(id)?;
+        self.world.revoke_mw(id);
         self.world.keys.unbind(id);
         let mw = self.world.keys.remove_mw(id)?;
         self.release_pd(mw.pd);

@@ -1,5 +1,6 @@
 //! Queue pairs: making, numbering, destroying them, and posting work.
 
+use weft_transport::same_host::Reach;
 use weft_transport::{Memory, Qp, QpStats};
 use weft_verbs::{
     AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
@@ -28,6 +29,8 @@ pub(crate) struct QpEntry {
     pub(crate) queued: bool,
     /// The time under which it stands among the timers.
     pub(crate) armed: Option<Instant>,
+    /// Whether it stands among those that owe an acknowledgement.
+    pub(crate) owes_ack: bool,
 }
 
 /// A queue pair as tools show it.
@@ -55,6 +58,16 @@ pub struct QpSummary {
     pub path: &'static str,
     /// What it counted.
     pub stats: QpStats,
+}
+
+/// How a queue pair reaches its peer, for people.
+fn path_name(reach: Option<Reach>) -> &'static str {
+    match reach {
+        None => "wire",
+        Some(Reach::Memory) => "same-host(memcpy)",
+        Some(Reach::Kernel) => "same-host(process_vm)",
+        Some(Reach::Lane) => "same-host(lane)",
+    }
 }
 
 /// Bytes of an entry of a gather list in a work request, as Soft-RoCE lays it out.
@@ -138,6 +151,7 @@ impl<M: Memory> Hca<M> {
             groups: 0,
             queued: false,
             armed: None,
+            owes_ack: false,
         })?;
         self.by_qpn.insert(index, id);
         self.count_uses(&init, 1);
@@ -231,10 +245,13 @@ impl<M: Memory> Hca<M> {
             return Err(VerbsError::Busy("the queue pair is attached to multicast groups"));
         }
         let mut entry = self.qps.remove(id)?;
+        entry.qp.retire(&mut self.world);
         self.timers.remove(id, &mut entry.armed);
         let qpn = entry.qp.qpn();
         self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
-        self.world.keys.unbind_all_of(qpn);
+        for key in self.world.keys.unbind_all_of(qpn) {
+            self.world.memory.revoke_key(key);
+        }
         if let Some(device) = self.world.devices.get_mut(&entry.device) {
             device.counters.qps.add(&entry.qp.stats());
         }
@@ -301,7 +318,7 @@ impl<M: Memory> Hca<M> {
                 peer: entry.peer,
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
-                path: entry.qp.path_kind(),
+                path: path_name(entry.qp.peer().map(|peer| self.world.memory.reach(peer))),
                 stats: entry.qp.stats(),
             }
         })

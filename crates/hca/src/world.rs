@@ -136,15 +136,17 @@ impl<M: Memory> Env for World<M> {
     }
 
     fn bind_mw(&mut self, pd: PdId, qpn: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
-        self.keys.bind(pd, qpn, bind)
+        self.bind_published(pd, qpn, bind)
     }
 
     fn invalidate_local(&mut self, pd: PdId, qpn: Qpn, key: u32) -> Result<(), WcStatus> {
-        self.keys.invalidate(pd, qpn, key).map_err(|_| WcStatus::LocQpOpErr)
+        self.invalidate_remote(pd, qpn, key).map_err(|_| WcStatus::LocQpOpErr)
     }
 
     fn invalidate_remote(&mut self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(), RemoteFault> {
-        self.keys.invalidate(pd, qpn, rkey)
+        self.keys.invalidate(pd, qpn, rkey)?;
+        self.memory.revoke_key(rkey);
+        Ok(())
     }
 
     fn event(&mut self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {

@@ -37,6 +37,8 @@ pub(crate) struct Core {
     pub now: Instant,
     /// COMM_EST has been raised.
     pub established: bool,
+    /// The memory of the peer, on this host, may be reached directly.
+    pub direct: bool,
 }
 
 /// A protection domain that owns nothing: what a queue pair without one is checked against.
@@ -55,6 +57,7 @@ impl Core {
             fault: None,
             now: Instant::default(),
             established: false,
+            direct: false,
         }
     }
 

@@ -2,12 +2,14 @@
 //! it is fed work requests, packets and the time, and yields packets, completions and events.
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod batch;
 mod budget;
 mod core;
 pub mod env;
 #[cfg(test)]
 mod goodput;
+mod local;
 mod pace;
 mod qp;
 mod rc;

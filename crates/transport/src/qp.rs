@@ -14,6 +14,7 @@ use weft_verbs::{
 };
 
 use crate::core::{Core, Fault};
+use crate::local::Local;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
 use crate::sq::{SendQueue, wc_opcode};
@@ -22,12 +23,15 @@ use crate::uc::Uc;
 use crate::ud::Ud;
 use crate::{Env, Memory, RxPacket, TxBatch};
 
+mod same_host;
+
 /// Packets that one call of [`Qp::poll_transmit`] hands out at most, so that queue pairs take turns.
 pub const TX_BURST_PACKETS: u32 = 64;
 
 #[derive(Debug)]
 enum Service {
     Rc(Box<Rc>),
+    Local(Box<Local>),
     Uc(Box<Uc>),
     Ud(Box<Ud>),
 }
@@ -41,6 +45,10 @@ pub struct Qp {
     service: Service,
     /// SQD was entered and SQ_DRAINED not yet told.
     draining: bool,
+    /// Acknowledgements may wait for company.
+    ack_delay: bool,
+    /// Its peer, on this host, may address it directly.
+    published: bool,
 }
 
 impl Qp {
@@ -60,6 +68,8 @@ impl Qp {
                 QpType::Rc | QpType::XrcSend | QpType::XrcRecv => Service::Rc(Box::default()),
             },
             draining: false,
+            ack_delay: false,
+            published: false,
         }
     }
 
@@ -103,11 +113,6 @@ impl Qp {
         self.core.stats
     }
 
-    /// How it reaches its peer.
-    pub fn path_kind(&self) -> &'static str {
-        "wire"
-    }
-
     /// Tell the port's MTU, which bounds datagrams: at creation, and when the port changes.
     pub fn set_port_mtu(&mut self, mtu: Mtu) {
         self.core.port_mtu = mtu;
@@ -117,6 +122,7 @@ impl Qp {
     /// it pays: one system call less in a ping-pong. Off at birth. Who switches it on switches it off again before
     /// the queue pair is destroyed or the process ends, and then sends what [`Qp::poll_transmit`] gives.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
+        self.ack_delay = allowed;
         if let Service::Rc(rc) = &mut self.service {
             rc.allow_ack_delay(allowed);
         }
@@ -132,20 +138,21 @@ impl Qp {
         }
         let (from, to) = (self.state(), attr.qp_state);
         match to {
-            QpState::Reset => self.reset(),
+            QpState::Reset => self.reset(env),
             QpState::Err => self.enter_error(env, false),
             QpState::Rtr if from != to => {
                 let psn = self.core.attr.rq_psn;
                 match &mut self.service {
                     Service::Rc(rc) => rc.start_responder(psn),
                     Service::Uc(uc) => uc.start_responder(psn),
-                    Service::Ud(_) => {}
+                    Service::Ud(_) | Service::Local(_) => {}
                 }
             }
             QpState::Rts if from == QpState::Rtr => {
                 let psn = self.core.attr.sq_psn;
                 match &mut self.service {
                     Service::Rc(rc) => rc.start_requester(psn, &self.core, &self.sq),
+                    Service::Local(local) => local.start_requester(&self.core, &self.sq),
                     Service::Uc(uc) => uc.start_requester(psn),
                     Service::Ud(ud) => ud.start_requester(psn),
                 }
@@ -156,6 +163,9 @@ impl Qp {
             self.core.set_state(to);
         }
         self.draining = to == QpState::Sqd && (self.draining || from != to);
+        if matches!(to, QpState::Rtr | QpState::Rts | QpState::Sqd) {
+            self.publish(env);
+        }
         self.after(env);
     }
 
@@ -168,7 +178,13 @@ impl Qp {
             return Ok(());
         }
         let signaled = self.core.init.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED);
-        self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))
+        self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))?;
+        if let Service::Local(local) = &mut self.service {
+            // No packets to be batched: at once is best.
+            local.advance(&mut self.core, &mut self.sq, env);
+            self.after(env);
+        }
+        Ok(())
     }
 
     /// Whether [`Qp::post_send`] would take a work request behind `ahead` others that are posted first.
@@ -269,6 +285,8 @@ impl Qp {
         let core = &mut self.core;
         match &mut self.service {
             Service::Rc(rc) => rc.handle_packet(core, &mut self.sq, &mut self.rq, now, rx, env),
+            // The peer knows that no packets are awaited; whoever sends some is not the peer.
+            Service::Local(_) => core.stats.dropped += 1,
             Service::Uc(uc) => uc.handle_packet(core, &mut self.rq, rx, env),
             Service::Ud(ud) => ud.handle_packet(core, &mut self.rq, rx, env),
         }
@@ -278,10 +296,12 @@ impl Qp {
     /// The instant that [`Qp::poll_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Instant, env: &mut impl Env) {
         self.core.now = now;
-        if let Service::Rc(rc) = &mut self.service {
-            rc.handle_timeout(&mut self.core, &mut self.sq, now, env);
-            self.after(env);
+        match &mut self.service {
+            Service::Rc(rc) => rc.handle_timeout(&mut self.core, &mut self.sq, now, env),
+            Service::Local(local) => local.handle_timeout(&mut self.core, &mut self.sq, env),
+            Service::Uc(_) | Service::Ud(_) => return,
         }
+        self.after(env);
     }
 
     /// Fill the batch with what may be sent now, at most [`TX_BURST_PACKETS`]. Answers whether there is more.
@@ -290,6 +310,7 @@ impl Qp {
         let core = &mut self.core;
         match &mut self.service {
             Service::Rc(rc) => rc.poll_transmit(core, &mut self.sq, &self.rq, now, tx, env),
+            Service::Local(local) => local.poll_transmit(core, &mut self.sq, env),
             Service::Uc(uc) => uc.poll_transmit(core, &mut self.sq, tx, env),
             Service::Ud(ud) => ud.poll_transmit(core, &mut self.sq, tx, env),
         }
@@ -301,6 +322,7 @@ impl Qp {
     pub fn wants_transmit(&self, now: Instant) -> bool {
         match &self.service {
             Service::Rc(rc) => rc.wants_transmit(&self.core, &self.sq, now),
+            Service::Local(local) => local.wants_transmit(&self.core, &self.sq, now),
             Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq, now),
             Service::Ud(ud) => ud.wants_transmit(&self.core, &self.sq, now),
         }
@@ -310,6 +332,7 @@ impl Qp {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.service {
             Service::Rc(rc) => rc.poll_timeout(&self.core),
+            Service::Local(local) => local.poll_timeout(&self.core),
             Service::Uc(uc) => uc.poll_timeout(&self.core, &self.sq),
             Service::Ud(ud) => ud.poll_timeout(&self.core, &self.sq),
         }
@@ -345,6 +368,7 @@ impl Qp {
     fn drained(&self) -> bool {
         match &self.service {
             Service::Rc(rc) => rc.is_drained(&self.sq),
+            Service::Local(local) => local.is_drained(&self.sq),
             Service::Uc(uc) => uc.is_drained(),
             Service::Ud(_) => true,
         }
@@ -358,8 +382,10 @@ impl Qp {
         }
         let was_reset = self.state() == QpState::Reset;
         self.core.set_state(QpState::Err);
+        self.revoke(env);
         let held = match &mut self.service {
             Service::Rc(rc) => rc.stop(reply),
+            Service::Local(local) => local.stop(reply),
             Service::Uc(uc) => uc.stop(),
             Service::Ud(_) => None,
         };
@@ -387,11 +413,17 @@ impl Qp {
     }
 
     /// RESET: work requests vanish without completions, attributes return to what they were at birth.
-    fn reset(&mut self) {
+    fn reset(&mut self, env: &mut impl Env) {
+        self.revoke(env);
         self.sq.clear();
         self.rq.clear();
         match &mut self.service {
             Service::Rc(rc) => rc.reset(),
+            Service::Local(_) => {
+                let mut rc = Box::<Rc>::default();
+                rc.allow_ack_delay(self.ack_delay);
+                self.service = Service::Rc(rc);
+            }
             Service::Uc(uc) => **uc = Uc::default(),
             Service::Ud(ud) => **ud = Ud::default(),
         }

@@ -218,6 +218,8 @@ pub struct Direct {
     pub key: u32,
     /// Address.
     pub addr: u64,
+    /// Bytes from there on that the key must cover: those copied now, and what is left of the message.
+    pub whole: u64,
     /// The right that the key and the peer's queue pair must grant.
     pub need: Access,
 }

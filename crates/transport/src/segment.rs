@@ -24,7 +24,7 @@ pub(crate) fn packets(length: u64, mtu: u32) -> u64 {
 }
 
 /// The parts of a list's elements that hold bytes `offset .. offset + len` of the message.
-fn parts(sges: &[Sge], offset: u64, len: u64) -> impl Iterator<Item = Sge> + '_ {
+pub(crate) fn parts(sges: &[Sge], offset: u64, len: u64) -> impl Iterator<Item = Sge> + '_ {
     let end = offset + len;
     let mut at = 0u64;
     sges.iter().filter_map(move |sge| {

@@ -26,6 +26,10 @@ pub(crate) struct Wqe {
     pub ssn: u32,
     /// SRQ at the peer (XRC).
     pub srqn: u32,
+    /// Bytes of the answer that have come, or all of them if the peer's memory holds them already (same host).
+    pub answered: u64,
+    /// The peer fetches the payload (same host).
+    pub named: bool,
     pub sges: SmallVec<[Sge; 2]>,
     /// Payload taken at posting, if the request was inline.
     pub inline: Vec<u8>,
@@ -44,6 +48,8 @@ impl Default for Wqe {
             psns: 0,
             ssn: 0,
             srqn: 0,
+            answered: 0,
+            named: false,
             sges: SmallVec::new(),
             inline: Vec::new(),
         }
@@ -206,6 +212,8 @@ impl SendQueue {
         wqe.length = length;
         wqe.first = 0;
         wqe.psns = 0;
+        wqe.answered = 0;
+        wqe.named = false;
         wqe.srqn = wr.xrc_srqn.unwrap_or(0);
         wqe.sges.clear();
         wqe.inline.clear();

@@ -1,13 +1,13 @@
 //! Requests carried out in order: rights and lengths checked, memory written, receives completed (IBA 9.7.4).
 
 use weft_verbs::{Access, MSG_SIZE_MAX, PdId, QpType, WcFlags, WcOpcode, WcStatus};
-use weft_wire::ext::{Feth, Reth};
+use weft_wire::ext::Reth;
 use weft_wire::opcode::Place;
 use weft_wire::{Kind, NakCode, Packet};
 
 use crate::core::Core;
 use crate::rq::RecvQueue;
-use crate::{Env, Memory, segment};
+use crate::{Env, Memory, access, segment};
 
 use super::replies::Reply;
 use super::resources::{Answered, Resource};
@@ -31,6 +31,12 @@ pub(crate) enum Refusal {
 const INVALID: Refusal = Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: None };
 /// The key, the range or the right is wrong.
 const NO_ACCESS: Refusal = Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: None };
+
+impl From<NakCode> for Refusal {
+    fn from(code: NakCode) -> Refusal {
+        Refusal::Fatal { code, recv: None }
+    }
+}
 
 /// Our own receive is at fault.
 fn local_fault(status: WcStatus) -> Refusal {
@@ -242,65 +248,31 @@ fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Refusal> {
 
 fn read<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &E) -> Result<(u64, Answered), Refusal> {
     let reth = packet.ext.reth.ok_or(INVALID)?;
-    if !core.attr.qp_access.contains(Access::REMOTE_READ) || reth.dma_len() > MSG_SIZE_MAX {
-        return Err(INVALID);
-    }
     let (rkey, va, len) = (reth.rkey(), reth.va(), u64::from(reth.dma_len()));
-    if len != 0 {
-        env.remote(pd, core.qpn, rkey, va, len, Access::REMOTE_READ).map_err(|_| NO_ACCESS)?;
-    }
+    access::read(core, pd, rkey, va, len, env)?;
     Ok((segment::packets(len, core.mtu()), Answered::Read { pd, rkey, va, len }))
 }
 
 fn atomic<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
     let atomic = packet.ext.atomic.ok_or(INVALID)?;
-    if !core.attr.qp_access.contains(Access::REMOTE_ATOMIC) || atomic.va() % 8 != 0 {
-        return Err(INVALID);
-    }
-    let addr = env.remote(pd, core.qpn, atomic.rkey(), atomic.va(), 8, Access::REMOTE_ATOMIC).map_err(|_| NO_ACCESS)?;
-    // A region may map an aligned address of its own to one that the processor cannot change in one go.
-    if addr % 8 != 0 {
-        return Err(INVALID);
-    }
-    let before = if packet.info.kind == Kind::CompareSwap {
-        env.memory().compare_swap(addr, atomic.compare(), atomic.swap_add())
-    } else {
-        env.memory().fetch_add(addr, atomic.swap_add())
-    };
+    let swap = (packet.info.kind == Kind::CompareSwap).then(|| (atomic.compare(), atomic.swap_add()));
+    let before = access::atomic(core, pd, atomic.rkey(), atomic.va(), swap, atomic.swap_add(), env)?;
     Ok(Answered::Atomic(before))
 }
 
 fn atomic_write<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
     let reth = packet.ext.reth.ok_or(INVALID)?;
     let value: [u8; 8] = packet.payload.try_into().map_err(|_| INVALID)?;
-    let allowed = core.attr.qp_access.contains(Access::REMOTE_WRITE);
-    if !allowed || reth.dma_len() != 8 || reth.va() % 8 != 0 {
+    if reth.dma_len() != 8 {
         return Err(INVALID);
     }
-    let addr = env.remote(pd, core.qpn, reth.rkey(), reth.va(), 8, Access::REMOTE_WRITE).map_err(|_| NO_ACCESS)?;
-    if addr % 8 != 0 {
-        return Err(INVALID);
-    }
-    env.memory().store_u64(addr, value);
+    access::atomic_write(core, pd, reth.rkey(), reth.va(), value, env)?;
     Ok(Answered::Done)
 }
 
 fn flush<E: Env>(core: &Core, pd: PdId, packet: &Packet<'_>, env: &mut E) -> Result<Answered, Refusal> {
     let (reth, feth) = (packet.ext.reth.ok_or(INVALID)?, packet.ext.feth.ok_or(INVALID)?);
-    let mut need = Access::empty();
-    need.set(Access::FLUSH_GLOBAL, feth.placement() & Feth::GLOBAL != 0);
-    need.set(Access::FLUSH_PERSISTENT, feth.placement() & Feth::PERSISTENT != 0);
-    if need.is_empty() || !core.attr.qp_access.contains(need) {
-        return Err(INVALID);
-    }
-    let (va, len) = match feth.level() {
-        0 => (reth.va(), u64::from(reth.dma_len())),
-        1 => env.remote_range(pd, core.qpn, reth.rkey()).map_err(|_| NO_ACCESS)?,
-        _ => return Err(INVALID),
-    };
-    if len != 0 {
-        let addr = env.remote(pd, core.qpn, reth.rkey(), va, len, need).map_err(|_| NO_ACCESS)?;
-        env.memory().flush(addr, len, need.contains(Access::FLUSH_PERSISTENT));
-    }
+    let range = (reth.va(), u64::from(reth.dma_len()));
+    access::flush(core, pd, reth.rkey(), range, feth.placement(), feth.level(), env)?;
     Ok(Answered::Done)
 }

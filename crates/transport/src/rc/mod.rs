@@ -26,6 +26,8 @@ use crate::rq::RecvQueue;
 use crate::sq::SendQueue;
 use crate::{Env, RxPacket, TxBatch};
 
+pub(crate) use retry::Timing;
+
 use requester::Requester;
 use responder::Responder;
 

@@ -1,0 +1,93 @@
+//! Frames from other processes of the host: from a lane to the queue pair that it is for, and acknowledgements that waited
+//! for company until the next look.
+
+use weft_transport::Memory;
+use weft_transport::same_host::{Frame, PeerId};
+use weft_verbs::{Duration, Instant, QpId};
+
+use crate::Hca;
+
+/// Frames of one call at most, so that packets and timers have their turn.
+const FRAMES_MAX: usize = 256;
+/// How long an acknowledgement waits for company, if nobody looks sooner.
+const ACK_DELAY: Duration = Duration::from_micros(50);
+
+/// Queue pairs that owe their peers an acknowledgement.
+#[derive(Debug, Default)]
+pub(crate) struct OwedAcks {
+    of: Vec<QpId>,
+    /// When they are sent at the latest.
+    pub(crate) until: Option<Instant>,
+}
+
+impl<M: Memory> Hca<M> {
+    /// Take what waits in the lanes of the host's other processes; answers how many frames.
+    #[inline]
+    pub fn handle_lanes(&mut self, now: Instant) -> usize {
+        if !self.lanes {
+            return 0;
+        }
+        self.flush_owed_acks(now);
+        let mut frames = 0;
+        while frames < FRAMES_MAX
+            && let Some(peer) = self.world.memory.arrival()
+        {
+            while frames < FRAMES_MAX
+                && let Some(frame) = self.world.memory.next_frame(peer)
+            {
+                frames += 1;
+                self.handle_frame(now, peer, &frame);
+                self.world.memory.end_frame();
+            }
+        }
+        frames
+    }
+
+    #[inline]
+    fn handle_frame(&mut self, now: Instant, peer: PeerId, frame: &Frame) {
+        let Some(id) = self.qp_by_number(frame.dest_qpn) else { return };
+        let Ok(entry) = self.qps.get_mut(id) else { return };
+        if entry.qp.peer() != Some(peer) {
+            return;
+        }
+        self.world.act(entry.device, now);
+        entry.qp.handle_frame(now, frame, &mut self.world);
+        if entry.qp.owes_ack() && !std::mem::replace(&mut entry.owes_ack, true) {
+            self.owed_acks.of.push(id);
+            self.owed_acks.until.get_or_insert(now + ACK_DELAY);
+        }
+        self.settle(id, now);
+    }
+
+    /// Send the acknowledgements that found no company since the last look.
+    fn flush_owed_acks(&mut self, now: Instant) {
+        if self.owed_acks.of.is_empty() {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.owed_acks.of);
+        self.owed_acks.until = None;
+        waiting.retain(|&id| {
+            let Ok(entry) = self.qps.get_mut(id) else { return false };
+            self.world.act(entry.device, now);
+            entry.owes_ack = entry.qp.flush_ack(now, &mut self.world);
+            entry.owes_ack
+        });
+        if !waiting.is_empty() {
+            // Their lanes are full.
+            self.owed_acks.until = Some(now + ACK_DELAY);
+        }
+        self.owed_acks.of = waiting;
+    }
+
+    /// Send what the queue pair, or every one, owes: it ends, or the process does.
+    pub(crate) fn pay_acks(&mut self, now: Instant, only: Option<QpId>) {
+        let owing: Vec<QpId> =
+            self.owed_acks.of.iter().copied().filter(|id| only.is_none_or(|only| only == *id)).collect();
+        for id in owing {
+            if let Ok(entry) = self.qps.get_mut(id) {
+                self.world.act(entry.device, now);
+                entry.qp.flush_ack(now, &mut self.world);
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What comes back to the requester, and what it does when nothing comes.
+
+use weft_verbs::{Instant, SendOp, WcStatus};
+use weft_wire::NakCode;
+use weft_wire::aeth::rnr_delay_us;
+
+use crate::core::{Core, Fault};
+use crate::same_host::{Frame, FrameFlags, FrameKind, HostRange};
+use crate::segment;
+use crate::sq::SendQueue;
+use crate::{Env, SameHost};
+
+use super::Way;
+use super::execute::CANNOT_FETCH;
+use super::requester::{Requester, frames};
+
+/// Times to try again that mean "for ever".
+const RNR_FOREVER: u8 = 7;
+
+impl Requester {
+    /// The peer carried out everything before `ack`.
+    #[inline]
+    pub fn on_ack<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ack: u32, env: &mut E) {
+        let ahead = u64::from(ack.wrapping_sub(self.una as u32));
+        if ahead == 0 || ahead > self.max - self.una {
+            return;
+        }
+        self.una += ahead;
+        if self.nxt < self.una {
+            self.rewind(sq, self.una);
+        }
+        self.on_progress(core);
+        self.retire(core, sq, env);
+    }
+
+    fn on_progress(&mut self, core: &Core) {
+        self.retry_left = core.attr.retry_cnt;
+        self.rnr_left = core.attr.rnr_retry;
+        if self.una >= self.max && self.awaited == 0 {
+            self.timing.disarm();
+        } else if self.rnr_until.is_none() {
+            self.timing.restart(core.attr.timeout, core.now);
+        }
+    }
+
+    /// An answer.
+    pub fn on_answer<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frame: &Frame, env: &mut E) {
+        let past = u64::from((self.max as u32).wrapping_sub(frame.seq));
+        if past == 0 || past > self.max {
+            // It answers nothing that was sent, or is an acknowledgement and no more.
+            return;
+        }
+        let seq = self.max - past;
+        match frame.kind {
+            FrameKind::ReadData => self.on_read_data(core, sq, seq, frame, env),
+            FrameKind::AtomicResult => self.on_result(core, sq, seq, frame, env),
+            FrameKind::Rnr if frame.epoch == self.epoch && seq == self.una => self.on_rnr(core, sq, frame.code, env),
+            FrameKind::Nak if seq == self.una => self.on_nak(core, sq, frame.code, env),
+            FrameKind::Dropped if frame.epoch == self.epoch && seq == self.una && frame.code == CANNOT_FETCH => {
+                self.send_bytes(sq);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_rnr<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, timer: u8, env: &mut E) {
+        core.stats.rnr_naks_received += 1;
+        self.timing.disarm();
+        if core.attr.rnr_retry != RNR_FOREVER {
+            if self.rnr_left == 0 {
+                let at = self.find(sq, self.una);
+                return self.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
+            }
+            self.rnr_left -= 1;
+        }
+        self.go_back(sq);
+        self.rnr_until = Some(core.now + weft_verbs::Duration::from_micros(rnr_delay_us(timer).into()));
+    }
+
+    fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, code: u8, env: &mut E) {
+        let status = match NakCode(code) {
+            NakCode::INVALID_REQUEST => WcStatus::RemInvReqErr,
+            NakCode::REMOTE_ACCESS => WcStatus::RemAccessErr,
+            NakCode::REMOTE_OPERATIONAL => WcStatus::RemOpErr,
+            _ => return,
+        };
+        let at = self.find(sq, self.una);
+        self.fail_now(core, sq, at, status, env);
+    }
+
+    /// The peer cannot fetch what a frame named: from that request on, bytes go through the lane.
+    fn send_bytes(&mut self, sq: &mut SendQueue) {
+        self.bytes_only = true;
+        let from = self.find(sq, self.una);
+        let mut next = self.una;
+        for at in from..self.started {
+            let wqe = sq.get_mut(at);
+            wqe.first = next;
+            wqe.named = false;
+            if wqe.psns > 0 && wqe.status == WcStatus::Success {
+                wqe.psns = frames(wqe);
+            }
+            next = wqe.end();
+        }
+        self.max = next;
+        self.go_back(sq);
+    }
+
+    /// Bytes of a READ.
+    fn on_read_data<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
+        let at = self.find(sq, seq);
+        let Some((offset, length)) = self.awaits(sq, at, seq) else { return };
+        let wqe = sq.get(at);
+        if !matches!(wqe.op, SendOp::Read(_)) {
+            return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
+        }
+        if frame.addr < offset {
+            // It was asked for twice.
+            return;
+        }
+        let end = offset + u64::from(frame.bytes);
+        let last = frame.flags.contains(FrameFlags::LAST);
+        if frame.addr > offset || end > length || last != (end == length) {
+            return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
+        }
+        let stored = place(env, core, &wqe.sges, offset, frame.bytes);
+        if let Err(status) = stored {
+            return self.fail_now(core, sq, at, status, env);
+        }
+        sq.get_mut(at).answered = if last { length.max(1) } else { end };
+        self.on_part(core, sq, last, env);
+    }
+
+    /// What an atomic operation found, or that a FLUSH or ATOMIC WRITE was done.
+    fn on_result<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
+        let at = self.find(sq, seq);
+        let Some((_, length)) = self.awaits(sq, at, seq) else { return };
+        let wqe = sq.get(at);
+        let stored = match wqe.op {
+            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if frame.bytes == 8 => {
+                place(env, core, &wqe.sges, 0, 8)
+            }
+            SendOp::AtomicWrite(_) | SendOp::Flush { .. } if frame.bytes == 0 => Ok(()),
+            _ => Err(WcStatus::BadRespErr),
+        };
+        if let Err(status) = stored {
+            return self.fail_now(core, sq, at, status, env);
+        }
+        sq.get_mut(at).answered = length.max(1);
+        self.on_part(core, sq, true, env);
+    }
+
+    /// How much of the answer that the request at `at` awaits has come, and how much it is; `None` if frame `seq` is not
+    /// that request's, or its answer is complete.
+    fn awaits(&self, sq: &SendQueue, at: u64, seq: u64) -> Option<(u64, u64)> {
+        if at >= self.started {
+            return None;
+        }
+        let wqe = sq.get(at);
+        let open = wqe.has_response() && wqe.first == seq && wqe.psns == 1 && wqe.answered < wqe.length.max(1);
+        open.then_some((wqe.answered, wqe.length))
+    }
+
+    /// A part of an answer was stored, the last one perhaps.
+    fn on_part<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, last: bool, env: &mut E) {
+        self.awaited -= u32::from(last);
+        self.on_progress(core);
+        if last {
+            self.retire(core, sq, env);
+        }
+    }
+
+    /// The position of the started request that holds frame `seq`, or the one to be started next.
+    pub(super) fn find(&self, sq: &SendQueue, seq: u64) -> u64 {
+        let (mut low, mut high) = (sq.head(), self.started);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if sq.get(middle).end() <= seq {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn rewind(&mut self, sq: &SendQueue, seq: u64) {
+        self.nxt = seq;
+        self.cur = self.find(sq, seq);
+    }
+
+    /// Send again what was not answered.
+    fn go_back(&mut self, sq: &SendQueue) {
+        let head = sq.head();
+        let oldest = (head < self.started).then(|| sq.get(head)).filter(|wqe| wqe.has_response() && wqe.psns == 1);
+        let from = oldest.map_or(self.una, |wqe| wqe.first.min(self.una));
+        self.epoch = self.epoch.wrapping_add(1);
+        self.copied = 0;
+        self.rewind(sq, from);
+    }
+
+    /// A deadline has come.
+    pub fn on_timeout<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        way: &mut Way,
+        now: Instant,
+        env: &mut E,
+    ) {
+        if way.full_until.is_some_and(|until| until <= now) {
+            way.full_until = None;
+        }
+        if self.rnr_until.is_some_and(|until| until <= now) {
+            self.rnr_until = None;
+        }
+        let outstanding = self.una < self.max || self.awaited > 0;
+        if !outstanding {
+            return self.timing.disarm();
+        }
+        let (alive, taken) = (env.memory().is_alive(way.peer), env.memory().is_taken(way.peer, way.mark));
+        if self.timing.retry_at.is_some_and(|at| at <= now) {
+            core.stats.timeouts += 1;
+            if alive && !taken {
+                // The peer's process does not run at the moment. An adapter would answer for it; so nothing is lost.
+                return self.timing.restart(core.attr.timeout, now);
+            }
+            if self.retry_left == 0 {
+                return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
+            }
+            self.retry_left -= 1;
+            self.timing.on_retry(core.attr.timeout, now);
+            self.go_back(sq);
+        } else if self.timing.probe_at.is_some_and(|at| at <= now) {
+            self.timing.on_probe(now);
+            if alive && taken {
+                self.go_back(sq);
+            }
+        }
+    }
+
+    /// The request at `at` has failed for good: earlier ones that did not end are flushed, and the queue pair goes to ERR.
+    fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
+        while sq.head() <= at && sq.head() < sq.tail() {
+            let wqe = sq.get(sq.head());
+            let status = if sq.head() == at { status } else { WcStatus::WrFlushErr };
+            let wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
+            sq.pop();
+            core.complete_send(env, wc);
+        }
+        self.stopped = true;
+        core.fault = Some(Fault::Error);
+    }
+}
+
+/// Store payload of the current frame at `offset` of what a list receives.
+fn place<E: Env>(env: &mut E, core: &Core, sges: &[weft_verbs::Sge], offset: u64, bytes: u32) -> Result<(), WcStatus> {
+    let mut at = 0;
+    for part in segment::parts(sges, offset, u64::from(bytes)) {
+        let addr = env.local(core.pd(), &part, true)?;
+        env.memory().place(at, HostRange { addr, len: u64::from(part.length) });
+        at += part.length;
+    }
+    if at == bytes { Ok(()) } else { Err(WcStatus::LocLenErr) }
+}

@@ -1,0 +1,168 @@
+//! What the responder has to say, in the order of the requests: bytes of READs and results of atomic operations first,
+//! as there is room in the lane; then whether a request was refused.
+
+use std::collections::VecDeque;
+
+use weft_verbs::{Access, PdId};
+
+use crate::Env;
+use crate::core::Core;
+use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
+
+use super::Way;
+
+/// Replies that wait at most, beyond the depth granted to the peer: it may have asked again for each.
+const REPEATED_MAX: usize = 64;
+
+/// What a request asked for, or what it found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// READ of a range.
+    Read {
+        /// Domain that the key is checked against.
+        pd: PdId,
+        /// R_Key.
+        key: u32,
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The value before an atomic operation.
+    Value(u64),
+    /// FLUSH or ATOMIC WRITE: done, nothing to say.
+    Done,
+}
+
+/// A reply that waits.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    seq: u32,
+    epoch: u8,
+    found: Found,
+    /// Bytes of a READ that were sent.
+    sent: u64,
+    /// First answer to the request, not a repetition.
+    fresh: bool,
+}
+
+/// What is to be said once all replies are out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Verdict {
+    /// Nothing.
+    #[default]
+    None,
+    /// A frame of this kind and code about the frame that is expected, in this epoch.
+    Say(FrameKind, u8, u8),
+}
+
+/// The queue of replies.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    queue: VecDeque<Reply>,
+    /// The last requests of this kind, so that one that comes again gets the same answer.
+    past: VecDeque<(u32, Found)>,
+    pub verdict: Verdict,
+}
+
+impl Replies {
+    /// Whether something waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.verdict == Verdict::None
+    }
+
+    /// First answers that still wait.
+    pub fn fresh(&self) -> usize {
+        self.queue.iter().filter(|reply| reply.fresh).count()
+    }
+
+    /// ERR: nothing is answered any more, but why it is ERR may be told.
+    pub fn stop(&mut self, reply: bool) {
+        self.past.clear();
+        if !reply {
+            self.queue.clear();
+            self.verdict = Verdict::None;
+        }
+    }
+
+    /// Answer a new request, and remember the answer; `depth` are remembered.
+    pub fn push(&mut self, seq: u32, epoch: u8, found: Found, depth: usize) {
+        while self.past.len() >= depth.max(1) {
+            self.past.pop_front();
+        }
+        self.past.push_back((seq, found));
+        self.queue.push_back(Reply { seq, epoch, found, sent: 0, fresh: true });
+    }
+
+    /// Answer a request that came again, unless its answer still waits.
+    pub fn repeat(&mut self, seq: u32, epoch: u8, depth: usize) {
+        let known = self.past.iter().rev().find(|(past, _)| *past == seq).copied();
+        let waits = self.queue.iter().any(|reply| reply.seq == seq);
+        if let Some((_, found)) = known
+            && !waits
+            && self.queue.len() < depth + REPEATED_MAX
+        {
+            self.queue.push_back(Reply { seq, epoch, found, sent: 0, fresh: false });
+        }
+    }
+
+    /// Send what there is room for. `Err`: a READ can no longer be answered, which ends the connection.
+    pub fn transmit<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) -> Result<(), u32> {
+        while let Some(reply) = self.queue.front_mut() {
+            match send(core, reply, way, env) {
+                Ok(true) => {
+                    self.queue.pop_front();
+                }
+                Ok(false) => return Ok(()),
+                Err(()) => {
+                    let seq = reply.seq;
+                    self.queue.clear();
+                    return Err(seq);
+                }
+            }
+        }
+        if let Verdict::Say(kind, code, epoch) = self.verdict {
+            let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
+            (frame.seq, frame.code, frame.epoch) = (way.expected, code, epoch);
+            if way.push(core, frame, Outgoing::NONE, env) {
+                self.verdict = Verdict::None;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Send frames of a reply. Whether that was the last.
+fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) -> Result<bool, ()> {
+    let mut frame = Frame::new(FrameKind::AtomicResult, core.qpn, core.attr.dest_qpn);
+    (frame.seq, frame.epoch) = (reply.seq, reply.epoch);
+    let (pd, key, addr, len) = match reply.found {
+        Found::Done => return Ok(way.push(core, frame, Outgoing::NONE, env)),
+        Found::Value(value) => return Ok(way.push(core, frame, Outgoing::Bytes(&value.to_ne_bytes()), env)),
+        Found::Read { pd, key, addr, len } => (pd, key, addr, len),
+    };
+    frame.kind = FrameKind::ReadData;
+    loop {
+        let offset = reply.sent;
+        let bytes = (len - offset).min(u64::from(FRAME_BYTES_MAX));
+        // The key is looked at for each frame: the region may go while a long READ streams.
+        let range = match bytes {
+            0 => None,
+            _ => {
+                let from = addr.wrapping_add(offset);
+                let host = env.remote(pd, core.qpn, key, from, bytes, Access::REMOTE_READ).map_err(|_| ())?;
+                Some(HostRange { addr: host, len: bytes })
+            }
+        };
+        let last = offset + bytes == len;
+        frame.addr = offset;
+        frame.flags.set(FrameFlags::LAST, last);
+        if !way.push(core, frame, Outgoing::Memory(range.as_slice()), env) {
+            return Ok(false);
+        }
+        reply.sent += bytes;
+        if last {
+            return Ok(true);
+        }
+    }
+}

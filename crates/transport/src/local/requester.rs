@@ -1,0 +1,433 @@
+//! Requests on their way to a peer of this host. Each frame has a number, counted without wrapping here; `una` is the
+//! first that the peer has not carried out, `nxt` the next to be sent, `max` the one after the last that ever was.
+//!
+//! ```text
+//!   una          nxt          max
+//!    ├── in lane ──┤── again ──┤── new: cur ──▶
+//! ```
+
+use smallvec::SmallVec;
+use weft_verbs::{Duration, Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
+
+use crate::core::{Core, Fault};
+use crate::rc::Timing;
+use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing, Reach};
+use crate::segment;
+use crate::sq::{SendQueue, Wqe};
+use crate::{Env, SameHost};
+
+use super::Way;
+
+/// When a lane that was full is asked again; acknowledgements from the peer come sooner, usually.
+pub(super) const LANE_RETRY: Duration = Duration::from_micros(50);
+/// Frames and direct copies of one call at most, so that queue pairs take turns.
+const STEPS_MAX: u32 = 64;
+/// A SEND longer than this is fetched by the peer from where it stands, instead of being copied into the lane and out.
+const NAMED_MIN: u64 = 2048;
+
+/// Where a request's bytes stand.
+pub(super) type Ranges = SmallVec<[HostRange; 4]>;
+
+/// What is to be done next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// Send the frame at `nxt`, of a request that was started before.
+    Continue,
+    /// Start the next request.
+    Start,
+    /// Go on with a direct copy.
+    Copy,
+}
+
+/// State of the requester.
+#[derive(Debug, Default)]
+pub(crate) struct Requester {
+    pub(super) una: u64,
+    pub(super) nxt: u64,
+    pub(super) max: u64,
+    /// Position of the request that `nxt` belongs to.
+    pub(super) cur: u64,
+    /// Position after the last request that was started.
+    pub(super) started: u64,
+    /// How often frames were sent again.
+    pub(super) epoch: u8,
+    /// Requests in the lane whose answers are awaited; at most max_rd_atomic.
+    pub(super) awaited: u32,
+    pub(super) timing: Timing,
+    pub(super) rnr_until: Option<Instant>,
+    pub(super) rnr_left: u8,
+    pub(super) retry_left: u8,
+    /// A request has failed; it completes when its turn comes, and nothing new is sent.
+    pub(super) stopped: bool,
+    /// Bytes of the request at `cur` that were copied directly; the request is started when the last is.
+    pub(super) copied: u64,
+    /// The request at this position is not one for the direct way.
+    pub(super) by_lane: Option<u64>,
+    /// The peer cannot fetch from our memory.
+    pub(super) bytes_only: bool,
+}
+
+impl Requester {
+    /// RTS.
+    pub fn start(&mut self, core: &Core, sq: &SendQueue) {
+        *self = Requester {
+            cur: sq.head(),
+            started: sq.head(),
+            rnr_left: core.attr.rnr_retry,
+            retry_left: core.attr.retry_cnt,
+            ..Requester::default()
+        };
+    }
+
+    /// Whether every request that was started has ended.
+    pub fn is_drained(&self, sq: &SendQueue) -> bool {
+        self.started <= sq.head() && self.copied == 0
+    }
+
+    /// What can be done now, if anything.
+    #[inline]
+    pub(super) fn step(&self, core: &Core, sq: &SendQueue, way: &Way, now: Instant) -> Option<Step> {
+        if !way.is_open(now) || self.rnr_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        if self.cur >= sq.tail() {
+            return None;
+        }
+        if self.cur < self.started {
+            return Some(Step::Continue);
+        }
+        if self.stopped {
+            return None;
+        }
+        if self.copied > 0 {
+            return Some(Step::Copy);
+        }
+        let wqe = sq.get(self.cur);
+        if core.state() != QpState::Rts || (wqe.flags.contains(SendFlags::FENCE) && self.awaited > 0) {
+            return None;
+        }
+        // A key must not vanish under requests that may have to be sent again, and a direct copy must not overtake what
+        // the peer has yet to carry out.
+        let waits = matches!(wqe.op, SendOp::LocalInv(_)) || self.goes_direct(core, wqe);
+        if waits && sq.head() != self.cur {
+            return None;
+        }
+        if wqe.has_response() && self.awaited >= u32::from(core.attr.max_rd_atomic.max(1)) {
+            return None;
+        }
+        Some(Step::Start)
+    }
+
+    /// Whether the direct way is to be tried for a request.
+    #[inline]
+    fn goes_direct(&self, core: &Core, wqe: &Wqe) -> bool {
+        core.direct
+            && self.by_lane != Some(self.cur)
+            && wqe.length > 0
+            && matches!(
+                wqe.op,
+                SendOp::Write(_)
+                    | SendOp::WriteImm(..)
+                    | SendOp::Read(_)
+                    | SendOp::CompareSwap { .. }
+                    | SendOp::FetchAdd { .. }
+                    | SendOp::AtomicWrite(_)
+            )
+    }
+
+    /// Do what can be done.
+    #[inline]
+    pub fn advance<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, now: Instant, env: &mut E) {
+        if self.rnr_until.is_some_and(|until| until <= now) {
+            self.rnr_until = None;
+        }
+        for _ in 0..STEPS_MAX {
+            let Some(step) = self.step(core, sq, way, now) else { break };
+            let sends = match step {
+                Step::Continue => true,
+                Step::Copy => self.copy_direct(core, sq, way, env),
+                Step::Start => self.begin(core, sq, way, env),
+            };
+            if sends && !self.send(core, sq, way, env) {
+                break;
+            }
+            if core.fault.is_some() {
+                return;
+            }
+            if self.copied > 0 {
+                // The rest of a long copy: others have a turn first.
+                break;
+            }
+        }
+        if (self.una < self.max || self.awaited > 0) && self.rnr_until.is_none() {
+            self.timing.arm(core.attr.timeout, now);
+        }
+    }
+
+    /// Start the request at `cur`. Whether frames of it are to be sent.
+    #[inline]
+    fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
+        let (pd, qpn, at) = (core.pd(), core.qpn, self.cur);
+        let wqe = sq.get(at);
+        let checked = match wqe.op {
+            SendOp::BindMw(ref bind) => env.bind_mw(pd, qpn, bind).map(|()| false),
+            SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
+            _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
+            _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
+            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
+                segment::check(env, pd, &wqe.sges, true).map(|()| true)
+            }
+            _ if wqe.is_inline() => Ok(true),
+            _ => segment::check(env, pd, &wqe.sges, false).map(|()| true),
+        };
+        match checked {
+            Ok(true) if self.goes_direct(core, wqe) && env.memory().reach(way.peer) != Reach::Lane => {
+                self.copy_direct(core, sq, way, env)
+            }
+            Ok(true) => {
+                core.direct &= env.memory().reach(way.peer) != Reach::Lane;
+                self.open(sq);
+                true
+            }
+            Ok(false) => {
+                self.finish_here(core, sq, 0, env);
+                false
+            }
+            Err(status) => {
+                self.fail_here(core, sq, status, env);
+                false
+            }
+        }
+    }
+
+    /// The request at `cur` goes by the lane: number its frames.
+    pub(super) fn open(&mut self, sq: &mut SendQueue) {
+        let (first, bytes_only) = (self.max, self.bytes_only);
+        let wqe = sq.get_mut(self.cur);
+        wqe.first = first;
+        wqe.answered = 0;
+        wqe.named = is_named(wqe, bytes_only);
+        wqe.psns = frames(wqe);
+        self.started = self.cur + 1;
+        self.awaited += u32::from(wqe.has_response());
+    }
+
+    /// The request at `cur` is carried out; `frames` more tell the peer.
+    pub(super) fn finish_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frames: u64, env: &mut E) {
+        let first = self.max;
+        let wqe = sq.get_mut(self.cur);
+        wqe.first = first;
+        wqe.psns = frames;
+        wqe.named = false;
+        wqe.answered = wqe.length.max(1);
+        self.copied = 0;
+        self.started = self.cur + 1;
+        if frames == 0 {
+            self.cur += 1;
+            self.retire(core, sq, env);
+        }
+    }
+
+    /// The request at `cur` cannot be carried out, for a local reason: what went before it still ends as it may.
+    pub(super) fn fail_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, status: WcStatus, env: &mut E) {
+        let nxt = self.nxt;
+        let fresh = self.cur >= self.started;
+        let max = self.max;
+        let wqe = sq.get_mut(self.cur);
+        wqe.status = status;
+        if fresh {
+            wqe.first = max;
+        }
+        wqe.psns = nxt.saturating_sub(wqe.first);
+        wqe.answered = wqe.length.max(1);
+        self.copied = 0;
+        self.stopped = true;
+        self.started = self.cur + 1;
+        self.max = nxt;
+        self.cur += 1;
+        self.retire(core, sq, env);
+    }
+
+    /// Send the frame at `nxt`. `false` if there was no room.
+    #[inline]
+    fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
+        let wqe = sq.get(self.cur);
+        if self.nxt >= wqe.end() {
+            // It has no frames: it was carried out when it was started, and waits for those before it.
+            self.cur += 1;
+            return true;
+        }
+        let pushed = match self.push(core, wqe, way, env) {
+            Ok(pushed) => pushed,
+            Err(status) => {
+                self.fail_here(core, sq, status, env);
+                return true;
+            }
+        };
+        if pushed {
+            core.stats.retransmits += u64::from(self.nxt < self.max);
+            self.nxt += 1;
+            self.max = self.max.max(self.nxt);
+            if self.nxt >= wqe.end() {
+                self.cur += 1;
+            }
+        }
+        pushed
+    }
+
+    fn push<E: Env>(&self, core: &mut Core, wqe: &Wqe, way: &mut Way, env: &mut E) -> Result<bool, WcStatus> {
+        let mut frame = Frame::new(FrameKind::Send, core.qpn, core.attr.dest_qpn);
+        frame.seq = self.nxt as u32;
+        frame.epoch = self.epoch;
+        frame.srqn = wqe.srqn;
+        frame.total = wqe.length as u32;
+        let mut value = [0; 16];
+        let mut ranges = Ranges::new();
+        let payload = match wqe.op {
+            SendOp::CompareSwap { target, compare, swap } => {
+                aim(&mut frame, FrameKind::CompareSwap, target);
+                value[..8].copy_from_slice(&compare.to_ne_bytes());
+                value[8..].copy_from_slice(&swap.to_ne_bytes());
+                Outgoing::Bytes(&value)
+            }
+            SendOp::FetchAdd { target, add } => {
+                aim(&mut frame, FrameKind::FetchAdd, target);
+                value[..8].copy_from_slice(&add.to_ne_bytes());
+                Outgoing::Bytes(&value[..8])
+            }
+            SendOp::Read(target) => {
+                aim(&mut frame, FrameKind::Read, target);
+                Outgoing::NONE
+            }
+            SendOp::Flush { target, length, placement, level } => {
+                aim(&mut frame, FrameKind::Flush, target);
+                frame.total = length;
+                frame.code = placement | level << 4;
+                Outgoing::NONE
+            }
+            _ => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+        };
+        Ok(way.push(core, frame, payload, env))
+    }
+
+    /// A frame of a SEND, WRITE or ATOMIC WRITE.
+    fn part<'a, E: Env>(
+        &self,
+        core: &Core,
+        wqe: &'a Wqe,
+        frame: &mut Frame,
+        ranges: &'a mut Ranges,
+        env: &E,
+    ) -> Result<Outgoing<'a>, WcStatus> {
+        let n = self.nxt - wqe.first;
+        let (first, last) = (n == 0, self.nxt + 1 == wqe.end());
+        frame.flags.set(FrameFlags::FIRST, first);
+        frame.flags.set(FrameFlags::LAST, last);
+        frame.flags.set(FrameFlags::SOLICITED, last && wqe.flags.contains(SendFlags::SOLICITED));
+        match wqe.op {
+            SendOp::SendImm(imm) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm),
+            SendOp::SendInv(key) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::INV, key),
+            SendOp::Write(target) => aim(frame, FrameKind::Write, target),
+            SendOp::AtomicWrite(target) => aim(frame, FrameKind::AtomicWrite, target),
+            SendOp::WriteImm(target, imm) => {
+                aim(frame, FrameKind::Write, target);
+                if last {
+                    (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm);
+                }
+            }
+            _ => {}
+        }
+        if wqe.answered > 0 {
+            frame.flags |= FrameFlags::PLACED;
+            return Ok(Outgoing::NONE);
+        }
+        if wqe.named {
+            frame.flags |= FrameFlags::NAMED;
+            return Ok(Outgoing::List(&wqe.sges));
+        }
+        let offset = n * u64::from(FRAME_BYTES_MAX);
+        let len = wqe.length.saturating_sub(offset).min(u64::from(FRAME_BYTES_MAX));
+        if wqe.is_inline() {
+            return Ok(Outgoing::Bytes(wqe.inline.get(offset as usize..(offset + len) as usize).unwrap_or_default()));
+        }
+        gather(env, core, wqe, offset, len, ranges)?;
+        Ok(Outgoing::Memory(ranges))
+    }
+
+    /// Complete requests whose turn has come, oldest first.
+    #[inline]
+    pub(super) fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        while sq.head() < self.started {
+            let wqe = sq.get(sq.head());
+            if self.una < wqe.end() || (wqe.has_response() && wqe.answered < wqe.length.max(1)) {
+                break;
+            }
+            let status = wqe.status;
+            if status != WcStatus::Success || wqe.signaled {
+                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
+                if status == WcStatus::Success {
+                    wc.byte_len = wqe.length as u32;
+                }
+                core.complete_send(env, wc);
+            }
+            sq.pop();
+            if status != WcStatus::Success {
+                core.fault = Some(Fault::Error);
+                break;
+            }
+        }
+        self.cur = self.cur.max(sq.head());
+    }
+
+    /// When something is to be done though nothing comes.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.rnr_until.is_some() {
+            return self.rnr_until;
+        }
+        self.timing.probe_at.into_iter().chain(self.timing.retry_at).min()
+    }
+}
+
+/// Point a frame at the peer's memory.
+fn aim(frame: &mut Frame, kind: FrameKind, target: weft_verbs::RemoteTarget) {
+    frame.kind = kind;
+    frame.key = target.rkey;
+    frame.addr = target.addr;
+}
+
+/// Whether a request's payload is fetched by the peer.
+fn is_named(wqe: &Wqe, bytes_only: bool) -> bool {
+    let send = matches!(wqe.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_));
+    send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
+}
+
+/// Frames of a request.
+pub(super) fn frames(wqe: &Wqe) -> u64 {
+    match wqe.op {
+        _ if wqe.is_local() => 0,
+        _ if wqe.named || wqe.has_response() => 1,
+        _ => segment::packets(wqe.length, FRAME_BYTES_MAX),
+    }
+}
+
+/// Where `len` bytes of a request, from `offset` on, stand in our memory.
+pub(super) fn gather<E: Env>(
+    env: &E,
+    core: &Core,
+    wqe: &Wqe,
+    offset: u64,
+    len: u64,
+    ranges: &mut Ranges,
+) -> Result<(), WcStatus> {
+    let write = !matches!(core.qp_type(), QpType::XrcRecv) && reads_into(wqe);
+    ranges.clear();
+    for part in segment::parts(&wqe.sges, offset, len) {
+        ranges.push(HostRange { addr: env.local(core.pd(), &part, write)?, len: u64::from(part.length) });
+    }
+    Ok(())
+}
+
+/// Whether the request's list is written to.
+fn reads_into(wqe: &Wqe) -> bool {
+    matches!(wqe.op, SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
+}
