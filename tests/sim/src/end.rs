@@ -132,13 +132,14 @@ pub fn attributes(world: &World, end: &End, peer: &End, options: &QpOptions, sid
     }
 }
 
-/// Go to a state with the attributes that the transition requires.
+/// Go to a state with the attributes that the transition requires; in RTR the peer is known if it is on the same machine.
 pub fn go(world: &mut World, end: &End, kind: QpType, to: QpState, attr: &QpAttr) -> Result<(), VerbsError> {
+    let peer = world.peer(end.host, attr.dest_qpn);
     let hca = &mut world.hosts[end.host].hca;
     let (now, _) = hca.query_qp(end.qp)?;
     let required = qp_state::attributes(kind, now.qp_state, to).map_or(Mask::empty(), |(required, _)| required);
     let attr = QpAttr { qp_state: to, ..*attr };
-    hca.modify_qp(world.now, end.qp, &attr, required | Mask::STATE)
+    hca.modify_qp_local(world.now, end.qp, &attr, required | Mask::STATE, peer)
 }
 
 /// Bring both ends to RTS.

@@ -7,15 +7,19 @@
 pub mod cm;
 pub mod end;
 pub mod hostile;
+pub mod hostile_frames;
+pub mod machine;
 pub mod memory;
 pub mod net;
 pub mod rng;
+pub mod same_host;
 pub mod strict;
 pub mod workload;
 pub mod world;
 
 pub use end::{End, QpOptions, pair};
+pub use machine::{Machine, Ways};
 pub use memory::SimMemory;
 pub use net::Faults;
 pub use rng::Rng;
-pub use world::{Host, World};
+pub use world::{Host, Path, World};

@@ -1,9 +1,13 @@
 //! Memory of a simulated process: regions at made-up host addresses. Any access outside of them is a bug of the layers
-//! above, which must have checked it, and panics.
+//! above, which must have checked it, and panics. What the process knows of others on its host is in `same_host`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use weft_transport::Memory;
 
 use crate::rng::mix;
+use crate::same_host::Seat;
 
 /// What stands behind a region.
 #[derive(Debug)]
@@ -35,9 +39,16 @@ impl Region {
 
 /// The regions of one process.
 #[derive(Debug)]
-pub struct SimMemory {
+pub(crate) struct Regions {
     regions: Vec<Region>,
     next: u64,
+}
+
+/// One process's memory, and its place among the processes of its host if it has one.
+#[derive(Debug)]
+pub struct SimMemory {
+    pub(crate) regions: Rc<RefCell<Regions>>,
+    pub(crate) seat: Option<Seat>,
 }
 
 /// Addresses left free between regions, so that running over an end is noticed.
@@ -62,17 +73,102 @@ pub fn pattern_fill(key: u64, offset: u64, out: &mut [u8]) {
     }
 }
 
-impl SimMemory {
-    /// No regions yet; addresses begin at `base`.
-    pub fn new(base: u64) -> SimMemory {
-        SimMemory { regions: Vec::new(), next: base }
-    }
-
+impl Regions {
     fn add(&mut self, len: u64, backing: Backing) -> u64 {
         let base = self.next;
         self.next += len.next_multiple_of(4096) + GAP;
         self.regions.push(Region { base, backing });
         base
+    }
+
+    fn place(&self, addr: u64, len: u64) -> (usize, u64) {
+        let found = self.regions.iter().position(|r| addr >= r.base && addr - r.base < r.len().max(1));
+        let index = found.unwrap_or_else(|| panic!("access of {len} bytes at {addr:#x}, where nothing is"));
+        let offset = addr - self.regions[index].base;
+        let size = self.regions[index].len();
+        assert!(offset + len <= size, "access of {len} bytes at {addr:#x} runs over the end of its region");
+        (index, offset)
+    }
+
+    fn find(&self, addr: u64, len: u64) -> (&Region, u64) {
+        let (index, offset) = self.place(addr, len);
+        (&self.regions[index], offset)
+    }
+
+    fn bytes_mut(&mut self, addr: u64, len: usize) -> &mut [u8] {
+        let (index, offset) = self.place(addr, len as u64);
+        match &mut self.regions[index].backing {
+            Backing::Bytes(bytes) => &mut bytes[offset as usize..offset as usize + len],
+            _ => panic!("address {addr:#x} is not in a region of bytes"),
+        }
+    }
+
+    fn word(&mut self, addr: u64) -> &mut [u8] {
+        assert_eq!(addr % 8, 0, "an atomic at {addr:#x} is not aligned");
+        self.bytes_mut(addr, 8)
+    }
+
+    pub(crate) fn read(&self, addr: u64, out: &mut [u8]) {
+        if out.is_empty() {
+            return;
+        }
+        let (region, offset) = self.find(addr, out.len() as u64);
+        match &region.backing {
+            Backing::Bytes(bytes) => out.copy_from_slice(&bytes[offset as usize..offset as usize + out.len()]),
+            Backing::Pattern { key, .. } => pattern_fill(*key, offset, out),
+            Backing::Check { .. } | Backing::Null { .. } => out.fill(0),
+        }
+    }
+
+    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        let (index, offset) = self.place(addr, data.len() as u64);
+        match &mut self.regions[index].backing {
+            Backing::Bytes(bytes) => bytes[offset as usize..offset as usize + data.len()].copy_from_slice(data),
+            Backing::Pattern { .. } => panic!("write of {} bytes at {addr:#x}, which is read-only", data.len()),
+            Backing::Check { key, written, wrong, .. } => {
+                let mut want = vec![0; data.len()];
+                pattern_fill(*key, offset, &mut want);
+                *written += data.len() as u64;
+                if want != data {
+                    *wrong += want.iter().zip(data).filter(|(a, b)| a != b).count() as u64;
+                }
+            }
+            Backing::Null { .. } => {}
+        }
+    }
+
+    pub(crate) fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
+        let word = self.word(addr);
+        let old = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+        if old == compare {
+            word.copy_from_slice(&swap.to_ne_bytes());
+        }
+        old
+    }
+
+    pub(crate) fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
+        let word = self.word(addr);
+        let old = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+        word.copy_from_slice(&old.wrapping_add(add).to_ne_bytes());
+        old
+    }
+
+    pub(crate) fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
+        self.word(addr).copy_from_slice(&value);
+    }
+}
+
+impl SimMemory {
+    /// No regions yet; addresses begin at `base`.
+    pub fn new(base: u64) -> SimMemory {
+        SimMemory { regions: Rc::new(RefCell::new(Regions { regions: Vec::new(), next: base })), seat: None }
+    }
+
+    fn add(&mut self, len: u64, backing: Backing) -> u64 {
+        self.regions.borrow_mut().add(len, backing)
     }
 
     /// A region of ordinary bytes, zero at first.
@@ -95,111 +191,53 @@ impl SimMemory {
         self.add(len, Backing::Null { len })
     }
 
+    /// The program gives a region back: whoever touches it from now on panics.
+    pub fn unmap(&mut self, addr: u64) {
+        self.regions.borrow_mut().regions.retain(|region| region.base != addr);
+    }
+
     /// Bytes written to a checking region, and how many of them were wrong.
     pub fn checked(&self, addr: u64) -> (u64, u64) {
-        let (region, _) = self.find(addr, 0);
+        let regions = self.regions.borrow();
+        let (region, _) = regions.find(addr, 0);
         match region.backing {
             Backing::Check { written, wrong, .. } => (written, wrong),
             _ => panic!("address {addr:#x} is not in a checking region"),
         }
     }
 
-    fn place(&self, addr: u64, len: u64) -> (usize, u64) {
-        let found = self.regions.iter().position(|r| addr >= r.base && addr - r.base < r.len().max(1));
-        let index = found.unwrap_or_else(|| panic!("access of {len} bytes at {addr:#x}, where nothing is"));
-        let offset = addr - self.regions[index].base;
-        let size = self.regions[index].len();
-        assert!(offset + len <= size, "access of {len} bytes at {addr:#x} runs over the end of its region");
-        (index, offset)
-    }
-
-    fn find(&self, addr: u64, len: u64) -> (&Region, u64) {
-        let (index, offset) = self.place(addr, len);
-        (&self.regions[index], offset)
-    }
-
     /// Bytes of an ordinary region.
-    pub fn bytes(&self, addr: u64, len: usize) -> &[u8] {
-        let (region, offset) = self.find(addr, len as u64);
-        match &region.backing {
-            Backing::Bytes(bytes) => &bytes[offset as usize..offset as usize + len],
-            _ => panic!("address {addr:#x} is not in a region of bytes"),
-        }
-    }
-
-    /// Bytes of an ordinary region, to be changed.
-    pub fn bytes_mut(&mut self, addr: u64, len: usize) -> &mut [u8] {
-        let (index, offset) = self.place(addr, len as u64);
-        match &mut self.regions[index].backing {
-            Backing::Bytes(bytes) => &mut bytes[offset as usize..offset as usize + len],
-            _ => panic!("address {addr:#x} is not in a region of bytes"),
-        }
-    }
-
-    fn word(&mut self, addr: u64) -> &mut [u8] {
-        assert_eq!(addr % 8, 0, "an atomic at {addr:#x} is not aligned");
-        self.bytes_mut(addr, 8)
+    pub fn bytes(&self, addr: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.read(addr, &mut bytes);
+        bytes
     }
 }
 
-impl weft_transport::SameHost for SimMemory {}
-
 impl Memory for SimMemory {
     fn read(&self, addr: u64, out: &mut [u8]) {
-        if out.is_empty() {
-            return;
-        }
-        let (region, offset) = self.find(addr, out.len() as u64);
-        match &region.backing {
-            Backing::Bytes(bytes) => out.copy_from_slice(&bytes[offset as usize..offset as usize + out.len()]),
-            Backing::Pattern { key, .. } => pattern_fill(*key, offset, out),
-            Backing::Check { .. } | Backing::Null { .. } => out.fill(0),
-        }
+        self.regions.borrow().read(addr, out);
     }
 
     fn write(&mut self, addr: u64, data: &[u8]) {
-        if data.is_empty() {
-            return;
-        }
-        let (index, offset) = self.place(addr, data.len() as u64);
-        match &mut self.regions[index].backing {
-            Backing::Bytes(bytes) => bytes[offset as usize..offset as usize + data.len()].copy_from_slice(data),
-            Backing::Pattern { .. } => panic!("write of {} bytes at {addr:#x}, which is read-only", data.len()),
-            Backing::Check { key, written, wrong, .. } => {
-                let mut want = vec![0; data.len()];
-                pattern_fill(*key, offset, &mut want);
-                *written += data.len() as u64;
-                if want != data {
-                    *wrong += want.iter().zip(data).filter(|(a, b)| a != b).count() as u64;
-                }
-            }
-            Backing::Null { .. } => {}
-        }
+        self.regions.borrow_mut().write(addr, data);
     }
 
     fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
-        let word = self.word(addr);
-        let old = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-        if old == compare {
-            word.copy_from_slice(&swap.to_ne_bytes());
-        }
-        old
+        self.regions.borrow_mut().compare_swap(addr, compare, swap)
     }
 
     fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
-        let word = self.word(addr);
-        let old = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-        word.copy_from_slice(&old.wrapping_add(add).to_ne_bytes());
-        old
+        self.regions.borrow_mut().fetch_add(addr, add)
     }
 
     fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
-        self.word(addr).copy_from_slice(&value);
+        self.regions.borrow_mut().store_u64(addr, value);
     }
 
     fn flush(&mut self, addr: u64, len: u64, _persistent: bool) {
         if len > 0 {
-            self.find(addr, len);
+            self.regions.borrow().find(addr, len);
         }
     }
 }

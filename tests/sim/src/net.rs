@@ -73,6 +73,8 @@ pub enum Happening {
     Arrival(Datagram),
     /// A test asked to be woken; the number is its own.
     Wake(u64),
+    /// A process looks at what came to it from others of its machine.
+    Look(usize),
 }
 
 struct Scheduled {
@@ -140,6 +142,11 @@ impl Net {
     /// Ask to be woken.
     pub fn wake(&mut self, at: Instant, number: u64) {
         self.schedule(at, Happening::Wake(number));
+    }
+
+    /// Let a process look at its lanes.
+    pub fn look(&mut self, at: Instant, host: usize) {
+        self.schedule(at, Happening::Look(host));
     }
 
     /// Let a packet arrive at a given time, unharmed.

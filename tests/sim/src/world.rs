@@ -1,28 +1,60 @@
 //! Hosts, the network between them, and the clock.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
 
 use weft_hca::{AhRequest, Hca, HcaConfig};
+use weft_transport::same_host::PeerId;
 use weft_transport::{Memory, Piece, RxPacket, TxBatch};
 use weft_verbs::{
     Access, AddressVector, DeviceAttr, DeviceId, Duration, Event, Gid, GidEntry, GidType, Instant, Mtu, PdId, PortAttr,
-    PortState, Wc,
+    PortState, QPN_INDEX_BITS, Wc,
 };
 use weft_wire::icrc::{Flow, Icrc, of_packet};
 use weft_wire::packet::{Packet, pad_for};
 
+use crate::machine::{Machine, Ways, peer_id};
 use crate::memory::SimMemory;
 use crate::net::{Datagram, Faults, Happening, Net};
 use crate::rng::Rng;
+use crate::same_host::Seat;
 use crate::strict::{Strict, Verdict};
 
 /// Source port of all packets; the ICRC covers it.
 const SPORT: u16 = 0xc001;
+/// Bytes behind the null region: the longest message.
+const NULL_BYTES: u64 = 1 << 31;
 /// The one device of each host.
 pub const DEVICE: DeviceId = DeviceId(0);
 
-/// One process on a machine of its own.
+/// The way that connected queue pairs take to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Path {
+    /// Packets, as between machines.
+    Wire,
+    /// All processes are on one machine, and get at each other's memory.
+    Direct,
+    /// All are on one machine, and only lanes lead from one to another.
+    Lanes,
+}
+
+impl Path {
+    /// All of them.
+    pub const ALL: [Path; 3] = [Path::Wire, Path::Direct, Path::Lanes];
+
+    /// What the machine allows if chance has no say.
+    pub fn ways(self) -> Option<Ways> {
+        match self {
+            Path::Wire => None,
+            Path::Direct => Some(Ways::OPEN),
+            Path::Lanes => Some(Ways::LANES),
+        }
+    }
+}
+
+/// One process, on a machine of its own unless the world has one for all.
 pub struct Host {
     /// Its adapter.
     pub hca: Hca<SimMemory>,
@@ -30,8 +62,10 @@ pub struct Host {
     pub ip: IpAddr,
     /// Events that were raised.
     pub events: Vec<Event>,
-    /// It takes part no longer: packets to it vanish.
+    /// It takes part no longer: packets to it vanish. See [`World::kill`].
     pub dead: bool,
+    /// It does nothing now, but is there. See [`World::stop`].
+    pub stopped: bool,
 }
 
 impl Host {
@@ -59,7 +93,7 @@ impl Host {
 
     /// Look at bytes.
     pub fn look(&mut self, addr: u64, len: usize) -> Vec<u8> {
-        self.hca.memory().bytes(addr, len).to_vec()
+        self.hca.memory().bytes(addr, len)
     }
 
     /// All completions that wait on a queue.
@@ -91,6 +125,8 @@ pub struct World {
     pub net: Net,
     /// Packets sent, if they are kept: see [`World::record`].
     pub recorded: Option<Vec<Datagram>>,
+    /// The machine that all processes are on, if they are on one.
+    pub machine: Option<Rc<RefCell<Machine>>>,
     /// Queue pairs that keep nothing behind a gap, by number.
     pub strict: BTreeMap<u32, Strict>,
     tx: TxBatch,
@@ -137,18 +173,36 @@ pub fn seal(src: IpAddr, dst: IpAddr, bytes: &mut [u8]) {
 impl World {
     /// `count` hosts on one network.
     pub fn new(seed: u64, count: usize, v6: bool, faults: Faults) -> World {
+        World::with(seed, count, v6, faults, None)
+    }
+
+    /// `count` processes on a path.
+    pub fn on(path: Path, seed: u64, count: usize) -> World {
+        World::with(seed, count, false, Faults::NONE, path.ways())
+    }
+
+    /// `count` processes, on one machine that allows this, or on one each.
+    pub fn with(seed: u64, count: usize, v6: bool, faults: Faults, ways: Option<Ways>) -> World {
         let mut rng = Rng::new(seed);
+        let machine = ways.map(|ways| Rc::new(RefCell::new(Machine::new(Rng::new(rng.bits()), ways))));
         let hosts = (0..count)
             .map(|host| {
                 let ip = address(v6, host);
+                let mut memory = SimMemory::new((host as u64 + 1) << 44);
+                let null = memory.alloc_null(NULL_BYTES);
                 let config = HcaConfig {
                     slot: host as u32 + 1,
                     seed: [rng.bits(), rng.bits(), rng.bits(), rng.bits()],
+                    null_memory: null..null + NULL_BYTES,
                     ..HcaConfig::default()
                 };
-                let mut hca = Hca::new(config, SimMemory::new((host as u64 + 1) << 44));
+                if let Some(machine) = &machine {
+                    let me = machine.borrow_mut().join(memory.regions.clone());
+                    memory.seat = Some(Seat { machine: machine.clone(), me });
+                }
+                let mut hca = Hca::new(config, memory);
                 hca.set_device(DEVICE, device(host, ip));
-                Host { hca, ip, events: Vec::new(), dead: false }
+                Host { hca, ip, events: Vec::new(), dead: false, stopped: false }
             })
             .collect();
         World {
@@ -157,20 +211,48 @@ impl World {
             hosts,
             net: Net::new(faults),
             recorded: None,
+            machine,
             strict: BTreeMap::new(),
             tx: TxBatch::default(),
         }
     }
 
-    /// Keep every packet sent from now on.
+    /// Keep every packet and every frame sent from now on.
     pub fn record(&mut self) {
         self.recorded = Some(Vec::new());
+        if let Some(machine) = &self.machine {
+            machine.borrow_mut().recorded = Some(Vec::new());
+        }
+    }
+
+    /// A process dies, or is there again (which only packets notice).
+    pub fn kill(&mut self, host: usize, dead: bool) {
+        self.hosts[host].dead = dead;
+        if let Some(machine) = &self.machine {
+            machine.borrow_mut().kill(host, dead);
+        }
+    }
+
+    /// A process stops where it is, or goes on.
+    pub fn stop(&mut self, host: usize, stopped: bool) {
+        self.hosts[host].stopped = stopped;
+        if let Some(machine) = &self.machine {
+            machine.borrow_mut().stop(host, stopped);
+        }
+    }
+
+    /// How a process knows the one that owns a queue pair number, if both are on one machine.
+    pub fn peer(&self, of: usize, qpn: u32) -> Option<PeerId> {
+        let slot = (qpn >> QPN_INDEX_BITS) as usize;
+        let known = self.machine.is_some() && (1..=self.hosts.len()).contains(&slot);
+        known.then(|| peer_id(of, slot - 1))
     }
 
     /// Let all hosts send what they can.
     pub fn flush(&mut self) {
         for index in 0..self.hosts.len() {
-            while self.hosts[index].hca.wants_transmit() {
+            let runs = !self.hosts[index].dead && !self.hosts[index].stopped;
+            while runs && self.hosts[index].hca.wants_transmit() {
                 self.tx.clear();
                 let more = self.hosts[index].hca.poll_transmit(self.now, &mut self.tx);
                 self.send_batch(index);
@@ -182,6 +264,18 @@ impl World {
                 self.hosts[index].events.push(event);
             }
         }
+        let bells = self.machine.as_ref().map(|machine| machine.borrow_mut().bells()).unwrap_or_default();
+        for (host, delay) in bells {
+            self.net.look(self.now + delay, host);
+        }
+    }
+
+    /// A process looks at what came to it from others of its machine.
+    fn look(&mut self, host: usize) {
+        let Some(machine) = &self.machine else { return };
+        machine.borrow_mut().begin_turn(host);
+        self.hosts[host].hca.handle_lanes(self.now);
+        machine.borrow_mut().end_turn(host);
     }
 
     fn send_batch(&mut self, index: usize) {
@@ -259,7 +353,7 @@ impl World {
         }
         let mut touched = None;
         for (index, host) in self.hosts.iter_mut().enumerate() {
-            if !host.dead && (host.ip == dst || dst.is_multicast()) {
+            if !host.dead && !host.stopped && (host.ip == dst || dst.is_multicast()) {
                 host.hca.handle_packet(self.now, &rx);
                 touched = Some(index);
             }
@@ -274,7 +368,7 @@ impl World {
             .hosts
             .iter_mut()
             .enumerate()
-            .filter(|(_, host)| !host.dead)
+            .filter(|(_, host)| !host.dead && !host.stopped)
             .filter_map(|(index, host)| Some((host.hca.poll_timeout()?, index)))
             .min();
         let step = match (self.net.next_at(), timer) {
@@ -284,12 +378,17 @@ impl World {
                 match self.net.pop() {
                     Some(Happening::Arrival(datagram)) => self.arrive(&datagram).map_or(Step::Other, Step::Host),
                     Some(Happening::Wake(number)) => Step::Wake(number),
+                    Some(Happening::Look(host)) => {
+                        self.look(host);
+                        Step::Host(host)
+                    }
                     None => Step::Other,
                 }
             }
             (_, Some((deadline, index))) => {
                 self.now = self.now.max(deadline);
                 self.hosts[index].hca.handle_timeout(self.now);
+                self.look(index);
                 Step::Host(index)
             }
             _ => Step::Other,

@@ -1,11 +1,12 @@
-//! Connections that break in the middle, for every reason there is: each work request still completes once and in order,
-//! what succeeded has happened, and what is left can be taken down. `WEFT_SIM_BROKEN` sets the number of seeds.
+//! Connections that break in the middle, for every reason there is, on every path: each work request still completes once
+//! and in order, what succeeded has happened, a region that was taken back is not touched any more, and what is left can
+//! be taken down. `WEFT_SIM_BROKEN` sets the number of seeds.
 
 use weft_sim::world::DEVICE;
-use weft_sim::{Faults, QpOptions, Rng, World, end};
+use weft_sim::{Faults, Path, QpOptions, Rng, Ways, World, end};
 use weft_verbs::{
-    Access, CqInit, Mtu, QpAttr, QpState, QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, SrqAttr,
-    SrqInit, Wc, WcOpcode, WcStatus,
+    Access, CqInit, Duration, Mtu, QpAttr, QpState, QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge,
+    SrqAttr, SrqInit, Wc, WcOpcode, WcStatus,
 };
 
 /// Seeds of a run.
@@ -32,7 +33,11 @@ fn check_order(wcs: &[Wc], posted: u64, what: &str) -> usize {
     good
 }
 
-fn run(seed: u64) {
+/// Reasons that exist on every path, and one more where processes are scheduled.
+const REASONS: u64 = 12;
+const STOPPED: u64 = 12;
+
+fn run(seed: u64, path: Path) {
     let mut rng = Rng::new(seed);
     let faults = Faults {
         loss: rng.pick(&[0, 0, 100, 500]),
@@ -40,9 +45,11 @@ fn run(seed: u64) {
         duplicate: rng.pick(&[0, 0, 300]),
         ..Faults::NONE
     };
-    let mut world = World::new(rng.bits(), 2, false, faults);
+    let on_machine = path != Path::Wire;
+    let ways = on_machine.then(|| Ways::new(&mut rng, path == Path::Direct));
+    let mut world = World::with(rng.bits(), 2, false, faults, ways);
     let mut parts = [end::parts(&mut world, 0), end::parts(&mut world, 1)];
-    let reason = rng.below(12);
+    let reason = rng.below(REASONS + u64::from(on_machine));
     let shared = rng.chance(1, 3);
     if shared {
         let attr = SrqAttr { max_wr: 100, max_sge: 1, srq_limit: 0 };
@@ -104,13 +111,12 @@ fn run(seed: u64) {
         ops.push((op, sge));
     }
 
-    let steps = rng.below(500);
+    let steps = rng.below(if on_machine { 80 } else { 500 });
     for _ in 0..steps {
         world.step();
     }
-    let now = world.now;
     match reason {
-        2 => world.hosts[1].dead = true,
+        2 => world.kill(1, true),
         3 => end::go(&mut world, &b, QpType::Rc, QpState::Err, &QpAttr::default()).unwrap(),
         6 => end::go(&mut world, &a, QpType::Rc, QpState::Err, &QpAttr::default()).unwrap(),
         7 => world.hosts[1].hca.dereg_mr(target.id).unwrap(),
@@ -120,10 +126,18 @@ fn run(seed: u64) {
             // The peer starts anew: what it gets now it does not know.
             end::go(&mut world, &b, QpType::Rc, QpState::Reset, &QpAttr::default()).unwrap();
         }
+        STOPPED => {
+            world.stop(1, true);
+            world.run_for(Duration::from_micros(rng.range(1, 300_000)));
+            world.stop(1, false);
+        }
         _ => {}
     }
-    let _ = now;
+    let taken_back = (reason == 7).then(|| world.hosts[1].look(to, (SLOT * OPS) as usize));
     world.settle();
+    if let Some(before) = taken_back {
+        assert!(world.hosts[1].look(to, before.len()) == before, "memory was changed after its region was taken back");
+    }
 
     let sent = a.poll(&mut world);
     let good = check_order(&sent, OPS, "sends");
@@ -157,13 +171,14 @@ fn run(seed: u64) {
         assert!(taken as u64 >= message, "{message} sends succeeded, {taken} were received");
         assert!(received[..taken].iter().all(|wc| wc.opcode == WcOpcode::Recv));
     }
-    let unharmed = matches!(reason, 4 | 5 | 7 | 8) && good as u64 == OPS;
+    let unharmed = matches!(reason, 4 | 5 | 7 | 8 | STOPPED) && good as u64 == OPS;
     let broken = [a.state(&world), b.state(&world)];
     if good as u64 == OPS {
         assert!(unharmed || reason > 1, "reason {reason} should have broken the connection");
     } else {
         assert_eq!(broken[0], QpState::Err, "the sender failed but is in {:?}", broken[0]);
     }
+    assert!(reason != STOPPED || good as u64 == OPS, "a process that stood still lost its connection");
     for (host, end) in [(0, a), (1, b)] {
         let hca = &mut world.hosts[host].hca;
         hca.destroy_qp(end.qp).unwrap();
@@ -176,13 +191,27 @@ fn run(seed: u64) {
 
 #[test]
 fn a_connection_breaks_cleanly() {
+    breaks_cleanly(Path::Wire);
+}
+
+#[test]
+fn a_connection_breaks_cleanly_by_direct_copies() {
+    breaks_cleanly(Path::Direct);
+}
+
+#[test]
+fn a_connection_breaks_cleanly_by_lanes() {
+    breaks_cleanly(Path::Lanes);
+}
+
+fn breaks_cleanly(path: Path) {
     if let Some(seed) = number("WEFT_SIM_SEED") {
-        return run(seed);
+        return run(seed, path);
     }
     let mut failed = 0;
     for seed in 0..number("WEFT_SIM_BROKEN").unwrap_or(SEEDS) {
-        if std::panic::catch_unwind(|| run(seed)).is_err() {
-            eprintln!("WEFT_SIM_SEED={seed} cargo test -p weft-sim --test broken");
+        if std::panic::catch_unwind(|| run(seed, path)).is_err() {
+            eprintln!("{path:?}: WEFT_SIM_SEED={seed} cargo test -p weft-sim --test broken");
             failed += 1;
             assert!(failed < 10, "ten seeds failed");
         }

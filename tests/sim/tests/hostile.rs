@@ -182,11 +182,11 @@ fn packets_from_a_stranger_are_dropped() {
     let (to, rkey) = world.hosts[1].region(b.pd, 64, Access::all() - Access::ZERO_BASED);
     world.record();
     world.hosts[0].fill(addr, &[9; 64]);
-    world.hosts[1].dead = true;
+    world.kill(1, true);
     let sge = Sge { addr, length: 64, lkey };
     a.send(&mut world, 1, SendOp::Write(RemoteTarget { addr: to, rkey }), sge).unwrap();
     world.step();
-    world.hosts[1].dead = false;
+    world.kill(1, false);
     let mut forged = world.recorded.clone().unwrap_or_default().remove(0);
     forged.src = world.hosts[2].ip;
     inject(&mut world, forged);

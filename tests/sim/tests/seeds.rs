@@ -1,29 +1,20 @@
-//! Ten thousand seeds. `WEFT_SIM_SEEDS` sets another number, `WEFT_SIM_FIRST` another first one; a failing seed is
-//! printed, and `WEFT_SIM_SEED=… cargo test -p weft-sim replay` runs it alone.
+//! Ten thousand seeds on the wire, and as many on one machine: with direct copies, and by lanes alone. `WEFT_SIM_SEEDS`
+//! sets another number, `WEFT_SIM_FIRST` another first one; a failing seed is printed, and
+//! `WEFT_SIM_SEED=… WEFT_SIM_PATH=… cargo test -p weft-sim replay` runs it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use weft_sim::Path;
 use weft_sim::workload::Tally;
 
 /// Seeds that a run covers.
 const SEEDS: u64 = 10_000;
 const THREADS: u64 = 2;
-/// What so many seeds must have met on the way.
-const MUST_BE_MET: [&str; 24] = [
-    "lost",
-    "reordered",
-    "duplicated",
-    "corrupted",
-    "duplicate_request",
-    "out_of_seq_request",
-    "rcvd_rnr_err",
-    "send_rnr_err",
-    "rcvd_seq_err",
-    "completer_retry_err",
-    "rdma_sends",
+/// What so many seeds must have met on the way, whatever the path.
+const ANYWHERE: [&str; 12] = [
     "rdma_recvs",
     "drained",
     "Send",
@@ -35,16 +26,60 @@ const MUST_BE_MET: [&str; 24] = [
     "Flush",
     "Recv",
     "RecvRdmaWithImm",
+    "lost",
+];
+/// On the wire.
+const ON_THE_WIRE: [&str; 12] = [
+    "reordered",
+    "duplicated",
+    "corrupted",
+    "duplicate_request",
+    "out_of_seq_request",
+    "rcvd_rnr_err",
+    "send_rnr_err",
+    "rcvd_seq_err",
+    "completer_retry_err",
+    "rdma_sends",
     "sent_pkts",
     "rcvd_pkts",
+];
+/// On one machine, with direct copies.
+const BY_DIRECT_COPIES: [&str; 12] = [
+    "direct_write",
+    "direct_read",
+    "direct_atomic",
+    "direct_broke",
+    "fetched",
+    "fetch_broke",
+    "lane_full",
+    "frame_send",
+    "frame_rnr",
+    "frame_ack",
+    "frame_flush",
+    "frame_dropped",
+];
+/// On one machine, by lanes alone.
+const BY_LANES: [&str; 12] = [
+    "lane_full",
+    "frame_send",
+    "frame_write",
+    "frame_read",
+    "frame_compare_swap",
+    "frame_fetch_add",
+    "frame_atomic_write",
+    "frame_flush",
+    "frame_ack",
+    "frame_rnr",
+    "frame_read_data",
+    "frame_atomic_result",
 ];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn try_seed(seed: u64) -> Result<Tally, String> {
-    match catch_unwind(AssertUnwindSafe(|| weft_sim::workload::run(seed))) {
+fn try_seed(seed: u64, path: Path) -> Result<Tally, String> {
+    match catch_unwind(AssertUnwindSafe(|| weft_sim::workload::run(seed, path))) {
         Ok(result) => result,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
@@ -54,13 +89,27 @@ fn try_seed(seed: u64) -> Result<Tally, String> {
     }
 }
 
-fn report(seed: u64, error: &str) {
-    eprintln!("seed {seed}: {error}");
-    eprintln!("    WEFT_SIM_SEED={seed} cargo test -p weft-sim replay -- --nocapture");
+fn report(seed: u64, path: Path, error: &str) {
+    eprintln!("seed {seed} {path:?}: {error}");
+    eprintln!("    WEFT_SIM_SEED={seed} WEFT_SIM_PATH={path:?} cargo test -p weft-sim replay -- --nocapture");
 }
 
 #[test]
 fn every_seed_keeps_its_promises() {
+    every_seed(Path::Wire, &ANYWHERE, &ON_THE_WIRE);
+}
+
+#[test]
+fn every_seed_keeps_its_promises_by_direct_copies() {
+    every_seed(Path::Direct, &ANYWHERE, &BY_DIRECT_COPIES);
+}
+
+#[test]
+fn every_seed_keeps_its_promises_by_lanes() {
+    every_seed(Path::Lanes, &ANYWHERE, &BY_LANES);
+}
+
+fn every_seed(path: Path, anywhere: &[&str], here: &[&str]) {
     let first = number("WEFT_SIM_FIRST").unwrap_or(0);
     let count = number("WEFT_SIM_SEEDS").unwrap_or(SEEDS);
     let keep_going = std::env::var_os("WEFT_SIM_ALL").is_some();
@@ -77,15 +126,15 @@ fn every_seed_keeps_its_promises() {
                     if seed >= first + count {
                         break;
                     }
-                    match try_seed(seed) {
+                    match try_seed(seed, path) {
                         Ok(tally) => mine.merge(&tally),
                         Err(error) => {
                             failed.store(true, Ordering::Relaxed);
                             failures.fetch_add(1, Ordering::Relaxed);
                             if keep_going {
-                                eprintln!("seed {seed}: {}", error.lines().next().unwrap_or_default());
+                                eprintln!("seed {seed} {path:?}: {}", error.lines().next().unwrap_or_default());
                             } else {
-                                report(seed, &error);
+                                report(seed, path, &error);
                             }
                         }
                     }
@@ -98,10 +147,14 @@ fn every_seed_keeps_its_promises() {
     for (name, count) in met.iter().filter(|(_, count)| *count > 0) {
         eprintln!("{count:>12} {name}");
     }
-    eprintln!("{count} seeds, {} failed, {:.1} s", failures.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
+    eprintln!(
+        "{path:?}: {count} seeds, {} failed, {:.1} s",
+        failures.load(Ordering::Relaxed),
+        start.elapsed().as_secs_f64()
+    );
     assert!(!failed.load(Ordering::Relaxed), "a seed failed: see above");
     if count >= SEEDS {
-        for name in MUST_BE_MET {
+        for name in anywhere.iter().chain(here) {
             assert!(met.count(name) > 20, "{name} was met {} times only: the runs are too tame", met.count(name));
         }
     }
@@ -111,10 +164,13 @@ fn every_seed_keeps_its_promises() {
 #[test]
 fn replay() {
     if let Some(seed) = number("WEFT_SIM_SEED") {
-        if let Err(error) = weft_sim::workload::run(seed) {
-            report(seed, &error);
+        let name = std::env::var("WEFT_SIM_PATH").unwrap_or_default().to_lowercase();
+        let named = Path::ALL.into_iter().find(|path| format!("{path:?}").to_lowercase() == name);
+        let path = named.unwrap_or(Path::Wire);
+        if let Err(error) = weft_sim::workload::run(seed, path) {
+            report(seed, path, &error);
             panic!("seed {seed} failed");
         }
-        eprintln!("seed {seed} holds");
+        eprintln!("seed {seed} holds on the path {path:?}");
     }
 }

@@ -245,7 +245,7 @@ impl CmWorld {
                         Step::Other
                     }
                     Some(Happening::Wake(number)) => Step::Wake(number),
-                    None => Step::Idle,
+                    Some(Happening::Look(_)) | None => Step::Idle,
                 }
             }
             (_, None) => Step::Idle,

@@ -3,9 +3,10 @@
 use weft_verbs::{Duration, Mtu, QpCap, QpType};
 
 use crate::end::QpOptions;
+use crate::machine::Ways;
 use crate::net::Faults;
 use crate::rng::Rng;
-use crate::world::address;
+use crate::world::{Path, address};
 
 /// One pair of queue pairs.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ pub struct Plan {
     pub hosts: usize,
     /// IPv6 instead of IPv4.
     pub v6: bool,
+    /// What the machine allows that all are on, if they are on one.
+    pub ways: Option<Ways>,
     /// What the network does.
     pub faults: Faults,
     /// Queue pairs.
@@ -88,7 +91,7 @@ fn psn(rng: &mut Rng) -> u32 {
     }
 }
 
-fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
+fn pair(rng: &mut Rng, hosts: usize, path: Path) -> PairPlan {
     let kind = match rng.below(10) {
         0..=5 => QpType::Rc,
         6 => QpType::XrcSend,
@@ -120,6 +123,8 @@ fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
     };
     let first = rng.below(hosts as u64) as usize;
     let second = (first + 1 + rng.below(hosts as u64 - 1) as usize) % hosts;
+    let wire = path == Path::Wire;
+    let second = if !wire && rng.chance(1, 6) { first } else { second };
     let len_max = match rng.below(12) {
         0..=3 => 300,
         4..=9 => mtu.bytes() as u32 * 4,
@@ -141,21 +146,22 @@ fn pair(rng: &mut Rng, hosts: usize) -> PairPlan {
         len_max,
         slow: rng.chance(1, 5),
         signal_every: rng.range(1, 8) as u32,
-        strict: kind == QpType::Rc && rng.chance(1, 4),
+        strict: kind == QpType::Rc && rng.chance(1, 4) && wire,
     }
 }
 
 impl Plan {
-    /// What the seed stands for.
-    pub fn new(rng: &mut Rng) -> Plan {
+    /// What the seed stands for on a path.
+    pub fn new(rng: &mut Rng, path: Path) -> Plan {
         let hosts = if rng.chance(1, 4) { 3 } else { 2 };
         let v6 = rng.chance(1, 3);
         let mut faults = faults(rng);
         if rng.chance(1, 5) {
             faults.only_from = Some(address(v6, rng.below(hosts as u64) as usize));
         }
-        let pairs = (0..rng.range(1, 4)).map(|_| pair(rng, hosts)).collect();
+        let pairs = (0..rng.range(1, 4)).map(|_| pair(rng, hosts, path)).collect();
         let disturbances = if rng.chance(1, 4) { rng.range(1, 20) as u32 } else { 0 };
-        Plan { hosts, v6, faults, pairs, disturbances }
+        let ways = (path != Path::Wire).then(|| Ways::new(rng, path == Path::Direct));
+        Plan { hosts, v6, ways, faults, pairs, disturbances }
     }
 }

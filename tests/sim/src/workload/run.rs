@@ -14,7 +14,7 @@ use super::tally::Tally;
 use crate::end::{self, End, Parts};
 use crate::rng::{Rng, mix};
 use crate::strict::Strict;
-use crate::world::{DEVICE, Step, World};
+use crate::world::{DEVICE, Path, Step, World};
 
 /// Bytes before a datagram in its receive.
 const GRH_LEN: usize = 40;
@@ -38,10 +38,10 @@ struct Run {
 /// The wake-up that is not a receiver's.
 const DISTURB: u64 = u64::MAX - 1;
 
-/// Carry out what a seed stands for. Answers what was met, or what was wrong.
-pub fn run(seed: u64) -> Result<Tally, String> {
+/// Carry out what a seed stands for on a path. Answers what was met, or what was wrong.
+pub fn run(seed: u64, path: Path) -> Result<Tally, String> {
     let mut rng = Rng::new(mix(seed));
-    let plan = Plan::new(&mut rng);
+    let plan = Plan::new(&mut rng, path);
     let mut run = Run::new(&mut rng, &plan)?;
     let driven = run.drive();
     driven.map(|()| std::mem::take(&mut run.tally)).map_err(|error| {
@@ -52,7 +52,7 @@ pub fn run(seed: u64) -> Result<Tally, String> {
 
 impl Run {
     fn new(rng: &mut Rng, plan: &Plan) -> Result<Run, String> {
-        let mut world = World::new(rng.bits(), plan.hosts, plan.v6, plan.faults);
+        let mut world = World::with(rng.bits(), plan.hosts, plan.v6, plan.faults, plan.ways);
         let mut shared: Vec<Parts> = (0..plan.hosts).map(|host| end::parts(&mut world, host)).collect();
         let capacity = plan.pairs.iter().map(|pair| pair.len_max).max().unwrap_or(0) + GRH_LEN as u32;
         let mut run = Run {
@@ -370,7 +370,21 @@ impl Run {
             }
         }
         self.tally.merge(&Tally::of(&self.world));
+        self.check_machine()?;
         self.take_down().map_err(|error| format!("taking down: {error}"))
+    }
+
+    /// On one machine nothing reliable goes by packets, and nobody is sent for what is not there.
+    fn check_machine(&self) -> Result<(), String> {
+        let Some(machine) = &self.world.machine else { return Ok(()) };
+        let reliable = self.flows.iter().all(|flow| flow.kind.is_reliable());
+        if self.world.net.stats.sent > 0 && reliable {
+            return Err(format!("{} packets were sent on one machine", self.world.net.stats.sent));
+        }
+        match machine.borrow().stats.fetch_astray {
+            0 => Ok(()),
+            astray => Err(format!("{astray} fetches of memory that is not there")),
+        }
     }
 
     fn take_down(&mut self) -> Result<(), weft_verbs::VerbsError> {
@@ -387,6 +401,10 @@ impl Run {
         }
         for (host, parts) in self.shared.iter().enumerate() {
             self.world.hosts[host].hca.destroy_cq(parts.cq)?;
+        }
+        if let Some(machine) = &self.world.machine {
+            let left = (0..self.shared.len()).find(|host| machine.borrow().has_qps(*host));
+            assert_eq!(left, None, "queue pairs are left on a process's board");
         }
         // A run that begins anew finds the adapter as good as new.
         for host in &mut self.world.hosts {

@@ -48,6 +48,21 @@ impl Tally {
         ] {
             tally.add(name, count);
         }
+        if let Some(machine) = &world.machine {
+            let stats = &machine.borrow().stats;
+            for (name, count) in stats.frames.iter().chain(&stats.direct) {
+                tally.add(name, *count);
+            }
+            for (name, count) in [
+                ("lane_full", stats.full),
+                ("direct_refused", stats.refused),
+                ("direct_broke", stats.broke),
+                ("fetched", stats.fetched),
+                ("fetch_broke", stats.fetch_broke),
+            ] {
+                tally.add(name, count);
+            }
+        }
         for host in &world.hosts {
             for (name, count) in host.hca.counters(DEVICE).hw.values() {
                 tally.add(name, count);

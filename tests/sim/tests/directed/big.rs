@@ -3,7 +3,7 @@
 use weft_sim::{QpOptions, World};
 use weft_verbs::{Access, Mtu, RecvWr, SendOp, Sge, VerbsError, WcStatus};
 
-use crate::{setup, statuses};
+use super::{setup, statuses};
 
 const LENGTH: u64 = 1 << 31;
 const KEY: u64 = 0x0b16;
@@ -28,7 +28,7 @@ fn bed() -> (World, [weft_sim::End; 2], Sge, Sge) {
 #[test]
 fn a_write_of_2_gib_arrives_whole() {
     let (mut world, [a, b], from, to) = bed();
-    a.send(&mut world, 1, SendOp::Write(crate::target(&to)), from).unwrap();
+    a.send(&mut world, 1, SendOp::Write(super::target(&to)), from).unwrap();
     world.run(STEPS_MAX);
     assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::Success)]);
     assert_eq!(world.hosts[1].hca.memory().checked(to.addr), (LENGTH, 0));

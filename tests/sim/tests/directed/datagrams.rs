@@ -9,7 +9,7 @@ use weft_verbs::{
     Access, Gid, Mtu, QpType, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcFlags, WcOpcode, WcStatus,
 };
 
-use crate::{look, memory, setup, statuses};
+use super::{look, memory, setup, statuses};
 
 fn options() -> QpOptions {
     QpOptions { kind: QpType::Ud, ..QpOptions::default() }
@@ -34,10 +34,10 @@ pub fn send(
 #[test]
 fn a_datagram_brings_its_header_and_its_sender() {
     for v6 in [false, true] {
-        let mut world = World::new(5, 2, v6, Faults::NONE);
+        let mut world = World::with(5, 2, v6, Faults::NONE, super::PATH.ways());
         let [a, b] = weft_sim::pair(&mut world, &options());
         let from = memory(&mut world, &a, 100, Access::LOCAL_WRITE);
-        crate::fill(&mut world, &a, &from, 0x66);
+        super::fill(&mut world, &a, &from, 0x66);
         let to = memory(&mut world, &b, 140, Access::LOCAL_WRITE);
         b.recv(&mut world, 4, to).unwrap();
         send(&mut world, &a, &b, 1, from, &options()).unwrap();
@@ -103,7 +103,7 @@ fn only_sends_and_only_with_an_address_are_datagrams() {
     assert!(a.send(&mut world, 1, SendOp::Send, from).is_err());
     let av = world.hosts[0].path_to(world.hosts[1].gid());
     let ud = Some(UdTarget { av, remote_qpn: b.qpn, remote_qkey: 0 });
-    for op in [SendOp::Write(crate::target(&from)), SendOp::Read(crate::target(&from)), SendOp::SendInv(1)] {
+    for op in [SendOp::Write(super::target(&from)), SendOp::Read(super::target(&from)), SendOp::SendInv(1)] {
         let wr = SendWr { wr_id: 1, flags: SendFlags::SIGNALED, op, sges: &[from], ud, xrc_srqn: None };
         assert!(matches!(world.hosts[0].hca.post_send(world.now, a.qp, &wr), Err(VerbsError::Invalid(_))));
     }
@@ -111,7 +111,7 @@ fn only_sends_and_only_with_an_address_are_datagrams() {
 
 #[test]
 fn a_group_reaches_its_members_and_nobody_else() {
-    let mut world = World::new(5, 3, false, Faults::NONE);
+    let mut world = super::world(3);
     let group = Gid::from("239.7.7.7".parse::<IpAddr>().unwrap());
     let options = options();
     let mut ends = Vec::new();
@@ -170,7 +170,7 @@ fn a_group_reaches_its_members_and_nobody_else() {
 
 #[test]
 fn addresses_that_lead_nowhere_are_refused() {
-    let world = World::new(5, 2, false, Faults::NONE);
+    let world = super::world(2);
     let good = AhRequest { dgid: world.hosts[1].gid(), is_global: true, port_num: 1, ..AhRequest::default() };
     let hca = &world.hosts[0].hca;
     assert!(hca.resolve_av(DEVICE, &good).is_ok());

@@ -3,7 +3,7 @@
 use weft_sim::{QpOptions, end};
 use weft_verbs::{Access, Mtu, QpCap, SendFlags, SendOp, Sge, WcOpcode, WcStatus};
 
-use crate::{fill, look, memory, open, setup, statuses, target};
+use super::{fill, look, memory, open, setup, statuses, target};
 
 #[test]
 fn atomics_are_carried_out_once_each_in_order() {
@@ -157,7 +157,7 @@ fn a_fence_waits_for_the_read_before_it() {
 
 #[test]
 fn a_queue_pair_can_talk_to_itself_and_to_its_neighbour() {
-    let (mut world, parts) = crate::setup_parts();
+    let (mut world, parts) = super::setup_parts();
     let options = QpOptions::default();
     let a = end::create(&mut world, 0, &parts[0], options.kind, &options);
     let b = end::create(&mut world, 0, &parts[0], options.kind, &options);

@@ -3,7 +3,7 @@
 use weft_sim::QpOptions;
 use weft_verbs::{Access, AsyncEvent, QpState, RemoteTarget, SendOp, Sge, WcOpcode, WcStatus};
 
-use crate::{assert_states, events, look, memory, open, setup, statuses, target};
+use super::{assert_states, events, look, memory, open, setup, statuses, target};
 
 /// A WRITE that the peer must refuse with a remote access error: both ends fail, work behind it flushes in order.
 fn refused_write(options: &QpOptions, access: Access, spoil: impl Fn(&mut RemoteTarget)) {
@@ -140,7 +140,7 @@ fn a_read_into_read_only_memory_is_refused() {
 
 #[test]
 fn a_read_that_the_peer_has_no_resources_for_is_an_invalid_request() {
-    let (mut world, parts) = crate::setup_parts();
+    let (mut world, parts) = super::setup_parts();
     let options = QpOptions::default();
     let a = weft_sim::end::create(&mut world, 0, &parts[0], options.kind, &options);
     let b = weft_sim::end::create(&mut world, 1, &parts[1], options.kind, &options);

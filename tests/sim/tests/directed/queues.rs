@@ -7,7 +7,7 @@ use weft_verbs::{
     SRQ_WR_MAX, SendFlags, SendOp, Sge, SrqAttr, SrqId, SrqInit, VerbsError, WcStatus,
 };
 
-use crate::{events, fill, look, memory, open, setup, setup_parts, statuses, target};
+use super::{events, fill, look, memory, open, setup, setup_parts, statuses, target};
 
 /// Two queue pairs, the second on a completion queue of `cqe` entries.
 fn small_cq(cqe: u32, ignore_overrun: bool) -> (World, [End; 2]) {
@@ -293,7 +293,7 @@ fn queue_pair_numbers_are_of_the_slot_and_never_twice() {
 fn lists_that_are_too_long_and_queues_that_are_full_are_refused() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let sge = memory(&mut world, &a, 300, Access::LOCAL_WRITE);
-    world.hosts[1].dead = true;
+    world.kill(1, true);
     let none = SendFlags::empty();
     assert!(matches!(a.post(&mut world, 0, SendOp::Send, none, &[sge; 5]), Err(VerbsError::Invalid(_))));
     let inline = SendFlags::INLINE;
@@ -313,14 +313,7 @@ fn lists_that_are_too_long_and_queues_that_are_full_are_refused() {
 
 #[test]
 fn a_null_region_reads_zero_and_swallows() {
-    let mut world = World::new(3, 2, false, weft_sim::Faults::NONE);
-    let mut memory_of = weft_sim::SimMemory::new(1 << 44);
-    let null = memory_of.alloc_null(1 << 31);
-    let config = weft_hca::HcaConfig { slot: 1, null_memory: null..null + (1 << 31), ..Default::default() };
-    let mut hca = weft_hca::Hca::new(config, memory_of);
-    hca.set_device(DEVICE, weft_sim::world::device(0, world.hosts[0].ip));
-    world.hosts[0].hca = hca;
-    let [a, b] = weft_sim::pair(&mut world, &QpOptions::default());
+    let (mut world, [a, b]) = setup(&QpOptions::default());
     let keys = world.hosts[0].hca.alloc_null_mr(a.pd).unwrap();
     let to = memory(&mut world, &b, 5000, open());
     fill(&mut world, &b, &to, 0xff);
@@ -333,5 +326,9 @@ fn a_null_region_reads_zero_and_swallows() {
     let done = [(1, WcStatus::Success), (2, WcStatus::Success)];
     assert_eq!(statuses(&a.poll(&mut world)), done);
     world.hosts[0].hca.dereg_mr(keys.id).unwrap();
-    assert!(world.hosts[1].hca.alloc_null_mr(b.pd).is_err());
+    // Without memory behind it there is none.
+    let mut hca = weft_hca::Hca::new(weft_hca::HcaConfig::default(), weft_sim::SimMemory::new(1 << 44));
+    hca.set_device(DEVICE, weft_sim::world::device(0, world.hosts[0].ip));
+    let pd = hca.alloc_pd(DEVICE, 0).unwrap();
+    assert!(hca.alloc_null_mr(pd).is_err());
 }

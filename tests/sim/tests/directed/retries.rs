@@ -4,7 +4,7 @@ use weft_sim::world::DEVICE;
 use weft_sim::{Faults, QpOptions, end};
 use weft_verbs::{Access, Duration, QpState, SendOp, WcStatus};
 
-use crate::{assert_states, events, look, memory, open, setup, statuses, target};
+use super::{assert_states, events, look, memory, open, setup, statuses, target};
 
 #[test]
 fn a_receiver_that_is_never_ready_exhausts_rnr_retries() {
@@ -27,7 +27,7 @@ fn rnr_retry_7_waits_for_ever() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let from = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 64, Access::LOCAL_WRITE);
-    crate::fill(&mut world, &a, &from, 0x42);
+    super::fill(&mut world, &a, &from, 0x42);
     a.send(&mut world, 1, SendOp::Send, from).unwrap();
     world.run_for(Duration::from_secs(1));
     assert!(a.poll(&mut world).is_empty());
@@ -45,7 +45,7 @@ fn a_silent_peer_exhausts_retries_and_no_sooner_than_promised() {
         let (mut world, [a, b]) = setup(&options);
         let from = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
         let to = memory(&mut world, &b, 64, open());
-        world.hosts[1].dead = true;
+        world.kill(1, true);
         let start = world.now;
         for wr_id in 0..3 {
             a.send(&mut world, wr_id, SendOp::Write(target(&to)), from).unwrap();
@@ -68,7 +68,7 @@ fn timeout_0_never_gives_up() {
     let (mut world, [a, b]) = setup(&options);
     let from = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 64, open());
-    world.hosts[1].dead = true;
+    world.kill(1, true);
     a.send(&mut world, 1, SendOp::Write(target(&to)), from).unwrap();
     world.run_for(Duration::from_secs(1000));
     assert!(a.poll(&mut world).is_empty());
@@ -87,7 +87,7 @@ fn a_peer_that_crashes_in_the_middle_leaves_an_error_and_flushes() {
     for _ in 0..300 {
         world.step();
     }
-    world.hosts[1].dead = true;
+    world.kill(1, true);
     world.settle();
     let wcs = a.poll(&mut world);
     assert_eq!(wcs.len(), 41);
@@ -136,7 +136,7 @@ fn after_an_error_both_ends_can_be_reset_and_connected_anew() {
     }
     let options = QpOptions { psn: [77, 0xff_ffff], ..options };
     end::connect(&mut world, [&a, &b], [options.kind; 2], &options);
-    crate::fill(&mut world, &a, &from, 9);
+    super::fill(&mut world, &a, &from, 9);
     a.send(&mut world, 2, SendOp::Write(target(&to)), from).unwrap();
     world.settle();
     assert_eq!(statuses(&a.poll(&mut world)), [(2, WcStatus::Success)]);
@@ -148,7 +148,7 @@ fn every_packet_lost_for_a_while_is_made_good() {
     let (mut world, [a, b]) = setup(&QpOptions { timeout: 14, ..QpOptions::default() });
     let from = memory(&mut world, &a, 20_000, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 20_000, open());
-    crate::fill(&mut world, &a, &from, 0x31);
+    super::fill(&mut world, &a, &from, 0x31);
     a.send(&mut world, 1, SendOp::Write(target(&to)), from).unwrap();
     world.net.faults = Faults { loss: 10_000, ..Faults::NONE };
     world.run_for(Duration::from_millis(150));

@@ -1,13 +1,13 @@
 //! States: what may be posted when, draining, errors and their events, and what modify refuses.
 
 use weft_sim::world::DEVICE;
-use weft_sim::{Faults, QpOptions, World, end};
+use weft_sim::{QpOptions, end};
 use weft_verbs::{
     Access, AsyncEvent, Gid, Mtu, QpAttr, QpAttrMask as Mask, QpState, QpType, RecvWr, SendOp, SrqAttr, SrqInit,
     VerbsError, WcStatus,
 };
 
-use crate::{events, memory, open, setup, setup_parts, statuses, target};
+use super::{events, memory, open, setup, setup_parts, statuses, target};
 
 #[test]
 fn posting_follows_the_state() {
@@ -31,7 +31,7 @@ fn posting_follows_the_state() {
 fn an_error_state_flushes_in_order_and_at_once() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let sge = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
-    world.hosts[1].dead = true;
+    world.kill(1, true);
     for wr_id in 0..5 {
         a.post(&mut world, wr_id, SendOp::Send, weft_verbs::SendFlags::empty(), &[sge]).unwrap();
         a.recv(&mut world, 100 + wr_id, sge).unwrap();
@@ -200,7 +200,7 @@ fn a_controlled_q_key_needs_privilege() {
 
 #[test]
 fn a_device_that_changes_or_goes_says_so() {
-    let mut world = World::new(1, 2, false, Faults::NONE);
+    let mut world = super::world(2);
     let [a, b] = weft_sim::pair(&mut world, &QpOptions::default());
     let attr = world.hosts[0].hca.device(DEVICE).unwrap().clone();
     let mut down = attr.clone();
@@ -231,15 +231,15 @@ fn a_datagram_sender_that_fails_goes_to_sqe_and_back() {
     let (mut world, [a, b]) = setup(&options);
     let sge = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
     let bad = weft_verbs::Sge { lkey: sge.lkey ^ 1, ..sge };
-    crate::datagrams::send(&mut world, &a, &b, 1, bad, &options).unwrap();
-    crate::datagrams::send(&mut world, &a, &b, 2, sge, &options).unwrap();
+    super::datagrams::send(&mut world, &a, &b, 1, bad, &options).unwrap();
+    super::datagrams::send(&mut world, &a, &b, 2, sge, &options).unwrap();
     world.settle();
     assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::LocProtErr), (2, WcStatus::WrFlushErr)]);
     assert_eq!(a.state(&world), QpState::Sqe);
     let now = world.now;
     let attr = QpAttr { qp_state: QpState::Rts, ..QpAttr::default() };
     world.hosts[0].hca.modify_qp(now, a.qp, &attr, Mask::STATE).unwrap();
-    crate::datagrams::send(&mut world, &a, &b, 3, sge, &options).unwrap();
+    super::datagrams::send(&mut world, &a, &b, 3, sge, &options).unwrap();
     world.settle();
     assert_eq!(statuses(&a.poll(&mut world)), [(3, WcStatus::Success)]);
 }

@@ -7,7 +7,7 @@ use weft_verbs::{
     WcStatus,
 };
 
-use crate::{fill, look, memory, open, setup, statuses};
+use super::{fill, look, memory, open, setup, statuses};
 
 struct Bed {
     world: World,

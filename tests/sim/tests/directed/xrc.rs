@@ -6,7 +6,7 @@ use weft_verbs::{
     Access, QpType, SendFlags, SendOp, SendWr, Sge, SrqAttr, SrqId, SrqInit, VerbsError, WcStatus, XrcdId,
 };
 
-use crate::{look, memory, open, setup_parts, statuses, target};
+use super::{look, memory, open, setup_parts, statuses, target};
 
 struct Bed {
     world: World,
@@ -58,7 +58,7 @@ fn messages_go_to_the_queue_that_they_name() {
         let srq = bed.srqs[n].0;
         bed.world.hosts[1].hca.post_srq_recv(srq, &wr).unwrap();
     }
-    crate::fill(&mut bed.world, &a, &from, 0x21);
+    super::fill(&mut bed.world, &a, &from, 0x21);
     let second = bed.srqs[1].1;
     bed.post(1, SendOp::Send, from, Some(second)).unwrap();
     bed.world.settle();

@@ -1,0 +1,291 @@
+//! A simulated host: the processes on it, the lanes between them, and what each has published. What a kernel, a scheduler
+//! and shared memory would decide, a seed does: how much room a lane has, when a process looks at what came, how much it
+//! takes at once, which ways lead to another's memory and when they fail.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use weft_transport::same_host::{Frame, FrameKind, KeyView, PeerId, QpView, Reach};
+use weft_verbs::{Duration, Qpn};
+
+use crate::memory::Regions;
+use crate::rng::Rng;
+
+/// What the host allows, and how it lets its processes run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways {
+    /// How one process gets at another's memory.
+    pub reach: Reach,
+    /// Chance of 10,000 that a direct access fails in the middle.
+    pub direct_fails: u32,
+    /// Chance of 10,000 that what a frame names cannot be fetched.
+    pub fetch_fails: u32,
+    /// Frames that a lane holds.
+    pub lane_frames: usize,
+    /// Bytes that a lane holds; one frame of any size fits.
+    pub lane_bytes: usize,
+    /// Until a process looks at what came, this long at most.
+    pub delay: Duration,
+    /// Frames that a process takes in one turn, at most.
+    pub burst: u64,
+}
+
+impl Ways {
+    /// Direct copies, roomy lanes, processes that run at once.
+    pub const OPEN: Ways = Ways {
+        reach: Reach::Memory,
+        direct_fails: 0,
+        fetch_fails: 0,
+        lane_frames: 64,
+        lane_bytes: 1 << 17,
+        delay: Duration::from_micros(2),
+        burst: 64,
+    };
+
+    /// Nobody gets at another's memory.
+    pub const LANES: Ways = Ways { reach: Reach::Lane, ..Ways::OPEN };
+
+    /// What a seed stands for; `direct` as far as it allows any.
+    pub fn new(rng: &mut Rng, direct: bool) -> Ways {
+        let reach = if direct { rng.pick(&[Reach::Memory, Reach::Memory, Reach::Kernel]) } else { Reach::Lane };
+        Ways {
+            reach,
+            direct_fails: rng.pick(&[0, 0, 0, 200, 3000]),
+            fetch_fails: rng.pick(&[0, 0, 0, 500, 10_000]),
+            lane_frames: rng.pick(&[1, 2, 3, 8, 64, 1024]),
+            lane_bytes: rng.pick(&[1, 20_000, 1 << 16, 1 << 20]),
+            delay: Duration::from_nanos(rng.pick(&[1, 200, 2_000, 50_000])),
+            burst: rng.pick(&[1, 2, 5, 100]),
+        }
+    }
+}
+
+/// What happened on the host.
+#[derive(Clone, Debug, Default)]
+pub struct HostStats {
+    /// Frames put into lanes, by kind.
+    pub frames: BTreeMap<&'static str, u64>,
+    /// Times that a lane was full.
+    pub full: u64,
+    /// Direct accesses that were carried out, by what they were.
+    pub direct: BTreeMap<&'static str, u64>,
+    /// Direct accesses that were not.
+    pub refused: u64,
+    /// Direct accesses that failed in the middle.
+    pub broke: u64,
+    /// Fetches that were carried out.
+    pub fetched: u64,
+    /// Fetches that were not, as the seed would have it.
+    pub fetch_broke: u64,
+    /// Fetches of memory that is not there.
+    pub fetch_astray: u64,
+}
+
+/// A frame with what goes with it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The frame.
+    pub frame: Frame,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+/// Frames from one process to another.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub held: VecDeque<Held>,
+    pub bytes: usize,
+    /// Frames ever put in.
+    pub written: u64,
+    /// Frames ever taken out.
+    pub taken: u64,
+}
+
+/// One process of the host.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub regions: Rc<RefCell<Regions>>,
+    pub alive: bool,
+    /// Takes nothing until it is let go on.
+    pub stopped: bool,
+    pub keys: BTreeMap<u32, KeyView>,
+    pub qps: BTreeMap<Qpn, QpView>,
+    /// The process whose frame it is looking at.
+    pub current: Option<usize>,
+    /// Whose turn it is among its peers.
+    pub turn: usize,
+    /// Frames that it may still take in this turn of its own.
+    pub budget: u64,
+    /// It has been told that frames wait, and has not looked since.
+    pub rung: bool,
+}
+
+/// The host.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) ways: Ways,
+    pub(crate) rng: Rng,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) lanes: BTreeMap<(usize, usize), Lane>,
+    /// Who is to be told that frames wait.
+    pub(crate) bells: Vec<usize>,
+    /// Frames that were put into lanes, each with its sender and receiver, if they are kept.
+    pub recorded: Option<Vec<(usize, usize, Held)>>,
+    /// What happened.
+    pub stats: HostStats,
+}
+
+/// Processes of a machine at most; peers have numbers that differ from process to process.
+const PROCESSES_MAX: u32 = 16;
+
+/// The number by which `of` knows `other`.
+pub(crate) fn peer_id(of: usize, other: usize) -> PeerId {
+    PeerId((of as u32 + 1) * PROCESSES_MAX + other as u32)
+}
+
+/// Whom `of` knows by a number.
+pub(crate) fn process_of(of: usize, peer: PeerId) -> usize {
+    let base = (of as u32 + 1) * PROCESSES_MAX;
+    assert!((base..base + PROCESSES_MAX).contains(&peer.0), "process {of} uses {peer:?}, which is another's number");
+    (peer.0 - base) as usize
+}
+
+impl Machine {
+    /// A machine without processes.
+    pub fn new(rng: Rng, ways: Ways) -> Machine {
+        Machine {
+            ways,
+            rng,
+            processes: Vec::new(),
+            lanes: BTreeMap::new(),
+            bells: Vec::new(),
+            recorded: None,
+            stats: HostStats::default(),
+        }
+    }
+
+    /// One process more.
+    pub(crate) fn join(&mut self, regions: Rc<RefCell<Regions>>) -> usize {
+        assert!(self.processes.len() < PROCESSES_MAX as usize);
+        self.processes.push(Process {
+            regions,
+            alive: true,
+            stopped: false,
+            keys: BTreeMap::new(),
+            qps: BTreeMap::new(),
+            current: None,
+            turn: 0,
+            budget: 0,
+            rung: false,
+        });
+        self.processes.len() - 1
+    }
+
+    /// Put a frame into a lane. `false`: there is no room.
+    pub(crate) fn put(&mut self, from: usize, to: usize, frame: Frame, payload: Vec<u8>) -> bool {
+        let Ways { lane_frames, lane_bytes, .. } = self.ways;
+        let lane = self.lanes.entry((from, to)).or_default();
+        let room = lane.held.len() < lane_frames && lane.bytes + payload.len() <= lane_bytes;
+        if !room && !lane.held.is_empty() {
+            self.stats.full += 1;
+            return false;
+        }
+        self.force(from, to, Held { frame, payload });
+        true
+    }
+
+    /// Put a frame into a lane, whether there is room or not.
+    pub fn force(&mut self, from: usize, to: usize, mut held: Held) {
+        let lane = self.lanes.entry((from, to)).or_default();
+        held.frame.bytes = held.payload.len() as u32;
+        *self.stats.frames.entry(name_of(held.frame.kind)).or_default() += 1;
+        lane.bytes += held.payload.len();
+        lane.written += 1;
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push((from, to, held.clone()));
+        }
+        lane.held.push_back(held);
+        self.ring(to);
+    }
+
+    /// Frames that wait in a lane vanish.
+    pub fn empty_lane(&mut self, from: usize, to: usize) {
+        if let Some(lane) = self.lanes.get_mut(&(from, to)) {
+            lane.taken = lane.written;
+            (lane.bytes, lane.held) = (0, VecDeque::new());
+        }
+    }
+
+    fn ring(&mut self, process: usize) {
+        if !std::mem::replace(&mut self.processes[process].rung, true) {
+            self.bells.push(process);
+        }
+    }
+
+    /// A process looks at its lanes: it may take so many frames now.
+    pub fn begin_turn(&mut self, process: usize) {
+        let burst = self.ways.burst;
+        let budget = self.rng.range(1, burst);
+        let process = &mut self.processes[process];
+        process.budget = if process.alive && !process.stopped { budget } else { 0 };
+        process.rung = false;
+    }
+
+    /// It looks elsewhere; what still waits is for another turn.
+    pub fn end_turn(&mut self, process: usize) {
+        assert_eq!(self.processes[process].current, None, "a frame was not given back");
+        self.processes[process].budget = 0;
+        let runs = self.processes[process].alive && !self.processes[process].stopped;
+        if runs && self.lanes.iter().any(|((_, to), lane)| *to == process && !lane.held.is_empty()) {
+            self.ring(process);
+        }
+    }
+
+    /// Stop a process, as SIGSTOP does, or let it go on.
+    pub fn stop(&mut self, process: usize, stopped: bool) {
+        self.processes[process].stopped = stopped;
+        self.end_turn(process);
+    }
+
+    /// Whether a process has published a queue pair.
+    pub fn has_qps(&self, process: usize) -> bool {
+        !self.processes[process].qps.is_empty()
+    }
+
+    /// Whether a process has published a key.
+    pub fn has_key(&self, process: usize, key: u32) -> bool {
+        self.processes[process].keys.contains_key(&key)
+    }
+
+    /// A process dies, with all that it has published and taken; frames that it sent are still there.
+    pub fn kill(&mut self, process: usize, dead: bool) {
+        self.processes[process].alive = !dead;
+    }
+
+    /// The processes that are to be told of frames, and how long each takes to look.
+    pub fn bells(&mut self) -> Vec<(usize, Duration)> {
+        let bells = std::mem::take(&mut self.bells);
+        let longest = self.ways.delay.as_nanos() as u64;
+        bells.into_iter().map(|process| (process, Duration::from_nanos(self.rng.below(longest + 1)))).collect()
+    }
+}
+
+fn name_of(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Send => "frame_send",
+        FrameKind::Write => "frame_write",
+        FrameKind::Read => "frame_read",
+        FrameKind::CompareSwap => "frame_compare_swap",
+        FrameKind::FetchAdd => "frame_fetch_add",
+        FrameKind::AtomicWrite => "frame_atomic_write",
+        FrameKind::Flush => "frame_flush",
+        FrameKind::Ack => "frame_ack",
+        FrameKind::Rnr => "frame_rnr",
+        FrameKind::Nak => "frame_nak",
+        FrameKind::Dropped => "frame_dropped",
+        FrameKind::ReadData => "frame_read_data",
+        FrameKind::AtomicResult => "frame_atomic_result",
+        FrameKind::Datagram => "frame_datagram",
+    }
+}
