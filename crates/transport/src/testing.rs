@@ -7,7 +7,12 @@ use weft_verbs::*;
 use weft_wire::packet::pad_for;
 use weft_wire::{Packet, Syndrome};
 
-use crate::{Budget, Env, Memory, Piece, Qp, RecvWqe, RemoteFault, RxPacket, TxBatch, XrcSrq};
+use crate::same_host::PeerId;
+use crate::{Budget, Env, Piece, Qp, RecvWqe, RemoteFault, RxPacket, SameHost, TxBatch, XrcSrq};
+
+mod memory;
+
+pub use memory::{Hall, VecMemory};
 
 /// Where the memory starts, so that addresses do not look like offsets.
 pub const BASE: u64 = 0x10_0000;
@@ -28,48 +33,6 @@ pub const XRCD: XrcdId = XrcdId { index: 1, generation: 0 };
 pub const SRQN: u32 = 0x77;
 /// One way over the wire.
 const DELAY_NS: u64 = 10_000;
-
-pub struct VecMemory(pub Vec<u8>, pub Vec<(u64, u64, bool)>);
-
-impl VecMemory {
-    pub fn at(&self, addr: u64, len: usize) -> &[u8] {
-        let start = (addr - BASE) as usize;
-        &self.0[start..start + len]
-    }
-    pub fn word(&self, addr: u64) -> u64 {
-        u64::from_ne_bytes(self.at(addr, 8).try_into().unwrap())
-    }
-}
-
-impl crate::SameHost for VecMemory {}
-
-impl Memory for VecMemory {
-    fn read(&self, addr: u64, out: &mut [u8]) {
-        out.copy_from_slice(self.at(addr, out.len()));
-    }
-    fn write(&mut self, addr: u64, data: &[u8]) {
-        let start = (addr - BASE) as usize;
-        self.0[start..start + data.len()].copy_from_slice(data);
-    }
-    fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
-        let before = self.word(addr);
-        if before == compare {
-            self.write(addr, &swap.to_ne_bytes());
-        }
-        before
-    }
-    fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
-        let before = self.word(addr);
-        self.write(addr, &before.wrapping_add(add).to_ne_bytes());
-        before
-    }
-    fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
-        self.write(addr, &value);
-    }
-    fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
-        self.1.push((addr, len, persistent));
-    }
-}
 
 /// A region: bytes `host..` of the memory under the addresses `iova..`.
 #[derive(Clone, Copy)]
@@ -101,7 +64,7 @@ impl World {
     fn new(fill: u8) -> World {
         let bytes = (0..MEMORY).map(|i| (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8) ^ fill).collect();
         World {
-            memory: VecMemory(bytes, Vec::new()),
+            memory: VecMemory(bytes, Vec::new(), None),
             keys: vec![
                 Region::new(KEY, MEMORY as u64, Access::all()),
                 Region::new(KEY_READ_ONLY, MEMORY as u64, Access::empty()),
@@ -298,6 +261,16 @@ impl Pair {
     }
 
     pub fn with(inits: [QpInit; 2], change: impl Fn(usize, &mut QpAttr)) -> Pair {
+        Pair::connect(inits, None, change)
+    }
+
+    /// Two queue pairs of one host, whose lanes hold `room` frames each.
+    pub fn on_one_host(qp_type: QpType, room: usize, change: impl Fn(usize, &mut QpAttr)) -> Pair {
+        let other = if qp_type == QpType::XrcSend { QpType::XrcRecv } else { qp_type };
+        Pair::connect([init(qp_type), init(other)], Some(room), change)
+    }
+
+    fn connect(inits: [QpInit; 2], room: Option<usize>, change: impl Fn(usize, &mut QpAttr)) -> Pair {
         let qp = |side: usize| {
             let id = QpId { index: side as u32, generation: 0 };
             Qp::new(id, 0x10 + side as u32, &inits[side], DeviceId(0))
@@ -312,10 +285,19 @@ impl Pair {
             flight: Vec::new(),
             order: 0,
         };
+        if let Some(room) = room {
+            let hall = Hall::new(room);
+            for side in 0..2 {
+                pair.worlds[side].memory.2 = Some((side, hall.clone()));
+            }
+        }
         for side in 0..2 {
             for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
                 let mut attr = attr(side, state);
                 change(side, &mut attr);
+                if room.is_some() && state == QpState::Rtr {
+                    pair.qps[side].set_peer(PeerId(1 - side as u32));
+                }
                 let mask = QpAttrMask::all();
                 pair.qps[side].modify(pair.now, &attr, mask, &mut pair.worlds[side]);
             }
@@ -416,11 +398,37 @@ impl Pair {
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }
 
+    /// Let a side take one frame out of its peer's lane.
+    pub fn take_frame(&mut self, side: usize) -> bool {
+        let world = &mut self.worlds[side];
+        let Some(frame) = world.memory.next_frame(PeerId(1 - side as u32)) else { return false };
+        self.log.push(format!("{} {:?} {} {:?}", 1 - side, frame.kind, frame.seq, frame.flags.bits()));
+        self.qps[side].handle_frame(self.now, &frame, world);
+        world.memory.end_frame();
+        true
+    }
+
+    /// Let both sides take all frames, and owed acknowledgements go out.
+    fn take_frames(&mut self) {
+        loop {
+            let taken = (0..2).filter(|&side| self.take_frame(side)).count();
+            self.transmit();
+            let owed = (0..2).filter(|&side| self.qps[side].owes_ack()).collect::<Vec<_>>();
+            if taken == 0 && owed.is_empty() {
+                return;
+            }
+            for side in owed {
+                self.qps[side].flush_ack(self.now, &mut self.worlds[side]);
+            }
+        }
+    }
+
     /// Run until nothing is under way, or `limit` of simulated time has passed. True if all is quiet.
     pub fn run(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
         loop {
             self.transmit();
+            self.take_frames();
             let arrival = self.flight.iter().map(|f| f.at).min();
             let timer = self.qps.iter().filter_map(|q| q.poll_timeout()).map(|t| t.0).min();
             let Some(next) = arrival.into_iter().chain(timer).min() else { return true };

@@ -12,6 +12,8 @@ mod execute;
 mod replies;
 mod requester;
 mod responder;
+#[cfg(test)]
+mod tests;
 
 use weft_verbs::{CqId, Instant, QpState, QpType};
 
