@@ -31,7 +31,7 @@ enum Chore {
     Ci(rings::Options),
     /// Formatting, clippy with warnings denied, documentation, the dependency rule.
     Lint,
-    /// The product beside its peers in the same run: TCP, a bare UDP ping-pong.
+    /// The product beside its peers in the same run: memcpy, UCX, libfabric, TCP, bare UDP, Linux's rxe.
     Bench(bench::Options),
     /// The shared libraries export what rdma-core's do, with the same versions.
     Abi,
@@ -39,9 +39,9 @@ enum Chore {
     Vm(vm::Options),
     /// Format the sources.
     Tidy,
-    /// A busy-polling UDP ping-pong (the peer that `bench` compares latencies with).
-    #[command(hide = true)]
-    UdpPong(bench::udp_pong::Options),
+    /// One of the peers of `bench` that are loops of our own.
+    #[command(subcommand, hide = true)]
+    BenchPeer(bench::peers::Own),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +66,6 @@ fn run(chore: Chore) -> Result<()> {
         }
         Chore::Vm(options) => vm::run(&options),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
-        Chore::UdpPong(options) => bench::udp_pong::run(&options),
+        Chore::BenchPeer(own) => bench::peers::run(&own),
     }
 }

@@ -27,6 +27,13 @@ const NEEDED: &[(&str, &str)] = &[
     ("procps", "/usr/bin/ps"),
 ];
 
+/// What `bench` compares with. Nothing else needs it, and a peer that is missing costs its lines of the table only.
+const PEERS: &[(&str, &str)] = &[
+    ("ucx-utils", "/usr/bin/ucx_perftest"),
+    ("libfabric-bin", "/usr/bin/fi_pingpong"),
+    ("util-linux", "/usr/bin/taskset"),
+];
+
 /// Debian's pyverbs tests come as documentation, which minimal images leave out when they install packages.
 const PYVERBS_TESTS: &str = "/usr/share/doc/rdma-core/tests/run_tests.py";
 
@@ -50,9 +57,25 @@ pub fn kernel() {
     }
 }
 
+/// Installs the peers of `bench`, where that is possible.
+pub fn peers() {
+    let missing = missing(PEERS);
+    if missing.is_empty() {
+        return;
+    }
+    let installed = rustix::process::geteuid().is_root() && apt(&missing);
+    if !installed {
+        eprintln!("Some peers will be missing; as root: apt-get install {}", missing.join(" "));
+    }
+}
+
+fn missing(packages: &[(&'static str, &str)]) -> Vec<&'static str> {
+    packages.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect()
+}
+
 /// Installs the programs.
 pub fn programs() -> Result<()> {
-    let missing: Vec<_> = NEEDED.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
+    let missing = missing(NEEDED);
     let tests_missing = !Path::new(PYVERBS_TESTS).exists();
     if missing.is_empty() && !tests_missing {
         return Ok(());

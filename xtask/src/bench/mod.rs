@@ -1,88 +1,214 @@
 //! `cargo xtask bench`: the product beside its peers, in the same run and the same namespaces.
 //!
-//! Each measure is a contest: ours and the peer take turns three times, the medians are compared. A figure
+//! Each measure is a case: ours and every peer take turns, several times, and the medians are compared. A figure
 //! without its peer of the same minute says more about the machine than about the product.
 
-mod contest;
+mod case;
+mod cases;
+mod cores;
+mod guest;
+mod idle;
 mod machine;
-pub mod udp_pong;
+pub mod peers;
+mod perftest;
+mod plot;
+mod program;
+mod report;
+mod room;
+mod row;
+mod statistics;
+mod sweep;
+mod table;
+mod unit;
 
+use crate::packages;
 use anyhow::{Result, bail};
-use contest::Row;
-use weft_interop::{Lab, Shape};
+use case::Case;
+use cores::Cores;
+use machine::Machine;
+use report::Report;
+use room::{Place, Room};
+use std::path::PathBuf;
+use sweep::Panel;
+
+/// Seconds of each bandwidth run in a sweep, which has many.
+const SWEEP_SECONDS: u32 = 1;
+/// Turns and seconds of a quick run.
+const QUICK: (usize, u32) = (1, 2);
+/// perftest leaves out the first and the last of what it measures for a time, and something must remain.
+const SECONDS_MIN: u32 = 2;
 
 /// What to measure and how to tell it.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Print JSON instead of a table.
+    /// Print the cases, their peers and what is wanted, and measure nothing.
     #[arg(long)]
-    json: bool,
-    /// Only measures whose name contains this text.
+    list: bool,
+    /// Only cases and sweeps whose place and name contain this text (`same host: ib_write_bw 1 MiB`).
     #[arg(long)]
     filter: Option<String>,
-    /// Turns of each contest; the median counts.
+    /// Turns of each case; the median counts.
     #[arg(long, default_value_t = 3)]
     turns: usize,
-    /// Seconds of each bandwidth run.
+    /// Seconds of each run that is measured for a time.
     #[arg(long, default_value_t = 3)]
     seconds: u32,
-    /// End with an error when a wanted ratio is missed.
+    /// One turn of two seconds, four sizes in the sweeps, no guest unless the filter asks for it.
+    #[arg(long)]
+    quick: bool,
+    /// Write everything as JSON to a file; without a file, to the standard output instead of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Where the plot goes (target/bench/weft.svg unless told).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Leave the sweeps by message size out, and so the plot.
+    #[arg(long)]
+    no_plot: bool,
+    /// End with an error when a goal is missed.
     #[arg(long)]
     check: bool,
-    /// Measure what is built already.
+    /// Let the scheduler choose the cores.
+    #[arg(long)]
+    no_pin: bool,
+    /// Measure what is built already, with the programs that are installed.
     #[arg(long)]
     no_build: bool,
 }
 
-/// Builds, measures, prints.
+/// Builds, measures, tells.
 pub fn run(options: &Options) -> Result<()> {
-    if options.turns == 0 || options.seconds < 2 {
-        bail!("at least one turn and two seconds");
+    let plan = Plan::new(options)?;
+    if options.list {
+        print!("{}", plan.list());
+        return Ok(());
     }
     if !options.no_build {
+        packages::programs()?;
+        packages::peers();
         crate::cargo::run(&["build", "--release"], &[])?;
     }
-    let mut rows = Vec::new();
-    for mtu in [9000, 1500] {
-        let lab = Lab::new(Shape::Two { mtu })?;
-        for contest in contest::ALL.iter().filter(|contest| contest.mtu == mtu) {
-            if options.filter.as_ref().is_some_and(|text| !contest.name.contains(text.as_str())) {
-                continue;
-            }
-            eprintln!("{} ...", contest.name);
-            rows.push(contest.hold(&lab, options.turns, options.seconds)?);
-        }
+    let report = plan.measure();
+    match &options.json {
+        Some(path) => report.write_json(path)?,
+        None => println!(),
     }
-    if options.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&serde_json::json!({ "machine": machine::describe(), "rows": rows }))?
-        );
-    } else {
-        print(&rows);
+    if options.json.as_ref().is_none_or(|path| path.as_os_str() != "-") {
+        print!("{}", report.markdown());
     }
-    let missed = rows.iter().filter(|row| !row.kept).count();
+    if !report.sweeps.is_empty() {
+        let path = options.plot.clone().unwrap_or_else(|| weft_interop::product::target().join("bench/weft.svg"));
+        report.write_plot(&path)?;
+        eprintln!("\nbandwidth and latency by message size: {}", path.display());
+    }
+    let (goals, missed) = report.goals();
+    eprintln!("{} of {goals} goals reached", goals - missed);
     if options.check && missed > 0 {
-        bail!("{missed} of {} ratios missed", rows.len());
+        bail!("{missed} of {goals} goals missed");
     }
     Ok(())
 }
 
-/// The table, in Markdown, as the README shows it.
-fn print(rows: &[Row]) {
-    println!("\n{}; `cargo xtask bench`\n", machine::describe());
-    println!("| what | Weft | peer | ratio | wanted |");
-    println!("|---|---:|---:|---:|---:|");
-    for row in rows {
-        let mark = if row.kept { "" } else { " **missed**" };
-        println!(
-            "| {} | {} | {} {} | {} | {}{mark} |",
-            row.name,
-            contest::figure(row.ours, row.unit),
-            contest::figure(row.peer, row.unit),
-            row.peer_name,
-            contest::ratio(row),
-            row.wanted
-        );
+/// What was asked for.
+struct Plan {
+    cases: Vec<&'static Case>,
+    panels: Vec<&'static Panel>,
+    sizes: &'static [u64],
+    turns: usize,
+    seconds: u32,
+    cores: Option<Cores>,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Result<Plan> {
+        let (turns, seconds) = if options.quick { QUICK } else { (options.turns, options.seconds) };
+        if turns == 0 || seconds < SECONDS_MIN {
+            bail!("at least one turn and {SECONDS_MIN} seconds");
+        }
+        let cores = if options.no_pin { None } else { Cores::choose() };
+        if cores.is_none() && !options.no_pin {
+            eprintln!(
+                "This machine has no two cores: programs that poll wait for each other, and figures mean little."
+            );
+        }
+        let wanted = |place: Place, name: &str| {
+            let whole = format!("{}: {name}", place.name());
+            let unasked = options.quick && place == Place::Guest;
+            options.filter.as_ref().map_or(!unasked, |text| whole.contains(text.as_str()))
+        };
+        let cases: Vec<_> = cases::ALL.iter().filter(|case| wanted(case.place, case.name)).collect();
+        let panels = sweep::ALL.iter().filter(|panel| !options.no_plot && wanted(panel.place, panel.name));
+        let panels: Vec<_> = panels.collect();
+        if cases.is_empty() && panels.is_empty() {
+            bail!("no case has that in its name; `cargo xtask bench --list` tells them");
+        }
+        let sizes = if options.quick { sweep::SIZES_QUICK } else { sweep::SIZES };
+        Ok(Plan { cases, panels, sizes, turns, seconds, cores })
+    }
+
+    /// The cases in words.
+    fn list(&self) -> String {
+        let mut text = String::new();
+        for case in &self.cases {
+            text += &format!("{}: {}\n    {}\n", case.place.name(), case.name, case.ours.command(self.seconds));
+            if let Some(aim) = case.aim {
+                text += &format!("    wanted {}\n", aim.words(|figure| case.ours.unit().show(figure)));
+            }
+            for rival in case.rivals {
+                let wanted = rival.wanted.map(|w| format!(", wanted {}", w.words(|b| format!("{b}"))));
+                let program = rival.program;
+                let missing = program.missing().map(|package| format!(" (not installed: apt install {package})"));
+                let (wanted, missing) = (wanted.unwrap_or_default(), missing.unwrap_or_default());
+                text += &format!("    beside {}: {}{wanted}{missing}\n", program.name(), program.command(self.seconds));
+            }
+        }
+        for panel in &self.panels {
+            let names: Vec<_> = panel.series.iter().map(|series| series.name).collect();
+            text += &format!("{}: {}\n    {}\n", panel.place.name(), panel.name, names.join("; "));
+        }
+        text
+    }
+
+    /// Every case and sweep, a place after the other.
+    fn measure(&self) -> Report {
+        let mut machine = Machine::look();
+        let (mut rows, mut sweeps) = (Vec::new(), Vec::new());
+        for place in Place::ALL {
+            let cases: Vec<_> = self.cases.iter().filter(|case| case.place == place).collect();
+            let panels: Vec<_> = self.panels.iter().filter(|panel| panel.place == place).collect();
+            if cases.is_empty() && panels.is_empty() {
+                continue;
+            }
+            let mut room = match self.enter(place) {
+                Ok(room) => room,
+                Err(error) => {
+                    eprintln!("{}: {error:#}", place.name());
+                    rows.extend(cases.iter().map(|case| case.impossible(&format!("{error:#}"), self.seconds)));
+                    continue;
+                }
+            };
+            if let Ok(guest) = room.guest() {
+                machine.guest = Some(guest.kernel().to_owned());
+            }
+            for case in cases {
+                eprintln!("{}: {} ...", place.name(), case.name);
+                rows.push(case.hold(&room, self.turns));
+            }
+            room.seconds = SWEEP_SECONDS;
+            for panel in panels {
+                eprintln!("{} ...", panel.name);
+                sweeps.push(panel.sweep(&room, self.sizes, self.turns));
+            }
+        }
+        machine.look_again();
+        let (turns, seconds, pinned) = (self.turns, self.seconds, self.cores.is_some());
+        Report { machine, turns, seconds, pinned, rows, sweeps }
+    }
+
+    fn enter(&self, place: Place) -> Result<Room> {
+        if let Some(why) = place.obstacle() {
+            bail!("{why}");
+        }
+        Room::enter(place, self.cores, self.seconds)
     }
 }

@@ -3,6 +3,9 @@
 //! Both ends spin on non-blocking sockets, as a program that polls its completion queue does; the client
 //! prints the median of half the round trip, which is what `ib_send_lat` calls typical.
 
+use super::super::program::{Program, figure_of, number_before};
+use super::super::room::{Room, own_words};
+use super::super::unit::Unit;
 use anyhow::{Context, Result, bail};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,6 +16,10 @@ const PAYLOAD_MAX: usize = 65_000;
 
 /// An end gives up when its peer has been silent for so long.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// How long the answering end may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+const PORT: u16 = 7777;
 
 /// Which end, and how much.
 #[derive(clap::Args)]
@@ -81,5 +88,55 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<(usize, Socke
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// The ping-pong beside ours.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpPong {
+    pub payload: u64,
+}
+
+impl Program for UdpPong {
+    fn name(&self) -> String {
+        "bare UDP, polling".to_owned()
+    }
+
+    fn command(&self, _seconds: u32) -> String {
+        format!("xtask bench-peer udp-pong --client SERVER:{PORT} --payload {}", self.payload)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Microseconds
+    }
+
+    fn measure(&self, room: &Room) -> Result<f64> {
+        let address = format!("{}:{PORT}", room.lab()?.server().v4);
+        let mut server = room.serve(&own_words(&format!("udp-pong {address}"))?, &[])?;
+        server.wait_until(LISTENS_WITHIN, |p| p.text().contains("ready"));
+        let line = own_words(&format!("udp-pong --client {address} --payload {}", self.payload))?;
+        figure_of(room.connect(&line, &[])?, room.seconds, |text| number_before(text, "us"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_play() {
+        let answering = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+        let address = answering.local_addr().expect("an address");
+        answering.set_nonblocking(true).expect("polling");
+        let player = std::thread::spawn(move || {
+            run(&Options { address, client: true, payload: 8, count: 3 }).expect("three round trips");
+        });
+        let mut buffer = [0u8; 64];
+        for _ in 0..3 {
+            let (length, from) = receive(&answering, &mut buffer).expect("a ping").expect("no silence");
+            assert_eq!(length, 8);
+            answering.send_to(&buffer[..length], from).expect("a pong");
+        }
+        player.join().expect("the client ends well");
     }
 }

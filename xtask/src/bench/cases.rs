@@ -1,0 +1,255 @@
+//! Every case, with what is wanted of it. Another case is another entry.
+//!
+//! Limits (memcpy, process_vm_*, a bare UDP loop) are what the machine can do without any protocol; peers (UCX,
+//! libfabric, qperf, Linux's rxe, and ours under other conditions) are what a user would take instead.
+
+use super::case::{Case, Rival};
+use super::guest::{Carrier, InGuest};
+use super::idle::Idle;
+use super::peers::libfabric::{Pingpong, Provider};
+use super::peers::memcpy::Memcpy;
+use super::peers::process_vm::ProcessVm;
+use super::peers::qperf::{Qperf, Test};
+use super::peers::ucx::{self, Transports, Ucx};
+use super::peers::udp_pong::UdpPong;
+use super::peers::udp_stream::UdpStream;
+use super::perftest::{Amount, Column, Perftest};
+use super::room::Place;
+use super::statistics::Bound;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const NINE_THOUSAND: Place = Place::TwoHosts { mtu: 9000 };
+const FIFTEEN_HUNDRED: Place = Place::TwoHosts { mtu: 1500 };
+
+/// Processes share nothing: copies go through the kernel.
+const UNSHARED: &[(&str, &str)] = &[("WEFT_SHARE", "off")];
+const LOSS: &[(&str, &str)] = &[("WEFT_FAULT", "loss=1%,seed=7")];
+
+/// Lists of 64 requests, a completion each: what a program does that wants many small messages.
+const BATCHED: &str = "-l 64 -Q 64 -t 1024 -r 1024 --recv_post_list=64";
+
+const fn bandwidth(tool: &'static str, size: u64) -> Perftest {
+    Perftest { tool, size, extra: "", env: &[], amount: Amount::Seconds, column: Column::Bandwidth }
+}
+
+const fn latency(tool: &'static str, size: u64) -> Perftest {
+    Perftest { tool, size, extra: "", env: &[], amount: Amount::Messages(20_000), column: Column::Latency }
+}
+
+const WRITE_1M: Perftest = bandwidth("ib_write_bw", MIB);
+const READ_1M: Perftest = bandwidth("ib_read_bw", MIB);
+const RATE: Perftest =
+    Perftest { extra: BATCHED, amount: Amount::Messages(4 * MIB), column: Column::Rate, ..bandwidth("ib_send_bw", 8) };
+const ONE_QP: Perftest = Perftest { column: Column::Rate, ..bandwidth("ib_write_bw", 4 * KIB) };
+const MANY_QPS: Perftest = Perftest { extra: "-q 1000", ..ONE_QP };
+
+const UCX_PUT_1M: Ucx = Ucx {
+    test: "ucp_put_bw",
+    transports: Transports::Shared,
+    size: MIB,
+    messages: 40_000,
+    column: ucx::Column::Bandwidth,
+};
+const UCX_LATENCY: Ucx =
+    Ucx { test: "tag_lat", size: 8, messages: 1_000_000, column: ucx::Column::Latency, ..UCX_PUT_1M };
+const UCX_RATE: Ucx = Ucx { test: "tag_bw", size: 8, messages: 10_000_000, column: ucx::Column::Rate, ..UCX_PUT_1M };
+const UCX_TCP: Ucx = Ucx { test: "tag_bw", transports: Transports::Tcp, messages: 4_000, ..UCX_PUT_1M };
+
+/// The rates in the guest, where everything is emulated.
+const fn in_guest(carrier: Carrier, tool: &'static str, size: u64, messages: u64, column: Column) -> InGuest {
+    InGuest { carrier, tool, size, messages, column }
+}
+
+/// All of them, in the order of the table.
+pub const ALL: &[Case] = &[
+    Case {
+        name: "ib_write_bw 1 MiB",
+        place: Place::SameHost,
+        ours: &WRITE_1M,
+        rivals: &[Rival::at_least(0.9, &Memcpy { size: MIB }), Rival::at_least(0.95, &UCX_PUT_1M)],
+        aim: None,
+    },
+    Case {
+        name: "ib_read_bw 1 MiB",
+        place: Place::SameHost,
+        ours: &READ_1M,
+        rivals: &[
+            Rival::at_least(0.9, &Memcpy { size: MIB }),
+            Rival::at_least(0.95, &UCX_PUT_1M),
+            Rival::told(&Ucx { test: "ucp_get", ..UCX_PUT_1M }),
+        ],
+        aim: None,
+    },
+    Case {
+        name: "ib_write_bw 1 MiB, pages not shared",
+        place: Place::SameHost,
+        ours: &Perftest { env: UNSHARED, ..WRITE_1M },
+        rivals: &[Rival::at_least(0.9, &ProcessVm { size: MIB, read: false })],
+        aim: None,
+    },
+    Case {
+        name: "ib_read_bw 1 MiB, pages not shared",
+        place: Place::SameHost,
+        ours: &Perftest { env: UNSHARED, ..READ_1M },
+        rivals: &[Rival::at_least(0.9, &ProcessVm { size: MIB, read: true })],
+        aim: None,
+    },
+    Case {
+        name: "ib_send_bw 64 KiB",
+        place: Place::SameHost,
+        ours: &bandwidth("ib_send_bw", 64 * KIB),
+        rivals: &[
+            Rival::at_least(0.7, &Memcpy { size: 64 * KIB }),
+            Rival::told(&Ucx { test: "tag_bw", size: 64 * KIB, messages: 200_000, ..UCX_PUT_1M }),
+            Rival::told(&Pingpong { provider: Provider::Shm, size: 64 * KIB, round_trips: 20_000, bandwidth: true }),
+        ],
+        aim: None,
+    },
+    Case {
+        name: "ib_send_bw 64 KiB, pages not shared",
+        place: Place::SameHost,
+        ours: &Perftest { env: UNSHARED, ..bandwidth("ib_send_bw", 64 * KIB) },
+        rivals: &[Rival::at_least(0.7, &ProcessVm { size: 64 * KIB, read: true })],
+        aim: None,
+    },
+    Case {
+        name: "ib_write_lat 8 B",
+        place: Place::SameHost,
+        ours: &Perftest { amount: Amount::Messages(500_000), ..latency("ib_write_lat", 8) },
+        rivals: &[Rival::told(&Ucx { test: "ucp_put_lat", ..UCX_LATENCY })],
+        aim: Some(Bound::AtMost(0.15)),
+    },
+    Case {
+        name: "ib_send_lat 8 B",
+        place: Place::SameHost,
+        ours: &Perftest { amount: Amount::Messages(500_000), ..latency("ib_send_lat", 8) },
+        rivals: &[
+            Rival::told(&UCX_LATENCY),
+            Rival::told(&Pingpong { provider: Provider::Shm, size: 8, round_trips: 500_000, bandwidth: false }),
+        ],
+        aim: Some(Bound::AtMost(0.25)),
+    },
+    Case {
+        name: "ib_send_bw 8 B, message rate",
+        place: Place::SameHost,
+        ours: &RATE,
+        rivals: &[Rival::told(&UCX_RATE)],
+        aim: Some(Bound::AtLeast(8e6)),
+    },
+    Case {
+        name: "1,000 busy QPs against 1 (ib_write_bw 4 KiB)",
+        place: Place::SameHost,
+        ours: &MANY_QPS,
+        rivals: &[Rival::at_least(0.8, &ONE_QP)],
+        aim: None,
+    },
+    Case { name: "idle", place: Place::SameHost, ours: &Idle, rivals: &[], aim: Some(Bound::AtMost(0.0)) },
+    Case {
+        name: "ib_write_bw 1 MiB",
+        place: NINE_THOUSAND,
+        ours: &WRITE_1M,
+        rivals: &[
+            Rival::at_least(1.5, &Qperf { test: Test::TcpBandwidth, size: MIB }),
+            Rival::told(&UdpStream { place: NINE_THOUSAND }),
+            Rival::told(&UCX_TCP),
+            Rival::told(&Pingpong { provider: Provider::Tcp, size: MIB, round_trips: 1_000, bandwidth: true }),
+        ],
+        aim: None,
+    },
+    Case {
+        name: "ib_read_bw 1 MiB",
+        place: NINE_THOUSAND,
+        ours: &READ_1M,
+        rivals: &[Rival::told(&Qperf { test: Test::TcpBandwidth, size: MIB })],
+        aim: None,
+    },
+    Case {
+        name: "ib_write_bw 1 MiB, 1% loss",
+        place: NINE_THOUSAND,
+        ours: &Perftest { env: LOSS, ..WRITE_1M },
+        rivals: &[Rival::at_least(0.5, &WRITE_1M)],
+        aim: None,
+    },
+    Case {
+        name: "1,000 busy QPs against 1 (ib_write_bw 4 KiB)",
+        place: NINE_THOUSAND,
+        ours: &MANY_QPS,
+        rivals: &[Rival::at_least(0.8, &ONE_QP)],
+        aim: None,
+    },
+    Case {
+        name: "ib_write_bw 1 MiB",
+        place: FIFTEEN_HUNDRED,
+        ours: &WRITE_1M,
+        rivals: &[
+            Rival::at_least(1.0, &Qperf { test: Test::TcpBandwidth, size: MIB }),
+            Rival::told(&UdpStream { place: FIFTEEN_HUNDRED }),
+        ],
+        aim: None,
+    },
+    Case {
+        name: "ib_send_lat 8 B",
+        place: FIFTEEN_HUNDRED,
+        ours: &latency("ib_send_lat", 8),
+        rivals: &[
+            Rival::at_most(1.15, &UdpPong { payload: 8 }),
+            Rival::told(&Ucx { transports: Transports::Tcp, messages: 50_000, ..UCX_LATENCY }),
+            Rival::told(&Pingpong { provider: Provider::Tcp, size: 8, round_trips: 20_000, bandwidth: false }),
+        ],
+        aim: None,
+    },
+    Case {
+        name: "ib_send_lat 8 B, completion events",
+        place: FIFTEEN_HUNDRED,
+        ours: &Perftest { extra: "-e", ..latency("ib_send_lat", 8) },
+        rivals: &[Rival::told(&Qperf { test: Test::TcpLatency, size: 8 })],
+        aim: None,
+    },
+    Case {
+        name: "ib_send_bw 8 B, message rate",
+        place: FIFTEEN_HUNDRED,
+        ours: &RATE,
+        rivals: &[],
+        aim: Some(Bound::AtLeast(2e6)),
+    },
+    Case {
+        name: "guest: ib_write_bw 64 KiB",
+        place: Place::Guest,
+        ours: &in_guest(Carrier::Ours, "ib_write_bw", 64 * KIB, 2_000, Column::Bandwidth),
+        rivals: &[Rival::at_least(1.5, &in_guest(Carrier::Rxe, "ib_write_bw", 64 * KIB, 2_000, Column::Bandwidth))],
+        aim: None,
+    },
+    Case {
+        name: "guest: ib_send_lat 8 B",
+        place: Place::Guest,
+        ours: &in_guest(Carrier::Ours, "ib_send_lat", 8, 2_000, Column::Latency),
+        rivals: &[Rival::at_most(1.0, &in_guest(Carrier::Rxe, "ib_send_lat", 8, 2_000, Column::Latency))],
+        aim: None,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::unit::Unit;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_case_is_one_and_compares_like_with_like() {
+        let names: BTreeSet<_> = ALL.iter().map(|case| (case.name, case.place.name())).collect();
+        assert_eq!(names.len(), ALL.len());
+        for case in ALL {
+            for rival in case.rivals {
+                assert_eq!(rival.program.unit(), case.ours.unit(), "{} beside {}", case.name, rival.program.name());
+            }
+            let wanted = case.rivals.iter().filter_map(|rival| rival.wanted).chain(case.aim);
+            for bound in wanted {
+                let floor = matches!(bound, Bound::AtLeast(_));
+                let rises = matches!(case.ours.unit(), Unit::BytesPerSecond | Unit::MessagesPerSecond);
+                assert_eq!(floor, rises, "{}: a bound of the wrong side", case.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The guest as a place to measure: Linux's rxe on both ends of a cable, and ours on both ends of one like it.
+//!
+//! rxe works in the first network namespace alone, so its two ends are there, and rules of routing lead what one
+//! sends to the other over the cable instead of the loopback. Ours are in two namespaces, as on the host.
+
+use super::cores::pinned;
+use super::perftest::Column;
+use super::program::Program;
+use super::room::Room;
+use super::unit::Unit;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::time::Duration;
+use weft_interop::guest::{Guest, GuestProc, Place, image::Extra};
+use weft_interop::pair::DEFAULT_PORT;
+use weft_interop::{Lab, Shape, Who, device, product};
+
+/// Where our product is in the guest.
+const PRODUCT: &str = "/weft";
+/// The card that joins the guest to the host carries nothing here.
+const MTU: u32 = 1500;
+/// Of both cables in the guest: room for RoCE's largest path MTU and its headers.
+const CABLE_MTU: u32 = 4200;
+/// Emulation is slow, and a run is short.
+const LIMIT: Duration = Duration::from_secs(120);
+/// How long a server may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(30);
+
+/// The cables: `va` to `vb` for the kernel's, `eth0` to `eth0` of two namespaces for ours; the addresses are alike.
+const SETUP: &str = "set -e
+ip link set lo up
+ip link add va mtu CABLE_MTU type veth peer name vb mtu CABLE_MTU
+ip addr add 10.1.0.1/24 dev va
+ip addr add 10.1.0.2/24 dev vb
+for name in all va vb; do
+    echo 1 > /proc/sys/net/ipv4/conf/$name/accept_local
+    echo 0 > /proc/sys/net/ipv4/conf/$name/rp_filter
+    echo 1 > /proc/sys/net/ipv4/conf/$name/arp_ignore
+    echo 2 > /proc/sys/net/ipv4/conf/$name/arp_announce
+done
+ip link set va up
+ip link set vb up
+ip rule add pref 10 iif va lookup local
+ip rule add pref 11 iif vb lookup local
+ip rule add pref 20 from 10.1.0.1 to 10.1.0.2 lookup 101
+ip rule add pref 21 from 10.1.0.2 to 10.1.0.1 lookup 102
+ip rule add pref 30 oif va to 10.1.0.2 lookup 101
+ip rule add pref 31 oif vb to 10.1.0.1 lookup 102
+ip route add 10.1.0.2 dev va src 10.1.0.1 table 101
+ip route add 10.1.0.1 dev vb src 10.1.0.2 table 102
+ip rule add pref 100 lookup local
+ip rule del pref 0
+rdma link add rxe_a type rxe netdev va
+rdma link add rxe_b type rxe netdev vb
+ip netns add a
+ip netns add b
+ip link add eth0 netns a mtu CABLE_MTU type veth peer name eth0 netns b mtu CABLE_MTU
+for side in a:10.1.0.1 b:10.1.0.2; do
+    ip -n ${side%:*} link set lo up
+    ip -n ${side%:*} addr add ${side#*:}/24 dev eth0
+    ip -n ${side%:*} link set eth0 up
+done
+";
+
+/// A guest whose both cables stand.
+pub struct GuestRoom {
+    // Dropped before the namespace that it runs in.
+    guest: Guest,
+    _lab: Lab,
+    /// The index of the IPv4 address in the table of each of rxe's ports.
+    rxe_gids: [usize; 2],
+    /// The name of our device, the same on both sides.
+    device: String,
+}
+
+impl GuestRoom {
+    /// Boots the guest with the product that is built.
+    pub fn boot() -> Result<GuestRoom> {
+        let agent = product::target().join("debug/weft-guest");
+        crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
+        let lab = Lab::new(Shape::Tap { mtu: MTU })?;
+        let side = lab.client();
+        let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
+        let guest = Guest::boot_with(&place, &agent, &shipped()?)?;
+        let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string());
+        guest.run(&["sh", "-c", &setup])?.success()?;
+        let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;
+        let gid = |address| Some(device::find(&rxe, address, "::")?.gid_v4);
+        let rxe_gids = gid("10.1.0.1").zip(gid("10.1.0.2")).with_context(|| format!("no rxe devices: {rxe}"))?;
+        let ours = guest.run(&words_of(&ours("a", &["ibv_devinfo", "-v"])))?.success()?.text;
+        let device = device::find(&ours, "10.1.0.1", "::").with_context(|| format!("no device of ours: {ours}"))?.name;
+        Ok(GuestRoom { guest, _lab: lab, rxe_gids: rxe_gids.into(), device })
+    }
+
+    /// The kernel that runs in it.
+    pub fn kernel(&self) -> &str {
+        &self.guest.package
+    }
+
+    fn start(&self, words: &[String]) -> GuestProc {
+        self.guest.start(&words_of(words))
+    }
+}
+
+/// The command, its libraries, and the directory that programs load them from.
+fn shipped() -> Result<Vec<Extra>> {
+    let weft = product::weft()?;
+    let dir = weft.parent().context("the command has no directory")?;
+    let mut extra = vec![(weft.clone(), format!("{PRODUCT}/weft"))];
+    for entry in std::fs::read_dir(dir)?.chain(std::fs::read_dir(dir.join("rdma"))?).flatten() {
+        let path: PathBuf = entry.path();
+        let name = path.strip_prefix(dir)?.display().to_string();
+        if name.contains(".so") {
+            extra.push((path.clone(), format!("{PRODUCT}/{name}")));
+        }
+    }
+    Ok(extra)
+}
+
+fn words_of(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+fn ours(netns: &str, words: &[&str]) -> Vec<String> {
+    let weft = format!("{PRODUCT}/weft");
+    let before = ["ip", "netns", "exec", netns, &weft, "run", "--"];
+    before.iter().chain(words).map(|word| (*word).to_owned()).collect()
+}
+
+/// Whose RDMA carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    Ours,
+    Rxe,
+}
+
+/// The same tool of perftest in the guest, over ours or over rxe.
+#[derive(Clone, Copy, Debug)]
+pub struct InGuest {
+    pub carrier: Carrier,
+    pub tool: &'static str,
+    pub size: u64,
+    pub messages: u64,
+    pub column: Column,
+}
+
+impl InGuest {
+    fn words(&self, room: &GuestRoom, server: bool) -> Vec<String> {
+        let mut line = format!("{} -s {} -n {}", self.tool, self.size, self.messages);
+        match self.carrier {
+            Carrier::Ours => line += &format!(" -d {}", room.device),
+            Carrier::Rxe if server => line += &format!(" -d rxe_b -x {}", room.rxe_gids[1]),
+            Carrier::Rxe => line += &format!(" -d rxe_a -x {}", room.rxe_gids[0]),
+        }
+        if !server {
+            line += " 10.1.0.2";
+        }
+        let line = pinned(Some(usize::from(server)), &super::program::words(&line));
+        match self.carrier {
+            Carrier::Ours => ours(if server { "b" } else { "a" }, &words_of(&line)),
+            Carrier::Rxe => line,
+        }
+    }
+
+    /// What asks for the listening sockets where the server is.
+    fn ask(&self) -> Vec<String> {
+        let ask = super::program::words("cat /proc/net/tcp /proc/net/tcp6");
+        match self.carrier {
+            Carrier::Ours => super::program::words("ip netns exec b").into_iter().chain(ask).collect(),
+            Carrier::Rxe => ask,
+        }
+    }
+}
+
+impl Program for InGuest {
+    fn name(&self) -> String {
+        match self.carrier {
+            Carrier::Ours => format!("{} -s {}", self.tool, self.size),
+            Carrier::Rxe => "Linux rxe".to_owned(),
+        }
+    }
+
+    fn command(&self, _seconds: u32) -> String {
+        let run = if self.carrier == Carrier::Ours { "weft run -- " } else { "" };
+        format!("{run}{} -s {} -n {} SERVER", self.tool, self.size, self.messages)
+    }
+
+    fn unit(&self) -> Unit {
+        self.column.unit()
+    }
+
+    fn measure(&self, room: &Room) -> Result<f64> {
+        let room = room.guest()?;
+        let server = room.start(&self.words(room, true));
+        let listening = format!(":{DEFAULT_PORT:04X} ");
+        let ask = self.ask();
+        if !server.wait_answer(LISTENS_WITHIN, &words_of(&ask), |text| text.contains(&listening)) {
+            bail!("the server in the guest does not listen: {}", server.kill().report());
+        }
+        let client = room.start(&self.words(room, false)).wait(LIMIT);
+        let server = server.wait(if client.ok() { LISTENS_WITHIN } else { Duration::ZERO });
+        let client = client.success().with_context(|| format!("its server: {}", server.report()))?;
+        self.column.read(&client.text).with_context(|| format!("no result: {}", client.report()))
+    }
+}

@@ -1,0 +1,64 @@
+//! What can be measured: a program of ours or of a peer that yields one figure a turn.
+
+use super::room::Room;
+use super::unit::Unit;
+use anyhow::{Context, Result};
+use std::time::Duration;
+use weft_interop::{Proc, skip};
+
+/// How long a program may take beside the seconds that it measures.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One side of a case.
+pub trait Program: Sync {
+    /// What a reader calls it.
+    fn name(&self) -> String;
+
+    /// Its command line, as a person would type it on the client's side.
+    fn command(&self, seconds: u32) -> String;
+
+    /// What its figure is measured in.
+    fn unit(&self) -> Unit;
+
+    /// The Debian package that is missing.
+    fn missing(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Runs it once.
+    fn measure(&self, room: &Room) -> Result<f64>;
+}
+
+/// `package`, unless `tool` is installed.
+pub fn unless_installed(tool: &str, package: &'static str) -> Option<&'static str> {
+    if skip::on_path(tool).is_some() { None } else { Some(package) }
+}
+
+/// Waits for a program's end and hands what it wrote to `read`, which finds the figure.
+pub fn figure_of(program: Proc, seconds: u32, read: impl Fn(&str) -> Option<f64>) -> Result<f64> {
+    let ended = program.wait(PATIENCE + Duration::from_secs(u64::from(seconds))).success()?;
+    read(&ended.text).with_context(|| format!("no result: {}", ended.report()))
+}
+
+/// The number that stands before the first `unit`, whatever it is grouped by.
+pub fn number_before(text: &str, unit: &str) -> Option<f64> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.windows(2).find(|pair| pair[1] == unit).and_then(|pair| pair[0].replace(',', "").parse().ok())
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_by_its_unit() {
+        assert_eq!(number_before("typical 4.512 us\n", "us"), Some(4.512));
+        assert_eq!(number_before("bw = 1,012,400 bytes/sec\n", "bytes/sec"), Some(1_012_400.0));
+        assert_eq!(number_before("ready\n", "us"), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Where a case is measured: a laboratory of namespaces or the guest, with the cores that its programs run on.
+
+use super::cores::{Cores, pinned};
+use super::guest::GuestRoom;
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use weft_interop::{Lab, Proc, Shape, Side, Who};
+
+/// The kind of a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Two processes of one network namespace.
+    SameHost,
+    /// Two namespaces joined by a veth cable of this MTU.
+    TwoHosts { mtu: u32 },
+    /// A virtual machine whose kernel has rdma_rxe.
+    Guest,
+}
+
+impl Place {
+    /// In the order in which they are entered.
+    pub const ALL: [Place; 4] =
+        [Place::SameHost, Place::TwoHosts { mtu: 9000 }, Place::TwoHosts { mtu: 1500 }, Place::Guest];
+
+    /// What a reader calls it.
+    pub fn name(self) -> String {
+        match self {
+            Place::SameHost => "same host".to_owned(),
+            Place::TwoHosts { mtu } => format!("two namespaces, MTU {mtu}"),
+            Place::Guest => "inside the guest".to_owned(),
+        }
+    }
+
+    /// Why it cannot be entered on this machine.
+    pub fn obstacle(self) -> Option<String> {
+        if self == Place::Guest { weft_interop::guest::obstacle() } else { None }
+    }
+}
+
+/// A place that stands, and how programs are to run in it.
+pub struct Room {
+    inside: Inside,
+    /// One core a side; none where programs run wherever the scheduler puts them.
+    cores: Option<Cores>,
+    /// How long programs that run for a time run.
+    pub seconds: u32,
+}
+
+enum Inside {
+    Lab(Lab),
+    Guest(Box<GuestRoom>),
+}
+
+impl Room {
+    /// Builds the place.
+    pub fn enter(place: Place, cores: Option<Cores>, seconds: u32) -> Result<Room> {
+        let inside = match place {
+            Place::SameHost => Inside::Lab(Lab::new(Shape::One)?),
+            Place::TwoHosts { mtu } => Inside::Lab(Lab::new(Shape::Two { mtu })?),
+            Place::Guest => Inside::Guest(Box::new(GuestRoom::boot()?)),
+        };
+        if let Inside::Lab(lab) = &inside {
+            // It starts the daemons, which are not to inherit a program's core.
+            lab.sides().iter().try_for_each(|side| lab.device(side).map(drop))?;
+        }
+        Ok(Room { inside, cores, seconds })
+    }
+
+    /// The laboratory.
+    pub fn lab(&self) -> Result<&Lab> {
+        match &self.inside {
+            Inside::Lab(lab) => Ok(lab),
+            Inside::Guest(_) => bail!("this program runs in namespaces, not in the guest"),
+        }
+    }
+
+    /// The guest.
+    pub fn guest(&self) -> Result<&GuestRoom> {
+        match &self.inside {
+            Inside::Guest(guest) => Ok(guest),
+            Inside::Lab(_) => bail!("this program runs in the guest"),
+        }
+    }
+
+    /// The words with their server's core before them.
+    pub fn on_server_core(&self, words: &[String]) -> Vec<String> {
+        pinned(self.cores.map(|cores| cores.server), words)
+    }
+
+    /// The words with their client's core before them.
+    pub fn on_client_core(&self, words: &[String]) -> Vec<String> {
+        pinned(self.cores.map(|cores| cores.client), words)
+    }
+
+    /// Starts a peer's server: without Weft, on its core.
+    pub fn serve(&self, words: &[String], env: &[(&str, &str)]) -> Result<Proc> {
+        let lab = self.lab()?;
+        start(lab, lab.server(), &self.on_server_core(words), env)
+    }
+
+    /// Starts a peer's client: without Weft, on its core.
+    pub fn connect(&self, words: &[String], env: &[(&str, &str)]) -> Result<Proc> {
+        let lab = self.lab()?;
+        start(lab, lab.client(), &self.on_client_core(words), env)
+    }
+}
+
+fn start(lab: &Lab, side: &Side, words: &[String], env: &[(&str, &str)]) -> Result<Proc> {
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    lab.start_line(&lab.bare(side, Who::Root, &words), env)
+}
+
+/// The words that run one of our own small peers (`peers::Own`).
+pub fn own_words(arguments: &str) -> Result<Vec<String>> {
+    let xtask = std::env::current_exe().context("where is xtask?")?;
+    let xtask = xtask.to_str().context("the path of xtask is not UTF-8")?.to_owned();
+    let words = std::iter::once(xtask).chain(std::iter::once("bench-peer".to_owned()));
+    Ok(words.chain(arguments.split_whitespace().map(str::to_owned)).collect())
+}

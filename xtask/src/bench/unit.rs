@@ -1,0 +1,56 @@
+//! What a figure is measured in, and how a reader sees it.
+
+use serde::Serialize;
+
+/// The unit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    #[serde(rename = "bytes/s")]
+    BytesPerSecond,
+    #[serde(rename = "us")]
+    Microseconds,
+    #[serde(rename = "messages/s")]
+    MessagesPerSecond,
+    #[serde(rename = "% of a core")]
+    Percent,
+}
+
+impl Unit {
+    /// What the number is divided by, its decimals, and the unit's sign.
+    fn shape(self) -> (f64, usize, &'static str) {
+        match self {
+            Unit::BytesPerSecond => (1e9, 2, "GB/s"),
+            Unit::Microseconds => (1.0, 2, "µs"),
+            Unit::MessagesPerSecond => (1e6, 2, "M/s"),
+            Unit::Percent => (1.0, 1, "%"),
+        }
+    }
+
+    /// The figure with its unit.
+    pub fn show(self, value: f64) -> String {
+        format!("{} {}", self.number(value), self.shape().2)
+    }
+
+    /// The figure alone, in the same scale.
+    pub fn number(self, value: f64) -> String {
+        let (scale, decimals, _) = self.shape();
+        let value = value / scale;
+        // Small bandwidths and the latencies of shared memory lie below the usual decimals.
+        let decimals = if value != 0.0 && value.abs() < 0.1 { decimals + 2 } else { decimals };
+        format!("{value:.decimals$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_in_the_units_of_the_field() {
+        assert_eq!(Unit::BytesPerSecond.show(45.29e9), "45.29 GB/s");
+        assert_eq!(Unit::BytesPerSecond.show(9_489_896.0), "0.0095 GB/s");
+        assert_eq!(Unit::MessagesPerSecond.show(8e6), "8.00 M/s");
+        assert_eq!(Unit::Microseconds.show(0.06), "0.0600 µs");
+        assert_eq!(Unit::Percent.show(0.0), "0.0 %");
+    }
+}
