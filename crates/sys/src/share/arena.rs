@@ -65,6 +65,11 @@ impl Arena {
         Some(offset)
     }
 
+    /// Memory for a range; an error if there is none.
+    pub(super) fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len)?)
+    }
+
     /// Gives the memory of a range back to the machine; the range reads as zeros from now on.
     pub fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)

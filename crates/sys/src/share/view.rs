@@ -106,6 +106,7 @@ impl View {
         let addr = mapped.ok()?.expose_provenance();
         // A child must not keep what the owner believes to be shared with us alone.
         super::advise(addr, len, libc::MADV_DONTFORK);
+        super::ledger::lock().add_window(addr as u64, len as u64);
         Some(Window { offset: first, len: last - first, addr })
     }
 }
@@ -125,6 +126,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
+        super::ledger::lock().remove_window(self.addr as u64);
         // SAFETY: our own mapping; a pointer into it is good until the next `slice` at most, which is over.
         let _ = unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.addr), self.len as usize) };
     }

@@ -1,0 +1,257 @@
+//! Mappings and pages by address, as the kernel's calls take them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use libc::{c_int, c_void};
+
+const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+const MADV_POPULATE_WRITE: c_int = 23;
+
+fn pointer(addr: u64) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(addr as usize)
+}
+
+fn mapped(addr: *mut c_void) -> io::Result<u64> {
+    if addr == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(addr.expose_provenance() as u64) }
+}
+
+/// A mapping of our own that goes when it is dropped, unless it was moved away.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    pub(super) addr: u64,
+    len: u64,
+}
+
+impl Scratch {
+    /// A piece of a file, shared, at an address as far from a multiple of `align` as its offset is.
+    pub(super) fn of_file(file: BorrowedFd<'_>, offset: u64, len: u64, align: u64) -> io::Result<Scratch> {
+        let room = Scratch::aligned(offset % align, len, align)?;
+        // SAFETY: over a mapping of our own that nobody uses.
+        let addr = unsafe {
+            let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+            libc::mmap(pointer(room.addr), len as usize, READ_WRITE, flags, file.as_raw_fd(), offset as i64)
+        };
+        mapped(addr).map(|_| room)
+    }
+
+    /// Fresh private memory, `skip` bytes beyond a multiple of `align`.
+    pub(super) fn fresh(skip: u64, len: u64, align: u64) -> io::Result<Scratch> {
+        let room = Scratch::aligned(skip, len, align)?;
+        fresh_at(room.addr, len, libc::MAP_FIXED).map(|()| room)
+    }
+
+    /// Address space that nothing can be done with yet.
+    fn aligned(skip: u64, len: u64, align: u64) -> io::Result<Scratch> {
+        let whole = len + align;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let addr = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            libc::mmap(std::ptr::null_mut(), whole as usize, libc::PROT_NONE, flags, -1, 0)
+        };
+        let start = mapped(addr)?;
+        let addr = start + (skip + align - start % align) % align;
+        unmap(start, addr - start);
+        unmap(addr + len, start + whole - (addr + len));
+        Ok(Scratch { addr, len })
+    }
+
+    /// Pages that were taken away from somewhere.
+    pub(super) fn taken(addr: u64, len: u64) -> Scratch {
+        Scratch { addr, len }
+    }
+
+    /// Puts it in the place of what stands at `to`, at once, with its pages.
+    pub(super) fn move_to(self, to: u64) -> Result<(), (Scratch, io::Error)> {
+        // SAFETY: our own mapping goes to `to`, where the caller wants it: the pages there have the same bytes.
+        let addr = unsafe {
+            let (len, flags) = (self.len as usize, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
+            libc::mremap(pointer(self.addr), len, len, flags, pointer(to))
+        };
+        match mapped(addr) {
+            Ok(_) => {
+                std::mem::forget(self);
+                Ok(())
+            }
+            Err(error) => Err((self, error)),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        unmap(self.addr, self.len);
+    }
+}
+
+/// Unmaps what is ours.
+fn unmap(addr: u64, len: u64) {
+    if len > 0 {
+        // SAFETY: only address space of scratch mappings comes here.
+        unsafe { libc::munmap(pointer(addr), len as usize) };
+    }
+}
+
+/// Fresh private memory at an address; `flags` says whether something may stand there.
+pub(super) fn fresh_at(addr: u64, len: u64, flags: c_int) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+    // SAFETY: the caller gives the range up, or forbids with the flags that anything is there.
+    let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, -1, 0) };
+    there(addr, len, mapped(got)?)
+}
+
+/// A piece of a file at an address, private.
+pub(super) fn private_at(addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64, flags: c_int) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | flags;
+    // SAFETY: as above; what stood there shows the same bytes of the same file.
+    let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, file.as_raw_fd(), offset as i64) };
+    there(addr, len, mapped(got)?)
+}
+
+/// Kernels that do not know MAP_FIXED_NOREPLACE take the address as a hint.
+fn there(wanted: u64, len: u64, got: u64) -> io::Result<()> {
+    if got == wanted {
+        return Ok(());
+    }
+    unmap(got, len);
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Gives a range that was mapped readable and writable the rights that it had, if they were others.
+pub(super) fn protect(addr: u64, len: u64, rights: c_int) -> io::Result<()> {
+    if rights == READ_WRITE {
+        return Ok(());
+    }
+    // SAFETY: mapped in place of something with these rights.
+    match unsafe { libc::mprotect(pointer(addr), len as usize, rights) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes the pages of a private anonymous range away; the range stays, empty.
+pub(super) fn take(addr: u64, len: u64) -> io::Result<Scratch> {
+    // SAFETY: the pages go to an address of the kernel's choice. The caller has everybody who touches the range wait.
+    let got = unsafe {
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
+        libc::mremap(pointer(addr), len as usize, len as usize, flags, std::ptr::null_mut::<c_void>())
+    };
+    mapped(got).map(|got| Scratch::taken(got, len))
+}
+
+/// Makes every page of a range present and writable: an error where touching it would kill.
+pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: populating makes pages present as a write would, and changes no byte.
+        let rc = unsafe { libc::madvise(pointer(addr), len as usize, MADV_POPULATE_WRITE) };
+        if rc == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
+            return Err(error);
+        }
+    }
+}
+
+/// Unmaps the pages of a shared file mapping, which the file keeps.
+pub(super) fn forget_pages(addr: u64, len: u64) -> io::Result<()> {
+    // SAFETY: the file has the bytes, and who touches the range finds them there.
+    match unsafe { libc::madvise(pointer(addr), len as usize, libc::MADV_DONTNEED) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Copies between ranges of mapped memory that do not overlap.
+pub(super) fn copy(from: u64, to: u64, len: u64) {
+    // SAFETY: the caller's mappings, one of them a scratch mapping that nobody else writes.
+    unsafe { std::ptr::copy_nonoverlapping(pointer(from).cast::<u8>(), pointer(to).cast(), len as usize) };
+}
+
+/// Reads a piece of a file to where fresh memory was mapped. Does nothing that a signal handler must not.
+pub(super) fn read_at(file: BorrowedFd<'_>, mut addr: u64, mut len: u64, mut offset: u64) -> io::Result<()> {
+    while len > 0 {
+        // SAFETY: the caller's memory, which nobody uses yet.
+        let got = unsafe { libc::pread(file.as_raw_fd(), pointer(addr), len as usize, offset as i64) };
+        match u64::try_from(got) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => {
+                addr += got;
+                offset += got;
+                len -= got;
+            }
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells which pages of this process there are.
+#[derive(Debug)]
+pub(super) struct PageMap(Option<File>);
+
+/// Pages that are looked at in one go.
+pub(super) const LOOK_PAGES: usize = 512;
+
+impl PageMap {
+    pub(super) fn open() -> PageMap {
+        PageMap(File::open("/proc/self/pagemap").ok())
+    }
+
+    /// The runs of pages of a range (of [`LOOK_PAGES`] at most) that are in memory or swapped out; all of them if that
+    /// cannot be found out. No memory is allocated.
+    pub(super) fn runs(&self, addr: u64, len: u64) -> Runs {
+        let page = super::page_size();
+        let count = (len / page) as usize;
+        let mut runs = Runs { is_there: [true; LOOK_PAGES], count: count.min(LOOK_PAGES), next: 0, page };
+        let mut entries = [0u8; LOOK_PAGES * 8];
+        if let Some(file) = &self.0
+            && let Some(entries) = entries.get_mut(..runs.count * 8)
+            && file.read_exact_at(entries, addr / page * 8).is_ok()
+        {
+            const PRESENT_OR_SWAPPED: u8 = 0xc0;
+            for (is_there, entry) in runs.is_there.iter_mut().zip(entries.chunks_exact(8)) {
+                let top = if cfg!(target_endian = "little") { entry.last() } else { entry.first() };
+                *is_there = top.is_some_and(|top| top & PRESENT_OR_SWAPPED != 0);
+            }
+        }
+        runs
+    }
+}
+
+/// Runs of pages, as distance from the range's start and length in bytes.
+#[derive(Debug)]
+pub(super) struct Runs {
+    is_there: [bool; LOOK_PAGES],
+    count: usize,
+    next: usize,
+    page: u64,
+}
+
+impl Runs {
+    /// Whether no page is missing.
+    pub(super) fn all(&self) -> bool {
+        self.is_there.iter().take(self.count).all(|&there| there)
+    }
+}
+
+impl Iterator for Runs {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let left = self.is_there.get(self.next..self.count)?;
+        let skip = left.iter().position(|&there| there)?;
+        let run = left.iter().skip(skip).take_while(|&&there| there).count();
+        let start = self.next + skip;
+        self.next = start + run;
+        Some((start as u64 * self.page, run as u64 * self.page))
+    }
+}

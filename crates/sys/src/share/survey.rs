@@ -1,0 +1,218 @@
+//! What is mapped where: which memory may be shared, and where what was shared is now.
+//!
+//! Only plain memory is shared: private, anonymous, readable and writable, and without any property that another mapping
+//! in its place would lose (locked, left out of children or of core dumps, merged by KSM, watched by a userfaultfd of the
+//! program's own, of huge pages, a stack that grows). `smaps` is the one place where the kernel tells those.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+/// Properties that a mapping may have and still be shared; the rest is left alone.
+const PLAIN_FLAGS: [&str; 10] = ["rd", "wr", "mr", "mw", "me", "ac", "sd", "nr", HUGE, NOT_HUGE];
+const HUGE: &str = "hg";
+const NOT_HUGE: &str = "nh";
+
+/// A part of a range that may be shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plain {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The program asked for huge pages (or against them).
+    pub(super) huge: Option<bool>,
+}
+
+/// What of a range of pages may be shared, lowest address first.
+pub(super) fn plain(start: u64, end: u64) -> io::Result<Vec<Plain>> {
+    plain_in(BufReader::with_capacity(64 << 10, File::open("/proc/self/smaps")?), start, end, stack_pointer())
+}
+
+/// An address on the stack of the calling thread.
+fn stack_pointer() -> u64 {
+    let here = 0u8;
+    std::hint::black_box(&raw const here).addr() as u64
+}
+
+fn plain_in(mut table: impl BufRead, start: u64, end: u64, stack: u64) -> io::Result<Vec<Plain>> {
+    let mut found = Vec::new();
+    let mut current: Option<(u64, u64)> = None;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if table.read_line(&mut line)? == 0 {
+            return Ok(found);
+        }
+        if let Some(mapping) = Mapping::parse(&line) {
+            if mapping.start >= end {
+                return Ok(found);
+            }
+            let wanted = mapping.end > start && mapping.is_anonymous() && !mapping.holds(stack);
+            current = wanted.then(|| (mapping.start.max(start), mapping.end.min(end)));
+        } else if let Some((start, end)) = current
+            && let Some(flags) = line.strip_prefix("VmFlags:")
+            && let Some(huge) = if_plain(flags)
+        {
+            found.push(Plain { start, end, huge });
+        }
+    }
+}
+
+/// Whether there are only flags that do not matter; answers what they say about huge pages.
+fn if_plain(flags: &str) -> Option<Option<bool>> {
+    let mut huge = None;
+    for flag in flags.split_ascii_whitespace() {
+        if !PLAIN_FLAGS.contains(&flag) {
+            return None;
+        }
+        if flag == HUGE {
+            huge = Some(true);
+        } else if flag == NOT_HUGE {
+            huge = Some(false);
+        }
+    }
+    Some(huge)
+}
+
+/// A line of /proc/self/maps.
+#[derive(Clone, Copy, Debug)]
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    rights: &'a str,
+    offset: u64,
+    /// Major and minor number.
+    device: (u64, u64),
+    inode: u64,
+    name: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    fn parse(line: &'a str) -> Option<Mapping<'a>> {
+        let mut columns = line.trim_end().splitn(6, ' ');
+        let (range, rights, offset) = (columns.next()?, columns.next()?, columns.next()?);
+        let (device, inode) = (columns.next()?, columns.next()?);
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (start, end) = range.split_once('-')?;
+        let (major, minor) = device.split_once(':')?;
+        Some(Mapping {
+            start: hex(start)?,
+            end: hex(end)?,
+            rights,
+            offset: hex(offset)?,
+            device: (hex(major)?, hex(minor)?),
+            inode: inode.parse().ok()?,
+            name: columns.next().unwrap_or("").trim_start(),
+        })
+    }
+
+    /// Private memory without a file, of a kind that programs allocate.
+    fn is_anonymous(&self) -> bool {
+        let usual = self.name.is_empty() || self.name == "[heap]" || self.name.starts_with("[anon:");
+        self.rights == "rw-p" && self.inode == 0 && self.device == (0, 0) && usual
+    }
+
+    fn holds(&self, addr: u64) -> bool {
+        (self.start..self.end).contains(&addr)
+    }
+}
+
+/// Where a piece of a file is mapped and shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) addr: u64,
+    pub(super) len: u64,
+    pub(super) offset: u64,
+    /// PROT_READ and the like.
+    pub(super) rights: libc::c_int,
+}
+
+impl Place {
+    /// The part of it that shows a range of the file.
+    pub(super) fn within(&self, offset: u64, len: u64) -> Option<Place> {
+        let start = self.offset.max(offset);
+        let end = (self.offset + self.len).min(offset + len);
+        let addr = self.addr + start.checked_sub(self.offset)?;
+        (start < end).then(|| Place { addr, len: end - start, offset: start, ..*self })
+    }
+}
+
+/// Where a file is mapped and shared, by a table as /proc/self/maps.
+pub(super) fn places(table: &str, device: u64, inode: u64) -> Vec<Place> {
+    let device = (u64::from(libc::major(device)), u64::from(libc::minor(device)));
+    let mappings = table.lines().filter_map(Mapping::parse);
+    let ours = mappings.filter(|m| m.inode == inode && m.device == device && m.rights.ends_with('s'));
+    ours.map(|m| Place { addr: m.start, len: m.end - m.start, offset: m.offset, rights: rights(m.rights) }).collect()
+}
+
+fn rights(text: &str) -> libc::c_int {
+    let bits = [('r', libc::PROT_READ), ('w', libc::PROT_WRITE), ('x', libc::PROT_EXEC)];
+    bits.into_iter().filter(|(letter, _)| text.contains(*letter)).fold(libc::PROT_NONE, |all, (_, bit)| all | bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+1000-5000 rw-p 00000000 00:00 0                          [heap]
+Size:                 16 kB
+VmFlags: rd wr mr mw me ac sd 
+5000-9000 rw-p 00000000 00:00 0 
+VmFlags: rd wr mr mw me ac hg sd 
+9000-a000 rw-p 00000000 00:00 0 
+VmFlags: rd wr mr mw me lo ac sd 
+a000-b000 rw-s 00000000 00:01 77                         /memfd:x (deleted)
+VmFlags: rd wr sh mr mw me ms sd 
+b000-c000 r--p 00000000 00:00 0 
+VmFlags: rd mr mw me ac sd 
+c000-d000 rw-p 00000000 00:00 0 
+VmFlags: rd wr mr mw me dc ac sd 
+d000-e000 rw-p 00000000 00:0f 9                          /anon_hugepage (deleted)
+VmFlags: rd wr mr mw me ac sd 
+e000-f000 rw-p 00000000 00:00 0                          [anon:a name with spaces]
+VmFlags: rd wr mr mw me nh ac sd 
+f000-10000 rw-p 00000000 00:00 0 
+VmFlags: rd wr mr mw me ac sd 
+7ff0000-8000000 rw-p 00000000 00:00 0                    [stack]
+VmFlags: rd wr mr mw me gd ac 
+";
+
+    fn plain_of(start: u64, end: u64) -> Vec<(u64, u64, Option<bool>)> {
+        let found = plain_in(SMAPS.as_bytes(), start, end, 0xf800).unwrap();
+        found.into_iter().map(|p| (p.start, p.end, p.huge)).collect()
+    }
+
+    #[test]
+    fn only_plain_memory_is_found_and_only_within_the_range() {
+        let all = [(0x1000, 0x5000, None), (0x5000, 0x9000, Some(true)), (0xe000, 0xf000, Some(false))];
+        assert_eq!(plain_of(0, u64::MAX), all, "what is locked, a file's, a stack's, not for children is left alone");
+        assert_eq!(plain_of(0x2000, 0x6000), [(0x2000, 0x5000, None), (0x5000, 0x6000, Some(true))]);
+        assert_eq!(plain_of(0x9000, 0xe000), []);
+    }
+
+    #[test]
+    fn our_file_is_found_by_its_numbers() {
+        let table = "a000-b000 rw-s 00002000 00:01 77 /memfd:weft (deleted)\n\
+                     b000-c000 rw-p 00003000 00:01 77 /memfd:weft (deleted)\n\
+                     c000-d000 rw-s 00003000 00:02 77 /memfd:weft (deleted)\n\
+                     d000-f000 r--s 00004000 00:01 77 /memfd:weft (deleted)\n";
+        let found = places(table, libc::makedev(0, 1), 77);
+        let place = |addr, len, offset, rights| Place { addr, len, offset, rights };
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        assert_eq!(found, [place(0xa000, 0x1000, 0x2000, both), place(0xd000, 0x2000, 0x4000, libc::PROT_READ)]);
+        assert_eq!(found[1].within(0x4800, 0x100), Some(place(0xd800, 0x100, 0x4800, libc::PROT_READ)));
+        assert_eq!(found[1].within(0, 0x4001), Some(place(0xd000, 1, 0x4000, libc::PROT_READ)));
+        assert_eq!(found[1].within(0, 0x4000), None);
+        assert_eq!(found[1].within(0x6000, 0x1000), None);
+    }
+
+    #[test]
+    fn this_process_can_be_looked_at() {
+        let memory = vec![1u8; 1 << 20];
+        let start = memory.as_ptr() as u64;
+        let found = plain(start, start + memory.len() as u64).unwrap();
+        assert_eq!(found.iter().map(|p| p.end - p.start).sum::<u64>(), 1 << 20);
+        let on_stack = [0u8; 64];
+        let start = std::hint::black_box(&on_stack).as_ptr() as u64;
+        assert_eq!(plain(start, start + 64).unwrap(), []);
+    }
+}
