@@ -238,7 +238,7 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
     }
     // SAFETY: a region of ours.
     let this = unsafe { Mr::of(mr) };
-    if let Err(errno) = this.process.control(|hca, _| hca.dereg_mr(this.id)) {
+    if let Err(errno) = this.process.dereg_mr(this.id) {
         return fail(errno);
     }
     // SAFETY: the domain outlives its regions; the program gives the region up.

@@ -100,7 +100,7 @@ impl Process {
                     Owned::Qp(id) => self.control(|hca, _| hca.destroy_qp(id)),
                     Owned::Srq(id) => self.control(|hca, _| hca.destroy_srq(id)),
                     Owned::Mw(id) => self.control(|hca, _| hca.dealloc_mw(id)),
-                    Owned::Mr(id) => self.control(|hca, _| hca.dereg_mr(id)),
+                    Owned::Mr(id) => self.dereg_mr(id),
                     Owned::Xrcd(id) => self.control(|hca, _| hca.close_xrcd(id)),
                     Owned::Cq(id) => self.control(|hca, _| hca.destroy_cq(id)),
                     Owned::Pd(id) => self.control(|hca, _| hca.dealloc_pd(id)),
@@ -134,6 +134,11 @@ impl Process {
     /// Registers memory.
     pub(crate) fn reg_mr(self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, c_int> {
         self.0.reg_mr(pd, addr, len, iova, access).map_err(of_verbs)
+    }
+
+    /// Deregisters memory.
+    pub(crate) fn dereg_mr(self, id: MrId) -> Result<(), c_int> {
+        self.0.dereg_mr(id).map_err(of_verbs)
     }
 
     /// Changes a region's domain, range (`addr`, `len`, `iova`) or access.

@@ -1,11 +1,12 @@
-//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP` (and `WEFT_LOG`, see [`crate::log`]). It is
-//! read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
+//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_SHARE` (and `WEFT_LOG`, see
+//! [`crate::log`]). It is read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
 //! never runs without them. A program that has rights which its caller lacks (set-user-ID) does not look.
 
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
 
 use crate::error::EngineError;
+use crate::share::Policy;
 
 /// Faults to inject.
 pub fn faults() -> Result<FaultSpec, EngineError> {
@@ -26,6 +27,12 @@ pub fn capture() -> Result<Option<Capture>, EngineError> {
             format!("WEFT_PCAP={name}: the capture cannot be written: {error}; name a file in a directory that exists"),
         )
     })
+}
+
+/// Whether registered memory may be shared with other processes.
+pub fn sharing() -> Result<Policy, EngineError> {
+    let text = text_of("WEFT_SHARE")?;
+    Policy::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_SHARE: {error}")))
 }
 
 fn text_of(variable: &str) -> Result<String, EngineError> {

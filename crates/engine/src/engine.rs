@@ -16,6 +16,7 @@ use crate::handover::Handover;
 use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
+use crate::share::Sharing;
 use crate::{background, clock, config, fork, singleton};
 
 /// What every call answers in a process that forked since its devices were opened.
@@ -25,7 +26,7 @@ const CLOSED: VerbsError = VerbsError::NoDevice("no device is open");
 
 /// The engine of a process.
 ///
-/// Locks are taken in this order: session, pump, sinks.
+/// Locks are taken in this order: session, sharing, pump, sinks.
 pub struct Engine {
     depth: usize,
     pub(crate) session: Mutex<Session>,
@@ -33,6 +34,7 @@ pub struct Engine {
     pub(crate) sinks: SharedSinks,
     pub(crate) handover: Handover,
     background: AtomicBool,
+    pub(crate) sharing: Sharing,
 }
 
 impl std::fmt::Debug for Engine {
@@ -50,6 +52,7 @@ impl Engine {
             sinks: SharedSinks::default(),
             handover: Handover::new()?,
             background: AtomicBool::new(false),
+            sharing: Sharing::default(),
         })
     }
 
@@ -274,6 +277,21 @@ impl Engine {
         sinks.tell(&events);
     }
 
+    /// Do something while nobody turns the pump or listens to the daemon: no thread of ours touches registered memory, or
+    /// has the kernel touch what may lie beside it. Nothing is done if that cannot be had soon.
+    pub(crate) fn still(&self, work: &mut dyn FnMut()) {
+        const PATIENCE: Duration = Duration::from_millis(20);
+        let Some(_session) = self.session.try_lock_for(PATIENCE) else { return };
+        let guard = self.handover.lock(&self.pump);
+        work();
+        self.handover.unlock(guard);
+    }
+
+    /// Threads of this process that are the engine's.
+    pub(crate) fn own_threads(&self) -> usize {
+        usize::from(self.background.load(Ordering::Relaxed))
+    }
+
     fn live(&self) -> Result<(), EngineError> {
         if self.is_dead() {
             return Err(EngineError::new(EngineError::ENODEV, DEAD.to_string()));
@@ -313,6 +331,7 @@ impl Engine {
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
         let fault = config::faults()?;
         let capture = config::capture()?;
+        self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;
         let mut pump = Pump::new(PumpConfig {
             slot: slot.number,

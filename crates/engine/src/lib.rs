@@ -26,6 +26,7 @@ mod multicast;
 mod pump;
 mod regions;
 mod session;
+mod share;
 mod singleton;
 mod spin;
 
@@ -35,4 +36,5 @@ pub use error::{EngineError, last_error};
 pub use events::{ContextId, EventSink};
 pub use memory::HostMemory;
 pub use pump::{Pump, PumpConfig};
+pub use share::Policy;
 pub use singleton::engine;

@@ -13,7 +13,30 @@ impl Engine {
     /// The memory is not mapped, or not writable as the access asks; what the adapter refuses.
     pub fn reg_mr(&self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
         probe(addr, len, access)?;
-        self.quietly(|hca, _| hca.reg_mr(pd, addr, len, iova, access))
+        let on_demand = access.contains(Access::ON_DEMAND);
+        self.share_region(addr, len, on_demand);
+        match self.quietly(|hca, _| hca.reg_mr(pd, addr, len, iova, access)) {
+            Ok(keys) => {
+                self.bind_region(keys.id, addr, len, on_demand);
+                Ok(keys)
+            }
+            Err(error) => {
+                self.unshare_region(addr, len);
+                Err(error)
+            }
+        }
+    }
+
+    /// Deregister memory. When this returns, its pages are the program's alone.
+    ///
+    /// # Errors
+    /// No such region, or windows are bound to it.
+    pub fn dereg_mr(&self, id: MrId) -> Result<(), VerbsError> {
+        self.with(|hca, _| hca.dereg_mr(id))?;
+        if let Some((addr, len)) = self.unbind_region(id) {
+            self.unshare_region(addr, len);
+        }
+        Ok(())
     }
 
     /// Change a region's domain, range (`addr`, `len`, `iova`) or access.
@@ -27,14 +50,26 @@ impl Engine {
         range: Option<(u64, u64, u64)>,
         access: Option<Access>,
     ) -> Result<MrKeys, VerbsError> {
-        if range.is_some() || access.is_some() {
-            let (addr, len) = match range {
-                Some((addr, len, _)) => (addr, len),
-                None => self.quietly(|hca, _| hca.mr_range(id))?,
-            };
-            probe(addr, len, access.unwrap_or(Access::empty()))?;
+        if range.is_none() && access.is_none() {
+            return self.quietly(|hca, _| hca.rereg_mr(id, pd, None, None));
         }
-        self.quietly(|hca, _| hca.rereg_mr(id, pd, range, access))
+        let (addr, len) = match range {
+            Some((addr, len, _)) => (addr, len),
+            None => self.quietly(|hca, _| hca.mr_range(id))?,
+        };
+        probe(addr, len, access.unwrap_or(Access::empty()))?;
+        let on_demand = access.map(|access| access.contains(Access::ON_DEMAND));
+        let on_demand = on_demand.unwrap_or_else(|| self.is_on_demand(id));
+        self.share_region(addr, len, on_demand);
+        let result = self.quietly(|hca, _| hca.rereg_mr(id, pd, range, access));
+        let left = match result {
+            Ok(_) => self.bind_region(id, addr, len, on_demand),
+            Err(_) => Some((addr, len)),
+        };
+        if let Some((addr, len)) = left {
+            self.unshare_region(addr, len);
+        }
+        result
     }
 }
 

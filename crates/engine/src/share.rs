@@ -1,0 +1,156 @@
+//! Page sharing: registered memory that peers of the same host may copy into and out of by themselves.
+//!
+//! From the first time that a queue pair takes the way within the host ([`Engine::share_all`]), the whole pages of
+//! registered regions lie in one file, the arena, which peers map; a deregistered page is an ordinary private one again.
+//! What memory that is, how it is done under a running program, and what the program may notice, says
+//! [`weft_sys::share`]; which pages are registered how often, [`registry`]; whether it is done at all, [`Policy`].
+
+mod policy;
+mod registry;
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use parking_lot::Mutex;
+use weft_sys::share::{Extent, Sharer};
+use weft_verbs::MrId;
+
+pub use self::policy::Policy;
+use self::registry::{Pages, Registry};
+use crate::engine::Engine;
+
+/// What is shared, and what would be.
+#[derive(Debug, Default)]
+pub struct Sharing(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    policy: Policy,
+    registry: Registry,
+    regions: BTreeMap<MrId, Region>,
+    /// From [`Engine::share_all`] on.
+    sharer: Option<Sharer>,
+    started: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    addr: u64,
+    len: u64,
+    /// Never shared: its pages may come and go.
+    on_demand: bool,
+}
+
+/// The pages of this process; the engine stands still while they change places.
+struct Own<'a> {
+    sharer: &'a mut Sharer,
+    engine: &'a Engine,
+}
+
+impl Pages for Own<'_> {
+    fn page() -> u64 {
+        weft_sys::share::page_size()
+    }
+
+    fn share(&mut self, addr: u64, len: u64) -> Vec<Extent> {
+        let engine = self.engine;
+        let shared = self.sharer.share(addr, len, engine.own_threads(), &mut |work| engine.still(work));
+        self.note();
+        shared
+    }
+
+    fn unshare(&mut self, extents: &[Extent]) {
+        let engine = self.engine;
+        self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.still(work));
+        self.note();
+    }
+}
+
+impl Own<'_> {
+    fn note(&mut self) {
+        if let Some(why) = self.sharer.take_refusal() {
+            crate::log::note(&why);
+        }
+    }
+}
+
+impl Sharing {
+    /// What the environment asks for; before the first region.
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        self.0.lock().policy = policy;
+    }
+}
+
+impl Engine {
+    /// Share what is registered now, and what will be from now on as soon as it is. For the first queue pair that takes
+    /// the way within the host, before its peer, or any other, is told of a region: what is known to be private stays so
+    /// as long as it is registered. Not to be called under the session's lock or the pump's.
+    pub fn share_all(&self) {
+        let mut state = self.sharing.0.lock();
+        let state = &mut *state;
+        if std::mem::replace(&mut state.started, true) || state.policy == Policy::Off || self.is_dead() {
+            return;
+        }
+        match Sharer::new(state.policy == Policy::Auto) {
+            Ok(sharer) => state.sharer = Some(sharer),
+            Err(error) => return crate::log::note(&format!("pages are not shared: {error}")),
+        }
+        let regions: Vec<_> = state.regions.values().copied().collect();
+        for region in regions.into_iter().filter(|region| !region.on_demand) {
+            if let Some(mut own) = own(&mut state.sharer, self) {
+                state.registry.share_late(region.addr, region.len, &mut own);
+            }
+        }
+    }
+
+    /// The file that shared pages lie in, for peers: a descriptor of its own. `None` if nothing is ever shared, or not
+    /// yet.
+    pub fn arena(&self) -> Option<OwnedFd> {
+        let state = self.sharing.0.lock();
+        state.sharer.as_ref().and_then(|sharer| sharer.arena().try_clone_to_owned().ok())
+    }
+
+    /// The longest part of a registered range that is shared in one piece.
+    pub fn extent(&self, addr: u64, len: u64) -> Option<Extent> {
+        self.sharing.0.lock().registry.extent(addr, len)
+    }
+
+    /// Bytes that are shared now.
+    pub fn shared_bytes(&self) -> u64 {
+        self.sharing.0.lock().registry.shared().iter().map(|extent| extent.len).sum()
+    }
+
+    /// A region is being registered: before anybody knows its keys.
+    pub(crate) fn share_region(&self, addr: u64, len: u64, on_demand: bool) {
+        let mut state = self.sharing.0.lock();
+        let State { registry, sharer, .. } = &mut *state;
+        registry.insert(addr, len, on_demand, own(sharer, self).as_mut());
+    }
+
+    /// It was; answers the range that it had before.
+    pub(crate) fn bind_region(&self, id: MrId, addr: u64, len: u64, on_demand: bool) -> Option<(u64, u64)> {
+        let was = self.sharing.0.lock().regions.insert(id, Region { addr, len, on_demand });
+        was.map(|region| (region.addr, region.len))
+    }
+
+    /// It was not, or is no longer, and nobody is copying into it.
+    pub(crate) fn unshare_region(&self, addr: u64, len: u64) {
+        let mut state = self.sharing.0.lock();
+        let State { registry, sharer, .. } = &mut *state;
+        registry.remove(addr, len, own(sharer, self).as_mut());
+    }
+
+    /// Whether a region's pages may come and go.
+    pub(crate) fn is_on_demand(&self, id: MrId) -> bool {
+        self.sharing.0.lock().regions.get(&id).is_some_and(|region| region.on_demand)
+    }
+
+    /// The range that a region had; it is forgotten.
+    pub(crate) fn unbind_region(&self, id: MrId) -> Option<(u64, u64)> {
+        self.sharing.0.lock().regions.remove(&id).map(|region| (region.addr, region.len))
+    }
+}
+
+fn own<'a>(sharer: &'a mut Option<Sharer>, engine: &'a Engine) -> Option<Own<'a>> {
+    sharer.as_mut().map(|sharer| Own { sharer, engine })
+}
