@@ -31,6 +31,7 @@ impl<M> World<M> {
 impl<M: Memory> Hca<M> {
     /// Take note of a device, new or changed. A change of the port's state or of its GID table raises an event.
     pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
+        self.diversion.forget();
         let Some(device) = self.world.devices.get_mut(&id) else {
             let counters = PortCounters::default();
             self.world.devices.insert(id, Device { attr, gone: false, counters });
@@ -64,6 +65,7 @@ impl<M: Memory> Hca<M> {
 
     /// A device has gone: its queue pairs fail, and its owner is told.
     pub fn remove_device(&mut self, id: DeviceId) {
+        self.diversion.forget();
         let Some(device) = self.world.devices.get_mut(&id) else { return };
         if std::mem::replace(&mut device.gone, true) {
             return;

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use weft_transport::{Memory, TxBatch};
-use weft_verbs::{Instant, QP_MAX, QpId};
+use weft_verbs::{Instant, QP_MAX, QpId, QpType};
 
 use crate::HcaConfig;
+use crate::datagrams::Diversion;
 use crate::lanes::OwedAcks;
 use crate::mcast::Groups;
 use crate::qp::QpEntry;
@@ -36,6 +37,7 @@ pub struct Hca<M> {
     /// There is or was a queue pair whose peer is a process of this host.
     pub(crate) lanes: bool,
     pub(crate) owed_acks: OwedAcks,
+    pub(crate) diversion: Diversion,
 }
 
 impl<M: Memory> Hca<M> {
@@ -55,6 +57,7 @@ impl<M: Memory> Hca<M> {
             datagrams: false,
             lanes: false,
             owed_acks: OwedAcks::default(),
+            diversion: Diversion::default(),
             ack_delay: false,
         }
     }
@@ -135,6 +138,9 @@ impl<M: Memory> Hca<M> {
                 device.counters.on_sent(&tx.packets[before..]);
             }
             fruitless = if tx.packets.len() > before { 0 } else { fruitless + 1 };
+            if entry.qp.qp_type() == QpType::Ud {
+                self.divert(tx, before);
+            }
             self.settle(id, now);
         }
         self.schedule.len() > 0

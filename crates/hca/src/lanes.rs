@@ -2,7 +2,7 @@
 //! for company until the next look.
 
 use weft_transport::Memory;
-use weft_transport::same_host::{Frame, PeerId};
+use weft_transport::same_host::{Frame, FrameKind, PeerId};
 use weft_verbs::{Duration, Instant, QpId};
 
 use crate::Hca;
@@ -45,6 +45,9 @@ impl<M: Memory> Hca<M> {
 
     #[inline]
     fn handle_frame(&mut self, now: Instant, peer: PeerId, frame: &Frame) {
+        if frame.kind == FrameKind::Datagram {
+            return self.handle_datagram(now, peer, frame);
+        }
         let Some(id) = self.qp_by_number(frame.dest_qpn) else { return };
         let Ok(entry) = self.qps.get_mut(id) else { return };
         if entry.qp.peer() != Some(peer) {
@@ -69,8 +72,11 @@ impl<M: Memory> Hca<M> {
         waiting.retain(|&id| {
             let Ok(entry) = self.qps.get_mut(id) else { return false };
             self.world.act(entry.device, now);
-            entry.owes_ack = entry.qp.flush_ack(now, &mut self.world);
-            entry.owes_ack
+            let owes = entry.qp.flush_ack(now, &mut self.world);
+            entry.owes_ack = owes;
+            // The lane has room again, perhaps: what waited for that may go on.
+            self.settle(id, now);
+            owes
         });
         if !waiting.is_empty() {
             // Their lanes are full.

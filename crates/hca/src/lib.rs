@@ -13,6 +13,7 @@ mod board;
 mod config;
 mod counters;
 mod cq;
+mod datagrams;
 mod demux;
 mod device;
 mod events;

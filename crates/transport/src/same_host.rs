@@ -303,6 +303,12 @@ pub trait SameHost {
         true
     }
 
+    /// The process that has this slot of the queue pair numbers, if ours met it. If it did not, it may do so now, for
+    /// the next time that it is asked.
+    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
+        None
+    }
+
     /// Whether the peer's process is there.
     fn is_alive(&self, peer: PeerId) -> bool {
         false
