@@ -17,6 +17,7 @@ mod receive;
 pub mod run;
 mod seal;
 mod senders;
+pub mod shm;
 mod sockets;
 mod stack;
 mod stats;

@@ -1,0 +1,199 @@
+//! Our board: what peers may use directly. We alone write it; peers read it while we do, so each entry carries a version
+//! that is odd while the entry changes.
+//!
+//! ```text
+//! queue pair  qpn version | dest_qpn slot | generation of the peer | pd | access
+//! key         key version | pd | access, qpn+1 (0: any) | base | len | host | arena offset | pages skipped, pages
+//! ```
+//!
+//! An entry that is taken away and a copy that is announced meet like two people at a door: we write "gone" and then look
+//! who copies, the peer writes "I copy" and then looks whether the entry is there. All four are sequentially
+//! consistent, so at least one of the two sees the other.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rustc_hash::FxHashMap;
+use weft_sys::share::Extent;
+use weft_sys::shared::{self, Shared};
+use weft_transport::same_host::KeyView;
+use weft_verbs::{PdId, Qpn};
+
+use super::layout::{
+    ASLEEP, BOARD_BYTES, BOARD_MAGIC, COPYING, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at, qp_at,
+};
+
+/// A page as extents count them.
+pub(super) const PAGE: u64 = 4096;
+/// Bits of the counter in the copying word; above them stands the slot.
+pub(super) const COPY_COUNTER_BITS: u32 = 48;
+
+/// Our board.
+#[derive(Debug)]
+pub(super) struct Board {
+    memory: Shared,
+    file: File,
+    /// What stands on the board and here: who can read it here reads our memory, and no other process's.
+    _secret: Box<[u64; 2]>,
+    /// Where each published key's entry stands.
+    places: FxHashMap<u32, usize>,
+    tiers: usize,
+    copies: u64,
+}
+
+/// A queue pair as peers find it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct QpEntry {
+    pub dest_qpn: Qpn,
+    pub slot: u32,
+    pub generation: u64,
+    pub pd: PdId,
+    pub access: u32,
+}
+
+impl Board {
+    /// A new one, which says nothing yet.
+    pub fn new(slot: u32, generation: u64) -> io::Result<Board> {
+        let (memory, file) = Shared::create("weft-board", BOARD_BYTES)?;
+        shared::seal_writes(&file)?;
+        let secret = Box::new([weft_sys::random::u64(), weft_sys::random::u64()]);
+        let store = |at, value| memory.word(at).store(value, Ordering::Relaxed);
+        store(header::LAYOUT, LAYOUT);
+        store(header::SLOT, slot.into());
+        store(header::GENERATION, generation);
+        store(header::SECRET, secret[0]);
+        store(header::SECRET + 8, secret[1]);
+        store(header::SECRET_ADDRESS, secret.as_ptr().expose_provenance() as u64);
+        memory.word(header::MAGIC).store(BOARD_MAGIC, Ordering::Release);
+        Ok(Board { memory, file, _secret: secret, places: FxHashMap::default(), tiers: 0, copies: 0 })
+    }
+
+    /// For peers.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Where peers see whether we sleep.
+    pub fn asleep(&self) -> &AtomicU64 {
+        self.memory.word(ASLEEP)
+    }
+
+    /// Say whose memory is copied from now on. What the peer's board says is to be looked at after this.
+    #[inline]
+    pub fn announce(&mut self, slot: u32) {
+        self.copies = self.copies.wrapping_add(1) & ((1 << COPY_COUNTER_BITS) - 1);
+        // Sequentially consistent, against the peer that takes the entry away.
+        self.memory.word(COPYING).swap(u64::from(slot) << COPY_COUNTER_BITS | self.copies, Ordering::SeqCst);
+    }
+
+    /// The copy is done.
+    #[inline]
+    pub fn withdraw(&self) {
+        self.memory.word(COPYING).store(0, Ordering::Release);
+    }
+
+    /// Put a key there, or what it says now. Without room it stays unsaid.
+    pub fn put_key(&mut self, key: &KeyView, extent: Option<Extent>) {
+        let Some(at) = self.places.get(&key.key).copied().or_else(|| self.free_place(key.key)) else {
+            return;
+        };
+        let (offset, pages) = extent.and_then(|extent| shared_part(key, extent)).unwrap_or((0, 0));
+        self.write(
+            at,
+            key.key,
+            [
+                pd_word(key.pd),
+                u64::from(key.access.bits()) << 32 | key.qpn.map_or(0, |qpn| u64::from(qpn) + 1),
+                key.base,
+                key.len,
+                key.host,
+                offset,
+                pages,
+            ],
+        );
+        self.places.insert(key.key, at);
+    }
+
+    /// Whether a key stands there.
+    pub fn has_key(&self, key: u32) -> bool {
+        self.places.contains_key(&key)
+    }
+
+    /// Take a key away; whether it was there.
+    pub fn take_key(&mut self, key: u32) -> bool {
+        self.places.remove(&key).is_some_and(|at| self.erase(at))
+    }
+
+    /// Put a queue pair there.
+    pub fn put_qp(&mut self, qpn: Qpn, entry: &QpEntry) {
+        let words = [
+            u64::from(entry.dest_qpn) << 32 | u64::from(entry.slot),
+            entry.generation,
+            pd_word(entry.pd),
+            entry.access.into(),
+        ];
+        self.write(qp_at(qpn), qpn, words);
+    }
+
+    /// Whether a queue pair stands there.
+    pub fn has_qp(&self, qpn: Qpn) -> bool {
+        self.memory.word(qp_at(qpn)).load(Ordering::Relaxed) >> 32 == u64::from(qpn)
+    }
+
+    /// Take a queue pair away; whether it was there.
+    pub fn take_qp(&mut self, qpn: Qpn) -> bool {
+        self.has_qp(qpn) && self.erase(qp_at(qpn))
+    }
+
+    fn write<const N: usize>(&self, at: usize, number: u32, words: [u64; N]) {
+        let first = self.memory.word(at);
+        let version = first.load(Ordering::Relaxed) as u32 & !1;
+        let named = |version: u32| u64::from(number) << 32 | u64::from(version);
+        first.store(named(version.wrapping_add(1)), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (to, word) in self.memory.words::<N>(at + 8).iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
+        }
+        first.store(named(version.wrapping_add(2)), Ordering::Release);
+    }
+
+    fn erase(&self, at: usize) -> bool {
+        let first = self.memory.word(at);
+        let version = first.load(Ordering::Relaxed) as u32;
+        // Sequentially consistent, against the peer that announces a copy.
+        first.store(u64::from(version.wrapping_add(2)), Ordering::SeqCst);
+        true
+    }
+
+    fn free_place(&mut self, key: u32) -> Option<usize> {
+        let is_free = |at: &usize| self.memory.word(*at).load(Ordering::Relaxed) >> 32 == 0;
+        let places = |tier| (0..PROBES).map(move |probe| key_at(tier, key) + probe * LINE);
+        let (tier, at) = (0..TIERS_MAX).find_map(|tier| Some((tier, places(tier).find(is_free)?)))?;
+        if tier >= self.tiers {
+            self.tiers = tier + 1;
+            self.memory.word(TIERS_USED).store(self.tiers as u64, Ordering::Release);
+        }
+        Some(at)
+    }
+}
+
+/// A protection domain as a word.
+#[inline]
+pub(super) fn pd_word(pd: PdId) -> u64 {
+    u64::from(pd.index) << 32 | u64::from(pd.generation)
+}
+
+/// What of an extent is the key's, as the entry's last two words say it: where the arena has the first page, and from
+/// which page of the key how many.
+fn shared_part(key: &KeyView, extent: Extent) -> Option<(u64, u64)> {
+    let first_page = key.host & !(PAGE - 1);
+    let start = extent.addr.max(first_page);
+    let key_end = key.host.checked_add(key.len)?.checked_next_multiple_of(PAGE)?;
+    let end = extent.addr.checked_add(extent.len)?.min(key_end);
+    let pages = end.checked_sub(start)? / PAGE;
+    let skipped = u32::try_from((start - first_page) / PAGE).ok()?;
+    let offset = extent.offset.checked_add(start - extent.addr)?;
+    Some((offset, u64::from(skipped) << 32 | pages.min(u32::MAX.into())))
+}

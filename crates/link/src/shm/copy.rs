@@ -1,0 +1,134 @@
+//! Copies to and from registered and shared memory. Other processes and the program's own threads may touch the same
+//! bytes at the same time, so everything goes by raw pointers.
+
+use weft_transport::same_host::HostRange;
+
+use crate::NULL_MEMORY;
+
+/// A host address as a pointer.
+#[inline]
+pub(super) fn pointer(addr: u64) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(addr as usize)
+}
+
+/// Whether the range is of the null region, which reads as zeros and forgets what is written.
+#[inline]
+pub(super) fn is_null(range: HostRange) -> bool {
+    NULL_MEMORY.contains(&range.addr)
+}
+
+/// Copy bytes that nobody looks at yet.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`], save that others may change the bytes meanwhile.
+#[inline]
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: as the caller promised.
+    unsafe {
+        match len {
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            _ => std::ptr::copy_nonoverlapping(from, to, len),
+        }
+    }
+}
+
+/// Copy bytes to where a program may be looking at the last of them: the last aligned word, or what there is of it, is
+/// written when everything before it is there, and never in halves.
+///
+/// # Safety
+/// As [`copy`].
+#[inline]
+pub(super) unsafe fn deliver(from: *const u8, to: *mut u8, len: usize) {
+    if len == 0 {
+        return;
+    }
+    // SAFETY: as the caller promised; the tail lies inside the range, and its first byte is aligned or the range's.
+    unsafe {
+        let last = (to as usize + len - 1) & 7;
+        let tail = (last + 1).min(len);
+        let body = len - tail;
+        if body > 0 {
+            copy(from, to, body);
+            std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        }
+        store_tail(from.add(body), to.add(body), tail);
+    }
+}
+
+/// At most eight bytes inside one aligned word, in pieces as large as their alignment allows, the last one last.
+#[inline]
+unsafe fn store_tail(mut from: *const u8, mut to: *mut u8, mut len: usize) {
+    macro_rules! piece {
+        ($word:ty) => {{
+            // SAFETY: aligned and inside the range; volatile keeps it one store, in its place.
+            unsafe {
+                to.cast::<$word>().write_volatile(from.cast::<$word>().read_unaligned());
+                from = from.add(size_of::<$word>());
+                to = to.add(size_of::<$word>());
+            }
+            len -= size_of::<$word>();
+        }};
+    }
+    while len > 0 {
+        match (len, to as usize & 7) {
+            (8.., 0) => piece!(u64),
+            (4.., 0 | 4) => piece!(u32),
+            (2.., 0 | 2 | 4 | 6) => piece!(u16),
+            _ => piece!(u8),
+        }
+    }
+}
+
+/// Calls `each` with the ranges' parts between two offsets, in order.
+#[inline]
+pub(super) fn each_part(ranges: &[HostRange], mut skip: u64, mut len: u64, mut each: impl FnMut(HostRange)) {
+    for range in ranges {
+        if skip >= range.len {
+            skip -= range.len;
+            continue;
+        }
+        let part = HostRange { addr: range.addr + skip, len: (range.len - skip).min(len) };
+        skip = 0;
+        len -= part.len;
+        if part.len > 0 {
+            each(part);
+        }
+        if len == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_alignment_and_length_arrives_and_nothing_else_changes() {
+        let from: Vec<u8> = (1..=64).collect();
+        for start in 0..16 {
+            for len in 0..40 {
+                let mut to = [0u8; 64];
+                // SAFETY: both are ours and long enough.
+                unsafe { deliver(from.as_ptr(), to.as_mut_ptr().add(start), len) };
+                assert_eq!(to[start..start + len], from[..len]);
+                assert!(to[..start].iter().chain(&to[start + len..]).all(|&byte| byte == 0), "{start} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_between_two_offsets() {
+        let ranges =
+            [HostRange { addr: 100, len: 10 }, HostRange { addr: 0, len: 0 }, HostRange { addr: 200, len: 10 }];
+        let parts = |skip, len| {
+            let mut parts = Vec::new();
+            each_part(&ranges, skip, len, |part| parts.push((part.addr, part.len)));
+            parts
+        };
+        assert_eq!(parts(0, 20), [(100, 10), (200, 10)]);
+        assert_eq!(parts(3, 9), [(103, 7), (200, 2)]);
+        assert_eq!(parts(10, 1), [(200, 1)]);
+        assert_eq!(parts(25, 1), []);
+    }
+}

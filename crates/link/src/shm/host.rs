@@ -1,0 +1,443 @@
+//! Everything that our process shares with the others of its host.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use weft_sys::epoll::{Epoll, Interest, Ready};
+use weft_sys::event::EventFd;
+use weft_sys::share::Extent;
+use weft_sys::{fork, pidfd};
+use weft_transport::SameHost;
+use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
+use weft_verbs::{Qpn, Sge};
+
+use super::board::{Board, QpEntry};
+use super::peer::{Peer, PeerConfig, Us};
+
+/// Lanes that one look goes through.
+const LOOKS_MAX: usize = 64;
+/// Processes that ours can have met at the same time: as many as there are slots, and some that died.
+const PEERS_MAX: usize = 4 << (24 - weft_verbs::QPN_INDEX_BITS);
+/// What marks the number of a peer in the set that is watched: its bell, not its process.
+const TOKEN_BELL: u64 = 1 << 32;
+
+/// Who our process is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostConfig {
+    /// Slot of our queue pair numbers.
+    pub slot: u32,
+    /// A number that no other process of this slot had or will have.
+    pub generation: u64,
+}
+
+/// What our process shares with others.
+#[derive(Debug)]
+pub struct Host {
+    pub(super) us: Us,
+    pub(super) board: Board,
+    /// By number; none where everything is over.
+    pub(super) peers: Vec<Option<Box<Peer>>>,
+    numbers: FxHashMap<(u32, u64), PeerId>,
+    /// Peers whose lanes are read.
+    lanes: Vec<u32>,
+    /// Place of the lane that is looked at next.
+    turn: usize,
+    /// Peers that were sent something since the doorbells were thought of.
+    pushed: Vec<u32>,
+    /// The frame that is being handled: whose, and its payload.
+    current: Option<(u32, u32)>,
+    doorbell: EventFd,
+    /// Deaths and bells of peers.
+    watch: Epoll,
+    sleeps: u64,
+    asleep: bool,
+    /// Slots of peers that broke the rules, until somebody asks.
+    broken: Vec<u32>,
+}
+
+impl Host {
+    /// A process that has met nobody but itself, which is [`PeerId`] 0.
+    ///
+    /// # Errors
+    /// No memory files (a kernel before 5.1), or no descriptors are left.
+    pub fn new(config: HostConfig) -> io::Result<Host> {
+        let us = Us { slot: config.slot, generation: config.generation };
+        let board = Board::new(us.slot, us.generation)?;
+        let doorbell = EventFd::new()?;
+        let watch = Epoll::new()?;
+        for fd in [board.fd(), doorbell.as_fd(), watch.as_fd()] {
+            fork::track(fd);
+        }
+        let own = Peer::own(us, &board)?;
+        Ok(Host {
+            us,
+            board,
+            peers: vec![Some(Box::new(own))],
+            numbers: FxHashMap::from_iter([((us.slot, us.generation), PeerId(0))]),
+            lanes: vec![0],
+            turn: 0,
+            pushed: Vec::new(),
+            current: None,
+            doorbell,
+            watch,
+            sleeps: 0,
+            asleep: false,
+            broken: Vec::new(),
+        })
+    }
+
+    /// Our board, for peers of our user.
+    pub fn board(&self) -> BorrowedFd<'_> {
+        self.board.fd()
+    }
+
+    /// What peers wake us by: readable when one did.
+    pub fn doorbell(&self) -> &EventFd {
+        &self.doorbell
+    }
+
+    /// Readable when [`Host::handle_watch`] has something to do.
+    pub fn watch(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// The number of a process that we have met.
+    pub fn number(&self, slot: u32, generation: u64) -> Option<PeerId> {
+        self.numbers.get(&(slot, generation)).copied()
+    }
+
+    /// The number of the process that has a slot now, if we have met it.
+    pub fn number_of_slot(&self, slot: u32) -> Option<PeerId> {
+        let of = |peer: &&Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.slot == slot && peer.alive);
+        self.peers.iter().position(|peer| of(&peer)).map(|at| PeerId(at as u32))
+    }
+
+    /// Meet a process; once met it keeps its number.
+    ///
+    /// # Errors
+    /// What was handed out is not what it should be; descriptors or address space are used up.
+    pub fn attach(&mut self, config: PeerConfig) -> io::Result<PeerId> {
+        let name = (config.slot, config.generation);
+        if let Some(&known) = self.numbers.get(&name) {
+            return Ok(known);
+        }
+        if self.numbers.len() >= PEERS_MAX {
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "too many processes were met"));
+        }
+        let peer = Peer::meet(self.us, config)?;
+        let index = self.peers.len() as u32;
+        let sources = [(peer.process.as_ref(), u64::from(index)), (peer.bell(), u64::from(index) | TOKEN_BELL)];
+        for (fd, token) in sources.into_iter().filter_map(|(fd, token)| Some((fd?, token))) {
+            self.watch.add(fd, token, Interest::READ)?;
+        }
+        self.peers.push(Some(Box::new(peer)));
+        self.numbers.insert(name, PeerId(index));
+        self.lanes.push(index);
+        Ok(PeerId(index))
+    }
+
+    /// The daemon says that a process is gone. What it left in its lane is still read.
+    pub fn on_gone(&mut self, slot: u32, generation: u64) {
+        if let Some(PeerId(index)) = self.number(slot, generation).filter(|&id| id != PeerId(0)) {
+            self.lose(index);
+        }
+    }
+
+    /// Peers died, or rang.
+    pub fn handle_watch(&mut self) {
+        let mut ready: Vec<Ready> = Vec::new();
+        let _ = self.watch.wait(&mut ready, Some(Duration::ZERO));
+        for event in ready {
+            let index = event.token as u32;
+            match self.peer(index) {
+                Some(peer) if event.token & TOKEN_BELL != 0 => peer.silence(),
+                Some(_) => self.bury(index),
+                None => {}
+            }
+        }
+    }
+
+    /// Peers that have not come to their pair with us, each with the pair's file.
+    pub fn unused_pairs(&mut self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
+        let peers = self.peers.iter_mut().flatten().filter(|peer| peer.alive && !peer.own);
+        peers.filter_map(|peer| {
+            let slot = peer.slot;
+            Some((slot, peer.unused_pair()?.as_fd()))
+        })
+    }
+
+    /// Slots of peers that broke the rules since this was asked last; their lanes are closed.
+    pub fn take_broken(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.broken)
+    }
+
+    /// Wake the peers that were sent something and sleep. To be called after each turn; costs nothing if nothing was
+    /// sent.
+    #[inline]
+    pub fn ring_doorbells(&mut self) {
+        if !self.pushed.is_empty() {
+            self.ring();
+        }
+    }
+
+    fn ring(&mut self) {
+        // Against the sleeper, who says so and then looks for frames.
+        fence(Ordering::SeqCst);
+        while let Some(index) = self.pushed.pop() {
+            if let Some(peer) = self.peer(index) {
+                peer.pushed = false;
+                peer.ring();
+            }
+        }
+    }
+
+    /// Whether a frame waits in any lane.
+    pub fn has_frames(&self) -> bool {
+        self.lanes.iter().any(|&index| self.peer_at(index).is_some_and(Peer::has_frame))
+    }
+
+    /// Whether we left ourselves a frame: nobody else will tell.
+    #[inline]
+    pub fn has_own_frame(&self) -> bool {
+        self.peer_at(0).is_some_and(Peer::has_frame)
+    }
+
+    /// Say that nobody looks at the lanes until the doorbell rings; `false` if frames wait already.
+    pub fn fall_asleep(&mut self) -> bool {
+        self.sleeps += 1;
+        self.asleep = true;
+        self.say_asleep(self.sleeps);
+        // Against a peer that pushes and then looks whether we sleep.
+        fence(Ordering::SeqCst);
+        if self.has_frames() {
+            self.wake_up();
+            return false;
+        }
+        true
+    }
+
+    /// Somebody looks at the lanes again.
+    #[inline]
+    pub fn wake_up(&mut self) {
+        if std::mem::replace(&mut self.asleep, false) {
+            self.say_asleep(0);
+        }
+    }
+
+    fn say_asleep(&self, value: u64) {
+        self.board.asleep().store(value, Ordering::Relaxed);
+        self.peers.iter().flatten().for_each(|peer| peer.say_asleep(value));
+    }
+
+    /// As [`SameHost::publish_key`], of memory of which a part is shared.
+    pub fn publish_shared_key(&mut self, key: &KeyView, extent: Option<Extent>) {
+        if self.board.has_key(key.key) {
+            self.revoke_key(key.key);
+        }
+        self.board.put_key(key, extent);
+    }
+
+    #[inline]
+    fn peer_at(&self, index: u32) -> Option<&Peer> {
+        self.peers.get(index as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn peer(&mut self, index: u32) -> Option<&mut Peer> {
+        self.peers.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// A peer broke the rules: nothing of its lane is believed any more. Its board is still looked at, for its copies.
+    #[cold]
+    fn close(&mut self, index: u32) {
+        self.lanes.retain(|&lane| lane != index);
+        if let Some(peer) = self.peer(index) {
+            peer.alive = false;
+            let slot = peer.slot;
+            self.broken.push(slot);
+        }
+    }
+
+    /// A peer is gone, if not dead.
+    fn lose(&mut self, index: u32) {
+        if let Some(peer) = self.peer(index) {
+            peer.alive = false;
+            peer.dead |= peer.process.as_ref().is_none_or(pidfd::is_dead);
+        }
+        self.clear_away(index);
+    }
+
+    /// A peer's process is dead.
+    fn bury(&mut self, index: u32) {
+        if let Some(peer) = self.peers.get_mut(index as usize).and_then(|peer| peer.as_deref_mut()) {
+            (peer.alive, peer.dead) = (false, true);
+            if let Some(process) = peer.process.take() {
+                let _ = self.watch.delete(&process);
+            }
+        }
+        self.clear_away(index);
+    }
+
+    /// What a dead peer left is read before its memory goes.
+    fn clear_away(&mut self, index: u32) {
+        if self.current.is_some_and(|(current, _)| current == index) {
+            return;
+        }
+        let has_frame = self.lanes.contains(&index) && self.peer_at(index).is_some_and(Peer::has_frame);
+        let place = self.peers.get_mut(index as usize);
+        if let Some(peer) = place.filter(|_| !has_frame).and_then(|peer| peer.take_if(|peer| peer.dead)) {
+            for fd in [peer.bell(), peer.process.as_ref()].into_iter().flatten() {
+                let _ = self.watch.delete(fd);
+            }
+            self.numbers.remove(&(peer.slot, peer.generation));
+            self.lanes.retain(|&lane| lane != index);
+        }
+    }
+}
+
+impl SameHost for Host {
+    #[inline]
+    fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
+        let Some(to) = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.as_deref_mut()) else { return false };
+        if !to.alive {
+            return false;
+        }
+        match to.out.push(&to.pair, frame, payload) {
+            Ok(true) => {
+                if !to.own && !std::mem::replace(&mut to.pushed, true) {
+                    self.pushed.push(peer.0);
+                }
+                true
+            }
+            Ok(false) => false,
+            Err(_) => {
+                self.close(peer.0);
+                false
+            }
+        }
+    }
+
+    fn lane_mark(&self, peer: PeerId) -> u64 {
+        self.peer_at(peer.0).map_or(0, |peer| peer.out.head())
+    }
+
+    /// A peer that has not come to the pair takes nothing: what it was sent counts as lost, as it would on a wire.
+    fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
+        self.peer_at(peer.0).is_none_or(|peer| !peer.is_here() || peer.out.taken(&peer.pair) >= mark)
+    }
+
+    fn is_alive(&self, peer: PeerId) -> bool {
+        self.peer_at(peer.0).is_some_and(|peer| peer.alive)
+    }
+
+    #[inline]
+    fn arrival(&mut self) -> Option<PeerId> {
+        for _ in 0..self.lanes.len().min(LOOKS_MAX) {
+            if self.turn >= self.lanes.len() {
+                self.turn = 0;
+            }
+            let index = self.lanes[self.turn];
+            self.turn += 1;
+            if self.peer_at(index).is_some_and(Peer::has_frame) {
+                return Some(PeerId(index));
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
+        let from = self.peers.get_mut(peer.0 as usize)?.as_deref_mut()?;
+        match from.inn.look(&from.pair) {
+            Ok(Some(frame)) => {
+                self.current = Some((peer.0, frame.bytes));
+                Some(frame)
+            }
+            Ok(None) => {
+                if from.dead {
+                    self.clear_away(peer.0);
+                }
+                None
+            }
+            Err(_) => {
+                self.close(peer.0);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, offset: u32, to: HostRange) {
+        if let Some((index, bytes)) = self.current
+            && let Some(peer) = self.peer_at(index)
+        {
+            peer.inn.place(&peer.pair, bytes, offset, to);
+        }
+    }
+
+    #[inline]
+    fn peek(&self, offset: u32, out: &mut [u8]) {
+        if let Some((index, bytes)) = self.current
+            && let Some(peer) = self.peer_at(index)
+        {
+            peer.inn.peek(&peer.pair, bytes, offset, out);
+        }
+    }
+
+    #[inline]
+    fn end_frame(&mut self) {
+        if let Some((index, bytes)) = self.current.take()
+            && let Some(peer) = self.peer(index)
+        {
+            peer.inn.end(&peer.pair, bytes);
+        }
+    }
+
+    fn fetch(&mut self, peer: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
+        self.fetch_named(peer.0, from, offset, to).is_some()
+    }
+
+    #[inline]
+    fn reach(&self, peer: PeerId) -> Reach {
+        self.peer_at(peer.0).map_or(Reach::Lane, Peer::reach)
+    }
+
+    #[inline]
+    fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
+        self.copy_there(at, from).is_some()
+    }
+
+    fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
+        self.copy_here(at, to).is_some()
+    }
+
+    fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
+        self.act_there(at, op)
+    }
+
+    fn publish_key(&mut self, key: &KeyView) {
+        self.publish_shared_key(key, None);
+    }
+
+    fn revoke_key(&mut self, key: u32) {
+        if self.board.take_key(key) {
+            self.wait_for_copies();
+        }
+    }
+
+    fn publish_qp(&mut self, qp: &QpView) {
+        self.revoke_qp(qp.qpn);
+        let Some(peer) = self.peer_at(qp.peer.0) else { return };
+        let (slot, generation, access) = (peer.slot, peer.generation, qp.access.bits());
+        self.board.put_qp(qp.qpn, &QpEntry { dest_qpn: qp.dest_qpn, slot, generation, pd: qp.pd, access });
+    }
+
+    fn revoke_qp(&mut self, qpn: Qpn) {
+        if self.board.take_qp(qpn) {
+            self.wait_for_copies();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Copies by the kernel between our memory and a peer's. The kernel names processes by number, and a number may be
+//! another process's by now, or its memory another program's: who is there is asked before the first copy and now and
+//! then after that, by reading words that only the process we mean has.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use weft_sys::vm::{self, Piece};
+use weft_transport::same_host::HostRange;
+
+use super::copy::is_null;
+use super::view::Identity;
+
+/// How long a peer that was recognised is believed to be the same.
+const BELIEF: Duration = Duration::from_millis(10);
+/// Ranges that one call takes.
+const RANGES_MAX: usize = 64;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// From us.
+    There,
+    /// To us.
+    Here,
+}
+
+/// A peer's memory as the kernel lets us at it.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pid: i32,
+    identity: Identity,
+    recognised: Option<Instant>,
+    forbidden: bool,
+}
+
+impl Kernel {
+    /// The process of this number, if it is the one.
+    pub fn new(pid: i32, identity: Identity) -> Kernel {
+        Kernel { pid, identity, recognised: None, forbidden: false }
+    }
+
+    /// Whether there is any hope.
+    #[inline]
+    pub fn is_possible(&self) -> bool {
+        !self.forbidden
+    }
+
+    /// Whether the process still is who it was; an answer that cannot be had counts as yes.
+    pub fn is_there(&self) -> bool {
+        self.recognised.is_none() || !matches!(self.recognise(), Ok(false))
+    }
+
+    /// Copy all ranges of ours to or from one range of the peer's, whose bounds were checked. `false`: nobody knows how
+    /// much was copied.
+    pub fn copy(&mut self, way: Way, ours: &[HostRange], mut theirs: u64) -> bool {
+        if self.forbidden || !self.look() {
+            return false;
+        }
+        for ranges in ours.chunks(RANGES_MAX) {
+            let mut pieces = [Piece { addr: 0, len: 0 }; RANGES_MAX];
+            let mut sum = 0;
+            for (piece, range) in pieces.iter_mut().zip(ranges) {
+                if is_null(*range) {
+                    return false;
+                }
+                *piece = Piece { addr: range.addr as usize, len: range.len as usize };
+                sum += range.len;
+            }
+            let (ours, there) = (&pieces[..ranges.len()], [Piece { addr: theirs as usize, len: sum as usize }]);
+            // SAFETY: the ranges are registered memory of ours that the adapter checked, or the transport's own bytes;
+            // what is not there the kernel refuses.
+            let copied = unsafe {
+                match way {
+                    Way::There => vm::write(self.pid, ours, &there),
+                    Way::Here => vm::read(self.pid, ours, &there),
+                }
+            };
+            match copied {
+                Ok(count) if count as u64 == sum => theirs = theirs.wrapping_add(sum),
+                Ok(_) => return false,
+                Err(error) => {
+                    self.on_error(&error);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the process is recognised, lately.
+    #[inline]
+    fn look(&mut self) -> bool {
+        let now = Instant::now();
+        if self.recognised.is_some_and(|at| now.duration_since(at) < BELIEF) {
+            return true;
+        }
+        match self.recognise() {
+            Ok(true) => self.recognised = Some(now),
+            Ok(false) => self.forbidden = true,
+            Err(error) => {
+                self.on_error(&error);
+                return false;
+            }
+        }
+        !self.forbidden
+    }
+
+    fn recognise(&self) -> io::Result<bool> {
+        let mut found = [0; 16];
+        match vm::peek(self.pid, self.identity.address, &mut found) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::FAULT.raw_os_error()) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let [low, high] = self.identity.secret;
+        Ok(found[..8] == low.to_ne_bytes() && found[8..] == high.to_ne_bytes())
+    }
+
+    /// Memory that is not there is this copy's misfortune; anything else is for good.
+    fn on_error(&mut self, error: &io::Error) {
+        let passes = [rustix::io::Errno::FAULT, rustix::io::Errno::NOMEM, rustix::io::Errno::INTR];
+        self.forbidden |= !passes.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    }
+}

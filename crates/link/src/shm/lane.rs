@@ -1,0 +1,245 @@
+//! A lane: a ring of slots that one process writes and another reads. A frame is one slot or several in a row; its stamp,
+//! written last, says that it is there. The stamp is the lane's key and the position, so that neither an old lap nor
+//! payload can pass for a frame. Positions count slots and never wrap; they are each side's own, and only the reader's is
+//! told, so that the writer knows what room there is.
+
+use std::sync::atomic::Ordering;
+
+use weft_sys::shared::Shared;
+use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
+
+use super::copy::{copy, deliver, is_null, pointer};
+use super::frame::{HEAD_BYTES, Head, PAD, decode, encode, slots_of};
+use super::layout::{LANE_SLOTS, LINE, Side};
+
+/// Bytes of an element of a gather list as it stands in a frame: address, length, key.
+const SGE_BYTES: usize = 16;
+
+/// The key of the lane from one process to another, which both can tell.
+pub(super) fn lane_key(from: u64, to: u64) -> u64 {
+    let mut x = from ^ to.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    // Positions have no such bit: no stamp is zero, as a fresh ring is.
+    (x ^ (x >> 31)) | 1 << 63
+}
+
+#[inline]
+fn at(ring: usize, position: u64) -> usize {
+    ring + (position % LANE_SLOTS) as usize * LINE
+}
+
+/// The end that writes.
+#[derive(Debug)]
+pub(super) struct Writer {
+    ring: usize,
+    /// Where the other side tells how far it has read.
+    told: usize,
+    key: u64,
+    head: u64,
+    /// What was told when last looked at.
+    taken: u64,
+}
+
+/// The other side's position is impossible.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+impl Writer {
+    /// The lane of `side`, read by `reader`.
+    pub fn new(side: Side, reader: Side, key: u64) -> Writer {
+        Writer { ring: side.lane(), told: reader.taken(), key, head: 0, taken: 0 }
+    }
+
+    /// How far it has been written.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// How far it has been read.
+    #[inline]
+    pub fn taken(&self, pair: &Shared) -> u64 {
+        pair.word(self.told).load(Ordering::Acquire)
+    }
+
+    /// Write a frame; whether there was room.
+    #[inline]
+    pub fn push(&mut self, pair: &Shared, frame: &Frame, payload: Outgoing<'_>) -> Result<bool, Broken> {
+        let len = payload.len();
+        if len > u64::from(FRAME_BYTES_MAX) {
+            debug_assert!(false, "a frame of {len} bytes");
+            return Ok(false);
+        }
+        let slots = slots_of(len as u32);
+        let lap_left = LANE_SLOTS - self.head % LANE_SLOTS;
+        let pad = if slots > lap_left { lap_left } else { 0 };
+        if self.head + pad + slots - self.taken > LANE_SLOTS && !self.has_room(pair, pad + slots)? {
+            return Ok(false);
+        }
+        if pad > 0 {
+            self.stamp(pair, PAD);
+            self.head += pad;
+        }
+        let start = at(self.ring, self.head);
+        if len > 0 {
+            // SAFETY: inside the ring, checked by `bytes`; what `payload` names is ours to read, and the ring is no
+            // part of it. The reader looks at it when it is stamped.
+            unsafe { write_payload(payload, pair.bytes(start + HEAD_BYTES, len as usize)) };
+        }
+        self.stamp(pair, encode(frame, len as u32));
+        self.head += slots;
+        Ok(true)
+    }
+
+    #[cold]
+    fn has_room(&mut self, pair: &Shared, slots: u64) -> Result<bool, Broken> {
+        let taken = self.taken(pair);
+        if taken < self.taken || taken > self.head {
+            return Err(Broken);
+        }
+        self.taken = taken;
+        Ok(self.head + slots - taken <= LANE_SLOTS)
+    }
+
+    #[inline]
+    fn stamp(&self, pair: &Shared, words: [u64; 6]) {
+        let [stamp, rest @ ..] = pair.words::<7>(at(self.ring, self.head));
+        for (to, word) in rest.iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
+        }
+        stamp.store(self.key ^ self.head, Ordering::Release);
+    }
+}
+
+/// # Safety
+/// `to` has room for the payload, and no part of the payload is there; addresses in it are such as may be read.
+#[inline]
+unsafe fn write_payload(payload: Outgoing<'_>, mut to: *mut u8) {
+    // SAFETY: as the caller promised, piece by piece.
+    unsafe {
+        match payload {
+            Outgoing::Bytes(bytes) => copy(bytes.as_ptr(), to, bytes.len()),
+            Outgoing::Memory(ranges) => {
+                for range in ranges {
+                    let len = range.len as usize;
+                    match is_null(*range) {
+                        true => to.write_bytes(0, len),
+                        false => copy(pointer(range.addr), to, len),
+                    }
+                    to = to.add(len);
+                }
+            }
+            Outgoing::List(list) => {
+                for sge in list {
+                    let mut element = [0; SGE_BYTES];
+                    element[..8].copy_from_slice(&sge.addr.to_ne_bytes());
+                    element[8..12].copy_from_slice(&sge.length.to_ne_bytes());
+                    element[12..].copy_from_slice(&sge.lkey.to_ne_bytes());
+                    copy(element.as_ptr(), to, SGE_BYTES);
+                    to = to.add(SGE_BYTES);
+                }
+            }
+        }
+    }
+}
+
+/// The end that reads.
+#[derive(Debug)]
+pub(super) struct Reader {
+    ring: usize,
+    /// Where we tell how far we have read.
+    tells: usize,
+    key: u64,
+    tail: u64,
+}
+
+impl Reader {
+    /// The lane of `side`, read by `reader`.
+    pub fn new(side: Side, reader: Side, key: u64) -> Reader {
+        Reader { ring: side.lane(), tells: reader.taken(), key, tail: 0 }
+    }
+
+    /// Where the next frame's stamp will be, and what it will be.
+    #[inline]
+    pub fn next(&self) -> (usize, u64) {
+        (at(self.ring, self.tail), self.key ^ self.tail)
+    }
+
+    /// The next frame, if it is there.
+    #[inline]
+    pub fn look(&mut self, pair: &Shared) -> Result<Option<Frame>, Broken> {
+        match self.head(pair)? {
+            Some(Head::Pad) => self.look_over(pair),
+            Some(Head::Frame(frame)) => Ok(Some(frame)),
+            None => Ok(None),
+        }
+    }
+
+    /// Over a pad, which honest writers put anywhere but at the ring's beginning.
+    #[cold]
+    fn look_over(&mut self, pair: &Shared) -> Result<Option<Frame>, Broken> {
+        let passed = self.tail % LANE_SLOTS;
+        if passed == 0 {
+            return Err(Broken);
+        }
+        self.pass(pair, LANE_SLOTS - passed);
+        match self.head(pair)? {
+            Some(Head::Pad) => Err(Broken),
+            Some(Head::Frame(frame)) => Ok(Some(frame)),
+            None => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn head(&self, pair: &Shared) -> Result<Option<Head>, Broken> {
+        let (at, expected) = self.next();
+        let [stamp, rest @ ..] = pair.words::<7>(at);
+        if stamp.load(Ordering::Acquire) != expected {
+            return Ok(None);
+        }
+        let mut words = [0; 6];
+        for (word, from) in words.iter_mut().zip(rest) {
+            *word = from.load(Ordering::Relaxed);
+        }
+        match decode(words).ok_or(Broken)? {
+            Head::Frame(frame) if slots_of(frame.bytes) > LANE_SLOTS - self.tail % LANE_SLOTS => Err(Broken),
+            head => Ok(Some(head)),
+        }
+    }
+
+    /// The current frame, of `bytes` payload, is done with.
+    #[inline]
+    pub fn end(&mut self, pair: &Shared, bytes: u32) {
+        self.pass(pair, slots_of(bytes));
+    }
+
+    #[inline]
+    fn pass(&mut self, pair: &Shared, slots: u64) {
+        self.tail += slots;
+        pair.word(self.tells).store(self.tail, Ordering::Release);
+    }
+
+    /// Copy payload of the current frame, which is `bytes` long, to memory of ours.
+    #[inline]
+    pub fn place(&self, pair: &Shared, bytes: u32, offset: u32, to: HostRange) {
+        let len = to.len.min(u64::from(bytes.saturating_sub(offset))) as usize;
+        if len > 0 && !is_null(to) {
+            let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
+            // SAFETY: the source is inside the ring; the target is memory that the adapter checked to be registered and
+            // writable, and no program registers the ring.
+            unsafe { deliver(from, pointer(to.addr), len) };
+        }
+    }
+
+    /// Copy payload of the current frame; likewise.
+    #[inline]
+    pub fn peek(&self, pair: &Shared, bytes: u32, offset: u32, out: &mut [u8]) {
+        let len = out.len().min(bytes.saturating_sub(offset) as usize);
+        if len > 0 {
+            let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
+            // SAFETY: the source is inside the ring, the target is borrowed for us alone.
+            unsafe { copy(from, out.as_mut_ptr(), len) };
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Where what stands in shared memory. Both processes must agree, so every change of this file changes [`LAYOUT`].
+//!
+//! ```text
+//! board  0       header: magic, layout, slot, generation, secret and its address
+//!        128     copying: whose memory we copy now      192  asleep      256  tiers of keys in use
+//!        4 KiB   queue pairs, 64 bytes each, by the index bits of their numbers
+//!        ...     keys, 64 bytes each: tiers that grow eightfold, so that few keys touch few pages
+//! pair   128     side 0: here, asleep        256  how far side 0 has read
+//!        384     side 1: likewise            512
+//!        4 KiB   lane of side 0               ...  lane of side 1
+//! ```
+
+/// Number of the layout; processes of different ones do not meet.
+pub(super) const LAYOUT: u64 = 1;
+/// First word of a board.
+pub(super) const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"weftbord");
+
+/// Bytes of a cache line, of a slot of a lane, and of an entry of a table.
+pub(super) const LINE: usize = 64;
+
+/// Header of a board, in words.
+pub(super) mod header {
+    pub const MAGIC: usize = 0;
+    pub const LAYOUT: usize = 8;
+    pub const SLOT: usize = 16;
+    pub const GENERATION: usize = 24;
+    /// Two words that stand in the process's own memory too.
+    pub const SECRET: usize = 32;
+    /// Where.
+    pub const SECRET_ADDRESS: usize = 48;
+}
+/// Whose memory the process copies.
+pub(super) const COPYING: usize = 128;
+/// Whether the process sleeps.
+pub(super) const ASLEEP: usize = 192;
+/// How many tiers of the key table were ever used.
+pub(super) const TIERS_USED: usize = 256;
+
+const QPS: usize = 4096;
+const QPS_MAX: usize = 1 << weft_verbs::QPN_INDEX_BITS;
+const KEYS: usize = QPS + QPS_MAX * LINE;
+
+/// Entries of each tier of the key table; the last holds four times the keys there can be.
+const TIERS: [usize; 6] = [1 << 6, 1 << 9, 1 << 12, 1 << 15, 1 << 18, 1 << 22];
+pub(super) const TIERS_MAX: usize = TIERS.len();
+const _: () = assert!(TIERS[TIERS_MAX - 1] >= 2 * (weft_verbs::MR_MAX as usize + weft_verbs::MW_MAX as usize));
+/// A key stands at its place in a tier or at one of the next ones.
+pub(super) const PROBES: usize = 8;
+
+/// Bytes of a board; nearly all of it holes.
+pub const BOARD_BYTES: usize = tier_start(TIERS_MAX).next_multiple_of(4096);
+
+const fn tier_start(tier: usize) -> usize {
+    let (mut at, mut n) = (KEYS, 0);
+    while n < tier {
+        at += (TIERS[n] + PROBES) * LINE;
+        n += 1;
+    }
+    at
+}
+
+const TIER_STARTS: [usize; TIERS_MAX] = {
+    let (mut starts, mut n) = ([0; TIERS_MAX], 0);
+    while n < TIERS_MAX {
+        starts[n] = tier_start(n);
+        n += 1;
+    }
+    starts
+};
+
+/// Where a queue pair's entry stands.
+#[inline]
+pub(super) fn qp_at(qpn: u32) -> usize {
+    QPS + (qpn as usize & (QPS_MAX - 1)) * LINE
+}
+
+/// Where a key's first place in a tier is; the tier must be below [`TIERS_MAX`].
+#[inline]
+pub(super) fn key_at(tier: usize, key: u32) -> usize {
+    // Its index is random; its lowest eight bits are the tag.
+    TIER_STARTS[tier] + ((key >> 8) as usize & (TIERS[tier] - 1)) * LINE
+}
+
+/// Slots of a lane: fifteen of the longest frames.
+pub(super) const LANE_SLOTS: u64 = 4096;
+const LANE_BYTES: usize = LANE_SLOTS as usize * LINE;
+const LANES: usize = 4096;
+
+/// Bytes of a pair of lanes.
+pub const PAIR_BYTES: usize = LANES + 2 * LANE_BYTES;
+
+/// One side's part of a pair.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side(pub usize);
+
+impl Side {
+    pub fn other(self) -> Side {
+        Side(1 - self.0)
+    }
+
+    /// Not zero once the side uses the pair.
+    pub fn here(self) -> usize {
+        128 + self.0 * 256
+    }
+
+    /// Whether the side sleeps, for a peer that has no board of it.
+    pub fn asleep(self) -> usize {
+        self.here() + 8
+    }
+
+    /// How far the side has read the other's lane.
+    pub fn taken(self) -> usize {
+        self.here() + 128
+    }
+
+    /// Where its lane stands.
+    pub fn lane(self) -> usize {
+        LANES + self.0 * LANE_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps() {
+        assert_eq!(qp_at(0), QPS);
+        assert_eq!(qp_at(u32::MAX) + LINE, KEYS);
+        for tier in 0..TIERS_MAX {
+            let last = key_at(tier, u32::MAX) + PROBES * LINE;
+            assert!(key_at(tier, 0) == tier_start(tier) && last <= tier_start(tier + 1));
+        }
+        assert!(Side(1).taken() + 8 <= Side(0).lane());
+        assert_eq!(Side(1).lane() + LANE_BYTES, PAIR_BYTES);
+    }
+}

@@ -1,0 +1,200 @@
+//! A process that ours has met: its lanes, its board, its doorbell.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use weft_sys::pidfd;
+use weft_sys::share::View;
+use weft_sys::shared::Shared;
+use weft_transport::same_host::Reach;
+
+use super::board::Board;
+use super::kernel::Kernel;
+use super::lane::{Reader, Writer, lane_key};
+use super::layout::{PAIR_BYTES, Side};
+use super::view::BoardView;
+
+/// What the daemon hands out when two processes meet.
+#[derive(Debug)]
+pub struct PeerConfig {
+    /// Slot of the peer.
+    pub slot: u32,
+    /// Which process of that slot.
+    pub generation: u64,
+    /// The pair of lanes.
+    pub pair: OwnedFd,
+    /// What wakes the peer when it is written to.
+    pub doorbell: OwnedFd,
+    /// What the peer wakes us by, if it is not the doorbell that all have.
+    pub bell: Option<OwnedFd>,
+    /// The peer's process.
+    pub process: Option<OwnedFd>,
+    /// Its board, if it trusts us.
+    pub board: Option<OwnedFd>,
+    /// Its shared pages, likewise.
+    pub arena: Option<OwnedFd>,
+}
+
+/// Who we are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Us {
+    pub slot: u32,
+    pub generation: u64,
+}
+
+/// What `here` says: the process uses the pair, and looks for the other's sleep in the pair, or on its board.
+const HERE_BY_PAIR: u64 = 1;
+const HERE_BY_BOARD: u64 = 2;
+
+/// A process that ours has met.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub slot: u32,
+    pub generation: u64,
+    /// Whether it is our own process.
+    pub own: bool,
+    pub pair: Shared,
+    side: Side,
+    pub out: Writer,
+    pub inn: Reader,
+    pub view: Option<BoardView>,
+    pub arena: Option<View>,
+    pub kernel: Option<Kernel>,
+    doorbell: Option<OwnedFd>,
+    bell: Option<OwnedFd>,
+    pub process: Option<OwnedFd>,
+    /// The pair's file, while the peer has not come to it.
+    file: Option<OwnedFd>,
+    /// Its process is there and its lane is in order.
+    pub alive: bool,
+    /// The process is known to be dead, not only gone from the daemon.
+    pub dead: bool,
+    /// Something was pushed since the doorbell was thought of.
+    pub pushed: bool,
+    /// The sleep that it was woken from last.
+    rung: u64,
+    /// How its memory was reached last.
+    pub reach: Reach,
+}
+
+impl Peer {
+    /// Our own process, which is its own peer.
+    pub fn own(us: Us, board: &Board) -> io::Result<Peer> {
+        let key = lane_key(us.generation, us.generation);
+        let side = Side(0);
+        Ok(Peer {
+            slot: us.slot,
+            generation: us.generation,
+            own: true,
+            pair: Shared::private(PAIR_BYTES)?,
+            side,
+            out: Writer::new(side, side, key),
+            inn: Reader::new(side, side, key),
+            view: Some(BoardView::map(&board.fd().try_clone_to_owned()?, us.slot, us.generation)?),
+            arena: None,
+            kernel: None,
+            doorbell: None,
+            bell: None,
+            process: None,
+            file: None,
+            alive: true,
+            dead: false,
+            pushed: false,
+            rung: 0,
+            reach: Reach::Memory,
+        })
+    }
+
+    /// Somebody else. A board without a process to watch is not used: to revoke a key we must be able to learn that who
+    /// announced a copy is dead.
+    pub fn meet(us: Us, config: PeerConfig) -> io::Result<Peer> {
+        if config.slot == us.slot {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a process cannot meet itself"));
+        }
+        let pair = Shared::map(&config.pair, PAIR_BYTES)?;
+        let side = Side(usize::from(us.slot > config.slot));
+        let view = match (&config.board, &config.process) {
+            (Some(board), Some(_)) => Some(BoardView::map(board, config.slot, config.generation)?),
+            _ => None,
+        };
+        let number = config.process.as_ref().and_then(pidfd::number);
+        let kernel = view.as_ref().zip(number).map(|(view, pid)| Kernel::new(pid, view.identity()));
+        let arena = config.arena.filter(|_| view.is_some()).map(View::new).transpose()?;
+        let here = if view.is_some() { HERE_BY_BOARD } else { HERE_BY_PAIR };
+        pair.word(side.here()).store(here, Ordering::Release);
+        Ok(Peer {
+            slot: config.slot,
+            generation: config.generation,
+            own: false,
+            out: Writer::new(side, side.other(), lane_key(us.generation, config.generation)),
+            inn: Reader::new(side.other(), side, lane_key(config.generation, us.generation)),
+            pair,
+            side,
+            reach: if kernel.is_some() { Reach::Kernel } else { Reach::Lane },
+            view,
+            arena,
+            kernel,
+            doorbell: Some(config.doorbell),
+            bell: config.bell,
+            process: config.process,
+            file: Some(config.pair),
+            alive: true,
+            dead: false,
+            pushed: false,
+            rung: 0,
+        })
+    }
+
+    /// Whether a frame waits in its lane.
+    #[inline]
+    pub fn has_frame(&self) -> bool {
+        let (at, stamp) = self.inn.next();
+        self.pair.word(at).load(Ordering::Acquire) == stamp
+    }
+
+    /// Whether the peer uses the pair; what it was not given through the pair it never gets.
+    pub fn is_here(&self) -> bool {
+        self.own || self.pair.word(self.side.other().here()).load(Ordering::Acquire) != 0
+    }
+
+    /// The pair's file, for a peer that has not come to it.
+    pub fn unused_pair(&mut self) -> Option<&OwnedFd> {
+        if self.file.is_some() && self.is_here() {
+            self.file = None;
+        }
+        self.file.as_ref()
+    }
+
+    /// Say in the pair whether we sleep, if the peer looks there.
+    pub fn say_asleep(&self, asleep: u64) {
+        if !self.own && self.pair.word(self.side.other().here()).load(Ordering::Relaxed) != HERE_BY_BOARD {
+            self.pair.word(self.side.asleep()).store(asleep, Ordering::Relaxed);
+        }
+    }
+
+    /// Wake the peer, once for each sleep. What was pushed must be visible before.
+    pub fn ring(&mut self) {
+        let asleep = match &self.view {
+            Some(view) => view.asleep(),
+            None => self.pair.word(self.side.other().asleep()).load(Ordering::Relaxed),
+        };
+        if asleep != 0 && asleep != self.rung {
+            self.rung = asleep;
+            if let Some(doorbell) = &self.doorbell {
+                let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
+            }
+        }
+    }
+
+    /// What the peer wakes us by, if it is something of its own.
+    pub fn bell(&self) -> Option<&OwnedFd> {
+        self.bell.as_ref()
+    }
+
+    /// Forget that we were woken.
+    pub fn silence(&self) {
+        let mut room = [0; 256];
+        while self.bell.as_ref().is_some_and(|bell| rustix::io::read(bell, &mut room) == Ok(room.len())) {}
+    }
+}

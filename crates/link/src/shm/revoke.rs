@@ -1,0 +1,54 @@
+//! Waiting until nobody copies: a key or a queue pair was taken off the board, and who had found it there before may
+//! still be at work. Each says so on its own board. A copier that dies leaves its word behind; then its process tells.
+
+use std::time::{Duration, Instant};
+
+use weft_sys::pidfd;
+
+use super::host::Host;
+use super::peer::Peer;
+
+/// Looks before the processor is offered to others, and before sleeping.
+const SPINS: u32 = 1 << 10;
+const YIELDS: u32 = 64;
+/// How long to sleep between two looks then.
+const PAUSE: Duration = Duration::from_micros(50);
+/// How often to ask whether the copier lives.
+const ASK_INTERVAL: Duration = Duration::from_millis(1);
+
+impl Host {
+    /// Returns when no copy is under way that began before the call.
+    pub(super) fn wait_for_copies(&mut self) {
+        let slot = self.us.slot;
+        for peer in self.peers.iter().flatten().filter(|peer| !peer.own && !peer.dead) {
+            wait_for(peer, slot);
+        }
+    }
+}
+
+fn wait_for(peer: &Peer, slot: u32) {
+    let Some(view) = &peer.view else { return };
+    let Some(word) = view.copying(slot) else { return };
+    let mut asked = Instant::now();
+    for looks in 0u32.. {
+        if view.copying(slot) != Some(word) {
+            return;
+        }
+        match looks {
+            0..SPINS => std::hint::spin_loop(),
+            _ if looks < SPINS + YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(PAUSE),
+        }
+        if looks >= SPINS && asked.elapsed() >= ASK_INTERVAL {
+            asked = Instant::now();
+            if is_over(peer) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the copier cannot be at work any more: it is dead, or has become another program.
+fn is_over(peer: &Peer) -> bool {
+    peer.process.as_ref().is_none_or(pidfd::is_dead) || peer.kernel.as_ref().is_some_and(|kernel| !kernel.is_there())
+}
