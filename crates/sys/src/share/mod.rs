@@ -12,6 +12,8 @@ mod sharer;
 mod signals;
 mod survey;
 mod swap;
+#[cfg(test)]
+mod tests;
 pub mod view;
 
 pub use arena::Arena;
