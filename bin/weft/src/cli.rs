@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{cm, daemon, dev, link, resource, run, status};
+use crate::commands::{cm, daemon, dev, link, qp, resource, run, stat, status};
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
@@ -26,7 +26,12 @@ pub enum Command {
     Link(link::LinkArgs),
     /// RDMA devices: show, set DEV name NEWNAME
     Dev(dev::DevArgs),
-    /// Connections and listeners of the RDMA CM: show cm_id
+    /// Counters of devices and queue pairs, all processes together: weft stat DEV --watch
+    #[command(visible_alias = "statistic")]
+    Stat(stat::StatArgs),
+    /// Queue pairs of all processes, and which way each takes to its peer
+    Qp(qp::QpArgs),
+    /// How many objects there are: show; which: show qp, show cm_id
     #[command(visible_alias = "res")]
     Resource(resource::ResourceArgs),
     /// What new connections start with: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]

@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         Command::Link(args) => commands::link::run(args),
         Command::Dev(args) => commands::dev::run(args),
         Command::Resource(args) => commands::resource::run(args),
+        Command::Stat(args) => commands::stat::run(&args),
+        Command::Qp(args) => commands::qp::run(&args),
         Command::Cm(args) => commands::cm::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),

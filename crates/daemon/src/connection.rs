@@ -73,6 +73,9 @@ impl Connection {
             if let Some(channel) = next.attach.channel {
                 fds.extend(host.channels.reader(channel));
             }
+            if let Some(client) = next.attach.ledger_of {
+                fds.extend(host.ledgers.descriptor(client));
+            }
             if next.attach.anchor {
                 fds.extend(host.anchor());
             }

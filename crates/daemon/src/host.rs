@@ -5,10 +5,12 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
+use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::{GsiStatus, McastGroup, Refusal};
 
 use crate::netdev::Netdevs;
 use crate::saved::Saved;
+use crate::slots::ClientId;
 
 /// The pool of a predecessor.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,6 +75,18 @@ pub trait Host {
     /// Takes back the events that were sent to a channel and not read, the oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
 
+    /// Makes a ledger for a client.
+    fn open_ledger(&mut self, client: ClientId) -> Result<(), Refusal>;
+
+    /// Forgets it, if there is one.
+    fn close_ledger(&mut self, client: ClientId);
+
+    /// What stands in a client's ledger of what it counted.
+    fn counters(&self, client: ClientId) -> Option<CountersPage>;
+
+    /// What stands in it of what the client holds.
+    fn objects(&self, client: ClientId) -> Option<ObjectsPage>;
+
     /// Why the port could not be had, at the last attempt.
     fn port_trouble(&self) -> Option<String>;
 }
@@ -94,6 +108,8 @@ pub struct FakeHost {
     pub gsi: bool,
     /// Event channels.
     pub channels: std::collections::BTreeSet<u32>,
+    /// What clients wrote to their ledgers.
+    pub ledgers: std::collections::BTreeMap<ClientId, (CountersPage, ObjectsPage)>,
     /// Questions that are not answered.
     pub questions: std::collections::BTreeSet<QuestionId>,
 }
@@ -185,6 +201,23 @@ impl Host for FakeHost {
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
         assert!(self.channels.contains(&channel), "channel {channel} is not open");
         Vec::new()
+    }
+
+    fn open_ledger(&mut self, client: ClientId) -> Result<(), Refusal> {
+        assert!(self.ledgers.insert(client, Default::default()).is_none(), "client {client} has a ledger already");
+        Ok(())
+    }
+
+    fn close_ledger(&mut self, client: ClientId) {
+        self.ledgers.remove(&client);
+    }
+
+    fn counters(&self, client: ClientId) -> Option<CountersPage> {
+        self.ledgers.get(&client).map(|(counters, _)| counters.clone())
+    }
+
+    fn objects(&self, client: ClientId) -> Option<ObjectsPage> {
+        self.ledgers.get(&client).map(|(_, objects)| objects.clone())
     }
 
     fn port_trouble(&self) -> Option<String> {

@@ -17,6 +17,7 @@ pub mod devices;
 pub mod gid_table;
 pub mod gsi;
 pub mod host;
+pub mod ledgers;
 pub mod limits;
 pub mod log;
 pub mod netdev;

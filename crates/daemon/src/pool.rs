@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
+use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::{GsiStatus, McastGroup, Refusal};
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -16,11 +17,13 @@ use crate::anchor::{self, Anchor};
 use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
 use crate::host::{Adopted, Host};
+use crate::ledgers::Ledgers;
 use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
 use crate::netdev::Netdevs;
 use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
 use crate::resolve::{Linux, Resolver};
 use crate::saved::{Saved, SavedFile};
+use crate::slots::ClientId;
 
 #[derive(Debug)]
 struct Pool {
@@ -47,6 +50,8 @@ pub struct PoolHost {
     pub channels: ChannelSockets,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
+    /// Ledgers of processes.
+    pub ledgers: Ledgers,
     /// Descriptors that the process may have.
     descriptors_max: u64,
 }
@@ -255,6 +260,22 @@ impl Host for PoolHost {
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
         self.channels.take_back(channel)
+    }
+
+    fn open_ledger(&mut self, client: ClientId) -> Result<(), Refusal> {
+        self.ledgers.open(client).map_err(|error| failed("make a ledger", &error))
+    }
+
+    fn close_ledger(&mut self, client: ClientId) {
+        self.ledgers.close(client);
+    }
+
+    fn counters(&self, client: ClientId) -> Option<CountersPage> {
+        self.ledgers.counters(client)
+    }
+
+    fn objects(&self, client: ClientId) -> Option<ObjectsPage> {
+        self.ledgers.objects(client)
     }
 
     fn port_trouble(&self) -> Option<String> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::broker::Left;
 use crate::devices::SavedDevice;
 use crate::slots::SavedSlot;
 
@@ -19,6 +20,8 @@ pub struct Saved {
     pub devices: Vec<SavedDevice>,
     /// Slots.
     pub slots: Vec<SavedSlot>,
+    /// What processes that are no more have counted.
+    pub left: Left,
 }
 
 /// Largest state that is kept.

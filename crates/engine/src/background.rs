@@ -14,6 +14,7 @@ use weft_verbs::{Duration, Instant};
 use crate::clock;
 use crate::engine::Engine;
 use crate::handover::{LOOK_INTERVAL, Seen};
+use crate::instruments::Told;
 use crate::spin::Spin;
 
 /// Its stack: nothing here recurses.
@@ -49,6 +50,9 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         kept: None,
         spin: Spin::default(),
         report: None,
+        told: None,
+        asked: false,
+        wakeups: 0,
     };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
         thread::sleep_precisely();
@@ -71,6 +75,12 @@ struct Background {
     spin: Spin,
     /// What the daemon is to be told that the process holds.
     report: Option<HcaUsage>,
+    /// What is to be written to the ledger.
+    told: Option<Told>,
+    /// Somebody asked for it.
+    asked: bool,
+    /// Times that the thread woke.
+    wakeups: u64,
 }
 
 /// What a sleep ended with.
@@ -84,7 +94,7 @@ impl Background {
         let mut awake = 0;
         loop {
             let served = self.serve();
-            if self.report.is_some() {
+            if self.report.is_some() || self.told.is_some() {
                 self.watch_daemon();
             }
             let woken = match served {
@@ -99,10 +109,12 @@ impl Background {
                 }
                 Serve::Again | Serve::Spin => self.sleep(true, Some(Duration::ZERO)),
                 Serve::Parked => self.sleep(false, Some(LOOK_INTERVAL)),
+                Serve::Until(_) if self.told.is_some() => self.sleep(true, Some(LOOK_INTERVAL)),
                 Serve::Until(None) => self.sleep(true, None),
                 Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
             };
             awake = 0;
+            self.wakeups += 1;
             if woken.daemon {
                 self.hear_daemon();
             }
@@ -120,6 +132,11 @@ impl Background {
             return Serve::Until(None);
         };
         self.report = pump.poll_report(now).or(self.report);
+        pump.instruments.wakeups = self.wakeups;
+        let contexts = |device| engine.sinks.lock().open(device);
+        if let Some(told) = pump.poll_ledger(now, engine.handover.tally(), self.asked, contexts) {
+            (self.told, self.asked) = (Some(told), false);
+        }
         let armed = pump.hca.any_cq_armed();
         if drives && !armed {
             engine.handover.park(true);
@@ -137,7 +154,8 @@ impl Background {
             engine.leave(guard);
             return Serve::Spin;
         }
-        let mut until = self.deadline(now, pump.poll_timeout());
+        let next = pump.poll_timeout().into_iter().chain(pump.instruments.poll_timeout()).min();
+        let mut until = self.deadline(now, next);
         if engine.handover.is_active(&self.seen) {
             // To look now and then is cheaper than to be told of the deadline of each post.
             until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
@@ -185,6 +203,10 @@ impl Background {
             let HcaUsage { pd, cq, qp, mr, srq } = usage;
             session.client().report_usage(Usage { pd, cq, qp, mr, srq });
         }
+        if let Some(told) = self.told.take() {
+            session.publish(&told);
+        }
+        self.asked |= session.take_asked();
         if self.generation == session.generation() {
             return;
         }

@@ -191,6 +191,7 @@ impl Engine {
         const PATIENCE: Duration = Duration::from_millis(100);
         let mut now = clock::now();
         let deadline = now + PATIENCE;
+        let mut session = self.session.try_lock_for(PATIENCE);
         if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
             && let Some(pump) = guard.as_mut()
         {
@@ -206,6 +207,11 @@ impl Engine {
             let damaged = pump.stack.stats().rx_icrc_errors;
             if damaged > 0 {
                 crate::log::note(&format!("{damaged} packets with a wrong ICRC were dropped"));
+            }
+            if let Some(told) = pump.poll_ledger(now, self.handover.tally(), true, |_| 0)
+                && let Some(session) = &mut session
+            {
+                session.publish(&told);
             }
         }
     }
@@ -271,6 +277,8 @@ impl Engine {
         let mut events = vec![first];
         if let Some(pump) = guard.as_mut() {
             pump.take_events(&mut events);
+            let rings = events.iter().filter(|event| matches!(event, Event::Completion { .. })).count();
+            pump.instruments.channel_wakeups += rings as u64;
         }
         let sinks = self.sinks.lock();
         self.handover.unlock(guard);
@@ -306,6 +314,10 @@ impl Engine {
         if !session.is_connected() {
             let changes = session.reconnect()?;
             self.apply(&changes);
+            self.handover.wake();
+        }
+        if session.is_asked() {
+            // What was meant for the background thread was taken here.
             self.handover.wake();
         }
         Ok(())

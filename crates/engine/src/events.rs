@@ -47,6 +47,11 @@ impl Sinks {
         self.contexts.retain(|c| c.id != id);
     }
 
+    /// How often a device is open.
+    pub fn open(&self, device: DeviceId) -> u32 {
+        self.contexts.iter().filter(|c| c.device == device).count() as u32
+    }
+
     /// Tell. Events about an object go to one sink, which knows the object by its cookie; events about a port or a
     /// device go to everybody who opened it.
     pub fn tell(&self, events: &[Event]) {

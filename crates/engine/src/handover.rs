@@ -29,6 +29,17 @@ pub struct Seen {
     at: Instant,
 }
 
+/// How often the program called. Each begins anew after 2^32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Polls of completion queues, and posts.
+    pub calls: u32,
+    /// Of these, polls.
+    pub polls: u32,
+    /// Of these, polls that found nothing and turned the pump.
+    pub turns: u32,
+}
+
 /// The hand-over.
 #[derive(Debug)]
 pub struct Handover {
@@ -137,6 +148,15 @@ impl Handover {
             *last = seen;
         }
         drives
+    }
+
+    /// How often the program called.
+    pub fn tally(&self) -> Tally {
+        Tally {
+            calls: self.calls.load(Ordering::Relaxed),
+            polls: self.polls.load(Ordering::Relaxed),
+            turns: self.turns.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether the program called at all since that look.

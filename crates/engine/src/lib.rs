@@ -19,6 +19,7 @@ mod events;
 mod fork;
 mod gather;
 mod handover;
+mod instruments;
 mod linger;
 mod log;
 mod memory;

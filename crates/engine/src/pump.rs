@@ -7,6 +7,7 @@ use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
 use crate::gather::Gather;
+use crate::instruments::Instruments;
 use crate::memory::HostMemory;
 
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
@@ -33,6 +34,8 @@ pub struct Pump {
     pub stack: Stack,
     batch: TxBatch,
     gather: Gather,
+    /// What is counted for people to see, beside what the adapters and the links count.
+    pub instruments: Instruments,
     /// When the daemon is to be told what the process holds, if that may have changed.
     report_at: Option<Instant>,
     /// Whether the links tell traffic class and hop limit.
@@ -57,6 +60,7 @@ impl Pump {
             stack: Stack::new(config.stack),
             batch: TxBatch::default(),
             gather: Gather::default(),
+            instruments: Instruments::default(),
             report_at: None,
             tells_network_header: false,
         }
@@ -114,6 +118,7 @@ impl Pump {
     /// A whole turn; answers how many datagrams came.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
         let came = self.receive(now, thorough);
+        self.instruments.arrivals += u64::from(came > 0);
         self.timers(now);
         self.transmit(now);
         came

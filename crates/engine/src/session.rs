@@ -3,12 +3,14 @@
 
 use std::os::fd::OwnedFd;
 
+use weft_ipc::stat::{Ledger, Page};
 use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate};
 use weft_sys::fork;
 use weft_verbs::DeviceId;
 
 use crate::devices::{DeviceSnapshot, snapshot};
 use crate::error::EngineError;
+use crate::instruments::Told;
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct Session {
     devices: Vec<DeviceSnapshot>,
     /// Counts connections, so that whoever watches the descriptor knows when there is a new one.
     generation: u64,
+    /// What this process counts, once it has a slot.
+    ledger: Option<Ledger>,
+    /// Somebody wants it brought up to date.
+    asked: bool,
 }
 
 impl Session {
@@ -40,7 +46,7 @@ impl Session {
         let mut client = Client::connect(&options)?;
         let devices = client.subscribe()?.iter().map(snapshot).collect();
         fork::track(client.fd());
-        Ok(Session { client, devices, generation: 1 })
+        Ok(Session { client, devices, generation: 1, ledger: None, asked: false })
     }
 
     /// The devices, in the order in which programs see them.
@@ -55,7 +61,41 @@ impl Session {
 
     /// A slot for this process.
     pub fn allocate_slot(&mut self) -> Result<Slot, RequestError> {
-        self.client.allocate_slot()
+        let slot = self.client.allocate_slot()?;
+        self.open_ledger();
+        Ok(slot)
+    }
+
+    /// Without a ledger everything works, and nobody sees what this process counts.
+    fn open_ledger(&mut self) {
+        self.ledger = match self.client.open_ledger() {
+            Ok(ledger) => Some(ledger),
+            Err(error) => {
+                crate::log::note(&format!("no ledger: {error}"));
+                None
+            }
+        };
+        self.asked = true;
+    }
+
+    /// Whether the ledger is to be brought up to date.
+    pub fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Take that note.
+    pub fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// Write to the ledger. What does not fit or cannot be written is not seen: there is nobody to tell.
+    pub fn publish(&mut self, told: &Told) {
+        if let Some(ledger) = &mut self.ledger {
+            let _ = ledger.write(Page::Counters, &told.counters);
+            if let Some(objects) = &told.objects {
+                let _ = ledger.write(Page::Objects, objects);
+            }
+        }
     }
 
     /// The client, for requests.
@@ -92,6 +132,7 @@ impl Session {
                         self.replace(devices.iter().map(snapshot).collect(), &mut changes);
                     }
                 }
+                Event::RefreshLedger => self.asked = true,
                 Event::Disconnected => {
                     crate::log::note("the weft daemon is gone");
                     self.generation += 1;
@@ -108,6 +149,9 @@ impl Session {
         fork::track(self.client.fd());
         self.generation += 1;
         let reconnected = reconnected?;
+        if self.client.slot().is_some() {
+            self.open_ledger();
+        }
         let mut changes = Vec::new();
         if let SlotFate::Lost(why) = &reconnected.slot {
             crate::log::note(&format!("the place of this process is lost: {why}"));

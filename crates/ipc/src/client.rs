@@ -13,6 +13,7 @@ use crate::connect::establish;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::message::{decode, encode};
 use crate::printable::{printable, printable_report};
+use crate::stat::{Ledger, QpCursor, QpPage, StatReport};
 use crate::{
     ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Refusal, Request,
     RequestError, Response, SlotGrant, StatusReport, Usage,
@@ -248,6 +249,58 @@ impl Client {
         }
     }
 
+    /// A ledger for what this process counts. A new daemon gives a new one.
+    pub fn open_ledger(&mut self) -> Result<Ledger, RequestError> {
+        let (response, mut fds) = self.exchange(Request::OpenLedger, &[], 1)?;
+        match (response, fds.pop()) {
+            (Response::Ledger, Some(memory)) => Ok(Ledger::new(memory.into())),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
+    /// Lets every process bring its ledger up to date, and waits for as long as that takes.
+    pub fn refresh_ledgers(&mut self) -> Result<(), RequestError> {
+        self.done(Request::RefreshLedgers)?;
+        std::thread::sleep(LEDGERS_FRESH_AFTER);
+        Ok(())
+    }
+
+    /// What all processes counted and hold, all pages in one.
+    pub fn stat(&mut self) -> Result<StatReport, RequestError> {
+        let mut whole = StatReport::default();
+        loop {
+            let offset = u32::try_from(whole.devices.len()).unwrap_or(u32::MAX);
+            let Response::Stat(page) = self.request(Request::Stat { offset })? else {
+                return Err(RequestError::Protocol);
+            };
+            let last = !page.more || page.devices.is_empty();
+            let mut devices = whole.devices;
+            devices.extend(page.devices.iter().cloned());
+            whole = StatReport { devices, more: false, ..page };
+            if last || whole.devices.len() > crate::limits::DEVICES_MAX {
+                return Ok(whole);
+            }
+        }
+    }
+
+    /// Queue pairs of all processes, page by page.
+    pub fn list_qps(&mut self) -> Result<Vec<QpPage>, RequestError> {
+        let (mut pages, mut cursor) = (Vec::new(), QpCursor::default());
+        loop {
+            let Response::Qps(mut page) = self.request(Request::ListQps(cursor))? else {
+                return Err(RequestError::Protocol);
+            };
+            page.comm = printable(&page.comm);
+            // A page that does not go on would be asked for for ever.
+            let next = page.next.filter(|next| *next > cursor);
+            pages.push(page);
+            match next {
+                Some(next) if pages.len() < QP_PAGES_MAX => cursor = next,
+                _ => return Ok(pages),
+            }
+        }
+    }
+
     /// Tells what this process holds; no answer is waited for, and a daemon that does not listen loses it.
     pub fn report_usage(&mut self, usage: Usage) {
         let frame = ClientFrame { id: 0, request: Request::ReportUsage(usage) };
@@ -315,7 +368,7 @@ impl Client {
         }
     }
 
-    fn exchange(
+    pub(crate) fn exchange(
         &mut self,
         request: Request,
         fds: &[BorrowedFd<'_>],
@@ -375,6 +428,9 @@ impl Client {
     }
 
     fn enqueue(&mut self, event: Event) {
+        if event == Event::RefreshLedger && self.events.contains(&event) {
+            return;
+        }
         if self.events.len() >= EVENTS_QUEUED_MAX {
             self.events.clear();
             self.events.push_back(Event::Overrun);
@@ -396,6 +452,12 @@ fn is_sane(frame: &DaemonFrame) -> bool {
 
 /// Processes of one report; a daemon has fewer.
 const STATUS_PROCESSES_MAX: usize = 1 << 16;
+
+/// Pages of one list of queue pairs: every process of a host, each with as many as it can tell of.
+const QP_PAGES_MAX: usize = 1 << 14;
+
+/// How long a process takes to bring its ledger up to date, if it gets a processor at all.
+const LEDGERS_FRESH_AFTER: Duration = Duration::from_millis(30);
 
 /// Descriptors of a grant: IPv4 socket, IPv6 socket, anchor.
 type GrantDescriptors = (Option<OwnedFd>, Option<OwnedFd>, Option<OwnedFd>);

@@ -15,7 +15,9 @@ mod executable;
 mod hello;
 mod limits;
 mod message;
+mod peers;
 mod printable;
+pub mod stat;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
@@ -31,9 +33,10 @@ pub use message::{
     ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
     Request, Response, SlotGrant, StatusReport, Usage, decode, encode,
 };
+pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -9,6 +9,9 @@ pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
 /// Descriptors that come with one message: two sockets and the anchor.
 pub const MESSAGE_FDS_MAX: usize = 3;
 
+/// Descriptors that come with a peer: pair, doorbell, bell, process, board, arena.
+pub const PEER_FDS_MAX: usize = 6;
+
 /// Longest device name, as in the kernel (IB_DEVICE_NAME_MAX less its final zero).
 pub const DEVICE_NAME_BYTES_MAX: usize = 63;
 
@@ -47,3 +50,21 @@ pub const PROCESSES_PER_PAGE: usize = 128;
 
 /// Longest event of the connection manager in bytes: private data of 255 and all the numbers around it.
 pub const CM_EVENT_BYTES_MAX: usize = 1024;
+
+/// Longest name of a path that queue pairs take.
+pub const PATH_NAME_BYTES_MAX: usize = 32;
+
+/// Paths that are told apart.
+pub const PATHS_MAX: usize = 8;
+
+/// Devices that a process tells of.
+pub const LEDGER_DEVICES_MAX: usize = 24;
+
+/// Queue pairs that a process tells of; of more it tells only how many there are.
+pub const LEDGER_QPS_MAX: usize = 256;
+
+/// Devices that one page of the counters holds.
+pub const STAT_DEVICES_PER_PAGE: usize = 24;
+
+/// Queue pairs that one page of their list holds.
+pub const QPS_PER_PAGE: usize = 64;

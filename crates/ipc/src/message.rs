@@ -9,6 +9,7 @@ use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::stat::{QpCursor, QpPage, StatReport};
 
 /// What a program asks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -62,6 +63,17 @@ pub enum Request {
     },
     /// What this process holds, for `weft status`; not trusted for anything. No reply is sent.
     ReportUsage(Usage),
+    /// A ledger for what this process counts ([`crate::stat`]); its memory comes with the reply.
+    OpenLedger,
+    /// Let every process bring its ledger up to date, which takes it some milliseconds.
+    RefreshLedgers,
+    /// What all processes counted and hold: devices from this place of the list on.
+    Stat {
+        /// How many devices to pass over.
+        offset: u32,
+    },
+    /// Queue pairs of all processes, from there on.
+    ListQps(QpCursor),
     /// A command to the RDMA connection manager.
     Cm(Command),
     /// A channel for events of the connection manager; its descriptor comes with the reply.
@@ -109,6 +121,12 @@ pub enum Response {
     Slot(SlotGrant),
     /// A page of the status.
     Status(StatusReport),
+    /// A ledger; its memory comes with the message.
+    Ledger,
+    /// Counters.
+    Stat(StatReport),
+    /// Queue pairs.
+    Qps(QpPage),
     /// The connection manager's answer.
     Cm(Reply),
     /// A channel for events; the end to read [`CmEvent`]s from comes with the message, one in each packet.
@@ -241,6 +259,8 @@ pub enum Event {
         /// Its identity.
         index: u32,
     },
+    /// Somebody asks for what this process counts and holds: bring the ledger up to date.
+    RefreshLedger,
     /// The daemon is gone; `Client::reconnect` brings another.
     Disconnected,
     /// Events were lost because nobody fetched them: ask for the list of devices again.

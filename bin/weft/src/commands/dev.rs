@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use weft_ipc::DeviceInfo;
+use weft_ipc::stat::{DeviceObjects, PathName};
+use weft_ipc::{Client, DeviceInfo};
 
 use super::iproute::{self, Members, OutputArgs};
 use super::link::{failure, merged};
@@ -73,9 +74,31 @@ fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
             return Err("Wrong device name".to_owned());
         }
     }
-    let caps = if output.details { capabilities() } else { None };
-    output::print(&if output.json { json(&devices, output, caps) } else { text(&devices, output, caps) });
+    let more =
+        if output.details { Details { caps: capabilities(), paths: paths(&mut client) } } else { Details::default() };
+    output::print(&if output.json { json(&devices, output, &more) } else { text(&devices, output, &more) });
     Ok(())
+}
+
+/// What is asked for only when it is shown.
+#[derive(Debug, Default)]
+struct Details {
+    /// Capabilities, all devices'.
+    caps: Option<u32>,
+    /// How many connected queue pairs take which path, device by device.
+    paths: Vec<DeviceObjects>,
+}
+
+impl Details {
+    fn paths_of(&self, device: u32) -> &[(PathName, u32)] {
+        self.paths.iter().find(|objects| objects.device == device).map_or(&[], |objects| &objects.paths)
+    }
+}
+
+/// What cannot be had is not shown.
+fn paths(client: &mut Client) -> Vec<DeviceObjects> {
+    let report = client.refresh_ledgers().and_then(|()| client.stat()).unwrap_or_default();
+    report.devices.into_iter().map(|stat| stat.objects).collect()
 }
 
 /// `device_cap_flags` as verbs reports them; all our devices have the same.
@@ -126,15 +149,20 @@ fn cap_names(caps: u32) -> Vec<&'static str> {
     CAP_NAMES.iter().enumerate().filter(|(bit, _)| caps & (1 << bit) != 0).map(|(_, name)| *name).collect()
 }
 
-fn text(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String {
+fn text(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
     let mut out = String::new();
     for d in devices {
         let guid = iproute::guid(d.node_guid);
         let _ = write!(out, "{}: {}: node_type ca node_guid {guid} sys_image_guid {guid} ", d.index, d.name);
         if output.details {
             out.push_str("adaptive-moderation off ");
-            if let Some(caps) = caps {
+            if let Some(caps) = more.caps {
                 let _ = write!(out, "\n    caps: <{}>", cap_names(caps).join(", "));
+            }
+            let paths = more.paths_of(d.index);
+            if !paths.is_empty() {
+                let paths: Vec<String> = paths.iter().map(|(path, count)| format!("{path} {count}")).collect();
+                let _ = write!(out, "\n    queue pairs by path: {}", paths.join(", "));
             }
         }
         out.push('\n');
@@ -142,7 +170,7 @@ fn text(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String
     out
 }
 
-fn json(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String {
+fn json(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
     let objects: Vec<Members> = devices
         .iter()
         .map(|d| {
@@ -156,8 +184,13 @@ fn json(devices: &[DeviceInfo], output: OutputArgs, caps: Option<u32>) -> String
             ];
             if output.details {
                 members.push(("adaptive-moderation", false.into()));
-                if let Some(caps) = caps {
+                if let Some(caps) = more.caps {
                     members.push(("caps", cap_names(caps).into_iter().map(Value::from).collect()));
+                }
+                let paths = more.paths_of(d.index);
+                if !paths.is_empty() {
+                    let paths = paths.iter().map(|(path, count)| (path.to_string(), (*count).into()));
+                    members.push(("paths", Value::Object(paths.collect())));
                 }
             }
             members
@@ -172,7 +205,9 @@ mod tests {
     use crate::commands::link::tests::rxe0;
 
     /// What rxe has.
-    const CAPS: Option<u32> = Some(0x0122_3c76);
+    fn rxe() -> Details {
+        Details { caps: Some(0x0122_3c76), paths: Vec::new() }
+    }
 
     fn output(json: bool, pretty: bool, details: bool) -> OutputArgs {
         OutputArgs { json, pretty, details }
@@ -180,19 +215,30 @@ mod tests {
 
     #[test]
     fn text_is_what_rdma_dev_prints() {
-        let plain = text(&[rxe0()], output(false, false, false), None);
+        let plain = text(&[rxe0()], output(false, false, false), &Details::default());
         assert_eq!(plain, include_str!("../../testdata/rdma-dev.txt"));
-        let details = text(&[rxe0()], output(false, false, true), CAPS);
+        let details = text(&[rxe0()], output(false, false, true), &rxe());
         assert_eq!(details, include_str!("../../testdata/rdma-dev-d.txt"));
     }
 
     #[test]
     fn json_is_what_rdma_dev_prints() {
-        let plain = json(&[rxe0()], output(true, false, false), None);
+        let plain = json(&[rxe0()], output(true, false, false), &Details::default());
         assert_eq!(plain, include_str!("../../testdata/rdma-dev-j.txt"));
-        let pretty = json(&[rxe0()], output(true, true, false), None);
+        let pretty = json(&[rxe0()], output(true, true, false), &Details::default());
         assert_eq!(pretty, include_str!("../../testdata/rdma-dev-jp.txt"));
-        let details = json(&[rxe0()], output(true, false, true), CAPS);
+        let details = json(&[rxe0()], output(true, false, true), &rxe());
         assert_eq!(details, include_str!("../../testdata/rdma-dev-dj.txt"));
+    }
+
+    #[test]
+    fn paths_are_a_line_of_their_own() {
+        let objects =
+            DeviceObjects { paths: vec![("wire".into(), 2), ("same-host".into(), 1)], ..DeviceObjects::default() };
+        let more = Details { caps: None, paths: vec![objects] };
+        let details = text(&[rxe0()], output(false, false, true), &more);
+        assert!(details.ends_with("\n    queue pairs by path: wire 2, same-host 1\n"), "{details}");
+        let details = json(&[rxe0()], output(true, false, true), &more);
+        assert!(details.contains(r#""paths":{"same-host":1,"wire":2}"#), "{details}");
     }
 }

@@ -7,8 +7,10 @@ pub mod dev;
 pub mod env;
 mod iproute;
 pub mod link;
+pub mod qp;
 pub mod resource;
 pub mod run;
+pub mod stat;
 pub mod status;
 
 use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError};

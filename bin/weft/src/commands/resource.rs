@@ -1,14 +1,17 @@
-//! `weft resource`: ids of the RDMA connection manager, as iproute2's `rdma resource show cm_id`.
+//! `weft resource`: how many objects there are on each device, queue pairs, and ids of the RDMA connection manager, as
+//! iproute2's `rdma resource`.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use weft_cm::rdma_cm::{Command, IdSummary, PortSpace, Reply, SockAddr};
+use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, DeviceInfo};
 
 use super::iproute::{self, Members, OutputArgs};
 use super::link::merged;
+use super::qp::{self, text};
 use crate::output;
 
 /// Options of `weft resource`.
@@ -17,35 +20,38 @@ pub struct ResourceArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(subcommand)]
-    command: ResourceCommand,
+    command: Option<ResourceCommand>,
 }
 
 #[derive(Subcommand, Debug)]
 enum ResourceCommand {
-    /// Show resources of a kind
+    /// Show how many there are, or those of a kind
     #[command(visible_aliases = ["list", "lst"])]
     Show {
-        /// Their kind
-        kind: Kind,
-        /// Those of a device, or of a device and its port
-        #[arg(value_name = "[link] DEV")]
-        dev: Vec<String>,
+        /// `qp`, `cm_id`, or nothing; and a device, or a device and its port
+        #[arg(value_name = "[qp|cm_id] [link] [DEV]")]
+        words: Vec<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
-    /// Ids of the connection manager
-    #[value(name = "cm_id")]
-    CmId,
-}
-
 /// Runs the command.
 pub fn run(args: ResourceArgs) -> ExitCode {
-    let ResourceCommand::Show { kind: Kind::CmId, dev, output } = args.command;
-    match show(&dev, merged(args.output, output)) {
+    let (words, output) = match args.command {
+        Some(ResourceCommand::Show { words, output }) => (words, merged(args.output, output)),
+        None => (Vec::new(), args.output),
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shown = match words.as_slice() {
+        ["cm_id", rest @ ..] => show_ids(rest, output),
+        ["qp", rest @ ..] => qp::show(COMMAND, rest, output, qp::Shown::Resource).map(|listing| {
+            listing.untold.iter().for_each(|line| eprintln!("{line}"));
+            listing.text
+        }),
+        rest => show_counts(rest, output),
+    };
+    match shown {
         Ok(text) => {
             output::print(&text);
             ExitCode::SUCCESS
@@ -57,24 +63,60 @@ pub fn run(args: ResourceArgs) -> ExitCode {
     }
 }
 
-fn show(words: &[String], output: OutputArgs) -> Result<String, String> {
-    let mut client = super::connect().map_err(|e| format!("weft resource: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("weft resource: {e}"))?;
-    let wanted = match words {
-        [] => None,
-        [dev] => Some(dev),
-        [link, dev] if link == "link" || link == "dev" => Some(dev),
-        _ => return Err("Usage: weft resource show cm_id [link DEV]".to_owned()),
-    };
-    if let Some(wanted) = wanted {
-        let name = wanted.split('/').next().unwrap_or(wanted);
-        devices.retain(|device| device.name == name);
-        if devices.is_empty() {
-            return Err("Wrong device name".to_owned());
-        }
-    }
+const COMMAND: &str = "weft resource";
+
+fn show_ids(words: &[&str], output: OutputArgs) -> Result<String, String> {
+    let mut client = super::connect().map_err(|e| format!("{COMMAND}: {e}"))?;
+    let mut devices = client.list_devices().map_err(|e| format!("{COMMAND}: {e}"))?;
+    qp::select(&mut devices, COMMAND, words)?;
     let rows = rows(&ids(&mut client)?, &devices);
     Ok(if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) })
+}
+
+/// Objects by kind.
+fn show_counts(words: &[&str], output: OutputArgs) -> Result<String, String> {
+    let failed = |e: weft_ipc::RequestError| format!("{COMMAND}: {e}");
+    let mut client = super::connect().map_err(|e| format!("{COMMAND}: {e}"))?;
+    let mut devices = client.list_devices().map_err(failed)?;
+    qp::select(&mut devices, COMMAND, words)?;
+    client.refresh_ledgers().map_err(failed)?;
+    let report = client.stat().map_err(failed)?;
+    let ids = ids(&mut client)?;
+    let rows: Vec<Members> = devices.iter().map(|device| counts(device, &report, &ids)).collect();
+    Ok(if output.json { iproute::json(&rows, output.pretty) } else { counts_text(&rows) })
+}
+
+/// One device's, in the order in which the kernel counts them.
+fn counts(device: &DeviceInfo, report: &StatReport, ids: &[IdSummary]) -> Members {
+    let stat = report.devices.iter().find(|stat| stat.device == device.index);
+    let held = stat.map(|stat| stat.objects.clone()).unwrap_or_default();
+    let cm_ids = ids.iter().filter(|id| id.device == Some(device.index)).count();
+    vec![
+        ("ifindex", device.index.into()),
+        ("ifname", device.name.as_str().into()),
+        ("pd", held.pd.into()),
+        ("cq", held.cq.into()),
+        ("qp", held.qp.into()),
+        ("cm_id", cm_ids.into()),
+        ("mr", held.mr.into()),
+        ("ctx", held.ctx.into()),
+        ("srq", held.srq.into()),
+    ]
+}
+
+fn counts_text(rows: &[Members]) -> String {
+    let mut out = String::new();
+    for row in rows {
+        let mut members = row.iter();
+        let (index, name) = (members.next(), members.next());
+        let name = name.and_then(|(_, name)| name.as_str()).unwrap_or_default();
+        let _ = write!(out, "{}: {name}: ", index.map(|(_, index)| index.to_string()).unwrap_or_default());
+        for (kind, count) in members {
+            let _ = write!(out, "{kind} {count} ");
+        }
+        out.push('\n');
+    }
+    out
 }
 
 fn ids(client: &mut Client) -> Result<Vec<IdSummary>, String> {
@@ -127,20 +169,6 @@ fn row(id: &IdSummary, device: &DeviceInfo) -> Members {
     members
 }
 
-fn text(rows: &[Members]) -> String {
-    let mut out = String::new();
-    for row in rows {
-        let word = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let of = |wanted: &str| row.iter().find(|(key, _)| *key == wanted).map(|(_, v)| word(v)).unwrap_or_default();
-        let _ = write!(out, "link {}/{} ", of("ifname"), of("port"));
-        for (key, value) in row.iter().skip_while(|(key, _)| *key != "cm-idn") {
-            let _ = write!(out, "{key} {} ", word(value));
-        }
-        out.push('\n');
-    }
-    out
-}
-
 /// iproute2 puts no brackets around IPv6 addresses, and does not show those of InfiniBand.
 fn address(addr: SockAddr) -> Option<String> {
     match addr {
@@ -188,6 +216,7 @@ mod tests {
     use super::*;
     use crate::commands::link::tests::rxe0;
     use std::net::Ipv4Addr;
+    use weft_ipc::stat::{DeviceObjects, DeviceStat};
 
     /// The ids of the golden files: a listener and both ends of a connection.
     fn golden() -> Vec<IdSummary> {
@@ -226,5 +255,13 @@ mod tests {
         assert_eq!(rows(std::slice::from_ref(&listener), &[rxe0(), second]).len(), 2);
         listener.state = 0;
         assert!(rows(&[listener], &[rxe0()]).is_empty());
+    }
+    #[test]
+    fn counts_are_as_rdma_resource_prints_them() {
+        let objects = DeviceObjects { pd: 3, cq: 4, qp: 3, mr: 2, ctx: 1, ..DeviceObjects::default() };
+        let stat = DeviceStat { device: 0, objects, ..DeviceStat::default() };
+        let report = StatReport { devices: vec![stat], ..StatReport::default() };
+        let rows = [counts(&rxe0(), &report, &golden())];
+        assert_eq!(counts_text(&rows), "0: rxe0: pd 3 cq 4 qp 3 cm_id 3 mr 2 ctx 1 srq 0 \n");
     }
 }

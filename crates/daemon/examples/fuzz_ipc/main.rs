@@ -19,10 +19,21 @@ use weft_daemon::refusal::refuse;
 use weft_daemon::rtnl;
 use weft_daemon::saved::Saved;
 use weft_daemon::slots::{ClientId, SavedSlot};
+use weft_ipc::stat::{DeviceCounters, DeviceObjects, PathName, QpCursor, QpInfo};
 use weft_ipc::{
     ClientFrame, DaemonFrame, Hello, HelloReply, MESSAGE_BYTES_MAX, McastGroup, Purpose, Request, Usage, decode, encode,
 };
 use weft_sys::unix::Credentials;
+
+/// A request about what processes count and hold.
+fn ledger_request(rng: &mut Rng) -> Request {
+    match rng.below(4) {
+        0 => Request::OpenLedger,
+        1 => Request::RefreshLedgers,
+        2 => Request::Stat { offset: rng.pick(&[0, 1, 24, u32::MAX]) },
+        _ => Request::ListQps(QpCursor { client: rng.below(20), skip: rng.pick(&[0, 64, 300, u32::MAX]) }),
+    }
+}
 
 /// xorshift64*: the same seed gives the same run.
 struct Rng(u64);
@@ -131,6 +142,7 @@ impl World {
                 self.now += Duration::from_millis(self.rng.below(3000));
                 self.broker.handle_timeout(self.now, &mut self.host);
             }
+            5 if self.rng.one_in(2) => self.ledger(),
             5 => self.host.port_trouble = self.rng.one_in(2).then(|| refuse(98, "taken")),
             6 => self.predecessor(),
             _ => self.message(),
@@ -199,6 +211,18 @@ impl World {
         self.broker.refresh(self.now);
     }
 
+    /// A process writes what it likes to its ledger.
+    fn ledger(&mut self) {
+        let Some((counters, objects)) = self.host.ledgers.values_mut().next() else { return };
+        let device = self.rng.below(6) as u32;
+        let counted = DeviceCounters { sent_pkts: self.rng.next(), ..DeviceCounters::default() };
+        counters.devices = vec![(device, counted); self.rng.below(1000) as usize];
+        let path = PathName::from(String::from_utf8_lossy(&self.rng.bytes(50)).into_owned());
+        let held = DeviceObjects { device, qp: u32::MAX, paths: vec![(path, 1); 20], ..DeviceObjects::default() };
+        objects.devices = vec![held; self.rng.below(100) as usize];
+        objects.qps = vec![QpInfo { device, ..QpInfo::default() }; self.rng.below(1000) as usize];
+    }
+
     fn predecessor(&mut self) {
         let count = self.rng.below(100) as u32;
         let mut slots: Vec<SavedSlot> = (1..count)
@@ -207,7 +231,8 @@ impl World {
         slots.retain(|_| self.rng.one_in(2));
         let devices = self.broker.save().devices;
         let next_device = self.rng.below(20) as u32;
-        self.host.anchored = Some(Adopted { slots: count.max(1), saved: Saved { next_device, devices, slots } });
+        self.host.anchored =
+            Some(Adopted { slots: count.max(1), saved: Saved { next_device, devices, slots, ..Saved::default() } });
     }
 
     fn message(&mut self) {
@@ -272,6 +297,7 @@ impl World {
             8 => Request::LinkDel { name: rng.name() },
             9 => Request::DevRename { old: rng.name(), new: rng.name() },
             11.. => self.seen.request(rng),
+            _ if rng.one_in(4) => ledger_request(rng),
             _ if rng.one_in(2) => Request::Status { offset: rng.pick(&[0, 1, 128, u32::MAX]) },
             _ => Request::ReportUsage(Usage { qp: rng.next() as u32, ..Usage::default() }),
         }

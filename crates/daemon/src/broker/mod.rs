@@ -10,6 +10,7 @@ mod cm_requests;
 mod requests;
 mod session;
 mod slot_requests;
+mod stat_requests;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ use crate::host::Host;
 use crate::limits;
 use crate::saved::Saved;
 use crate::slots::{ClientId, SlotTable};
+
+pub use stat_requests::Left;
 
 /// What the broker is told at its start.
 #[derive(Clone, Debug)]
@@ -80,6 +83,8 @@ pub struct Attach {
     pub anchor: bool,
     /// The program's end of this event channel.
     pub channel: Option<u32>,
+    /// The ledger of this client.
+    pub ledger_of: Option<ClientId>,
 }
 
 /// What became of a message.
@@ -116,6 +121,8 @@ struct Client {
     slot: Option<u32>,
     groups: BTreeSet<McastGroup>,
     usage: Usage,
+    /// Whether it has a ledger.
+    ledger: bool,
 }
 
 /// Clients over a quota that are kept to be told so.
@@ -133,6 +140,10 @@ pub struct Broker {
     started: Instant,
     idle_since: Option<Instant>,
     cm: CmService,
+    /// What the dead counted.
+    left: Left,
+    /// When processes were last asked to bring their ledgers up to date.
+    ledgers_refreshed: Option<Instant>,
     /// Whether what a successor needs may have changed.
     changed: bool,
     output: VecDeque<Output>,
@@ -155,6 +166,8 @@ impl Broker {
             started: now,
             idle_since: Some(now),
             cm: CmService::new(now, weft_sys::random::u64()),
+            left: Left::default(),
+            ledgers_refreshed: None,
             changed: true,
             output: VecDeque::new(),
         }
@@ -219,6 +232,7 @@ impl Broker {
                 slot: None,
                 groups: BTreeSet::new(),
                 usage: Usage::default(),
+                ledger: false,
             },
         );
         self.update_idle(now);
@@ -229,6 +243,7 @@ impl Broker {
     pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         self.changed = true;
         self.cm.close_client(now, id, host);
+        self.close_ledger(id, host);
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
         {
@@ -312,7 +327,7 @@ impl Broker {
     /// What a successor needs to go on.
     pub fn save(&self) -> Saved {
         let (next_device, devices) = self.devices.save();
-        Saved { next_device, devices, slots: self.slots.save() }
+        Saved { next_device, devices, slots: self.slots.save(), left: self.left.clone() }
     }
 
     fn update_idle(&mut self, now: Instant) {
@@ -333,7 +348,7 @@ impl Broker {
             let about = match event {
                 Event::DeviceChanged(info) => Some(info.index),
                 Event::DeviceRemoved { index } => Some(*index),
-                Event::Disconnected | Event::Overrun => None,
+                Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) else { continue };
             for (&client, _) in self.clients.iter().filter(|(_, client)| client.subscribed) {

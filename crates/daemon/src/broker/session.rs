@@ -102,7 +102,16 @@ impl Broker {
         if waits && self.is_recovering() {
             return Ok(Outcome::Deferred);
         }
-        self.changed |= !matches!(request, Request::Cm(_) | Request::OpenCmChannel | Request::CloseCmChannel { .. });
+        self.changed |= !matches!(
+            request,
+            Request::Cm(_)
+                | Request::OpenCmChannel
+                | Request::CloseCmChannel { .. }
+                | Request::OpenLedger
+                | Request::RefreshLedgers
+                | Request::Stat { .. }
+                | Request::ListQps(_)
+        );
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(offset).into()),
             Request::Subscribe => self.subscribe(id),
@@ -136,6 +145,10 @@ impl Broker {
                 }
                 Ok(Outcome::NoReply)
             }
+            Request::OpenLedger => self.open_ledger(id, host),
+            Request::RefreshLedgers => Ok(self.refresh_ledgers(now).into()),
+            Request::Stat { offset } => Ok(self.stat(offset, host).into()),
+            Request::ListQps(from) => Ok(self.list_qps(from, host).into()),
             Request::Cm(command) => self.cm_command(now, id, command, host),
             Request::OpenCmChannel => self.open_cm_channel(now, id, host),
             Request::CloseCmChannel { channel } => self.close_cm_channel(now, id, channel, host),

@@ -58,7 +58,10 @@ impl Broker {
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: true, has_v6: host.has_v6(), has_anchor: anchor };
-        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { sockets_of: Some(slot), anchor, channel: None }))
+        Ok(Outcome::Reply(
+            Box::new(Response::Slot(grant)),
+            Attach { sockets_of: Some(slot), anchor, ..Attach::default() },
+        ))
     }
 
     pub(super) fn reattach(
@@ -96,12 +99,13 @@ impl Broker {
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
-        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { sockets_of: None, anchor, channel: None }))
+        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { anchor, ..Attach::default() }))
     }
 
     pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
         let adopted = host.adopt_pool(anchor)?;
         self.slots = SlotTable::restore(adopted.slots, &adopted.saved.slots);
+        self.left = adopted.saved.left;
         let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
         self.broadcast(&events);
         self.phase = Phase::Grace { until: now + RECOVERY_GRACE };

@@ -1,0 +1,225 @@
+//! `weft qp`: the queue pairs of all processes of the network namespace, as iproute2's `rdma resource show qp`, and which
+//! way each takes to its peer.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use weft_ipc::DeviceInfo;
+use weft_ipc::stat::{QpInfo, QpPage};
+
+use super::iproute::{self, Members, OutputArgs};
+use crate::output;
+
+/// Options of `weft qp`.
+#[derive(Args, Debug)]
+pub struct QpArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Those of a device, or of a device and its port
+    #[arg(value_name = "[show] [link] [DEV]")]
+    words: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &QpArgs) -> ExitCode {
+    let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
+    let words = words.strip_prefix(&["show"]).unwrap_or(&words);
+    match show("weft qp", words, args.output, Shown::Resource) {
+        Ok(shown) => {
+            output::print(&shown.text);
+            for line in shown.untold {
+                eprintln!("{line}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What of a queue pair is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shown {
+    /// What it is.
+    Resource,
+    /// What it counted.
+    Counters,
+}
+
+/// What is printed.
+#[derive(Debug)]
+pub(super) struct Listing {
+    /// On standard output.
+    pub text: String,
+    /// On standard error: of which processes not everything is known.
+    pub untold: Vec<String>,
+}
+
+/// Queue pairs as text or JSON. `words`: `[link] [DEV[/PORT]]`.
+pub(super) fn show(command: &str, words: &[&str], output: OutputArgs, shown: Shown) -> Result<Listing, String> {
+    let mut client = super::connect().map_err(|e| format!("{command}: {e}"))?;
+    let mut devices = client.list_devices().map_err(|e| format!("{command}: {e}"))?;
+    select(&mut devices, command, words)?;
+    client.refresh_ledgers().map_err(|e| format!("{command}: {e}"))?;
+    let pages = client.list_qps().map_err(|e| format!("{command}: {e}"))?;
+    let rows = rows(&pages, &devices, shown);
+    let text = if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) };
+    let untold = pages.iter().filter(|page| page.untold > 0).map(|page| {
+        format!("{command}: process {} ({}) has {} queue pairs more than it tells of", page.pid, page.comm, page.untold)
+    });
+    Ok(Listing { text, untold: untold.collect() })
+}
+
+/// Leaves the device that the words name, all if they name none.
+pub(super) fn select(devices: &mut Vec<DeviceInfo>, command: &str, words: &[&str]) -> Result<(), String> {
+    let wanted = match words {
+        [] | ["link" | "dev"] => return Ok(()),
+        ["link" | "dev", wanted] | [wanted] => wanted,
+        _ => return Err(format!("Usage: {command} [show] [link DEV]")),
+    };
+    let (name, port) = wanted.split_once('/').unwrap_or((wanted, "1"));
+    devices.retain(|device| device.name == name);
+    match devices.is_empty() || !matches!(port, "1" | "-") {
+        true => Err("Wrong device name".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Queue pairs by device.
+fn rows(pages: &[QpPage], devices: &[DeviceInfo], shown: Shown) -> Vec<Members> {
+    let of = |device: &DeviceInfo| {
+        let on = |qp: &&QpInfo| qp.device == device.index;
+        let all = pages.iter().flat_map(|page| page.qps.iter().filter(on).map(move |qp| (page, qp)));
+        all.map(|(page, qp)| row(page, qp, device, shown)).collect::<Vec<_>>()
+    };
+    devices.iter().flat_map(of).collect()
+}
+
+fn row(page: &QpPage, qp: &QpInfo, device: &DeviceInfo, shown: Shown) -> Members {
+    let mut members: Members = vec![
+        ("ifindex", device.index.into()),
+        ("ifname", device.name.as_str().into()),
+        ("port", 1.into()),
+        ("lqpn", qp.qpn.into()),
+    ];
+    if let Some(dest) = qp.dest_qpn {
+        members.push(("rqpn", dest.into()));
+    }
+    members.push(("type", type_name(qp.qp_type).into()));
+    members.push(("state", state_name(qp.state).into()));
+    match shown {
+        Shown::Resource => {
+            if qp.dest_qpn.is_some() {
+                members.push(("rq-psn", qp.rq_psn.into()));
+            }
+            members.push(("sq-psn", qp.sq_psn.into()));
+            if let Some(peer) = qp.peer {
+                members.push(("peer", address(peer).into()));
+            }
+        }
+        Shown::Counters => members.extend(qp.counters.values().map(|(name, value)| (name, value.into()))),
+    }
+    let path = qp.path.to_string();
+    if !path.is_empty() {
+        members.push(("path", path.into()));
+    }
+    members.push(("pid", page.pid.into()));
+    members.push(("comm", page.comm.as_str().into()));
+    members
+}
+
+/// Rows as `rdma` prints them: words with a blank after each.
+pub(super) fn text(rows: &[Members]) -> String {
+    let mut out = String::new();
+    let word = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    for row in rows {
+        let of = |wanted: &str| row.iter().find(|(key, _)| *key == wanted).map(|(_, v)| word(v)).unwrap_or_default();
+        let _ = write!(out, "link {}/{} ", of("ifname"), of("port"));
+        for (key, value) in row.iter().filter(|(key, _)| !matches!(*key, "ifindex" | "ifname" | "port")) {
+            let _ = write!(out, "{key} {} ", word(value));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// An IPv4 address as such.
+fn address(gid: [u8; 16]) -> String {
+    let v6 = std::net::Ipv6Addr::from(gid);
+    v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string())
+}
+
+/// Values of `enum ib_qp_type`.
+fn type_name(number: u8) -> &'static str {
+    match number {
+        2 => "RC",
+        3 => "UC",
+        4 => "UD",
+        9 => "XRC_INI",
+        10 => "XRC_TGT",
+        _ => "UNKNOWN",
+    }
+}
+
+/// Values of `enum ibv_qp_state`.
+fn state_name(number: u8) -> &'static str {
+    const STATES: [&str; 7] = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"];
+    STATES.get(usize::from(number)).copied().unwrap_or("UNKNOWN")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::link::tests::rxe0;
+    use weft_ipc::stat::QpCounters;
+
+    fn page() -> QpPage {
+        let connected = QpInfo {
+            device: 0,
+            qpn: 17,
+            dest_qpn: Some(18),
+            qp_type: 2,
+            state: 3,
+            rq_psn: 5,
+            sq_psn: 6,
+            peer: Some("::ffff:10.77.0.2".parse::<std::net::Ipv6Addr>().unwrap().octets()),
+            path: "same-host(memcpy)".into(),
+            counters: QpCounters { sent_pkts: 9, ..QpCounters::default() },
+        };
+        let datagram =
+            QpInfo { qpn: 19, dest_qpn: None, qp_type: 4, state: 1, peer: None, path: "".into(), ..connected.clone() };
+        QpPage { pid: 444, comm: "rping".to_owned(), qps: vec![connected, datagram], ..QpPage::default() }
+    }
+
+    #[test]
+    fn text_is_as_rdma_resource_prints() {
+        let text = text(&rows(&[page()], &[rxe0()], Shown::Resource));
+        let expected = "link rxe0/1 lqpn 17 rqpn 18 type RC state RTS rq-psn 5 sq-psn 6 peer 10.77.0.2 \
+                        path same-host(memcpy) pid 444 comm rping \n\
+                        link rxe0/1 lqpn 19 type UD state INIT sq-psn 6 pid 444 comm rping \n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn counters_and_other_devices() {
+        let text = text(&rows(&[page()], &[rxe0()], Shown::Counters));
+        assert!(text.starts_with("link rxe0/1 lqpn 17 rqpn 18 type RC state RTS sent_pkts 9 rcvd_pkts 0 "), "{text}");
+        let other = DeviceInfo { index: 7, ..rxe0() };
+        assert!(rows(&[page()], &[other], Shown::Resource).is_empty());
+    }
+
+    #[test]
+    fn a_device_is_named_as_rdma_has_it() {
+        for words in [&[][..], &["rxe0"], &["link", "rxe0/1"], &["dev", "rxe0"]] {
+            let mut devices = vec![rxe0()];
+            assert_eq!(select(&mut devices, "weft qp", words), Ok(()), "{words:?}");
+            assert_eq!(devices.len(), 1);
+        }
+        for words in [&["rxe1"][..], &["rxe0/2"], &["link", "rxe0", "x"]] {
+            assert!(select(&mut vec![rxe0()], "weft qp", words).is_err(), "{words:?}");
+        }
+    }
+}

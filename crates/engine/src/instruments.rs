@@ -1,0 +1,276 @@
+//! What the process counts and holds, written to its ledger for whoever asks (`weft stat`, `weft qp`, sysfs). The
+//! counters themselves are plain numbers under the pump's lock; the background thread, which is the only one to come
+//! here, copies them out now and then while something happens, when somebody asks, and at the end. A process where
+//! nothing happens is not woken.
+
+use weft_hca::{Hca, PortCounters};
+use weft_ipc::LEDGER_DEVICES_MAX;
+use weft_ipc::LEDGER_QPS_MAX;
+use weft_ipc::PATHS_MAX;
+use weft_ipc::stat::{
+    CountersPage, DeviceCounters, DeviceObjects, ObjectsPage, PathName, ProcessCounters, QpCounters, QpInfo,
+};
+use weft_link::LinkStats;
+use weft_transport::QpStats;
+use weft_verbs::{DeviceId, Duration, Instant, QpState};
+
+use crate::handover::Tally;
+use crate::memory::HostMemory;
+use crate::pump::Pump;
+
+/// How old what stands in the ledger may be while something happens: what a process that is killed takes with it.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// What is to be written.
+#[derive(Debug)]
+pub struct Told {
+    /// Counters.
+    pub counters: CountersPage,
+    /// Objects, if somebody asked.
+    pub objects: Option<ObjectsPage>,
+}
+
+/// When to write, and what is counted for that alone.
+#[derive(Debug, Default)]
+pub struct Instruments {
+    /// Times that the background thread woke.
+    pub wakeups: u64,
+    /// Times that a completion channel was to be rung.
+    pub channel_wakeups: u64,
+    /// Turns of the pump that brought something.
+    pub arrivals: u64,
+    polls: u64,
+    turns: u64,
+    posts: u64,
+    last: Tally,
+    /// What had happened when the ledger was written last.
+    written: u64,
+    /// Something happened since.
+    pending: bool,
+    next_at: Instant,
+}
+
+impl Instruments {
+    /// Whether the ledger is to be written now.
+    fn is_due(&mut self, now: Instant, tally: Tally, sent: u64, asked: bool) -> bool {
+        self.take_in(tally);
+        let happened = (self.polls + self.posts + self.arrivals).wrapping_add(sent);
+        self.pending = happened != self.written;
+        if !(asked || self.pending && now >= self.next_at) {
+            return false;
+        }
+        (self.written, self.pending, self.next_at) = (happened, false, now + INTERVAL);
+        true
+    }
+
+    /// When it will be due, if nothing else happens.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.pending.then_some(self.next_at)
+    }
+
+    /// The hand-over's counters have little room and begin anew.
+    fn take_in(&mut self, tally: Tally) {
+        let since = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        let (calls, polls) = (since(tally.calls, self.last.calls), since(tally.polls, self.last.polls));
+        self.polls += polls;
+        self.posts += calls.saturating_sub(polls);
+        self.turns += since(tally.turns, self.last.turns);
+        self.last = tally;
+    }
+}
+
+impl Pump {
+    /// What is to be written to the ledger, if it is time; `asked`: somebody waits for it. `contexts` tells how often a
+    /// device is open.
+    pub fn poll_ledger(
+        &mut self,
+        now: Instant,
+        tally: Tally,
+        asked: bool,
+        contexts: impl Fn(DeviceId) -> u32,
+    ) -> Option<Told> {
+        let sent = self.stack.stats().tx_packets;
+        if !self.instruments.is_due(now, tally, sent, asked) {
+            return None;
+        }
+        Some(Told { counters: self.counters(), objects: asked.then(|| objects(&self.hca, contexts)) })
+    }
+
+    fn counters(&self) -> CountersPage {
+        let all = self.hca.devices().map(|(id, _)| (id.0, device_counters(&self.hca.counters(id))));
+        let moved = all.filter(|(_, counters)| *counters != DeviceCounters::default());
+        CountersPage {
+            devices: moved.take(LEDGER_DEVICES_MAX).collect(),
+            process: process_counters(&self.instruments, self.stack.stats()),
+        }
+    }
+}
+
+fn device_counters(port: &PortCounters) -> DeviceCounters {
+    let (hw, qps) = (&port.hw, &port.qps);
+    DeviceCounters {
+        sent_pkts: port.xmit_packets,
+        rcvd_pkts: port.rcv_packets,
+        sent_bytes: port.xmit_bytes,
+        rcvd_bytes: port.rcv_bytes,
+        multicast_sent_pkts: port.xmit_multicast,
+        multicast_rcvd_pkts: port.rcv_multicast,
+        duplicate_request: hw.duplicate_request,
+        out_of_seq_request: hw.out_of_seq_request,
+        rcvd_rnr_err: hw.rcvd_rnr_err,
+        send_rnr_err: hw.send_rnr_err,
+        rcvd_seq_err: hw.rcvd_seq_err,
+        send_seq_err: qps.sequence_naks_sent,
+        ack_deferred: hw.ack_deferred,
+        retry_exceeded_err: hw.retry_exceeded_err,
+        retry_rnr_exceeded_err: hw.retry_rnr_exceeded_err,
+        completer_retry_err: hw.completer_retry_err,
+        send_err: hw.send_err,
+        link_downed: hw.link_downed,
+        rdma_sends: hw.rdma_sends,
+        rdma_recvs: hw.rdma_recvs,
+        retransmitted_pkts: qps.retransmits,
+        probes: qps.probes,
+        implied_nak_seq_err: qps.implied_naks,
+        dropped_pkts: qps.dropped,
+        qkey_violations: qps.qkey_violations,
+        bad_qpn: port.bad_qpn,
+        bad_pkey: port.bad_pkey,
+        bad_address: port.bad_address,
+        cqes: port.cqes,
+        cqe_errors: port.cqe_errors,
+        cqe_flushes: port.cqe_flushes,
+        cq_events: port.cq_events,
+        wire_bytes_sent: qps.tx_bytes,
+        wire_bytes_rcvd: qps.rx_bytes,
+        memcpy_ops: qps.memcpy_ops,
+        memcpy_bytes: qps.memcpy_bytes,
+        process_vm_ops: qps.process_vm_ops,
+        process_vm_bytes: qps.process_vm_bytes,
+        lane_frames_sent: qps.lane_frames_sent,
+        lane_bytes_sent: qps.lane_bytes_sent,
+        lane_frames_rcvd: qps.lane_frames_received,
+        lane_bytes_rcvd: qps.lane_bytes_received,
+    }
+}
+
+fn process_counters(own: &Instruments, link: &LinkStats) -> ProcessCounters {
+    ProcessCounters {
+        icrc_errors: link.rx_icrc_errors,
+        malformed: link.rx_malformed,
+        misrouted: link.rx_misrouted,
+        tx_refused: link.tx_refused,
+        tx_unresolved: link.tx_unresolved,
+        tx_unmapped: link.tx_unmapped,
+        tx_delayed: link.tx_delayed,
+        tx_overflowed: link.tx_overflowed,
+        tx_messages: link.tx_messages,
+        rx_messages: link.rx_messages,
+        wakeups: own.wakeups,
+        channel_wakeups: own.channel_wakeups,
+        polls: own.polls,
+        poll_turns: own.turns,
+        posts: own.posts,
+    }
+}
+
+fn qp_counters(qp: &QpStats) -> QpCounters {
+    QpCounters {
+        sent_pkts: qp.tx_packets,
+        rcvd_pkts: qp.rx_packets,
+        wire_bytes_sent: qp.tx_bytes,
+        wire_bytes_rcvd: qp.rx_bytes,
+        retransmitted_pkts: qp.retransmits,
+        completer_retry_err: qp.timeouts,
+        rcvd_rnr_err: qp.rnr_naks_received,
+        send_rnr_err: qp.rnr_naks_sent,
+        rcvd_seq_err: qp.sequence_naks_received,
+        out_of_seq_request: qp.out_of_order,
+        duplicate_request: qp.duplicates,
+        dropped_pkts: qp.dropped,
+        memcpy_ops: qp.memcpy_ops,
+        memcpy_bytes: qp.memcpy_bytes,
+        process_vm_ops: qp.process_vm_ops,
+        process_vm_bytes: qp.process_vm_bytes,
+        lane_frames_sent: qp.lane_frames_sent,
+        lane_bytes_sent: qp.lane_bytes_sent,
+        lane_frames_rcvd: qp.lane_frames_received,
+        lane_bytes_rcvd: qp.lane_bytes_received,
+    }
+}
+
+/// Whether it has chosen its way to a peer.
+fn is_on_its_way(state: QpState) -> bool {
+    !matches!(state, QpState::Reset | QpState::Init)
+}
+
+fn objects(hca: &Hca<HostMemory>, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
+    let ids: Vec<DeviceId> = hca.devices().map(|(id, _)| id).collect();
+    let mut devices: Vec<DeviceObjects> = Vec::new();
+    for id in ids {
+        let usage = hca.usage_of(id);
+        let ctx = contexts(id);
+        if usage == Default::default() && ctx == 0 || devices.len() == LEDGER_DEVICES_MAX {
+            continue;
+        }
+        let mut paths: Vec<(PathName, u32)> = Vec::new();
+        for qp in hca.qps().filter(|qp| qp.device == id && is_on_its_way(qp.state)) {
+            let path = PathName::from(qp.path);
+            if let Some((_, count)) = paths.iter_mut().find(|(known, _)| *known == path) {
+                *count += 1;
+            } else if paths.len() < PATHS_MAX {
+                paths.push((path, 1));
+            }
+        }
+        let weft_hca::HcaUsage { pd, cq, qp, mr, srq } = usage;
+        devices.push(DeviceObjects { device: id.0, pd, cq, qp, mr, ctx, srq, paths });
+    }
+    let qps = hca.qps().take(LEDGER_QPS_MAX).map(|qp| {
+        let connected = qp.qp_type.is_connected();
+        QpInfo {
+            device: qp.device.0,
+            qpn: qp.qpn,
+            dest_qpn: (connected && is_on_its_way(qp.state)).then_some(qp.dest_qpn),
+            qp_type: qp.qp_type as u8,
+            state: qp.state as u8,
+            rq_psn: qp.rq_psn,
+            sq_psn: qp.sq_psn,
+            peer: qp.peer.map(|av| av.dgid.0),
+            path: if is_on_its_way(qp.state) { qp.path.into() } else { PathName::default() },
+            counters: qp_counters(&qp.stats),
+        }
+    });
+    ObjectsPage { devices, qps: qps.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(calls: u32, polls: u32) -> Tally {
+        Tally { calls, polls, turns: 0 }
+    }
+
+    #[test]
+    fn the_ledger_is_written_when_something_happened_and_not_too_often() {
+        let mut own = Instruments::default();
+        let (mut now, mut sent) = (Instant(1_000_000_000), 0);
+        assert!(!own.is_due(now, tally(0, 0), sent, false), "nothing happened");
+        assert!(own.is_due(now, tally(0, 0), sent, true), "somebody asks");
+        now = now + INTERVAL;
+        sent += 1;
+        assert!(own.is_due(now, tally(0, 0), sent, false));
+        sent += 1;
+        assert!(!own.is_due(now, tally(0, 0), sent, false), "written just now");
+        assert_eq!(own.poll_timeout(), Some(now + INTERVAL));
+        assert!(own.is_due(now + INTERVAL, tally(0, 0), sent, false));
+        assert_eq!(own.poll_timeout(), None, "an idle process sleeps");
+    }
+
+    #[test]
+    fn counters_that_begin_anew_are_added_up() {
+        let mut own = Instruments { last: tally(u32::MAX, u32::MAX - 2), ..Instruments::default() };
+        own.take_in(tally(4, 1));
+        assert_eq!((own.polls, own.posts), (4, 1));
+    }
+}
