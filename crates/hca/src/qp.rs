@@ -56,6 +56,10 @@ pub struct QpSummary {
     pub sq_psn: u32,
     /// How its packets travel.
     pub path: &'static str,
+    /// Work requests posted to its send queue.
+    pub posted_sends: u64,
+    /// Work requests posted to its own receive queue.
+    pub posted_recvs: u64,
     /// What it counted.
     pub stats: QpStats,
 }
@@ -277,6 +281,7 @@ impl<M: Memory> Hca<M> {
         let entry = self.qps.get_mut(id)?;
         self.world.act(entry.device, now);
         let posted = entry.qp.post_send(wr, &mut self.world);
+        entry.posted.0 += u64::from(posted.is_ok());
         self.settle(id, now);
         posted
     }
@@ -293,6 +298,7 @@ impl<M: Memory> Hca<M> {
         let entry = self.qps.get_mut(id)?;
         self.world.act(entry.device, now);
         let posted = entry.qp.post_recv(wr, &mut self.world);
+        entry.posted.1 += u64::from(posted.is_ok());
         self.settle(id, now);
         posted
     }
@@ -319,6 +325,8 @@ impl<M: Memory> Hca<M> {
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
                 path: path_name(entry.qp.peer().map(|peer| self.world.memory.reach(peer))),
+                posted_sends: entry.posted.0,
+                posted_recvs: entry.posted.1,
                 stats: entry.qp.stats(),
             }
         })

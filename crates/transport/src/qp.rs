@@ -36,6 +36,17 @@ enum Service {
     Ud(Box<Ud>),
 }
 
+impl Service {
+    /// That of a kind, over the wire.
+    fn of(kind: QpType) -> Service {
+        match kind {
+            QpType::Uc => Service::Uc(Box::default()),
+            QpType::Ud => Service::Ud(Box::default()),
+            QpType::Rc | QpType::XrcSend | QpType::XrcRecv => Service::Rc(Box::default()),
+        }
+    }
+}
+
 /// A queue pair.
 #[derive(Debug)]
 pub struct Qp {
@@ -62,11 +73,7 @@ impl Qp {
             core: Core::new(id, qpn, init, device),
             sq: SendQueue::new(send, cap.max_send_sge, cap.max_inline_data, kind == QpType::Ud),
             rq: RecvQueue::new(recv, cap.max_recv_sge),
-            service: match kind {
-                QpType::Uc => Service::Uc(Box::default()),
-                QpType::Ud => Service::Ud(Box::default()),
-                QpType::Rc | QpType::XrcSend | QpType::XrcRecv => Service::Rc(Box::default()),
-            },
+            service: Service::of(kind),
             draining: false,
             ack_delay: false,
             published: false,
@@ -155,6 +162,11 @@ impl Qp {
                     Service::Local(local) => local.start_requester(&self.core, &self.sq),
                     Service::Uc(uc) => uc.start_requester(psn),
                     Service::Ud(ud) => ud.start_requester(psn),
+                }
+            }
+            QpState::Rts if from == QpState::Sqe => {
+                if let Service::Local(local) = &mut self.service {
+                    local.start_requester(&self.core, &self.sq);
                 }
             }
             _ => {}
@@ -420,9 +432,8 @@ impl Qp {
         match &mut self.service {
             Service::Rc(rc) => rc.reset(),
             Service::Local(_) => {
-                let mut rc = Box::<Rc>::default();
-                rc.allow_ack_delay(self.ack_delay);
-                self.service = Service::Rc(rc);
+                self.service = Service::of(self.core.qp_type());
+                self.allow_ack_delay(self.ack_delay);
             }
             Service::Uc(uc) => **uc = Uc::default(),
             Service::Ud(ud) => **ud = Ud::default(),

@@ -1,10 +1,11 @@
-//! Reliable connection between two processes of one host: no packets, no loss. What the initiator can do alone it does
+//! Connections between two processes of one host, reliable or not: no packets, no loss. What the initiator can do alone it does
 //! at once ([`direct`]); the rest are frames in a lane ([`requester`]), which the peer's [`responder`] carries out.
 //!
 //! The rules are those of [`crate::rc`]: requests are carried out in order, receives that are missing are waited for by
 //! RNR, what is refused ends the connection with the completion that the specification names. A frame can be lost in one
 //! way only: the peer's queue pair was not ready for it. Nobody says so, as on the wire, so what was taken out of the
-//! lane and is not answered soon is asked again; the number of each frame tells a repetition.
+//! lane and is not answered soon is asked again; the number of each frame tells a repetition. On an unreliable connection
+//! nothing is answered: a message that finds no receive, or is refused, is dropped in silence (IBA 9.8).
 
 mod answers;
 mod direct;
@@ -85,7 +86,7 @@ impl Local {
         self.way.peer
     }
 
-    /// RTS: requests may go out.
+    /// RTS: requests may go out, for the first time or after a send error.
     pub fn start_requester(&mut self, core: &Core, sq: &SendQueue) {
         self.requester.start(core, sq);
     }
@@ -118,6 +119,9 @@ impl Local {
     ) {
         core.stats.lane_frames_received += 1;
         core.stats.lane_bytes_received += u64::from(frame.bytes);
+        if core.qp_type() == QpType::Uc {
+            return self.responder.on_unreliable(core, rq, &mut self.way, frame, env);
+        }
         let requests =
             !matches!(core.qp_type(), QpType::XrcRecv) && matches!(core.state(), QpState::Rts | QpState::Sqd);
         if requests && frame.flags.contains(FrameFlags::ACK) {

@@ -71,6 +71,8 @@ impl Requester {
     /// RTS.
     pub fn start(&mut self, core: &Core, sq: &SendQueue) {
         *self = Requester {
+            // A request that nobody answers is over before its bytes could be fetched.
+            bytes_only: core.qp_type() == QpType::Uc,
             cur: sq.head(),
             started: sq.head(),
             rnr_left: core.attr.rnr_retry,
@@ -264,7 +266,15 @@ impl Requester {
                 return true;
             }
         };
-        if pushed {
+        if pushed && core.qp_type() == QpType::Uc {
+            // Nobody answers: what is in the lane is done.
+            self.nxt += 1;
+            (self.max, self.una) = (self.nxt, self.nxt);
+            if self.nxt >= wqe.end() {
+                self.cur += 1;
+                self.retire(core, sq, env);
+            }
+        } else if pushed {
             core.stats.retransmits += u64::from(self.nxt < self.max);
             self.nxt += 1;
             self.max = self.max.max(self.nxt);
@@ -372,7 +382,7 @@ impl Requester {
             }
             sq.pop();
             if status != WcStatus::Success {
-                core.fault = Some(Fault::Error);
+                core.fault = Some(if core.qp_type() == QpType::Uc { Fault::SendError } else { Fault::Error });
                 break;
             }
         }

@@ -11,7 +11,7 @@ use weft_wire::NakCode;
 
 use crate::core::{Core, Fault};
 use crate::rq::RecvQueue;
-use crate::same_host::{Frame, FrameKind, Outgoing};
+use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing};
 use crate::{Env, RecvWqe, XrcSrq};
 
 use super::Way;
@@ -93,6 +93,40 @@ impl Responder {
         }
         if self.has_answers() {
             self.transmit(core, way, env);
+        }
+    }
+
+    /// A request on an unreliable connection.
+    pub fn on_unreliable<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        way: &mut Way,
+        frame: &Frame,
+        env: &mut E,
+    ) {
+        let first = frame.flags.contains(FrameFlags::FIRST);
+        let goes_on = frame.seq == way.expected && self.message != Message::Idle;
+        if first {
+            self.message = Message::Idle;
+        }
+        let plain =
+            matches!(frame.kind, FrameKind::Send | FrameKind::Write) && !frame.flags.contains(FrameFlags::NAMED);
+        let taken = if plain && (first || goes_on) {
+            self.execute(core, rq, way.peer, frame, env)
+        } else {
+            Err(Refusal::NotReady)
+        };
+        way.expected = frame.seq.wrapping_add(1);
+        let Err(refusal) = taken else { return };
+        core.stats.dropped += 1;
+        self.message = Message::Idle;
+        if let Refusal::Fatal { recv: Some(status), .. } = refusal
+            && std::mem::take(&mut self.holds_recv)
+        {
+            // Our own receive is at fault: it completes in error, the queue pair lives on.
+            let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
+            core.complete_recv(env, None, wc);
         }
     }
 

@@ -169,6 +169,34 @@ fn xrc_names_its_receive_queue() {
 }
 
 #[test]
+fn an_unreliable_connection_drops_in_silence_and_survives_a_send_error() {
+    let mut p = Pair::on_one_host(QpType::Uc, 3, |_, _| {});
+    p.recv(1, 1, &[sge(0x10_0000, 70_000)]);
+    p.recv(1, 2, &[]);
+    p.send(0, 1, SendOp::SendImm(9), &[sge(0, 60_000)]);
+    p.send(0, 2, SendOp::Write(RemoteTarget { addr: BASE, rkey: 0x999 }), &[sge(0, 10)]);
+    p.send(0, 3, SendOp::WriteImm(remote(0x9000), 8), &[sge(0, 1500)]);
+    p.send(0, 4, SendOp::Send, &[sge(0, 10)]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [ok(1, 60_000), ok(2, 10), ok(3, 1500), ok(4, 10)]);
+    let wcs = p.worlds[1].take_wcs(RECV_CQ);
+    assert_eq!(
+        wcs.iter().map(|wc| (wc.wr_id, wc.byte_len, wc.imm_data)).collect::<Vec<_>>(),
+        [(1, 60_000, 9), (2, 1500, 8)]
+    );
+    let sent = p.worlds[0].memory.at(BASE, 60_000).to_vec();
+    assert_eq!(p.worlds[1].memory.at(BASE + 0x10_0000, 60_000), sent);
+
+    p.send(0, 5, SendOp::Send, &[Sge { addr: BASE, length: 10, lkey: 1 }]);
+    assert_eq!((p.qps[0].state(), p.qps[1].state()), (QpState::Sqe, QpState::Rts));
+    p.modify(0, QpState::Rts);
+    p.recv(1, 3, &[sge(0x1_0000, 10)]);
+    p.send(0, 6, SendOp::Send, &[sge(0, 10)]);
+    p.finish();
+    assert_eq!(p.worlds[1].take(RECV_CQ), [ok(3, 10)]);
+}
+
+#[test]
 fn a_drained_queue_pair_says_so() {
     let mut p = pair(64);
     p.recv(1, 5, &[sge(0x1_0000, 10)]);

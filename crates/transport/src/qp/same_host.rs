@@ -9,10 +9,10 @@ use crate::{Env, SameHost};
 use super::{Qp, Service};
 
 impl Qp {
-    /// Reach the peer through `peer`, a process of this host, from the next transition to RTR on until RESET. RC and XRC
-    /// only: for the other kinds nothing changes.
+    /// Reach the peer through `peer`, a process of this host, from the next transition to RTR on until RESET. For
+    /// datagrams, which have no one peer, nothing changes.
     pub fn set_peer(&mut self, peer: PeerId) {
-        if self.qp_type().is_reliable() {
+        if self.qp_type() != QpType::Ud {
             self.service = Service::Local(Box::new(Local::new(peer)));
         }
     }
@@ -28,7 +28,7 @@ impl Qp {
     /// Let the peer address this queue pair directly, as its attributes say now.
     pub(super) fn publish(&mut self, env: &mut impl Env) {
         let Service::Local(local) = &self.service else { return };
-        if self.qp_type() != QpType::Rc {
+        if !matches!(self.qp_type(), QpType::Rc | QpType::Uc) {
             // XRC takes its domain from what each message names.
             return;
         }
@@ -58,7 +58,7 @@ impl Qp {
     /// A frame for this queue pair, from its peer's process: it is the current one of the lane.
     pub fn handle_frame(&mut self, now: Instant, frame: &Frame, env: &mut impl Env) {
         self.core.now = now;
-        let receives = matches!(self.state(), QpState::Rtr | QpState::Rts | QpState::Sqd);
+        let receives = matches!(self.state(), QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe);
         let ours = frame.dest_qpn == self.core.qpn && frame.src_qpn == self.core.attr.dest_qpn;
         if !receives || !ours || self.peer().is_none() {
             self.core.stats.dropped += 1;
