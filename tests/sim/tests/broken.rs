@@ -76,7 +76,10 @@ fn run(seed: u64, path: Path) {
     let source: Vec<u8> = (0..SLOT * OPS).map(|_| rng.bits() as u8 | 1).collect();
     world.hosts[0].fill(from, &source);
     let to = world.hosts[1].alloc((SLOT * OPS) as usize);
-    let target = world.hosts[1].hca.reg_mr(b.pd, to, SLOT * OPS, to, Access::all() - Access::ZERO_BASED).unwrap();
+    let target = world.hosts[1]
+        .hca
+        .reg_mr(b.pd, to, SLOT * OPS, to, Access::all() - Access::ZERO_BASED - Access::ON_DEMAND)
+        .unwrap();
     let (buffers, buffer_key) = world.hosts[1].region(b.pd, (SLOT * OPS) as usize, Access::LOCAL_WRITE);
     let bad_at = rng.range(0, OPS - 1);
 

@@ -34,7 +34,7 @@ fn bed(seed: u64, path: Path) -> Bed {
     let options =
         QpOptions { kind, rd_atomic: rng.pick(&[1, 4, 16]), timeout: 10, retry_cnt: 2, ..QpOptions::default() };
     let ends = pair(&mut world, &options);
-    let access = Access::all() - Access::ZERO_BASED;
+    let access = Access::all() - Access::ZERO_BASED - Access::ON_DEMAND;
     let region = |world: &mut World, end: &End, access| {
         let (addr, lkey) = world.hosts[end.host].region(end.pd, REGION, access);
         Sge { addr, length: REGION as u32, lkey }

@@ -297,8 +297,10 @@ impl Flow {
         let target_len = if reliable { room } else { (room + GAP) * count }.next_multiple_of(8);
         let source_len = (room + 64 + GAP * 32) * count;
         let (source_addr, lkey) = world.hosts[from.host].region(from.pd, source_len, Access::LOCAL_WRITE);
-        let (target_addr, target_key) =
-            world.hosts[to.host].region(to.pd, target_len, Access::all() - Access::ZERO_BASED);
+        // Nobody copies into on-demand memory directly.
+        let on_demand = if rng.chance(1, 4) { Access::empty() } else { Access::ON_DEMAND };
+        let access = Access::all() - Access::ZERO_BASED - on_demand;
+        let (target_addr, target_key) = world.hosts[to.host].region(to.pd, target_len, access);
         let read_only = Access::REMOTE_READ;
         let (fixed_addr, fixed_key) = world.hosts[to.host].region(to.pd, room, read_only);
         let mut before = vec![0; target_len];

@@ -41,7 +41,7 @@ pub fn memory(world: &mut World, end: &End, len: u32, access: Access) -> Sge {
 
 /// Everything that a peer may do.
 pub fn open() -> Access {
-    Access::all() - Access::ZERO_BASED
+    Access::all() - Access::ZERO_BASED - Access::ON_DEMAND
 }
 
 pub fn target(sge: &Sge) -> RemoteTarget {
