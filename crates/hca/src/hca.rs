@@ -36,6 +36,8 @@ pub struct Hca<M> {
     pub(crate) datagrams: bool,
     /// There is or was a queue pair whose peer is a process of this host.
     pub(crate) lanes: bool,
+    /// Queue pairs for which packets may come.
+    pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
     pub(crate) diversion: Diversion,
 }
@@ -56,6 +58,7 @@ impl<M: Memory> Hca<M> {
             null_memory: config.null_memory,
             datagrams: false,
             lanes: false,
+            wire_qps: 0,
             owed_acks: OwedAcks::default(),
             diversion: Diversion::default(),
             ack_delay: false,
@@ -105,6 +108,12 @@ impl<M: Memory> Hca<M> {
             }
         }
         None
+    }
+
+    /// Whether packets are awaited: some queue pair does not have its peer on this host.
+    #[inline]
+    pub fn awaits_packets(&self) -> bool {
+        self.wire_qps > 0
     }
 
     /// Whether datagrams are or were received, which show what the network's header held.

@@ -108,6 +108,9 @@ impl<M: Memory> Hca<M> {
             self.lanes |= entry.qp.peer().is_some();
         }
         entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
+        let on_wire = entry.qp.peer().is_none() && !matches!(to, QpState::Reset | QpState::Init);
+        let was = std::mem::replace(&mut entry.on_wire, on_wire);
+        self.wire_qps = self.wire_qps + usize::from(on_wire) - usize::from(was);
         if to == QpState::Reset && from != QpState::Reset {
             let (qpn, cqs) = (entry.qp.qpn(), [entry.init.send_cq, entry.init.recv_cq]);
             for cq in cqs.into_iter().flatten() {

@@ -29,8 +29,12 @@ pub(crate) struct QpEntry {
     pub(crate) queued: bool,
     /// The time under which it stands among the timers.
     pub(crate) armed: Option<Instant>,
+    /// Whether packets may come for it.
+    pub(crate) on_wire: bool,
     /// Whether it stands among those that owe an acknowledgement.
     pub(crate) owes_ack: bool,
+    /// Work requests posted: sends, receives.
+    posted: (u64, u64),
 }
 
 /// A queue pair as tools show it.
@@ -155,7 +159,9 @@ impl<M: Memory> Hca<M> {
             groups: 0,
             queued: false,
             armed: None,
+            on_wire: false,
             owes_ack: false,
+            posted: (0, 0),
         })?;
         self.by_qpn.insert(index, id);
         self.count_uses(&init, 1);
@@ -250,6 +256,7 @@ impl<M: Memory> Hca<M> {
         }
         let mut entry = self.qps.remove(id)?;
         entry.qp.retire(&mut self.world);
+        self.wire_qps -= usize::from(entry.on_wire);
         self.timers.remove(id, &mut entry.armed);
         let qpn = entry.qp.qpn();
         self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
