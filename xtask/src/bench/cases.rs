@@ -117,14 +117,14 @@ pub const ALL: &[Case] = &[
     Case {
         name: "ib_write_lat 8 B",
         place: Place::SameHost,
-        ours: &Perftest { amount: Amount::Messages(500_000), ..latency("ib_write_lat", 8) },
+        ours: &Perftest { amount: Amount::Messages(200_000), ..latency("ib_write_lat", 8) },
         rivals: &[Rival::told(&Ucx { test: "ucp_put_lat", ..UCX_LATENCY })],
         aim: Some(Bound::AtMost(0.15)),
     },
     Case {
         name: "ib_send_lat 8 B",
         place: Place::SameHost,
-        ours: &Perftest { amount: Amount::Messages(500_000), ..latency("ib_send_lat", 8) },
+        ours: &Perftest { amount: Amount::Messages(200_000), ..latency("ib_send_lat", 8) },
         rivals: &[
             Rival::told(&UCX_LATENCY),
             Rival::told(&Pingpong { provider: Provider::Shm, size: 8, round_trips: 500_000, bandwidth: false }),

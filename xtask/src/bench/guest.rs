@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// How long a server may take until it listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The cables: `va` to `vb` for the kernel's, `eth0` to `eth0` of two namespaces for ours; the addresses are alike.
+/// The cables: `va` to `vb` for the kernel's, `wa` to `wb` of two namespaces for ours; the addresses are alike.
 const SETUP: &str = "set -e
 ip link set lo up
 ip link add va mtu CABLE_MTU type veth peer name vb mtu CABLE_MTU
@@ -54,11 +54,11 @@ rdma link add rxe_a type rxe netdev va
 rdma link add rxe_b type rxe netdev vb
 ip netns add a
 ip netns add b
-ip link add eth0 netns a mtu CABLE_MTU type veth peer name eth0 netns b mtu CABLE_MTU
+ip link add wa netns a mtu CABLE_MTU type veth peer name wb netns b mtu CABLE_MTU
 for side in a:10.1.0.1 b:10.1.0.2; do
     ip -n ${side%:*} link set lo up
-    ip -n ${side%:*} addr add ${side#*:}/24 dev eth0
-    ip -n ${side%:*} link set eth0 up
+    ip -n ${side%:*} addr add ${side#*:}/24 dev w${side%:*}
+    ip -n ${side%:*} link set w${side%:*} up
 done
 ";
 
@@ -69,8 +69,8 @@ pub struct GuestRoom {
     _lab: Lab,
     /// The index of the IPv4 address in the table of each of rxe's ports.
     rxe_gids: [usize; 2],
-    /// The name of our device, the same on both sides.
-    device: String,
+    /// The names of our devices.
+    devices: [String; 2],
 }
 
 impl GuestRoom {
@@ -83,13 +83,12 @@ impl GuestRoom {
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
         let guest = Guest::boot_with(&place, &agent, &shipped()?)?;
         let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string());
-        guest.run(&["sh", "-c", &setup])?.success()?;
+        guest.run(&["sh", "-c", &setup])?.success().context("the cables in the guest")?;
         let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;
         let gid = |address| Some(device::find(&rxe, address, "::")?.gid_v4);
         let rxe_gids = gid("10.1.0.1").zip(gid("10.1.0.2")).with_context(|| format!("no rxe devices: {rxe}"))?;
-        let ours = guest.run(&words_of(&ours("a", &["ibv_devinfo", "-v"])))?.success()?.text;
-        let device = device::find(&ours, "10.1.0.1", "::").with_context(|| format!("no device of ours: {ours}"))?.name;
-        Ok(GuestRoom { guest, _lab: lab, rxe_gids: rxe_gids.into(), device })
+        let devices = [ours_in(&guest, "a", "10.1.0.1")?, ours_in(&guest, "b", "10.1.0.2")?];
+        Ok(GuestRoom { guest, _lab: lab, rxe_gids: rxe_gids.into(), devices })
     }
 
     /// The kernel that runs in it.
@@ -100,6 +99,12 @@ impl GuestRoom {
     fn start(&self, words: &[String]) -> GuestProc {
         self.guest.start(&words_of(words))
     }
+}
+
+/// The name of our device in a namespace of the guest.
+fn ours_in(guest: &Guest, netns: &str, address: &str) -> Result<String> {
+    let told = guest.run(&words_of(&ours(netns, &["ibv_devinfo", "-v"])))?.success()?.text;
+    Ok(device::find(&told, address, "::").with_context(|| format!("no device of ours: {told}"))?.name)
 }
 
 /// The command, its libraries, and the directory that programs load them from.
@@ -148,7 +153,7 @@ impl InGuest {
     fn words(&self, room: &GuestRoom, server: bool) -> Vec<String> {
         let mut line = format!("{} -s {} -n {}", self.tool, self.size, self.messages);
         match self.carrier {
-            Carrier::Ours => line += &format!(" -d {}", room.device),
+            Carrier::Ours => line += &format!(" -d {}", room.devices[usize::from(server)]),
             Carrier::Rxe if server => line += &format!(" -d rxe_b -x {}", room.rxe_gids[1]),
             Carrier::Rxe => line += &format!(" -d rxe_a -x {}", room.rxe_gids[0]),
         }
