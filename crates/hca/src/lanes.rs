@@ -21,6 +21,11 @@ pub(crate) struct OwedAcks {
 }
 
 impl<M: Memory> Hca<M> {
+    /// From now on frames may come: a process of this host was met.
+    pub fn open_lanes(&mut self) {
+        self.lanes = true;
+    }
+
     /// Take what waits in the lanes of the host's other processes; answers how many frames.
     #[inline]
     pub fn handle_lanes(&mut self, now: Instant) -> usize {

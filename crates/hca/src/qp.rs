@@ -287,7 +287,7 @@ impl<M: Memory> Hca<M> {
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: &SendWr<'_>) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         self.world.act(entry.device, now);
-        let posted = entry.qp.post_send(wr, &mut self.world);
+        let posted = entry.qp.post_send(now, wr, &mut self.world);
         entry.posted.0 += u64::from(posted.is_ok());
         self.settle(id, now);
         posted

@@ -182,7 +182,8 @@ impl Qp {
     }
 
     /// Post a send work request.
-    pub fn post_send(&mut self, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
+    pub fn post_send(&mut self, now: Instant, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
+        self.core.now = now;
         self.check_send(wr)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe) {
             let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, wc_opcode(&wr.op));

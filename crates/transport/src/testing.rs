@@ -329,7 +329,7 @@ impl Pair {
             remote_qkey: 0x1111_1111,
         });
         let wr = SendWr { wr_id, flags, op, sges, ud, xrc_srqn: Some(SRQN) };
-        self.qps[side].post_send(&wr, &mut self.worlds[side])
+        self.qps[side].post_send(self.now, &wr, &mut self.worlds[side])
     }
 
     pub fn recv(&mut self, side: usize, wr_id: u64, sges: &[Sge]) {

@@ -221,12 +221,12 @@ mod tests {
         let flags = SendFlags::SIGNALED;
         let list = [sge(0, 33)];
         let wr = |ud| SendWr { wr_id: 1, flags, op: SendOp::Send, sges: &list, ud: Some(ud), xrc_srqn: None };
-        p.qps[0].post_send(&wr(ud), &mut p.worlds[0]).unwrap();
+        p.qps[0].post_send(p.now, &wr(ud), &mut p.worlds[0]).unwrap();
         p.finish();
         assert!(p.worlds[1].wcs.is_empty());
         assert_eq!(p.qps[1].stats().qkey_violations, 1);
         ud.remote_qkey = 0x1111_1111;
-        p.qps[0].post_send(&wr(ud), &mut p.worlds[0]).unwrap();
+        p.qps[0].post_send(p.now, &wr(ud), &mut p.worlds[0]).unwrap();
         p.finish();
         assert_eq!(p.worlds[1].take_wcs(RECV_CQ)[0].status, WcStatus::LocLenErr);
     }

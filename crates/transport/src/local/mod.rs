@@ -16,7 +16,7 @@ mod responder;
 #[cfg(test)]
 mod tests;
 
-use weft_verbs::{CqId, Instant, QpState, QpType};
+use weft_verbs::{CqId, Duration, Instant, QpState, QpType};
 
 use crate::core::Core;
 use crate::rq::RecvQueue;
@@ -26,6 +26,11 @@ use crate::{Env, SameHost};
 
 use requester::Requester;
 use responder::Responder;
+
+/// When a lane that was full is asked again; something comes from the peer sooner, usually.
+const LANE_RETRY: Duration = Duration::from_micros(50);
+/// How often that time is doubled while the peer takes nothing.
+const LANE_RETRY_DOUBLINGS: u32 = 7;
 
 /// Both halves.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(crate) struct Way {
     pub ack_due: bool,
     /// The lane had no room when it was asked last: when it is asked again.
     pub full_until: Option<Instant>,
+    /// How often it was asked in vain, in a row.
+    refusals: u32,
     /// How far the lane was written behind our last frame.
     pub mark: u64,
 }
@@ -56,10 +63,13 @@ impl Way {
         frame.flags |= FrameFlags::ACK;
         frame.ack = self.expected;
         let memory = env.memory();
-        if !memory.push(self.peer, &frame, payload) {
-            self.full_until = Some(core.now + requester::LANE_RETRY);
+        // What is sent to a process that died is lost, as it would be on a wire.
+        if !memory.push(self.peer, &frame, payload) && memory.is_alive(self.peer) {
+            self.full_until = Some(core.now + LANE_RETRY * (1 << self.refusals));
+            self.refusals = (self.refusals + 1).min(LANE_RETRY_DOUBLINGS);
             return false;
         }
+        self.refusals = 0;
         self.mark = memory.lane_mark(self.peer);
         self.full_until = None;
         self.ack_due = false;
@@ -77,7 +87,7 @@ impl Way {
 impl Local {
     /// RTR: the peer's first request is awaited.
     pub fn new(peer: PeerId) -> Local {
-        let way = Way { peer, expected: 0, ack_due: false, full_until: None, mark: 0 };
+        let way = Way { peer, expected: 0, ack_due: false, full_until: None, refusals: 0, mark: 0 };
         Local { way, requester: Requester::default(), responder: Responder::default() }
     }
 
@@ -117,6 +127,8 @@ impl Local {
         frame: &Frame,
         env: &mut E,
     ) {
+        // It runs, so it may have made room.
+        self.way.full_until = None;
         core.stats.lane_frames_received += 1;
         core.stats.lane_bytes_received += u64::from(frame.bytes);
         if core.qp_type() == QpType::Uc {

@@ -7,7 +7,7 @@
 //! ```
 
 use smallvec::SmallVec;
-use weft_verbs::{Duration, Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
+use weft_verbs::{Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::core::{Core, Fault};
 use crate::rc::Timing;
@@ -18,8 +18,6 @@ use crate::{Env, SameHost};
 
 use super::Way;
 
-/// When a lane that was full is asked again; acknowledgements from the peer come sooner, usually.
-pub(super) const LANE_RETRY: Duration = Duration::from_micros(50);
 /// Frames and direct copies of one call at most, so that queue pairs take turns.
 const STEPS_MAX: u32 = 64;
 /// A SEND longer than this is fetched by the peer from where it stands, instead of being copied into the lane and out.

@@ -127,6 +127,7 @@ fn a_peer_that_does_not_run_is_waited_for_and_a_dead_one_is_not() {
     assert_eq!(p.worlds[0].take(SEND_CQ), [ok(1, 10)]);
 
     p.worlds[1].memory.2.as_ref().unwrap().1.borrow_mut().alive[1] = false;
+    p.recv(0, 9, &[sge(0, 10)]);
     p.send(0, 2, SendOp::Send, &[sge(0, 10)]);
     for _ in 0..600 {
         p.now = p.now + Duration::from_millis(100);

@@ -158,7 +158,7 @@ fn post_what_was_sent(p: &mut Pair, requests: &[Vec<u8>]) -> u64 {
             packet.ext.deth.map(|d| UdTarget { av: av(0), remote_qpn: packet.bth.dest_qp(), remote_qkey: d.qkey() });
         let list = [sge(offset, len)];
         let wr = SendWr { wr_id: count, flags, op, sges: &list, ud, xrc_srqn: None };
-        p.qps[0].post_send(&wr, &mut p.worlds[0]).unwrap();
+        p.qps[0].post_send(p.now, &wr, &mut p.worlds[0]).unwrap();
         count += 1;
     }
     count
