@@ -102,7 +102,9 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("\nbandwidth and latency by message size: {}", path.display());
     }
     let (goals, missed) = report.goals();
-    eprintln!("{} of {goals} goals reached", goals - missed);
+    if goals > 0 {
+        eprintln!("{} of {goals} goals reached", goals - missed);
+    }
     if options.check && missed > 0 {
         bail!("{missed} of {goals} goals missed");
     }
