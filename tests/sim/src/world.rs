@@ -24,6 +24,8 @@ use crate::strict::{Strict, Verdict};
 
 /// Source port of all packets; the ICRC covers it.
 const SPORT: u16 = 0xc001;
+/// Time that a part of a long copy takes.
+const COPY_STEP: Duration = Duration::from_micros(200);
 /// Bytes behind the null region: the longest message.
 const NULL_BYTES: u64 = 1 << 31;
 /// The one device of each host.
@@ -72,6 +74,11 @@ impl Host {
     /// Its GID.
     pub fn gid(&self) -> Gid {
         Gid::from(self.ip)
+    }
+
+    /// Whether it has work that waits for nothing.
+    fn goes_on(&self) -> bool {
+        !self.dead && !self.stopped && self.hca.wants_transmit()
     }
 
     /// Memory of its own.
@@ -364,6 +371,12 @@ impl World {
     /// Let the next thing happen.
     pub fn step(&mut self) -> Step {
         self.flush();
+        // A long copy goes on, after others had their turn.
+        if self.machine.is_some() && self.hosts.iter().any(Host::goes_on) {
+            self.now = self.now + COPY_STEP;
+            self.flush();
+            return Step::Other;
+        }
         let timer = self
             .hosts
             .iter_mut()

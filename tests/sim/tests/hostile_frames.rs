@@ -210,6 +210,7 @@ fn frames_from_a_stranger_are_dropped() {
         // The honest frame never arrives; the same one comes from somebody else.
         let (_, _, held) = machine.borrow().recorded.clone().unwrap().remove(0);
         machine.borrow_mut().empty_lane(0, 1);
+        world.kill(0, true);
         world.stop(1, false);
         machine.borrow_mut().force(2, 1, held);
         for _ in 0..20 {

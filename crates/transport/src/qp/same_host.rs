@@ -1,6 +1,6 @@
 //! A queue pair whose peer is a process of the same host: how it gets there, and the frames that come.
 
-use weft_verbs::{Instant, QpState, QpType};
+use weft_verbs::{Access, Instant, QpState, QpType};
 
 use crate::local::Local;
 use crate::same_host::{Frame, PeerId, QpView};
@@ -33,12 +33,17 @@ impl Qp {
             return;
         }
         (self.core.direct, self.published) = (true, true);
+        let mut access = self.core.attr.qp_access;
+        if self.core.attr.max_dest_rd_atomic == 0 {
+            // Whoever asks is to be refused.
+            access -= Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+        }
         env.memory().publish_qp(&QpView {
             qpn: self.core.qpn,
             peer: local.peer(),
             dest_qpn: self.core.attr.dest_qpn,
             pd: self.core.pd(),
-            access: self.core.attr.qp_access,
+            access,
         });
     }
 

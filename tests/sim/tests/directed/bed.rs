@@ -39,6 +39,11 @@ pub fn memory(world: &mut World, end: &End, len: u32, access: Access) -> Sge {
     Sge { addr, length: len, lkey }
 }
 
+/// Everything that a peer may do, but its process carries it out: nobody copies into on-demand memory directly.
+pub fn open_on_demand() -> Access {
+    open() | Access::ON_DEMAND
+}
+
 /// Everything that a peer may do.
 pub fn open() -> Access {
     Access::all() - Access::ZERO_BASED - Access::ON_DEMAND

@@ -1,10 +1,10 @@
 //! Waiting, trying again, and giving up.
 
 use weft_sim::world::DEVICE;
-use weft_sim::{Faults, QpOptions, end};
+use weft_sim::{Faults, Path, QpOptions, end};
 use weft_verbs::{Access, Duration, QpState, SendOp, WcStatus};
 
-use super::{assert_states, events, look, memory, open, setup, statuses, target};
+use super::{PATH, assert_states, events, look, memory, open, setup, skips_off_the_wire, statuses, target};
 
 #[test]
 fn a_receiver_that_is_never_ready_exhausts_rnr_retries() {
@@ -80,7 +80,7 @@ fn a_peer_that_crashes_in_the_middle_leaves_an_error_and_flushes() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let from = memory(&mut world, &a, 100_000, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 100_000, open());
-    for wr_id in 0..40 {
+    for wr_id in 0..20 {
         a.send(&mut world, wr_id, SendOp::Write(target(&to)), from).unwrap();
     }
     a.recv(&mut world, 100, from).unwrap();
@@ -88,6 +88,9 @@ fn a_peer_that_crashes_in_the_middle_leaves_an_error_and_flushes() {
         world.step();
     }
     world.kill(1, true);
+    for wr_id in 20..40 {
+        a.send(&mut world, wr_id, SendOp::Write(target(&to)), from).unwrap();
+    }
     world.settle();
     let wcs = a.poll(&mut world);
     assert_eq!(wcs.len(), 41);
@@ -114,7 +117,8 @@ fn a_queue_pair_that_was_destroyed_or_failed_is_a_silent_peer() {
         world.settle();
         assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::RetryExcErr)]);
         if destroy {
-            assert!(world.hosts[1].hca.counters(DEVICE).bad_qpn > 0);
+            let packets = world.hosts[1].hca.counters(DEVICE).bad_qpn;
+            assert_eq!(packets > 0, PATH == Path::Wire);
         }
     }
 }
@@ -145,6 +149,9 @@ fn after_an_error_both_ends_can_be_reset_and_connected_anew() {
 
 #[test]
 fn every_packet_lost_for_a_while_is_made_good() {
+    if skips_off_the_wire("no packets are lost where none are sent") {
+        return;
+    }
     let (mut world, [a, b]) = setup(&QpOptions { timeout: 14, ..QpOptions::default() });
     let from = memory(&mut world, &a, 20_000, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 20_000, open());

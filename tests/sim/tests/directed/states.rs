@@ -7,7 +7,7 @@ use weft_verbs::{
     VerbsError, WcStatus,
 };
 
-use super::{events, memory, open, setup, setup_parts, statuses, target};
+use super::{events, memory, open_on_demand, setup, setup_parts, statuses, target};
 
 #[test]
 fn posting_follows_the_state() {
@@ -53,7 +53,7 @@ fn an_error_state_flushes_in_order_and_at_once() {
 fn sqd_drains_what_is_under_way_and_holds_the_rest() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let from = memory(&mut world, &a, 50_000, Access::LOCAL_WRITE);
-    let to = memory(&mut world, &b, 50_000, open());
+    let to = memory(&mut world, &b, 50_000, open_on_demand());
     for wr_id in 0..10 {
         a.send(&mut world, wr_id, SendOp::Write(target(&to)), from).unwrap();
     }
@@ -94,7 +94,7 @@ fn the_first_packet_in_rtr_is_told() {
         }
     }
     let from = memory(&mut world, &a, 64, Access::LOCAL_WRITE);
-    let to = memory(&mut world, &b, 64, open());
+    let to = memory(&mut world, &b, 64, open_on_demand());
     for wr_id in 0..2 {
         a.send(&mut world, wr_id, SendOp::Write(target(&to)), from).unwrap();
     }
