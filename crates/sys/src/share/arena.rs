@@ -12,6 +12,10 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, getrlimit};
 
+use crate::shared;
+
+use super::survey::FileId;
+
 /// Its length: a gibibyte registered anew a thousand times a second lasts for an hour and more.
 const ARENA_BYTES: u64 = 1 << 52;
 /// Offsets are as far from a multiple of this as their addresses are, so that huge pages fit.
@@ -21,8 +25,7 @@ pub(super) const HUGE_BYTES: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct Arena {
     file: File,
-    device: u64,
-    inode: u64,
+    id: FileId,
     next: u64,
 }
 
@@ -32,6 +35,14 @@ impl Arena {
     /// # Errors
     /// No descriptor is left; files are limited to less (`ulimit -f`).
     pub fn new() -> io::Result<Arena> {
+        Arena::of(Arena::create_file()?)
+    }
+
+    /// The file of a new one, which another process may make for this one.
+    ///
+    /// # Errors
+    /// As [`Arena::new`].
+    pub fn create_file() -> io::Result<File> {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < ARENA_BYTES) {
             // To exceed the limit would raise SIGXFSZ, which kills.
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the size of files is limited (ulimit -f)"));
@@ -39,8 +50,19 @@ impl Arena {
         let file = File::from(memfd_create("weft", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.set_len(ARENA_BYTES)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Ok(file)
+    }
+
+    /// The arena in such a file, which is empty.
+    ///
+    /// # Errors
+    /// The file is not such a one.
+    pub fn of(file: File) -> io::Result<Arena> {
+        if !shared::is_sealed(&file, ARENA_BYTES as usize) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the file of an arena"));
+        }
         let meta = file.metadata()?;
-        Ok(Arena { device: meta.dev(), inode: meta.ino(), file, next: 0 })
+        Ok(Arena { id: FileId { device: meta.dev(), inode: meta.ino() }, file, next: 0 })
     }
 
     /// The file, for peers.
@@ -48,12 +70,8 @@ impl Arena {
         self.file.as_fd()
     }
 
-    pub(super) fn device(&self) -> u64 {
-        self.device
-    }
-
-    pub(super) fn inode(&self) -> u64 {
-        self.inode
+    pub(super) fn id(&self) -> FileId {
+        self.id
     }
 
     /// An offset where nothing ever was, for `len` bytes of memory at `addr`; `None` when the file is used up.

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek};
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::survey::{self, Place};
+use super::survey::{self, FileId, Place};
 
 /// What is known.
 #[derive(Debug)]
@@ -22,8 +22,7 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) fd: RawFd,
-    pub(super) device: u64,
-    pub(super) inode: u64,
+    id: FileId,
     /// Bytes that are shared.
     pub(super) bytes: u64,
     /// The table of mappings, open: when it is needed there may be no descriptor left.
@@ -38,9 +37,9 @@ pub(super) fn lock() -> MutexGuard<'static, Ledger> {
 }
 
 impl Ledger {
-    pub(super) fn add_arena(&mut self, fd: RawFd, device: u64, inode: u64) -> io::Result<()> {
+    pub(super) fn add_arena(&mut self, fd: RawFd, id: FileId) -> io::Result<()> {
         let maps = File::open("/proc/self/maps")?;
-        self.arenas.push(Entry { fd, device, inode, bytes: 0, maps });
+        self.arenas.push(Entry { fd, id, bytes: 0, maps });
         Ok(())
     }
 
@@ -74,7 +73,7 @@ impl Ledger {
         let mut maps = &arena.maps;
         maps.rewind()?;
         maps.read_to_string(&mut table)?;
-        let mut places = survey::places(&table, arena.device, arena.inode);
+        let mut places = survey::places(&table, arena.id);
         places.retain(|place| !self.windows.iter().any(|&(addr, len)| (addr..addr + len).contains(&place.addr)));
         Ok(places)
     }

@@ -24,6 +24,8 @@ pub struct Sharer {
     /// What the program said about huge pages, by the arena's offsets.
     huge: Vec<(u64, u64, bool)>,
     refusal: Option<String>,
+    /// Something could not be made private page by page: private mappings of the arena are not what they seem.
+    stuck: bool,
 }
 
 impl Sharer {
@@ -32,10 +34,17 @@ impl Sharer {
     /// # Errors
     /// See [`Arena::new`]; there is no /proc; forks would not be noticed.
     pub fn new(careful: bool) -> io::Result<Sharer> {
+        Sharer::with_arena(careful, Arena::new()?)
+    }
+
+    /// The same, with an arena that was made elsewhere.
+    ///
+    /// # Errors
+    /// There is no /proc; forks would not be noticed.
+    pub fn with_arena(careful: bool, arena: Arena) -> io::Result<Sharer> {
         fork::watch()?;
-        let arena = Arena::new()?;
-        ledger::lock().add_arena(arena.fd().as_raw_fd(), arena.device(), arena.inode())?;
-        Ok(Sharer { arena, careful, map: PageMap::open(), huge: Vec::new(), refusal: None })
+        ledger::lock().add_arena(arena.fd().as_raw_fd(), arena.id())?;
+        Ok(Sharer { arena, careful, map: PageMap::open(), huge: Vec::new(), refusal: None, stuck: false })
     }
 
     /// The arena's file.
@@ -72,7 +81,8 @@ impl Sharer {
             self.refuse_hazards(others > own_threads)?;
         }
         let faults = self.guard(others, own_threads)?;
-        for plain in survey::plain(addr, addr + len).map_err(|error| error.to_string())? {
+        let arena = (!self.stuck).then_some(self.arena.id());
+        for plain in survey::plain(addr, addr + len, arena).map_err(|error| error.to_string())? {
             let offset = self.arena.allocate(plain.start, plain.end - plain.start);
             let offset = offset.ok_or("the arena's offsets are used up")?;
             if let Some(huge) = plain.huge {
@@ -152,6 +162,7 @@ impl Sharer {
             if let Err(error) = self.unshare_extent(extent, way, still) {
                 // The memory stays what it is, whole and mapped; the arena's offsets are not used again.
                 let Extent { addr, len, .. } = extent;
+                self.stuck = true;
                 self.refusal = Some(format!("{len} bytes at {addr:#x} cannot be made private again: {error}"));
             }
         }

@@ -21,9 +21,18 @@ pub(super) struct Plain {
     pub(super) huge: Option<bool>,
 }
 
-/// What of a range of pages may be shared, lowest address first.
-pub(super) fn plain(start: u64, end: u64) -> io::Result<Vec<Plain>> {
-    plain_in(BufReader::with_capacity(64 << 10, File::open("/proc/self/smaps")?), start, end, stack_pointer())
+/// A file by the numbers that the kernel's tables have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FileId {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+/// What of a range of pages may be shared, lowest address first. A private mapping of `arena` is what some ways of
+/// restoring leave behind: every page of it is the program's own.
+pub(super) fn plain(start: u64, end: u64, arena: Option<FileId>) -> io::Result<Vec<Plain>> {
+    let table = BufReader::with_capacity(64 << 10, File::open("/proc/self/smaps")?);
+    plain_in(table, start, end, arena, stack_pointer())
 }
 
 /// An address on the stack of the calling thread.
@@ -32,7 +41,13 @@ fn stack_pointer() -> u64 {
     std::hint::black_box(&raw const here).addr() as u64
 }
 
-fn plain_in(mut table: impl BufRead, start: u64, end: u64, stack: u64) -> io::Result<Vec<Plain>> {
+fn plain_in(
+    mut table: impl BufRead,
+    start: u64,
+    end: u64,
+    arena: Option<FileId>,
+    stack: u64,
+) -> io::Result<Vec<Plain>> {
     let mut found = Vec::new();
     let mut current: Option<(u64, u64)> = None;
     let mut line = String::new();
@@ -45,7 +60,9 @@ fn plain_in(mut table: impl BufRead, start: u64, end: u64, stack: u64) -> io::Re
             if mapping.start >= end {
                 return Ok(found);
             }
-            let wanted = mapping.end > start && mapping.is_anonymous() && !mapping.holds(stack);
+            let private =
+                mapping.is_anonymous() || (mapping.rights == "rw-p" && arena.is_some_and(|id| mapping.is_of(id)));
+            let wanted = mapping.end > start && private && !mapping.holds(stack);
             current = wanted.then(|| (mapping.start.max(start), mapping.end.min(end)));
         } else if let Some((start, end)) = current
             && let Some(flags) = line.strip_prefix("VmFlags:")
@@ -110,6 +127,11 @@ impl<'a> Mapping<'a> {
         self.rights == "rw-p" && self.inode == 0 && self.device == (0, 0) && usual
     }
 
+    fn is_of(&self, file: FileId) -> bool {
+        let (major, minor) = (libc::major(file.device), libc::minor(file.device));
+        self.inode == file.inode && self.device == (u64::from(major), u64::from(minor))
+    }
+
     fn holds(&self, addr: u64) -> bool {
         (self.start..self.end).contains(&addr)
     }
@@ -136,10 +158,9 @@ impl Place {
 }
 
 /// Where a file is mapped and shared, by a table as /proc/self/maps.
-pub(super) fn places(table: &str, device: u64, inode: u64) -> Vec<Place> {
-    let device = (u64::from(libc::major(device)), u64::from(libc::minor(device)));
+pub(super) fn places(table: &str, file: FileId) -> Vec<Place> {
     let mappings = table.lines().filter_map(Mapping::parse);
-    let ours = mappings.filter(|m| m.inode == inode && m.device == device && m.rights.ends_with('s'));
+    let ours = mappings.filter(|m| m.is_of(file) && m.rights.ends_with('s'));
     ours.map(|m| Place { addr: m.start, len: m.end - m.start, offset: m.offset, rights: rights(m.rights) }).collect()
 }
 
@@ -172,18 +193,24 @@ e000-f000 rw-p 00000000 00:00 0                          [anon:a name with space
 VmFlags: rd wr mr mw me nh ac sd 
 f000-10000 rw-p 00000000 00:00 0 
 VmFlags: rd wr mr mw me ac sd 
+11000-12000 rw-p 00000000 00:01 78                       /memfd:weft (deleted)
+VmFlags: rd wr mr mw me ac sd 
+12000-13000 rw-s 00000000 00:01 78                       /memfd:weft (deleted)
+VmFlags: rd wr mr mw me ac sd 
 7ff0000-8000000 rw-p 00000000 00:00 0                    [stack]
 VmFlags: rd wr mr mw me gd ac 
 ";
 
     fn plain_of(start: u64, end: u64) -> Vec<(u64, u64, Option<bool>)> {
-        let found = plain_in(SMAPS.as_bytes(), start, end, 0xf800).unwrap();
+        let arena = FileId { device: libc::makedev(0, 1), inode: 78 };
+        let found = plain_in(SMAPS.as_bytes(), start, end, Some(arena), 0xf800).unwrap();
         found.into_iter().map(|p| (p.start, p.end, p.huge)).collect()
     }
 
     #[test]
     fn only_plain_memory_is_found_and_only_within_the_range() {
         let all = [(0x1000, 0x5000, None), (0x5000, 0x9000, Some(true)), (0xe000, 0xf000, Some(false))];
+        let all = [&all[..], &[(0x11000, 0x12000, None)]].concat();
         assert_eq!(plain_of(0, u64::MAX), all, "what is locked, a file's, a stack's, not for children is left alone");
         assert_eq!(plain_of(0x2000, 0x6000), [(0x2000, 0x5000, None), (0x5000, 0x6000, Some(true))]);
         assert_eq!(plain_of(0x9000, 0xe000), []);
@@ -195,7 +222,7 @@ VmFlags: rd wr mr mw me gd ac
                      b000-c000 rw-p 00003000 00:01 77 /memfd:weft (deleted)\n\
                      c000-d000 rw-s 00003000 00:02 77 /memfd:weft (deleted)\n\
                      d000-f000 r--s 00004000 00:01 77 /memfd:weft (deleted)\n";
-        let found = places(table, libc::makedev(0, 1), 77);
+        let found = places(table, FileId { device: libc::makedev(0, 1), inode: 77 });
         let place = |addr, len, offset, rights| Place { addr, len, offset, rights };
         let both = libc::PROT_READ | libc::PROT_WRITE;
         assert_eq!(found, [place(0xa000, 0x1000, 0x2000, both), place(0xd000, 0x2000, 0x4000, libc::PROT_READ)]);
@@ -209,10 +236,10 @@ VmFlags: rd wr mr mw me gd ac
     fn this_process_can_be_looked_at() {
         let memory = vec![1u8; 1 << 20];
         let start = memory.as_ptr() as u64;
-        let found = plain(start, start + memory.len() as u64).unwrap();
+        let found = plain(start, start + memory.len() as u64, None).unwrap();
         assert_eq!(found.iter().map(|p| p.end - p.start).sum::<u64>(), 1 << 20);
         let on_stack = [0u8; 64];
         let start = std::hint::black_box(&on_stack).as_ptr() as u64;
-        assert_eq!(plain(start, start + 64).unwrap(), []);
+        assert_eq!(plain(start, start + 64, None).unwrap(), []);
     }
 }
