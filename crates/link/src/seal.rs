@@ -12,9 +12,6 @@ use crate::gather::{each_piece, header};
 /// one stretch of cached bytes.
 pub const COPY_BYTES_MAX: usize = 512;
 
-/// The BTH's reserved byte, where FECN and BECN live.
-const RESERVED_BYTE: usize = 4;
-
 /// Bytes from BTH to ICRC.
 #[inline]
 pub fn sealed_len(packet: &TxPacket) -> usize {
@@ -51,8 +48,7 @@ pub fn put(out: &mut Outbox, batch: &TxBatch, packet: &TxPacket, seed: u32) {
     }
     let head = header(batch, packet);
     out.stage(head.len()).copy_from_slice(head);
-    let mut crc = Icrc::new(seed);
-    crc.header(head);
+    let mut crc = Icrc::begin(seed, head);
     each_piece(batch, packet, |bytes, host| {
         crc.update(bytes);
         match host {
@@ -78,16 +74,7 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
     });
     let end = room.len() - ICRC_LEN;
     room[at..end].fill(0);
-    // The reserved byte counts as ones: set for a moment, so that one pass over the whole does.
-    let mut crc = Icrc::new(seed);
-    let reserved = room.get(RESERVED_BYTE).copied();
-    if let Some(byte) = room.get_mut(RESERVED_BYTE) {
-        *byte = 0xff;
-    }
-    crc.update(&room[..end]);
-    if let (Some(byte), Some(was)) = (room.get_mut(RESERVED_BYTE), reserved) {
-        *byte = was;
-    }
+    let crc = Icrc::begin(seed, &room[..end]);
     room[end..].copy_from_slice(&crc.finish().to_le_bytes());
 }
 
