@@ -9,8 +9,8 @@ use weft_abi_types::ibv_context;
 use weft_engine::{ContextId, Engine, EventSink, HostMemory};
 use weft_hca::{Hca, MrKeys};
 use weft_verbs::{
-    Access, AsyncEvent, AsyncSubject, Cookie, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpId, SendWr,
-    VerbsError, Wc,
+    Access, AsyncEvent, AsyncSubject, Cookie, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask,
+    QpId, QpState, SendWr, VerbsError, Wc,
 };
 
 use crate::context::Owned;
@@ -114,6 +114,12 @@ impl Process {
     /// Does something with the adapter, and sends what came of it.
     pub(crate) fn control<T>(self, f: impl FnOnce(&mut Adapter, Instant) -> Result<T, VerbsError>) -> Result<T, c_int> {
         self.0.with(f).map_err(of_verbs)
+    }
+
+    /// Moves a queue pair from state to state, and sets its attributes; answers its state.
+    pub(crate) fn modify_qp(self, id: QpId, attr: &QpAttr, mask: QpAttrMask) -> Result<QpState, c_int> {
+        self.0.modify_qp(id, attr, mask).map_err(of_verbs)?;
+        self.0.quietly(|hca, _| Ok(hca.query_qp(id)?.0.qp_state)).map_err(of_verbs)
     }
 
     /// Sends what waits for company: acknowledgements must not die with their queue pair.

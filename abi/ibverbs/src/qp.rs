@@ -391,13 +391,10 @@ fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(
     // SAFETY: our own public part.
     let qpn = unsafe { (*qp).qp_num };
     let mut wanted = attr_from_c(attr, mask, None)?;
-    let state = this.process.control(|hca, now| {
-        if let Some(path) = &path {
-            wanted.av = Some(hca.resolve_av(device, path)?);
-        }
-        hca.modify_qp(now, this.id, &wanted, mask)?;
-        Ok(hca.query_qp(this.id)?.0.qp_state)
-    })?;
+    if let Some(path) = &path {
+        wanted.av = Some(this.process.control(|hca, _| hca.resolve_av(device, path))?);
+    }
+    let state = this.process.modify_qp(this.id, &wanted, mask)?;
     if state == QpState::Reset {
         // As the adapter does with what it still had: completions of the past are not told any more.
         for cq in this.cqs() {

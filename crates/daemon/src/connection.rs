@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use weft_sys::epoll::Interest;
 use weft_sys::unix::{self, Wait};
@@ -25,7 +26,7 @@ pub struct Connection {
     /// Its socket.
     pub fd: OwnedFd,
     /// Its process; readable once that died.
-    pub process: Option<OwnedFd>,
+    pub process: Option<Arc<OwnedFd>>,
     /// A message that has to wait for the end of a recovery.
     pub deferred: Option<(Vec<u8>, Vec<OwnedFd>)>,
     /// Close it once everything is sent.
@@ -38,7 +39,7 @@ pub struct Connection {
 impl Connection {
     /// A new one.
     pub fn new(fd: OwnedFd) -> Connection {
-        let process = unix::peer_pidfd(&fd);
+        let process = unix::peer_pidfd(&fd).map(Arc::new);
         Connection { fd, process, deferred: None, closing: false, watched: Interest::READ, outbox: VecDeque::new() }
     }
 
@@ -75,6 +76,12 @@ impl Connection {
             }
             if let Some(client) = next.attach.ledger_of {
                 fds.extend(host.ledgers.descriptor(client));
+            }
+            if let Some(slot) = next.attach.published {
+                fds.extend(host.pairs.own(slot));
+            }
+            if let Some((own, peer)) = next.attach.meeting {
+                fds.extend(host.pairs.descriptors(own, peer));
             }
             if next.attach.anchor {
                 fds.extend(host.anchor());

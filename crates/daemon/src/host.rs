@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
-use weft_ipc::{GsiStatus, McastGroup, Refusal};
+use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 
 use crate::netdev::Netdevs;
+use crate::pairs::Slots;
 use crate::saved::Saved;
 use crate::slots::ClientId;
 
@@ -87,6 +88,22 @@ pub trait Host {
     /// What stands in it of what the client holds.
     fn objects(&self, client: ClientId) -> Option<ObjectsPage>;
 
+    /// Makes, or takes back, what a process is met with; whether it shares memory.
+    fn publish(&mut self, client: ClientId, slot: u32, what: Publication, brought: &[OwnedFd])
+    -> Result<bool, Refusal>;
+
+    /// Forgets it.
+    fn unpublish(&mut self, slot: u32);
+
+    /// Makes, or takes back, a pair of lanes.
+    fn make_pair(&mut self, slots: Slots, same_user: bool, brought: Option<&OwnedFd>) -> Result<(), Refusal>;
+
+    /// Forgets it, if it is there.
+    fn forget_pair(&mut self, slots: Slots);
+
+    /// What the process of slot `own` gets that meets the one of slot `peer`; `None` if there is no such pair.
+    fn peer_grant(&self, own: u32, peer: u32) -> Option<PeerGrant>;
+
     /// Why the port could not be had, at the last attempt.
     fn port_trouble(&self) -> Option<String>;
 }
@@ -110,6 +127,10 @@ pub struct FakeHost {
     pub channels: std::collections::BTreeSet<u32>,
     /// What clients wrote to their ledgers.
     pub ledgers: std::collections::BTreeMap<ClientId, (CountersPage, ObjectsPage)>,
+    /// What processes published, by slot.
+    pub published: std::collections::BTreeMap<u32, Publication>,
+    /// Pairs of lanes, and whether they are within one user.
+    pub pairs: std::collections::BTreeMap<Slots, bool>,
     /// Questions that are not answered.
     pub questions: std::collections::BTreeSet<QuestionId>,
 }
@@ -218,6 +239,42 @@ impl Host for FakeHost {
 
     fn objects(&self, client: ClientId) -> Option<ObjectsPage> {
         self.ledgers.get(&client).map(|(_, objects)| objects.clone())
+    }
+
+    fn publish(
+        &mut self,
+        _client: ClientId,
+        slot: u32,
+        what: Publication,
+        brought: &[OwnedFd],
+    ) -> Result<bool, Refusal> {
+        if what.brings && brought.len() != 1 + 2 * usize::from(what.shares) {
+            return Err(crate::refusal::refuse(crate::refusal::EINVAL, "not all of it"));
+        }
+        assert!(self.published.insert(slot, what).is_none(), "slot {slot} has published already");
+        Ok(what.shares)
+    }
+
+    fn unpublish(&mut self, slot: u32) {
+        assert!(self.published.remove(&slot).is_some(), "slot {slot} has published nothing");
+        assert!(self.pairs.keys().all(|&(low, high)| low != slot && high != slot), "slot {slot} leaves pairs");
+    }
+
+    fn make_pair(&mut self, slots: Slots, same_user: bool, _brought: Option<&OwnedFd>) -> Result<(), Refusal> {
+        assert!(self.published.contains_key(&slots.0) && self.published.contains_key(&slots.1));
+        assert!(self.pairs.insert(slots, same_user).is_none(), "{slots:?} is there already");
+        Ok(())
+    }
+
+    fn forget_pair(&mut self, slots: Slots) {
+        self.pairs.remove(&slots);
+    }
+
+    fn peer_grant(&self, own: u32, peer: u32) -> Option<PeerGrant> {
+        let same_user = *self.pairs.get(&crate::pairs::ordered(own, peer))?;
+        let (ours, theirs) = (self.published.get(&own)?, self.published.get(&peer)?);
+        let shares = same_user && ours.shares && theirs.shares;
+        Some(PeerGrant { generation: theirs.generation, has_bell: !same_user, has_process: true, shares })
     }
 
     fn port_trouble(&self) -> Option<String> {

@@ -22,6 +22,7 @@ pub mod limits;
 pub mod log;
 pub mod netdev;
 pub mod options;
+pub mod pairs;
 pub mod pool;
 pub mod refusal;
 pub mod resolve;

@@ -51,5 +51,12 @@ pub const SURVIVING_SOCKETS_MIN: usize = 16;
 /// Event channels of the connection manager that one user may have; root may have all. Each is two descriptors.
 pub const CM_CHANNELS_PER_USER_MAX: usize = 16 << 10;
 
+/// Pairs of lanes that one process may have asked for and whose other end has not come for them.
+pub const PAIRS_UNFETCHED_MAX: usize = 256;
+
+/// The part of the daemon's descriptors that pairs which were not fetched by both ends may take, in eighths; a pair
+/// between two users is five.
+pub const PAIRS_DESCRIPTOR_EIGHTHS: u64 = 1;
+
 /// The part of the daemon's descriptors that event channels may take, in eighths.
 pub const CM_CHANNELS_DESCRIPTOR_EIGHTHS: u64 = 6;

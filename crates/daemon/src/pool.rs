@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
-use weft_ipc::{GsiStatus, McastGroup, Refusal};
+use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
 use weft_sys::roce_port::{self, Family};
@@ -18,8 +18,9 @@ use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
 use crate::host::{Adopted, Host};
 use crate::ledgers::Ledgers;
-use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
+use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
 use crate::netdev::Netdevs;
+use crate::pairs::{Pairs, Slots};
 use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
 use crate::resolve::{Linux, Resolver};
 use crate::saved::{Saved, SavedFile};
@@ -52,6 +53,8 @@ pub struct PoolHost {
     pub memberships: Memberships,
     /// Ledgers of processes.
     pub ledgers: Ledgers,
+    /// What processes share with each other.
+    pub pairs: Pairs,
     /// Descriptors that the process may have.
     descriptors_max: u64,
 }
@@ -276,6 +279,34 @@ impl Host for PoolHost {
 
     fn objects(&self, client: ClientId) -> Option<ObjectsPage> {
         self.ledgers.objects(client)
+    }
+
+    fn publish(
+        &mut self,
+        client: ClientId,
+        slot: u32,
+        what: Publication,
+        brought: &[OwnedFd],
+    ) -> Result<bool, Refusal> {
+        self.pairs.publish(client, slot, what, brought)
+    }
+
+    fn unpublish(&mut self, slot: u32) {
+        self.pairs.unpublish(slot);
+    }
+
+    fn make_pair(&mut self, slots: Slots, same_user: bool, brought: Option<&OwnedFd>) -> Result<(), Refusal> {
+        const DESCRIPTORS_OF_PAIR: u64 = 5;
+        let most = self.descriptors_max / 8 * PAIRS_DESCRIPTOR_EIGHTHS / DESCRIPTORS_OF_PAIR;
+        self.pairs.make_pair(slots, same_user, brought, most as usize)
+    }
+
+    fn forget_pair(&mut self, slots: Slots) {
+        self.pairs.forget_pair(slots);
+    }
+
+    fn peer_grant(&self, own: u32, peer: u32) -> Option<PeerGrant> {
+        self.pairs.grant(own, peer)
     }
 
     fn port_trouble(&self) -> Option<String> {

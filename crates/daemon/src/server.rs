@@ -221,6 +221,7 @@ impl Server {
             let added = self.epoll.add(&connection.fd, token, Interest::READ).and_then(|()| {
                 connection.process.as_ref().map_or(Ok(()), |fd| self.epoll.add(fd, token + 1, Interest::READ))
             });
+            self.host.pairs.enter(client, connection.process.clone());
             self.connections.insert(client, connection);
             if added.is_err() {
                 self.drop_client(now, client);
@@ -353,6 +354,7 @@ impl Server {
             }
         }
         self.broker.disconnect(now, client, &mut self.host);
+        self.host.pairs.leave(client);
         if !self.listening {
             self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::READ).is_ok();
         }

@@ -36,7 +36,13 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         let copy = |fd: Option<std::os::fd::BorrowedFd<'_>>| fd.map(|fd| fd.try_clone_to_owned()).transpose();
         (copy(stack.and_then(|s| s.v4()))?, copy(stack.and_then(|s| s.v6()))?, copy(stack.and_then(|s| s.ether()))?)
     };
-    for fd in [&v4, &v6, &ether].into_iter().flatten() {
+    let (doorbell, neighbours) = {
+        let mut pump = engine.pump.lock();
+        let host = pump.as_mut().and_then(|pump| pump.hca.memory().same_host.host());
+        let fds = host.map(|host| Ok::<_, std::io::Error>((copy_of(host.doorbell())?, copy_of(host.watch())?)));
+        fds.transpose()?.unzip()
+    };
+    for fd in [&v4, &v6, &ether, &doorbell, &neighbours].into_iter().flatten() {
         fork::track(fd);
     }
     let mut background = Background {
@@ -44,6 +50,8 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         v4,
         v6,
         ether,
+        doorbell,
+        neighbours,
         daemon: None,
         generation: 0,
         seen: Seen::default(),
@@ -52,6 +60,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         report: None,
         told: None,
         asked: false,
+        wants_to_meet: false,
         wakeups: 0,
     };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
@@ -66,6 +75,10 @@ struct Background {
     v4: Option<OwnedFd>,
     v6: Option<OwnedFd>,
     ether: Option<OwnedFd>,
+    /// What the host's other processes wake us by.
+    doorbell: Option<OwnedFd>,
+    /// Readable when one of them died.
+    neighbours: Option<OwnedFd>,
     daemon: Option<OwnedFd>,
     /// Connection that `daemon` is a copy of.
     generation: u64,
@@ -79,6 +92,8 @@ struct Background {
     told: Option<Told>,
     /// Somebody asked for it.
     asked: bool,
+    /// There is a datagram for a process that was not met.
+    wants_to_meet: bool,
     /// Times that the thread woke.
     wakeups: u64,
 }
@@ -86,6 +101,7 @@ struct Background {
 /// What a sleep ended with.
 struct Woken {
     daemon: bool,
+    neighbours: bool,
 }
 
 impl Background {
@@ -94,7 +110,7 @@ impl Background {
         let mut awake = 0;
         loop {
             let served = self.serve();
-            if self.report.is_some() || self.told.is_some() {
+            if self.report.is_some() || self.told.is_some() || self.wants_to_meet {
                 self.watch_daemon();
             }
             let woken = match served {
@@ -118,6 +134,9 @@ impl Background {
             if woken.daemon {
                 self.hear_daemon();
             }
+            if woken.neighbours {
+                self.look_after_neighbours();
+            }
             self.watch_daemon();
         }
     }
@@ -131,12 +150,14 @@ impl Background {
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
+        pump.wake_up();
         self.report = pump.poll_report(now).or(self.report);
         pump.instruments.wakeups = self.wakeups;
         let contexts = |device| engine.sinks.lock().open(device);
         if let Some(told) = pump.poll_ledger(now, engine.handover.tally(), self.asked, contexts) {
             (self.told, self.asked) = (Some(told), false);
         }
+        self.wants_to_meet |= pump.wants_to_meet();
         let armed = pump.hca.any_cq_armed();
         if drives && !armed {
             engine.handover.park(true);
@@ -160,6 +181,10 @@ impl Background {
             // To look now and then is cheaper than to be told of the deadline of each post.
             until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
         }
+        if !pump.fall_asleep() {
+            engine.leave(guard);
+            return Serve::Again;
+        }
         engine.handover.will_sleep(until);
         engine.leave(guard);
         Serve::Until(until)
@@ -181,16 +206,25 @@ impl Background {
         let mut fds = [
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
             watched_or(self.daemon.as_ref(), wake),
+            watched_or(self.neighbours.as_ref(), wake),
             watched_or(self.v4.as_ref(), wake),
             watched_or(self.v6.as_ref(), wake),
             watched_or(self.ether.as_ref(), wake),
+            watched_or(self.doorbell.as_ref(), wake),
         ];
-        let watched = if sockets { fds.len() } else { 2 };
+        let watched = if sockets { fds.len() } else { 3 };
         let _ = poll(&mut fds[..watched], limit.as_ref());
         if fds[0].revents().contains(PollFlags::IN) {
             wake.take();
         }
-        Woken { daemon: self.daemon.is_some() && !fds[1].revents().is_empty() }
+        let rung = fds.last().is_some_and(|doorbell| doorbell.revents().contains(PollFlags::IN));
+        if let Some(doorbell) = self.doorbell.as_ref().filter(|_| rung) {
+            silence(doorbell);
+        }
+        Woken {
+            daemon: self.daemon.is_some() && !fds[1].revents().is_empty(),
+            neighbours: self.neighbours.is_some() && !fds[2].revents().is_empty(),
+        }
     }
 
     /// Keep a copy of the descriptor of the connection there is now, and tell the daemon what it is to be told.
@@ -207,6 +241,10 @@ impl Background {
             session.publish(&told);
         }
         self.asked |= session.take_asked();
+        if self.wants_to_meet {
+            self.wants_to_meet = false;
+            self.engine.meet_wanted(&mut session);
+        }
         if self.generation == session.generation() {
             return;
         }
@@ -219,6 +257,18 @@ impl Background {
         }
     }
 
+    /// Processes of this host died, or rang bells of their own.
+    fn look_after_neighbours(&mut self) {
+        let mut guard = self.engine.handover.lock(&self.engine.pump);
+        if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
+            host.handle_watch();
+            for slot in host.take_broken() {
+                crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
+            }
+        }
+        self.engine.handover.unlock(guard);
+    }
+
     fn hear_daemon(&mut self) {
         let Some(mut session) = self.engine.session.try_lock() else {
             // Whoever has it reads what comes; do not spin on the descriptor meanwhile.
@@ -228,6 +278,7 @@ impl Background {
         let was_connected = session.is_connected();
         let changes = session.changes();
         self.engine.apply(&changes);
+        self.engine.greet(&mut session, &changes);
         if was_connected && !session.is_connected() {
             reconnect_in_time(self.engine);
         }
@@ -247,6 +298,7 @@ fn reconnect_in_time(engine: &'static Engine) {
             match session.reconnect() {
                 Ok(changes) => {
                     engine.apply(&changes);
+                    engine.rejoin(&mut session);
                     break;
                 }
                 Err(_) => pause = (pause * 2).min(longest),
@@ -257,6 +309,15 @@ fn reconnect_in_time(engine: &'static Engine) {
     if let Err(error) = started {
         crate::log::note(&format!("no thread to reach the next daemon with: {error}"));
     }
+}
+
+fn copy_of(fd: impl AsFd) -> std::io::Result<OwnedFd> {
+    fd.as_fd().try_clone_to_owned()
+}
+
+/// Take what a doorbell counted.
+fn silence(doorbell: &OwnedFd) {
+    let _ = rustix::io::read(doorbell, &mut [0; 8]);
 }
 
 /// A descriptor to be watched; what is not there is stood in for by something watched for nothing.

@@ -1,4 +1,4 @@
-//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_SHARE` (and `WEFT_LOG`, see
+//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and `WEFT_LOG`, see
 //! [`crate::log`]). It is read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
 //! never runs without them. A program that has rights which its caller lacks (set-user-ID) does not look.
 
@@ -27,6 +27,17 @@ pub fn capture() -> Result<Option<Capture>, EngineError> {
             format!("WEFT_PCAP={name}: the capture cannot be written: {error}; name a file in a directory that exists"),
         )
     })
+}
+
+/// Whether two processes of this host reach each other by packets, as over a network. Who wants faults or a capture wants
+/// packets.
+pub fn loops_by_wire() -> Result<bool, EngineError> {
+    let asks = |variable| text_of(variable).map(|text| !text.is_empty());
+    match text_of("WEFT_LOOPBACK")?.as_str() {
+        "wire" => Ok(true),
+        "" | "auto" => Ok(asks("WEFT_FAULT")? || asks("WEFT_PCAP")?),
+        other => Err(EngineError::new(EngineError::EINVAL, format!("WEFT_LOOPBACK: {other:?} is none of auto, wire"))),
+    }
 }
 
 /// Whether registered memory may be shared with other processes.

@@ -12,6 +12,13 @@ pub struct DeviceSnapshot {
     pub attr: DeviceAttr,
 }
 
+impl DeviceSnapshot {
+    /// Whether an address is one of this device's.
+    pub fn owns(&self, gid: Gid) -> bool {
+        self.attr.port.gids.iter().any(|row| row.gid == gid)
+    }
+}
+
 /// Translate. A process that may open packet sockets has RoCE v1 too.
 pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
     let mut info = info.clone();

@@ -197,6 +197,7 @@ impl Engine {
         {
             pump.hca.release_acks(now, None);
             pump.transmit(now);
+            pump.ring_doorbells();
             while now < deadline && pump.stack.is_blocked() {
                 let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
                 std::thread::sleep(pause.min(PATIENCE));
@@ -262,6 +263,7 @@ impl Engine {
     #[inline]
     pub(crate) fn leave(&self, mut guard: MutexGuard<'_, Option<Pump>>) {
         let Some(pump) = guard.as_mut() else { return };
+        pump.ring_doorbells();
         let wake = !self.handover.is_parked() && self.handover.must_wake_for(pump.poll_timeout());
         match pump.hca.poll_event() {
             None => self.handover.unlock(guard),
@@ -308,13 +310,16 @@ impl Engine {
     }
 
     /// Take in what the daemon told, reaching the next daemon if this one is gone.
-    fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
+    pub(crate) fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
         let changes = session.changes();
         self.apply(&changes);
         if !session.is_connected() {
             let changes = session.reconnect()?;
             self.apply(&changes);
+            self.rejoin(session);
             self.handover.wake();
+        } else {
+            self.greet(session, &changes);
         }
         if session.is_asked() {
             // What was meant for the background thread was taken here.
@@ -333,6 +338,8 @@ impl Engine {
                 match change {
                     Change::Set(device) => pump.hca.set_device(device.id, device.attr.clone()),
                     Change::Removed(id) => pump.hca.remove_device(*id),
+                    Change::Came(_) => {}
+                    Change::Gone(slot, generation) => pump.hca.memory().on_gone(*slot, *generation),
                 }
             }
             pump.transmit(now);
@@ -343,6 +350,7 @@ impl Engine {
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
         let fault = config::faults()?;
         let capture = config::capture()?;
+        let by_wire = config::loops_by_wire()?;
         self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;
         let mut pump = Pump::new(PumpConfig {
@@ -361,6 +369,10 @@ impl Engine {
         });
         for device in session.devices() {
             pump.hca.set_device(device.id, device.attr.clone());
+        }
+        if !by_wire && let Err(error) = self.publish(session, &mut pump, slot.number) {
+            crate::log::note(&format!("processes of this host are reached by packets: {error}"));
+            session.unpublish();
         }
         Ok(pump)
     }

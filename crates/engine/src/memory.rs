@@ -11,9 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_link::NULL_MEMORY;
 use weft_transport::Memory;
 
-/// The memory of this process.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostMemory;
+use crate::neighbours::Neighbours;
+
+/// The memory of this process, and what it shares with others of its host.
+#[derive(Debug, Default)]
+pub struct HostMemory {
+    pub(crate) same_host: Neighbours,
+}
 
 /// Whether an address is in the null region, which reads as zeros and forgets what is written.
 #[inline]
@@ -31,8 +35,6 @@ fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
     // registered) and is a multiple of eight; every access we make here is atomic.
     unsafe { AtomicU64::from_ptr(pointer(addr)) }
 }
-
-impl weft_transport::SameHost for HostMemory {}
 
 impl Memory for HostMemory {
     fn is_there(&self, addr: u64, len: u64, write: bool) -> bool {
@@ -98,7 +100,7 @@ mod tests {
     fn bytes_and_atomics_reach_memory() {
         let mut words = vec![0u64; 4];
         let addr = words.as_mut_ptr().expose_provenance() as u64;
-        let mut memory = HostMemory;
+        let mut memory = HostMemory::default();
         memory.write(addr + 8, &7u64.to_ne_bytes());
         assert_eq!(memory.fetch_add(addr + 8, 5), 7);
         assert_eq!(memory.compare_swap(addr + 8, 12, 40), 12);
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_null_region_reads_zeros_and_forgets() {
-        let mut memory = HostMemory;
+        let mut memory = HostMemory::default();
         let addr = NULL_MEMORY.start;
         memory.write(addr, &[1; 64]);
         assert_eq!(memory.fetch_add(addr, 1), 0);

@@ -53,7 +53,7 @@ impl Pump {
     pub fn new(config: PumpConfig) -> Pump {
         let hca =
             HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
-        let mut hca = Hca::new(hca, HostMemory);
+        let mut hca = Hca::new(hca, HostMemory::default());
         hca.allow_ack_delay(true);
         Pump {
             hca,
@@ -117,7 +117,7 @@ impl Pump {
 
     /// A whole turn; answers how many datagrams came.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
-        let came = self.receive(now, thorough);
+        let came = self.receive(now, thorough) + self.hca.handle_lanes(now);
         self.instruments.arrivals += u64::from(came > 0);
         self.timers(now);
         self.transmit(now);
@@ -144,9 +144,40 @@ impl Pump {
         Some(self.hca.usage())
     }
 
+    /// Wake the processes that frames were left for and that sleep.
+    #[inline]
+    pub fn ring_doorbells(&mut self) {
+        if let Some(host) = self.hca.memory().same_host.host() {
+            host.ring_doorbells();
+        }
+    }
+
+    /// Nobody will turn the pump before a doorbell rings; `false` if something waits already.
+    pub fn fall_asleep(&mut self) -> bool {
+        self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
+    }
+
+    /// The pump is turned again, by whomever.
+    pub fn wake_up(&mut self) {
+        if let Some(host) = self.hca.memory().same_host.host() {
+            host.wake_up();
+        }
+    }
+
+    /// Whether there is a datagram for a process of this host that was not met.
+    pub fn wants_to_meet(&mut self) -> bool {
+        self.hca.memory().same_host.host().is_some_and(|host| host.wants_to_meet())
+    }
+
+    /// Whether we left a frame for ourselves, or somebody is to be met: nobody else will tell.
+    #[inline]
+    fn wants_turn(&mut self) -> bool {
+        self.hca.memory().same_host.host().is_some_and(|host| host.has_own_frame() || host.wants_to_meet())
+    }
+
     /// When the next turn is due: now if something can be sent at once, else the earliest deadline.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        if self.hca.wants_transmit() && !self.stack.is_blocked() {
+        if (self.hca.wants_transmit() && !self.stack.is_blocked()) || self.wants_turn() {
             return Some(Instant(0));
         }
         let link = self.stack.poll_timeout();

@@ -15,7 +15,14 @@ impl Engine {
         probe(addr, len, access)?;
         let on_demand = access.contains(Access::ON_DEMAND);
         self.share_region(addr, len, on_demand);
-        match self.quietly(|hca, _| hca.reg_mr(pd, addr, len, iova, access)) {
+        let shared = self.extent(addr, len);
+        let registered = self.quietly(|hca, _| {
+            hca.memory().same_host.set_registering(shared);
+            let registered = hca.reg_mr(pd, addr, len, iova, access);
+            hca.memory().same_host.set_registering(None);
+            registered
+        });
+        match registered {
             Ok(keys) => {
                 self.bind_region(keys.id, addr, len, on_demand);
                 Ok(keys)
@@ -61,7 +68,13 @@ impl Engine {
         let on_demand = access.map(|access| access.contains(Access::ON_DEMAND));
         let on_demand = on_demand.unwrap_or_else(|| self.is_on_demand(id));
         self.share_region(addr, len, on_demand);
-        let result = self.quietly(|hca, _| hca.rereg_mr(id, pd, range, access));
+        let shared = self.extent(addr, len);
+        let result = self.quietly(|hca, _| {
+            hca.memory().same_host.set_registering(shared);
+            let result = hca.rereg_mr(id, pd, range, access);
+            hca.memory().same_host.set_registering(None);
+            result
+        });
         let left = match result {
             Ok(_) => self.bind_region(id, addr, len, on_demand),
             Err(_) => Some((addr, len)),

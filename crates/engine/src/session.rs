@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
+use weft_ipc::Published;
 use weft_ipc::stat::{Ledger, Page};
 use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate};
 use weft_sys::fork;
@@ -19,6 +20,10 @@ pub enum Change {
     Set(DeviceSnapshot),
     /// A device is gone.
     Removed(DeviceId),
+    /// A process of this slot has met ours.
+    Came(u32),
+    /// A process that ours has met, by slot and generation, is gone.
+    Gone(u32, u64),
 }
 
 /// The session.
@@ -32,6 +37,8 @@ pub struct Session {
     ledger: Option<Ledger>,
     /// Somebody wants it brought up to date.
     asked: bool,
+    /// What other processes meet ours with, and the number that tells it from others.
+    published: Option<(u64, Published)>,
 }
 
 impl Session {
@@ -46,7 +53,7 @@ impl Session {
         let mut client = Client::connect(&options)?;
         let devices = client.subscribe()?.iter().map(snapshot).collect();
         fork::track(client.fd());
-        Ok(Session { client, devices, generation: 1, ledger: None, asked: false })
+        Ok(Session { client, devices, generation: 1, ledger: None, asked: false, published: None })
     }
 
     /// The devices, in the order in which programs see them.
@@ -98,6 +105,35 @@ impl Session {
         }
     }
 
+    /// Let other processes of the host meet ours. Those of our user get at our memory, unless the daemon, which makes what
+    /// they get at it by, is somebody's whom that memory is no business of.
+    pub fn publish_process(&mut self, generation: u64) -> Result<&Published, RequestError> {
+        let daemon = self.client.daemon_credentials()?.uid;
+        let trusted = [0, weft_sys::process::euid()].contains(&daemon);
+        let published = self.client.publish(generation, trusted)?;
+        Ok(&self.published.insert((generation, published)).1)
+    }
+
+    /// Whether other processes can meet ours, and so ours them.
+    pub fn is_published(&self) -> bool {
+        self.published.is_some()
+    }
+
+    /// Nobody will be met.
+    pub fn unpublish(&mut self) {
+        self.published = None;
+    }
+
+    /// To the next daemon.
+    fn publish_again(&mut self) {
+        if let Some((generation, published)) = self.published.take() {
+            match self.client.publish_again(generation, &published) {
+                Ok(()) => self.published = Some((generation, published)),
+                Err(error) => crate::log::note(&format!("no more processes of this host are met: {error}")),
+            }
+        }
+    }
+
     /// The client, for requests.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
@@ -133,6 +169,8 @@ impl Session {
                     }
                 }
                 Event::RefreshLedger => self.asked = true,
+                Event::PeerCame { slot, .. } => changes.push(Change::Came(slot)),
+                Event::PeerGone { slot, generation } => changes.push(Change::Gone(slot, generation)),
                 Event::Disconnected => {
                     crate::log::note("the weft daemon is gone");
                     self.generation += 1;
@@ -152,6 +190,7 @@ impl Session {
         if self.client.slot().is_some() {
             self.open_ledger();
         }
+        self.publish_again();
         let mut changes = Vec::new();
         if let SlotFate::Lost(why) = &reconnected.slot {
             crate::log::note(&format!("the place of this process is lost: {why}"));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use parking_lot::Mutex;
-use weft_sys::share::{Extent, Sharer};
+use weft_sys::share::{Arena, Extent, Sharer};
 use weft_verbs::MrId;
 
 pub use self::policy::Policy;
@@ -31,6 +31,8 @@ struct State {
     /// From [`Engine::share_all`] on.
     sharer: Option<Sharer>,
     started: bool,
+    /// The file for the arena, until then.
+    file: Option<OwnedFd>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,21 +81,32 @@ impl Sharing {
     pub(crate) fn set_policy(&self, policy: Policy) {
         self.0.lock().policy = policy;
     }
+
+    /// The file that peers have, for what will be shared.
+    pub(crate) fn set_file(&self, file: OwnedFd) {
+        self.0.lock().file = Some(file);
+    }
 }
 
 impl Engine {
     /// Share what is registered now, and what will be from now on as soon as it is. For the first queue pair that takes
     /// the way within the host, before its peer, or any other, is told of a region: what is known to be private stays so
     /// as long as it is registered. Not to be called under the session's lock or the pump's.
-    pub fn share_all(&self) {
+    /// Answers whether this was the first time.
+    pub(crate) fn share_all(&self) -> bool {
         let mut state = self.sharing.0.lock();
         let state = &mut *state;
         if std::mem::replace(&mut state.started, true) || state.policy == Policy::Off || self.is_dead() {
-            return;
+            return false;
         }
-        match Sharer::new(state.policy == Policy::Auto) {
+        // Without a file that peers have too, sharing would be for nothing.
+        let Some(file) = state.file.take() else { return false };
+        match Arena::of(file.into()).and_then(|arena| Sharer::with_arena(state.policy == Policy::Auto, arena)) {
             Ok(sharer) => state.sharer = Some(sharer),
-            Err(error) => return crate::log::note(&format!("pages are not shared: {error}")),
+            Err(error) => {
+                crate::log::note(&format!("pages are not shared: {error}"));
+                return false;
+            }
         }
         let regions: Vec<_> = state.regions.values().copied().collect();
         for region in regions.into_iter().filter(|region| !region.on_demand) {
@@ -101,6 +114,7 @@ impl Engine {
                 state.registry.share_late(region.addr, region.len, &mut own);
             }
         }
+        true
     }
 
     /// The file that shared pages lie in, for peers: a descriptor of its own. `None` if nothing is ever shared, or not

@@ -9,6 +9,7 @@ use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
 
 /// What a program asks.
@@ -63,6 +64,14 @@ pub enum Request {
     },
     /// What this process holds, for `weft status`; not trusted for anything. No reply is sent.
     ReportUsage(Usage),
+    /// Let other processes meet this one.
+    Publish(Publication),
+    /// Meet the process that has this slot. With it comes the pair of lanes that a daemon which died had made, if there
+    /// is one.
+    MeetPeer {
+        /// Number of the slot.
+        slot: u32,
+    },
     /// A ledger for what this process counts ([`crate::stat`]); its memory comes with the reply.
     OpenLedger,
     /// Let every process bring its ledger up to date, which takes it some milliseconds.
@@ -123,6 +132,10 @@ pub enum Response {
     Status(StatusReport),
     /// A ledger; its memory comes with the message.
     Ledger,
+    /// What to be met with; the descriptors come with the message.
+    Published(PublishGrant),
+    /// A process that was met, or that it cannot be.
+    Peer(Option<PeerGrant>),
     /// Counters.
     Stat(StatReport),
     /// Queue pairs.
@@ -261,6 +274,20 @@ pub enum Event {
     },
     /// Somebody asks for what this process counts and holds: bring the ledger up to date.
     RefreshLedger,
+    /// A process has met this one: meet it.
+    PeerCame {
+        /// Its slot.
+        slot: u32,
+        /// What it gave as its generation.
+        generation: u64,
+    },
+    /// A process that this one has met is gone.
+    PeerGone {
+        /// Its slot.
+        slot: u32,
+        /// What it gave as its generation.
+        generation: u64,
+    },
     /// The daemon is gone; `Client::reconnect` brings another.
     Disconnected,
     /// Events were lost because nobody fetched them: ask for the list of devices again.

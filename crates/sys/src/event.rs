@@ -32,6 +32,19 @@ impl EventFd {
     }
 }
 
+impl From<EventFd> for OwnedFd {
+    fn from(event: EventFd) -> OwnedFd {
+        event.0
+    }
+}
+
+/// One that another process made.
+impl From<OwnedFd> for EventFd {
+    fn from(fd: OwnedFd) -> EventFd {
+        EventFd(fd)
+    }
+}
+
 impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -42,6 +55,13 @@ impl AsRawFd for EventFd {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
+}
+
+/// A pipe, its end to read first; neither end blocks. What is written wakes who reads, as with an [`EventFd`], but the two
+/// ends are descriptions of their own: whoever reads cannot make the writer sleep.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::pipe::PipeFlags;
+    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
 }
 
 /// A monotonic one-shot timer with nanosecond resolution.

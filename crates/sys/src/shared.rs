@@ -200,10 +200,15 @@ pub fn seal_writes(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?)
 }
 
+/// Whether it is a memory file of this size for good.
+pub fn is_sealed(file: impl AsFd, len: usize) -> bool {
+    let has_seals = |seals: SealFlags| seals.contains(SealFlags::SHRINK | SealFlags::GROW);
+    rustix::fs::fcntl_get_seals(&file).is_ok_and(has_seals)
+        && rustix::fs::fstat(&file).is_ok_and(|stat| u64::try_from(stat.st_size) == Ok(len as u64))
+}
+
 fn check(file: &impl AsFd, len: usize) -> io::Result<()> {
-    let seals = rustix::fs::fcntl_get_seals(file)?;
-    let size = rustix::fs::fstat(file)?.st_size;
-    if seals.contains(SealFlags::SHRINK | SealFlags::GROW) && u64::try_from(size) == Ok(len as u64) {
+    if is_sealed(file, len) {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::InvalidData, "memory of another size, or of one that can change"))

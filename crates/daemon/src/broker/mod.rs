@@ -7,6 +7,7 @@
 //! ```
 
 mod cm_requests;
+mod peer_requests;
 mod requests;
 mod session;
 mod slot_requests;
@@ -85,6 +86,10 @@ pub struct Attach {
     pub channel: Option<u32>,
     /// The ledger of this client.
     pub ledger_of: Option<ClientId>,
+    /// What the process of this slot is met with: doorbell, board, arena.
+    pub published: Option<u32>,
+    /// What the process of the first slot gets that meets the one of the second.
+    pub meeting: Option<(u32, u32)>,
 }
 
 /// What became of a message.
@@ -140,6 +145,8 @@ pub struct Broker {
     started: Instant,
     idle_since: Option<Instant>,
     cm: CmService,
+    /// Who has met whom.
+    meetings: peer_requests::Meetings,
     /// What the dead counted.
     left: Left,
     /// When processes were last asked to bring their ledgers up to date.
@@ -166,6 +173,7 @@ impl Broker {
             started: now,
             idle_since: Some(now),
             cm: CmService::new(now, weft_sys::random::u64()),
+            meetings: peer_requests::Meetings::default(),
             left: Left::default(),
             ledgers_refreshed: None,
             changed: true,
@@ -247,6 +255,7 @@ impl Broker {
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
         {
+            self.part(id, slot, host);
             for group in client.groups {
                 let _ = host.multicast(slot, group, false);
             }
@@ -348,6 +357,7 @@ impl Broker {
             let about = match event {
                 Event::DeviceChanged(info) => Some(info.index),
                 Event::DeviceRemoved { index } => Some(*index),
+                Event::PeerCame { .. } | Event::PeerGone { .. } => None,
                 Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) else { continue };

@@ -107,6 +107,8 @@ impl Broker {
             Request::Cm(_)
                 | Request::OpenCmChannel
                 | Request::CloseCmChannel { .. }
+                | Request::Publish(_)
+                | Request::MeetPeer { .. }
                 | Request::OpenLedger
                 | Request::RefreshLedgers
                 | Request::Stat { .. }
@@ -145,6 +147,8 @@ impl Broker {
                 }
                 Ok(Outcome::NoReply)
             }
+            Request::Publish(what) => self.publish(id, what, fds, host),
+            Request::MeetPeer { slot } => self.meet_peer(id, slot, fds, host),
             Request::OpenLedger => self.open_ledger(id, host),
             Request::RefreshLedgers => Ok(self.refresh_ledgers(now).into()),
             Request::Stat { offset } => Ok(self.stat(offset, host).into()),

@@ -106,6 +106,7 @@ impl Broker {
         let adopted = host.adopt_pool(anchor)?;
         self.slots = SlotTable::restore(adopted.slots, &adopted.saved.slots);
         self.left = adopted.saved.left;
+        self.meetings.expect(self.slots.waiting());
         let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
         self.broadcast(&events);
         self.phase = Phase::Grace { until: now + RECOVERY_GRACE };

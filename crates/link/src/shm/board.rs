@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rustc_hash::FxHashMap;
@@ -54,9 +54,10 @@ pub(super) struct QpEntry {
 }
 
 impl Board {
-    /// A new one, which says nothing yet.
-    pub fn new(slot: u32, generation: u64) -> io::Result<Board> {
-        let (memory, file) = Shared::create("weft-board", BOARD_BYTES)?;
+    /// A new one, which says nothing yet, on memory that is to be handed to others, or on our own.
+    pub fn new(slot: u32, generation: u64, file: Option<OwnedFd>) -> io::Result<Board> {
+        let file = file.map_or_else(|| shared::create_file("weft-board", BOARD_BYTES), |file| Ok(File::from(file)))?;
+        let memory = Shared::map(&file, BOARD_BYTES)?;
         shared::seal_writes(&file)?;
         let secret = Box::new([weft_sys::random::u64(), weft_sys::random::u64()]);
         let store = |at, value| memory.word(at).store(value, Ordering::Relaxed);
@@ -99,7 +100,7 @@ impl Board {
         let Some(at) = self.places.get(&key.key).copied().or_else(|| self.free_place(key.key)) else {
             return;
         };
-        let (offset, pages) = extent.and_then(|extent| shared_part(key, extent)).unwrap_or((0, 0));
+        let (offset, pages) = extent.and_then(|extent| shared_part(key.host, key.len, extent)).unwrap_or((0, 0));
         self.write(
             at,
             key.key,
@@ -114,6 +115,24 @@ impl Board {
             ],
         );
         self.places.insert(key.key, at);
+    }
+
+    /// Each key with its host address and length.
+    pub fn each_key(&self, mut each: impl FnMut(u32, u64, u64)) {
+        for (&key, &at) in &self.places {
+            let [_, _, _, len, host] = self.memory.words::<5>(at + 8).each_ref().map(load);
+            each(key, host, len);
+        }
+    }
+
+    /// Say anew of every key what of its memory is shared.
+    pub fn share_keys(&mut self, mut find: impl FnMut(u32, u64, u64) -> Option<Extent>) {
+        for (&key, &at) in &self.places {
+            let [pd, rights, base, len, host, ..] = self.memory.words::<7>(at + 8).each_ref().map(load);
+            let (offset, pages) =
+                find(key, host, len).and_then(|extent| shared_part(host, len, extent)).unwrap_or((0, 0));
+            self.write(at, key, [pd, rights, base, len, host, offset, pages]);
+        }
     }
 
     /// Whether a key stands there.
@@ -179,6 +198,10 @@ impl Board {
     }
 }
 
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
 /// A protection domain as a word.
 #[inline]
 pub(super) fn pd_word(pd: PdId) -> u64 {
@@ -187,10 +210,10 @@ pub(super) fn pd_word(pd: PdId) -> u64 {
 
 /// What of an extent is the key's, as the entry's last two words say it: where the arena has the first page, and from
 /// which page of the key how many.
-fn shared_part(key: &KeyView, extent: Extent) -> Option<(u64, u64)> {
-    let first_page = key.host & !(PAGE - 1);
+fn shared_part(host: u64, len: u64, extent: Extent) -> Option<(u64, u64)> {
+    let first_page = host & !(PAGE - 1);
     let start = extent.addr.max(first_page);
-    let key_end = key.host.checked_add(key.len)?.checked_next_multiple_of(PAGE)?;
+    let key_end = host.checked_add(len)?.checked_next_multiple_of(PAGE)?;
     let end = extent.addr.checked_add(extent.len)?.min(key_end);
     let pages = end.checked_sub(start)? / PAGE;
     let skipped = u32::try_from((start - first_page) / PAGE).ok()?;

@@ -79,26 +79,6 @@ unsafe fn store_tail(mut from: *const u8, mut to: *mut u8, mut len: usize) {
     }
 }
 
-/// Calls `each` with the ranges' parts between two offsets, in order.
-#[inline]
-pub(super) fn each_part(ranges: &[HostRange], mut skip: u64, mut len: u64, mut each: impl FnMut(HostRange)) {
-    for range in ranges {
-        if skip >= range.len {
-            skip -= range.len;
-            continue;
-        }
-        let part = HostRange { addr: range.addr + skip, len: (range.len - skip).min(len) };
-        skip = 0;
-        len -= part.len;
-        if part.len > 0 {
-            each(part);
-        }
-        if len == 0 {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,20 +95,5 @@ mod tests {
                 assert!(to[..start].iter().chain(&to[start + len..]).all(|&byte| byte == 0), "{start} {len}");
             }
         }
-    }
-
-    #[test]
-    fn parts_between_two_offsets() {
-        let ranges =
-            [HostRange { addr: 100, len: 10 }, HostRange { addr: 0, len: 0 }, HostRange { addr: 200, len: 10 }];
-        let parts = |skip, len| {
-            let mut parts = Vec::new();
-            each_part(&ranges, skip, len, |part| parts.push((part.addr, part.len)));
-            parts
-        };
-        assert_eq!(parts(0, 20), [(100, 10), (200, 10)]);
-        assert_eq!(parts(3, 9), [(103, 7), (200, 2)]);
-        assert_eq!(parts(10, 1), [(200, 1)]);
-        assert_eq!(parts(25, 1), []);
     }
 }

@@ -1,9 +1,9 @@
 //! Everything that our process shares with the others of its host.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use weft_sys::epoll::{Epoll, Interest, Ready};
@@ -21,16 +21,26 @@ use super::peer::{Peer, PeerConfig, Us};
 const LOOKS_MAX: usize = 64;
 /// Processes that ours can have met at the same time: as many as there are slots, and some that died.
 const PEERS_MAX: usize = 4 << (24 - weft_verbs::QPN_INDEX_BITS);
+/// Slots that wait to be met.
+const WANTED_MAX: usize = 64;
+/// How long a process that could not be met is left alone.
+const REFUSAL_KEPT: Duration = Duration::from_secs(1);
 /// What marks the number of a peer in the set that is watched: its bell, not its process.
 const TOKEN_BELL: u64 = 1 << 32;
 
 /// Who our process is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct HostConfig {
     /// Slot of our queue pair numbers.
     pub slot: u32,
     /// A number that no other process of this slot had or will have.
     pub generation: u64,
+    /// What peers wake us by.
+    pub doorbell: OwnedFd,
+    /// The memory of our board, [`BOARD_BYTES`] of it; without it nobody gets at our memory.
+    ///
+    /// [`BOARD_BYTES`]: super::BOARD_BYTES
+    pub board: Option<OwnedFd>,
 }
 
 /// What our process shares with others.
@@ -41,6 +51,12 @@ pub struct Host {
     /// By number; none where everything is over.
     pub(super) peers: Vec<Option<Box<Peer>>>,
     numbers: FxHashMap<(u32, u64), PeerId>,
+    /// Who has each slot now, or had it last.
+    slots: FxHashMap<u32, PeerId>,
+    /// Slots whose processes are to be met.
+    wanted: Vec<u32>,
+    /// Slots whose processes could not be met, and when that was.
+    refused: FxHashMap<u32, Instant>,
     /// Peers whose lanes are read.
     lanes: Vec<u32>,
     /// Place of the lane that is looked at next.
@@ -65,8 +81,8 @@ impl Host {
     /// No memory files (a kernel before 5.1), or no descriptors are left.
     pub fn new(config: HostConfig) -> io::Result<Host> {
         let us = Us { slot: config.slot, generation: config.generation };
-        let board = Board::new(us.slot, us.generation)?;
-        let doorbell = EventFd::new()?;
+        let board = Board::new(us.slot, us.generation, config.board)?;
+        let doorbell = EventFd::from(config.doorbell);
         let watch = Epoll::new()?;
         for fd in [board.fd(), doorbell.as_fd(), watch.as_fd()] {
             fork::track(fd);
@@ -77,6 +93,9 @@ impl Host {
             board,
             peers: vec![Some(Box::new(own))],
             numbers: FxHashMap::from_iter([((us.slot, us.generation), PeerId(0))]),
+            slots: FxHashMap::from_iter([(us.slot, PeerId(0))]),
+            wanted: Vec::new(),
+            refused: FxHashMap::default(),
             lanes: vec![0],
             turn: 0,
             pushed: Vec::new(),
@@ -110,9 +129,26 @@ impl Host {
     }
 
     /// The number of the process that has a slot now, if we have met it.
+    #[inline]
     pub fn number_of_slot(&self, slot: u32) -> Option<PeerId> {
-        let of = |peer: &&Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.slot == slot && peer.alive);
-        self.peers.iter().position(|peer| of(&peer)).map(|at| PeerId(at as u32))
+        let id = *self.slots.get(&slot)?;
+        self.is_alive(id).then_some(id)
+    }
+
+    /// Slots whose processes are to be met.
+    pub fn take_wanted(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Whether there are any.
+    #[inline]
+    pub fn wants_to_meet(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// The process of a slot cannot be met: it is not wanted for a while.
+    pub fn on_refused(&mut self, slot: u32) {
+        self.refused.insert(slot, Instant::now());
     }
 
     /// Meet a process; once met it keeps its number.
@@ -134,6 +170,8 @@ impl Host {
             self.watch.add(fd, token, Interest::READ)?;
         }
         self.peers.push(Some(Box::new(peer)));
+        self.slots.insert(name.0, PeerId(index));
+        self.refused.remove(&name.0);
         self.numbers.insert(name, PeerId(index));
         self.lanes.push(index);
         Ok(PeerId(index))
@@ -240,6 +278,28 @@ impl Host {
         self.board.put_key(key, extent);
     }
 
+    /// Host addresses and lengths of the keys that are published.
+    pub fn keys(&mut self) -> Vec<(u64, u64)> {
+        let mut keys = Vec::new();
+        self.board.each_key(|_, addr, len| keys.push((addr, len)));
+        keys
+    }
+
+    /// What is shared of keys' memory has changed, all of it at once, before any peer could use it: `find` is given each
+    /// key with its host address and length.
+    pub fn share_keys(&mut self, find: impl FnMut(u32, u64, u64) -> Option<Extent>) {
+        self.board.share_keys(find);
+    }
+
+    #[cold]
+    fn want(&mut self, slot: u32) -> Option<PeerId> {
+        let lately = self.refused.get(&slot).is_some_and(|at| at.elapsed() < REFUSAL_KEPT);
+        if !lately && !self.wanted.contains(&slot) && self.wanted.len() < WANTED_MAX {
+            self.wanted.push(slot);
+        }
+        None
+    }
+
     #[inline]
     fn peer_at(&self, index: u32) -> Option<&Peer> {
         self.peers.get(index as usize)?.as_deref()
@@ -329,6 +389,12 @@ impl SameHost for Host {
         self.peer_at(peer.0).is_none_or(|peer| !peer.is_here() || peer.out.taken(&peer.pair) >= mark)
     }
 
+    #[inline]
+    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
+        self.number_of_slot(slot).or_else(|| self.want(slot))
+    }
+
+    #[inline]
     fn is_alive(&self, peer: PeerId) -> bool {
         self.peer_at(peer.0).is_some_and(|peer| peer.alive)
     }

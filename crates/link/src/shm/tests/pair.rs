@@ -2,18 +2,21 @@
 
 use std::os::fd::AsFd;
 
+use weft_sys::event::EventFd;
 use weft_sys::{pidfd, shared};
 use weft_transport::SameHost;
 use weft_transport::same_host::{Direct, Frame, FrameKind, HostRange, KeyView, Outgoing, PeerId, QpView};
 use weft_verbs::{Access, PdId};
 
-use crate::shm::{Host, HostConfig, PAIR_BYTES, PeerConfig};
+use crate::shm::{BOARD_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
 
 pub const QPN: [u32; 2] = [1 << 14 | 5, 2 << 14 | 9];
 pub const KEY: u32 = 0x1234_5678;
 
 pub fn host(slot: u32) -> Host {
-    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot) }).unwrap()
+    let doorbell = EventFd::new().unwrap().into();
+    let board = Some(shared::create_file("board", BOARD_BYTES).unwrap().into());
+    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, board }).unwrap()
 }
 
 /// What the daemon would hand to somebody who meets `host`.

@@ -1,0 +1,202 @@
+//! The other processes of this host, as the adapter has them beside its memory: nothing at all while packets are forced
+//! or nobody can be met, else [`weft_link::shm`], which is told here what of each key's memory is shared page by page.
+
+use std::collections::BTreeMap;
+
+use weft_link::shm::Host;
+use weft_sys::share::Extent;
+use weft_transport::SameHost;
+use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
+use weft_verbs::{Qpn, Sge};
+
+use crate::memory::HostMemory;
+
+/// The other processes of this host.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    host: Option<Box<Host>>,
+    /// What is shared of the region that is being registered.
+    registering: Option<Extent>,
+    /// What is shared of regions, by their host addresses: windows are bound to parts of them.
+    extents: BTreeMap<u64, (u32, Extent)>,
+    /// Where they are, by their keys.
+    addresses: BTreeMap<u32, u64>,
+}
+
+impl Neighbours {
+    /// From now on processes of the host are met.
+    pub fn set_host(&mut self, host: Host) {
+        self.host = Some(Box::new(host));
+    }
+
+    /// What there is, if processes are met.
+    #[inline]
+    pub fn host(&mut self) -> Option<&mut Host> {
+        self.host.as_deref_mut()
+    }
+
+    /// What is shared of the region that is about to be registered; `None` when it is.
+    pub fn set_registering(&mut self, extent: Option<Extent>) {
+        self.registering = extent;
+    }
+
+    /// Regions became shared after they were registered.
+    pub fn share_late(&mut self, find: impl Fn(u64, u64) -> Option<Extent>) {
+        let mut shared = Vec::new();
+        if let Some(host) = &mut self.host {
+            host.share_keys(|key, addr, len| {
+                let extent = find(addr, len)?;
+                shared.push((key, addr, extent));
+                Some(extent)
+            });
+        }
+        for (key, addr, extent) in shared {
+            self.keep(key, addr, extent);
+        }
+    }
+
+    fn keep(&mut self, key: u32, addr: u64, extent: Extent) {
+        self.extents.insert(addr, (key, extent));
+        self.addresses.insert(key, addr);
+    }
+
+    fn forget(&mut self, key: u32) {
+        if let Some(addr) = self.addresses.remove(&key)
+            && self.extents.get(&addr).is_some_and(|(of, _)| *of == key)
+        {
+            self.extents.remove(&addr);
+        }
+    }
+
+    fn extent_of(&mut self, key: &KeyView) -> Option<Extent> {
+        if let Some(extent) = self.registering {
+            self.keep(key.key, key.host, extent);
+            return Some(extent);
+        }
+        let (_, (_, extent)) = self.extents.range(..=key.host).next_back()?;
+        Some(*extent).filter(|extent| extent.addr.saturating_add(extent.len) > key.host)
+    }
+}
+
+impl HostMemory {
+    /// The daemon says that a process is gone.
+    pub(crate) fn on_gone(&mut self, slot: u32, generation: u64) {
+        if let Some(host) = self.same_host.host() {
+            host.on_gone(slot, generation);
+        }
+    }
+
+    #[inline]
+    fn host(&mut self) -> Option<&mut Host> {
+        self.same_host.host.as_deref_mut()
+    }
+
+    #[inline]
+    fn host_ref(&self) -> Option<&Host> {
+        self.same_host.host.as_deref()
+    }
+}
+
+impl SameHost for HostMemory {
+    #[inline]
+    fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
+        self.host().is_some_and(|host| host.push(peer, frame, payload))
+    }
+
+    #[inline]
+    fn lane_mark(&self, peer: PeerId) -> u64 {
+        self.host_ref().map_or(0, |host| host.lane_mark(peer))
+    }
+
+    fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
+        self.host_ref().is_none_or(|host| host.is_taken(peer, mark))
+    }
+
+    #[inline]
+    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
+        self.host()?.neighbour(slot)
+    }
+
+    fn is_alive(&self, peer: PeerId) -> bool {
+        self.host_ref().is_some_and(|host| host.is_alive(peer))
+    }
+
+    #[inline]
+    fn arrival(&mut self) -> Option<PeerId> {
+        self.host()?.arrival()
+    }
+
+    #[inline]
+    fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
+        self.host()?.next_frame(peer)
+    }
+
+    #[inline]
+    fn place(&mut self, offset: u32, to: HostRange) {
+        if let Some(host) = self.host() {
+            host.place(offset, to);
+        }
+    }
+
+    #[inline]
+    fn peek(&self, offset: u32, out: &mut [u8]) {
+        if let Some(host) = self.host_ref() {
+            host.peek(offset, out);
+        }
+    }
+
+    #[inline]
+    fn end_frame(&mut self) {
+        if let Some(host) = self.host() {
+            host.end_frame();
+        }
+    }
+
+    fn fetch(&mut self, peer: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
+        self.host().is_some_and(|host| host.fetch(peer, from, offset, to))
+    }
+
+    #[inline]
+    fn reach(&self, peer: PeerId) -> Reach {
+        self.host_ref().map_or(Reach::Lane, |host| host.reach(peer))
+    }
+
+    #[inline]
+    fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
+        self.host().is_some_and(|host| host.write_direct(at, from))
+    }
+
+    fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
+        self.host().is_some_and(|host| host.read_direct(at, to))
+    }
+
+    fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
+        self.host()?.atomic_direct(at, op)
+    }
+
+    fn publish_key(&mut self, key: &KeyView) {
+        let extent = self.same_host.extent_of(key);
+        if let Some(host) = self.host() {
+            host.publish_shared_key(key, extent);
+        }
+    }
+
+    fn revoke_key(&mut self, key: u32) {
+        self.same_host.forget(key);
+        if let Some(host) = self.host() {
+            host.revoke_key(key);
+        }
+    }
+
+    fn publish_qp(&mut self, qp: &QpView) {
+        if let Some(host) = self.host() {
+            host.publish_qp(qp);
+        }
+    }
+
+    fn revoke_qp(&mut self, qpn: Qpn) {
+        if let Some(host) = self.host() {
+            host.revoke_qp(qpn);
+        }
+    }
+}
