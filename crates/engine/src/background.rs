@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::handover::{LOOK_INTERVAL, Seen};
 use crate::instruments::Told;
 use crate::spin::Spin;
+use crate::trace::{self, Kind};
 
 /// Its stack: nothing here recurses.
 const STACK_BYTES: usize = 256 << 10;
@@ -131,6 +132,10 @@ impl Background {
             };
             awake = 0;
             self.wakeups += 1;
+            if trace::on() {
+                trace::note(clock::now(), Kind::Wake, None, format_args!("who=background daemon={}", woken.daemon));
+                trace::flush();
+            }
             if woken.daemon {
                 self.hear_daemon();
             }

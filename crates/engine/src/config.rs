@@ -1,6 +1,7 @@
-//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and `WEFT_LOG`, see
-//! [`crate::log`]). It is read when the first device is opened; what is not understood makes that fail, so that a test that asked for faults
-//! never runs without them. A program that has rights which its caller lacks (set-user-ID) does not look.
+//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and
+//! `WEFT_LOG`, see [`crate::log`]). It is read when the first device is opened; what is not understood makes that fail,
+//! so that a test that asked for faults never runs without them. A program that has rights which its caller lacks
+//! (set-user-ID) does not look.
 
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -44,6 +45,11 @@ pub fn loops_by_wire() -> Result<bool, EngineError> {
 pub fn sharing() -> Result<Policy, EngineError> {
     let text = text_of("WEFT_SHARE")?;
     Policy::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_SHARE: {error}")))
+}
+
+/// What to trace, and where to.
+pub fn trace() -> Result<String, EngineError> {
+    text_of("WEFT_TRACE")
 }
 
 fn text_of(variable: &str) -> Result<String, EngineError> {

@@ -17,7 +17,7 @@ use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
 use crate::share::Sharing;
-use crate::{background, clock, config, fork, singleton};
+use crate::{background, clock, config, fork, singleton, trace};
 
 /// What every call answers in a process that forked since its devices were opened.
 const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
@@ -214,6 +214,7 @@ impl Engine {
             {
                 session.publish(&told);
             }
+            trace::flush();
         }
     }
 
@@ -237,6 +238,11 @@ impl Engine {
         if turn {
             came = pump.turn(clock::now(), false);
             polled = pump.hca.poll_cq(cq, out);
+        }
+        if trace::on()
+            && let Ok(count) = polled
+        {
+            trace::polled(clock::now(), out.get(..count).unwrap_or_default());
         }
         let offer = self.handover.in_vain(turn && came == 0);
         self.leave(guard);
@@ -263,6 +269,9 @@ impl Engine {
     #[inline]
     pub(crate) fn leave(&self, mut guard: MutexGuard<'_, Option<Pump>>) {
         let Some(pump) = guard.as_mut() else { return };
+        if trace::on() {
+            trace::observe(clock::now(), pump.hca.qps());
+        }
         pump.ring_doorbells();
         let wake = !self.handover.is_parked() && self.handover.must_wake_for(pump.poll_timeout());
         match pump.hca.poll_event() {
@@ -281,6 +290,9 @@ impl Engine {
             pump.take_events(&mut events);
             let rings = events.iter().filter(|event| matches!(event, Event::Completion { .. })).count();
             pump.instruments.channel_wakeups += rings as u64;
+            if trace::on() {
+                trace::told(clock::now(), &events);
+            }
         }
         let sinks = self.sinks.lock();
         self.handover.unlock(guard);
@@ -350,6 +362,7 @@ impl Engine {
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
         let fault = config::faults()?;
         let capture = config::capture()?;
+        trace::start(&config::trace()?)?;
         let by_wire = config::loops_by_wire()?;
         self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;

@@ -25,4 +25,5 @@ pub fn watch() {
 /// Runs in the child: atomics only.
 fn in_child() {
     DEPTH.fetch_add(1, Ordering::Relaxed);
+    crate::trace::stop();
 }

@@ -32,6 +32,7 @@ mod session;
 mod share;
 mod singleton;
 mod spin;
+mod trace;
 
 pub use devices::DeviceSnapshot;
 pub use engine::Engine;

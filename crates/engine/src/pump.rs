@@ -9,6 +9,7 @@ use weft_verbs::{Duration, Event, Instant};
 use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::memory::HostMemory;
+use crate::trace;
 
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
 const BATCHES_MAX: usize = 4;
@@ -69,7 +70,12 @@ impl Pump {
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
     pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
         let Pump { hca, stack, .. } = self;
-        stack.receive(now, thorough, &mut |rx| hca.handle_packet(now, rx))
+        stack.receive(now, thorough, &mut |rx| {
+            if trace::on() {
+                trace::received(now, rx);
+            }
+            hca.handle_packet(now, rx);
+        })
     }
 
     /// Do what is due.
@@ -92,6 +98,9 @@ impl Pump {
             }
             self.batch.clear();
             let more = self.hca.poll_transmit(now, &mut self.batch);
+            if trace::on() {
+                trace::sent(now, &self.batch);
+            }
             self.stack.send(now, &self.batch);
             if !more {
                 return;

@@ -1,0 +1,223 @@
+//! What happens, line by line, for whoever has to find out why: `WEFT_TRACE=stderr` or `WEFT_TRACE=FILE`, then a comma and
+//! a filter if not everything is wanted. Off, which it nearly always is, it costs one branch on [`on`] at each of the few
+//! places that tell something; what a queue pair did inside the state machines is seen by comparing it with what it was
+//! the last time, which only happens when it is on.
+
+mod observe;
+mod spec;
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use weft_transport::{RxPacket, TxBatch};
+use weft_verbs::{Event, Instant, Wc};
+use weft_wire::{Bth, Opcode};
+use zerocopy::FromBytes as _;
+
+use crate::error::EngineError;
+use observe::Observer;
+pub use spec::Kind;
+use spec::{Place, Spec};
+
+/// Lines are kept until they are so many bytes, or the background thread is about to sleep.
+const BUFFER_BYTES: usize = 64 << 10;
+
+static ON: AtomicBool = AtomicBool::new(false);
+static TRACE: Mutex<Option<Trace>> = Mutex::new(None);
+
+/// Whether anything is traced.
+#[inline(always)]
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Start as `WEFT_TRACE` says; an empty text is off.
+///
+/// # Errors
+/// The text is not understood, or the file cannot be written.
+pub fn start(text: &str) -> Result<(), EngineError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let spec = Spec::parse(text).map_err(|error| EngineError::new(EngineError::EINVAL, error))?;
+    let out = match &spec.place {
+        Place::Stderr => Out::Stderr,
+        Place::File(name) => {
+            let file = File::options().append(true).create(true).open(name).map_err(|error| {
+                let errno = error.raw_os_error().unwrap_or(EngineError::EINVAL);
+                EngineError::new(errno, format!("WEFT_TRACE: {name} cannot be written: {error}; name another file"))
+            })?;
+            Out::File(file)
+        }
+    };
+    // In a child of fork a thread that is not there may hold the lock for ever.
+    if let Some(mut trace) = TRACE.try_lock() {
+        *trace = Some(Trace { spec, out, buffer: String::new(), observer: Observer::default() });
+        ON.store(true, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Write what is kept.
+pub fn flush() {
+    if on()
+        && let Some(trace) = TRACE.lock().as_mut()
+    {
+        trace.flush();
+    }
+}
+
+/// A child of fork has a file and lines of its parent's, and nothing to tell.
+pub fn stop() {
+    ON.store(false, Ordering::Relaxed);
+}
+
+/// Tell something that is about no queue pair, or about this one.
+#[cold]
+pub fn note(now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
+    if let Some(trace) = TRACE.lock().as_mut() {
+        trace.line(now, kind, qpn, text);
+    }
+}
+
+/// A packet that came.
+#[cold]
+pub fn received(now: Instant, rx: &RxPacket<'_>) {
+    let bth = &rx.packet.bth;
+    let bytes = rx.packet.payload.len();
+    packet(now, "in", bth.dest_qp(), None, bth, bytes);
+}
+
+/// Packets that leave.
+#[cold]
+pub fn sent(now: Instant, batch: &TxBatch) {
+    for out in &batch.packets {
+        let header = batch.arena.get(out.header.start as usize..).unwrap_or_default();
+        let Ok((bth, _)) = Bth::read_from_prefix(header) else { continue };
+        packet(now, "out", out.src_qpn, Some(out.dest_qpn), &bth, out.payload_len as usize);
+    }
+}
+
+fn packet(now: Instant, way: &str, qpn: u32, dest: Option<u32>, bth: &Bth, bytes: usize) {
+    let (opcode, psn) = (Name(bth.opcode()), bth.psn().value());
+    let ack = if bth.ack_req() { " ack_req" } else { "" };
+    match dest {
+        Some(dest) => note(
+            now,
+            Kind::Packet,
+            Some(qpn),
+            format_args!("way={way} dest=0x{dest:06x} opcode={opcode} psn={psn} bytes={bytes}{ack}"),
+        ),
+        None => {
+            note(now, Kind::Packet, Some(qpn), format_args!("way={way} opcode={opcode} psn={psn} bytes={bytes}{ack}"))
+        }
+    }
+}
+
+/// An opcode in one word.
+struct Name(Opcode);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.info() {
+            Some(info) => write!(f, "{:?}:{}", info.service, info.name.replace(' ', "_")),
+            None => write!(f, "0x{:02x}", self.0.0),
+        }
+    }
+}
+
+/// Completions that the program fetched.
+#[cold]
+pub fn polled(now: Instant, completions: &[Wc]) {
+    for wc in completions {
+        note(
+            now,
+            Kind::Cqe,
+            Some(wc.qp_num),
+            format_args!("wr_id={} status={:?} opcode={:?} bytes={}", wc.wr_id, wc.status, wc.opcode, wc.byte_len),
+        );
+    }
+}
+
+/// Events that are told.
+#[cold]
+pub fn told(now: Instant, events: &[Event]) {
+    for event in events {
+        match event {
+            Event::Completion { cq, .. } => {
+                note(now, Kind::Wake, None, format_args!("by=completion cq={}", cq.index));
+            }
+            Event::Async { event, subject, .. } => {
+                note(now, Kind::State, None, format_args!("async={event:?} of={subject:?}"));
+            }
+        }
+    }
+}
+
+/// Compare the queue pairs with what they were.
+#[cold]
+pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
+    let mut guard = TRACE.lock();
+    let Some(trace) = guard.as_mut() else { return };
+    let mut observer = std::mem::take(&mut trace.observer);
+    observer.look(qps, &mut |kind, qpn, text| trace.line(now, kind, Some(qpn), text));
+    trace.observer = observer;
+}
+
+enum Out {
+    Stderr,
+    File(File),
+}
+
+struct Trace {
+    spec: Spec,
+    out: Out,
+    buffer: String,
+    observer: Observer,
+}
+
+impl Trace {
+    fn line(&mut self, now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
+        if !self.spec.wants(kind, qpn) {
+            return;
+        }
+        let (seconds, nanos) = (now.0 / 1_000_000_000, now.0 % 1_000_000_000);
+        let _ = write!(self.buffer, "{seconds}.{:06} {} ", nanos / 1000, kind.name());
+        if let Some(qpn) = qpn {
+            let _ = write!(self.buffer, "qp=0x{qpn:06x} ");
+        }
+        let _ = writeln!(self.buffer, "{text}");
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush();
+        }
+    }
+
+    /// What cannot be written is lost: there is nobody to tell.
+    fn flush(&mut self) {
+        let _ = match &mut self.out {
+            Out::Stderr => std::io::stderr().write_all(self.buffer.as_bytes()),
+            Out::File(file) => file.write_all(self.buffer.as_bytes()),
+        };
+        self.buffer.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_a_time_a_kind_and_a_queue_pair() {
+        let spec = Spec::parse("stderr,path,wake,qp=0x41").unwrap();
+        let mut trace = Trace { spec, out: Out::Stderr, buffer: String::new(), observer: Observer::default() };
+        let now = Instant(12_345_678_901);
+        trace.line(now, Kind::Path, Some(0x41), format_args!("path=wire"));
+        trace.line(now, Kind::Path, Some(0x42), format_args!("path=wire"));
+        trace.line(now, Kind::Cqe, Some(0x41), format_args!("wr_id=1"));
+        trace.line(now, Kind::Wake, None, format_args!("by=timer"));
+        assert_eq!(trace.buffer, "12.345678 path qp=0x000041 path=wire\n12.345678 wake by=timer\n");
+    }
+}

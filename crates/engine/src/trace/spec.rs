@@ -1,0 +1,121 @@
+//! What `WEFT_TRACE` asks for: where the lines go, and which.
+
+/// What a line is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A queue pair changed its state; an asynchronous event.
+    State,
+    /// Work was posted.
+    Post,
+    /// A completion was fetched.
+    Cqe,
+    /// A packet came or left.
+    Packet,
+    /// Packets were lost, sent again, refused for want of a receive, or came twice.
+    Loss,
+    /// A queue pair chose its way to the peer.
+    Path,
+    /// Bytes were copied within the host.
+    Copy,
+    /// Memory was shared, or not.
+    Share,
+    /// A thread woke, or was woken.
+    Wake,
+}
+
+impl Kind {
+    const ALL: [Kind; 9] =
+        [Kind::State, Kind::Post, Kind::Cqe, Kind::Packet, Kind::Loss, Kind::Path, Kind::Copy, Kind::Share, Kind::Wake];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::State => "state",
+            Kind::Post => "post",
+            Kind::Cqe => "cqe",
+            Kind::Packet => "packet",
+            Kind::Loss => "loss",
+            Kind::Path => "path",
+            Kind::Copy => "copy",
+            Kind::Share => "share",
+            Kind::Wake => "wake",
+        }
+    }
+}
+
+/// Where the lines go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Standard error.
+    Stderr,
+    /// A file, which is appended to.
+    File(String),
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Where.
+    pub place: Place,
+    /// Which; empty for all.
+    kinds: Vec<Kind>,
+    /// Lines about queue pairs: only about this one.
+    qpn: Option<u32>,
+}
+
+impl Spec {
+    /// `PLACE[,KIND|qp=NUMBER]...`; the error is a sentence for whoever wrote it.
+    pub fn parse(text: &str) -> Result<Spec, String> {
+        let mut words = text.split(',').map(str::trim);
+        let place = match words.next().unwrap_or_default() {
+            "" => return Err("WEFT_TRACE: stderr or a file must come first".to_owned()),
+            "stderr" => Place::Stderr,
+            name => Place::File(name.to_owned()),
+        };
+        let mut spec = Spec { place, kinds: Vec::new(), qpn: None };
+        for word in words {
+            if let Some(number) = word.strip_prefix("qp=") {
+                let parsed = match number.strip_prefix("0x") {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => number.parse(),
+                };
+                spec.qpn = Some(parsed.map_err(|_| format!("WEFT_TRACE: {word}: a queue pair's number is wanted"))?);
+            } else if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == word) {
+                spec.kinds.push(kind);
+            } else {
+                let known: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
+                return Err(format!("WEFT_TRACE: {word} is none of {}, qp=NUMBER", known.join(", ")));
+            }
+        }
+        Ok(spec)
+    }
+
+    /// Whether a line is wanted.
+    pub fn wants(&self, kind: Kind, qpn: Option<u32>) -> bool {
+        let its_qp = self.qpn.is_none() || qpn.is_none() || qpn == self.qpn;
+        its_qp && (self.kinds.is_empty() || self.kinds.contains(&kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_and_a_filter() {
+        let all = Spec::parse("/tmp/x").unwrap();
+        assert_eq!(all.place, Place::File("/tmp/x".to_owned()));
+        assert!(Kind::ALL.into_iter().all(|kind| all.wants(kind, Some(7))));
+        let some = Spec::parse("stderr, loss, qp=0x10").unwrap();
+        assert_eq!(some.place, Place::Stderr);
+        assert!(some.wants(Kind::Loss, Some(16)) && some.wants(Kind::Loss, None));
+        assert!(!some.wants(Kind::Loss, Some(17)) && !some.wants(Kind::State, Some(16)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        for wrong in ["", ",loss", "stderr,lost", "stderr,qp=x"] {
+            assert!(Spec::parse(wrong).unwrap_err().starts_with("WEFT_TRACE: "), "{wrong}");
+        }
+    }
+}
