@@ -173,6 +173,15 @@ pub fn fork_apart(keep: Vec<OwnedFd>, run: impl FnOnce(Vec<OwnedFd>) + 'static) 
     }
 }
 
+/// Leaves standard input and outputs to others: what is read there is empty, what is written there vanishes.
+pub fn silence() {
+    let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
+    for standard in 0..3 {
+        // SAFETY: the three are nobody's to own; what they were is let go as a whole.
+        unsafe { libc::dup2(null.as_raw_fd(), standard) };
+    }
+}
+
 /// # Safety
 /// Nothing may use the descriptors that are closed.
 unsafe fn close_all_but(sorted: &[RawFd]) {

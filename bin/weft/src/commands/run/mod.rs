@@ -3,8 +3,10 @@
 //! The program takes this process's place (no parent in between), so its exit status, its signals and its terminal
 //! are its own.
 
+mod counters;
 mod environment;
 mod libraries;
+mod live;
 mod mounts;
 mod view;
 
@@ -18,6 +20,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use clap::Args;
+use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo};
 use weft_sys::namespace::{self, Entered};
 
@@ -97,7 +100,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let dir = rdma_dir::find()?;
     rdma_dir::announce_daemon();
-    let devices = devices(&dir)?;
+    let (devices, counted) = devices(&dir)?;
     say(&format!("{} devices", devices.len()));
 
     if args.ld_library_path {
@@ -138,23 +141,29 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    for failure in mounts::show(&view::View::of(&devices, cpus)) {
+    let mut files = Vec::new();
+    for failure in mounts::show(&view::View::of(&devices, &counted, cpus), &mut files) {
         say(&failure);
+    }
+    if let Err(e) = live::keep(files) {
+        say(&format!("the counters in /sys/class/infiniband stay as they are now: {e}"));
     }
     Ok(command)
 }
 
 /// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
-/// devices. The connection ends here; the daemon waits a while for the program's own.
-fn devices(dir: &std::path::Path) -> Result<Vec<DeviceInfo>> {
+/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own.
+fn devices(dir: &std::path::Path) -> Result<(Vec<DeviceInfo>, StatReport)> {
     let options = ConnectOptions {
         program: "weft run".to_owned(),
         library_dir: Some(dir.to_owned()),
         ..ConnectOptions::default()
     };
-    let mut devices = Client::connect(&options)?.list_devices()?;
+    let mut client = Client::connect(&options)?;
+    let mut devices = client.list_devices()?;
+    let counted = client.stat()?;
     if weft_sys::packet::are_allowed() {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
-    Ok(devices)
+    Ok((devices, counted))
 }

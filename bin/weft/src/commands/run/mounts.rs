@@ -4,13 +4,14 @@
 //! there to where programs look, and taken away again: what was bound stays, and nothing is left behind on disk.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use weft_sys::namespace;
 
 use super::libraries::Replacement;
+use super::live::LiveFile;
 use super::view::{View, ZERO_GID};
 
 /// Bounds the memory of one view.
@@ -37,8 +38,9 @@ pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Erro
     replacements.iter().filter_map(try_one).collect()
 }
 
-/// Shows the view. What failed comes back as sentences; the rest is in place.
-pub fn show(view: &View) -> Vec<String> {
+/// Shows the view. What failed comes back as sentences; the rest is in place. Files of counters that move are added to
+/// `live`, open for writing.
+pub fn show(view: &View, live: &mut Vec<LiveFile>) -> Vec<String> {
     let Some(staging) = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()) else {
         return vec!["no directory to build the view of /sys in (tried /mnt, /tmp, /run, /var/tmp)".to_owned()];
     };
@@ -46,7 +48,9 @@ pub fn show(view: &View) -> Vec<String> {
         return vec![format!("cannot mount a memory file system: {e}; /sys and /dev show no devices")];
     }
     let mut failures = Vec::new();
-    if let Err(e) = build_classes(view, &staging.join("class")).and_then(|()| show_classes(&staging.join("class"))) {
+    if let Err(e) =
+        build_classes(view, &staging.join("class"), live).and_then(|()| show_classes(&staging.join("class")))
+    {
         failures.push(format!("/sys/class/infiniband cannot be shown: {e}"));
     }
     if let Err(e) = show_nodes(view, &staging.join("dev")) {
@@ -58,7 +62,7 @@ pub fn show(view: &View) -> Vec<String> {
     failures
 }
 
-fn build_classes(view: &View, root: &Path) -> io::Result<()> {
+fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Result<()> {
     for class in CLASSES {
         fs::create_dir_all(root.join(class))?;
     }
@@ -71,7 +75,10 @@ fn build_classes(view: &View, root: &Path) -> io::Result<()> {
             fs::create_dir_all(dir)?;
             last_dir = dir.to_owned();
         }
-        put(&path, &entry.text)?;
+        let file = put(&path, &entry.text)?;
+        if let Some(counter) = &entry.counter {
+            live.push(LiveFile::new(file, counter.clone(), &entry.text));
+        }
     }
     for empty in &view.empty_gids {
         let dir = below(root, &empty.dir)?;
@@ -99,9 +106,11 @@ fn below(root: &Path, path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} leads elsewhere", path.display())))
 }
 
-fn put(path: &Path, text: &str) -> io::Result<()> {
-    fs::write(path, text)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o444))
+fn put(path: &Path, text: &str) -> io::Result<fs::File> {
+    let mut file = fs::File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(fs::Permissions::from_mode(0o444))?;
+    Ok(file)
 }
 
 /// Puts the directories below `built` into /sys/class. A class that the kernel has too (a machine with real adapters)

@@ -1,10 +1,13 @@
 //! What a program sees of our devices in /sys/class and /dev, as Linux shows an rxe device there. A snapshot: it says
-//! what was true when the program started.
+//! what was true when the program started, the counters aside ([`super::live`]).
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use weft_ipc::stat::StatReport;
 use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
+
+use super::counters::{self, Counter};
 
 /// A file of the view.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +16,8 @@ pub struct Entry {
     pub path: PathBuf,
     /// What is read from it.
     pub text: String,
+    /// The counter that it shows, if it shows one that moves.
+    pub counter: Option<Counter>,
 }
 
 /// Rows of the GID table without an address: their directory and numbers. All read as zeroes, so they can be one file.
@@ -41,59 +46,16 @@ pub const ZERO_GID: &str = "0000:0000:0000:0000:0000:0000:0000:0000\n";
 /// First minor number of verbs devices (major 231).
 const UVERBS_MINOR_BASE: u32 = 192;
 
-/// Counters of the kind that every port of InfiniBand has.
-const COUNTERS: [&str; 21] = [
-    "VL15_dropped",
-    "excessive_buffer_overrun_errors",
-    "link_downed",
-    "link_error_recovery",
-    "local_link_integrity_errors",
-    "multicast_rcv_packets",
-    "multicast_xmit_packets",
-    "port_rcv_constraint_errors",
-    "port_rcv_data",
-    "port_rcv_errors",
-    "port_rcv_packets",
-    "port_rcv_remote_physical_errors",
-    "port_rcv_switch_relay_errors",
-    "port_xmit_constraint_errors",
-    "port_xmit_data",
-    "port_xmit_discards",
-    "port_xmit_packets",
-    "port_xmit_wait",
-    "symbol_error",
-    "unicast_rcv_packets",
-    "unicast_xmit_packets",
-];
-
-/// Counters of rxe.
-const HW_COUNTERS: [&str; 15] = [
-    "ack_deferred",
-    "completer_retry_err",
-    "duplicate_request",
-    "link_downed",
-    "out_of_seq_request",
-    "rcvd_pkts",
-    "rcvd_rnr_err",
-    "rcvd_seq_err",
-    "rdma_recvs",
-    "rdma_sends",
-    "retry_exceeded_err",
-    "retry_rnr_exceeded_err",
-    "send_err",
-    "send_rnr_err",
-    "sent_pkts",
-];
-
 impl View {
-    /// The view of these devices.
-    pub fn of(devices: &[DeviceInfo], cpus: usize) -> View {
+    /// The view of these devices, with what they counted.
+    pub fn of(devices: &[DeviceInfo], counted: &StatReport, cpus: usize) -> View {
         let mut view = View::default();
         view.put("infiniband_verbs/abi_version", "6");
         view.put("misc/rdma_cm/abi_version", "4");
         for device in devices {
             view.device(device, cpus);
             view.port(device);
+            view.counters(device, counted);
             view.verbs(device);
         }
         view.nodes.push("rdma_cm".to_owned());
@@ -102,7 +64,7 @@ impl View {
 
     fn put(&mut self, path: &str, text: impl AsRef<str>) {
         let text = format!("{}\n", text.as_ref());
-        self.entries.push(Entry { path: PathBuf::from(path), text });
+        self.entries.push(Entry { path: PathBuf::from(path), text, counter: None });
     }
 
     fn device(&mut self, info: &DeviceInfo, cpus: usize) {
@@ -165,11 +127,14 @@ impl View {
             dir: PathBuf::from(format!("{dir}/gids")),
             rows: (0..GID_TABLE_ROWS_MAX as u32).filter(|row| !filled(row)).collect(),
         });
-        for name in COUNTERS {
-            self.put(&format!("{dir}/counters/{name}"), "0");
-        }
-        for name in HW_COUNTERS {
-            self.put(&format!("{dir}/hw_counters/{name}"), "0");
+    }
+
+    fn counters(&mut self, info: &DeviceInfo, counted: &StatReport) {
+        let dir = format!("infiniband/{}/ports/1", info.name);
+        for counter in counters::all(info.index) {
+            let text = format!("{}\n", counter.value(counted));
+            let path = PathBuf::from(format!("{dir}/{}", counter.path()));
+            self.entries.push(Entry { path, text, counter: counter.moves().then_some(counter) });
         }
         self.put(&format!("{dir}/hw_counters/lifespan"), "12");
     }
@@ -273,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_view_agrees_with_what_linux_shows_of_rxe() {
-        let view = View::of(&[rxe0()], 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), 2);
         for line in GOLDEN.lines() {
             let (path, text) = line.split_once(' ').unwrap();
             let entry = view.entries.iter().find(|e| e.path.ends_with(path));
@@ -283,7 +248,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_gid_table_is_there_once() {
-        let view = View::of(&[rxe0()], 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), 2);
         assert_eq!(view.empty_gids[0].rows.len(), GID_TABLE_ROWS_MAX - 3);
         assert!(!view.empty_gids[0].rows.contains(&1));
         assert_eq!(view.nodes, ["uverbs0", "rdma_cm"]);
