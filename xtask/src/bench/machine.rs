@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 use std::process::Command;
+use std::time::Duration;
 
-/// A busier machine than that before the first case measures itself, too.
-const LOAD_MAX: f64 = 0.5;
+/// How long others are watched before the first case.
+const WATCH: Duration = Duration::from_millis(500);
+/// A machine that is busier, in percent, measures itself, too.
+const BUSY_MAX: f64 = 5.0;
 /// So much of the processors' time may be taken by whoever else is on the real machine.
 const STOLEN_MAX: f64 = 1.0;
 
@@ -15,11 +18,12 @@ pub struct Machine {
     pub cores: usize,
     pub kernel: String,
     pub date: String,
-    pub commit: String,
+    /// Of what was built; unknown where the run built nothing.
+    pub commit: Option<String>,
     /// The package of the guest's kernel, where there was a guest.
     pub guest: Option<String>,
-    /// The load average when the run began.
-    pub load: f64,
+    /// The share of the processors' time that others used just before the run, in percent.
+    pub busy: f64,
     /// The share of the processors' time that the hypervisor gave to others during the run, in percent.
     pub stolen: f64,
     #[serde(skip)]
@@ -30,12 +34,19 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Times {
     all: u64,
+    idle: u64,
     stolen: u64,
 }
 
 impl Machine {
-    /// As the run begins.
-    pub fn look() -> Machine {
+    /// As the run begins; `built` says whether the product is what the sources are.
+    pub fn look(built: bool) -> Machine {
+        let before = Times::now();
+        std::thread::sleep(WATCH);
+        Machine::between(before, Times::now(), built)
+    }
+
+    fn between(before: Times, now: Times, built: bool) -> Machine {
         let cpuinfo = read("/proc/cpuinfo");
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         Machine {
@@ -43,31 +54,32 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             date: output("date", &["-u", "+%Y-%m-%d"]),
-            commit: output("git", &["describe", "--always", "--dirty"]),
+            commit: built.then(|| output("git", &["describe", "--always", "--dirty"])),
             guest: None,
-            load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
+            busy: now.busy_since(before),
             stolen: 0.0,
-            times_at_start: Times::read(&read("/proc/stat")),
+            times_at_start: now,
         }
     }
 
     /// As the run ends.
     pub fn look_again(&mut self) {
-        self.stolen = Times::read(&read("/proc/stat")).stolen_since(self.times_at_start);
+        self.stolen = Times::now().stolen_since(self.times_at_start);
     }
 
     /// Processor, cores, kernel, date and commit in a line.
     pub fn describe(&self) -> String {
         let Machine { processor, cores, kernel, date, commit, guest, .. } = self;
         let guest = guest.as_ref().map(|package| format!(", guest {package}")).unwrap_or_default();
-        format!("{processor}, {cores} cores, Linux {kernel}{guest}, {date}, commit {commit}")
+        let commit = commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        format!("{processor}, {cores} cores, Linux {kernel}{guest}, {date}{commit}")
     }
 
     /// What makes the figures doubtful.
     pub fn noise(&self) -> Vec<String> {
         let mut noise = Vec::new();
-        if self.load > LOAD_MAX {
-            noise.push(format!("a load of {:.1} before the run: other programs used the cores", self.load));
+        if self.busy > BUSY_MAX {
+            noise.push(format!("other programs used {:.0}% of the processors' time before the run", self.busy));
         }
         if self.stolen > STOLEN_MAX {
             noise.push(format!("{:.1}% of the processors' time went to other machines", self.stolen));
@@ -77,16 +89,30 @@ impl Machine {
 }
 
 impl Times {
+    fn now() -> Times {
+        Times::read(&read("/proc/stat"))
+    }
+
     /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, ...
     fn read(stat: &str) -> Times {
         let line = stat.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
-        Times { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+        let tick = |at: usize| ticks.get(at).copied().unwrap_or(0);
+        Times { all: ticks.iter().sum(), idle: tick(3) + tick(4), stolen: tick(7) }
     }
 
     fn stolen_since(self, before: Times) -> f64 {
-        let all = self.all.saturating_sub(before.all).max(1);
-        self.stolen.saturating_sub(before.stolen) as f64 * 100.0 / all as f64
+        self.share(self.stolen.saturating_sub(before.stolen), before)
+    }
+
+    fn busy_since(self, before: Times) -> f64 {
+        let all = self.all.saturating_sub(before.all);
+        self.share(all.saturating_sub(self.idle.saturating_sub(before.idle)), before)
+    }
+
+    /// Percent of all that passed since.
+    fn share(self, ticks: u64, before: Times) -> f64 {
+        ticks as f64 * 100.0 / self.all.saturating_sub(before.all).max(1) as f64
     }
 }
 
@@ -107,18 +133,18 @@ mod tests {
     #[test]
     fn time_that_others_took_is_told() {
         let before = Times::read("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 2 3\n");
-        let after = Times::read("cpu  200 0 200 1400 0 0 0 200 50 0\n");
-        assert_eq!(before, Times { all: 1000, stolen: 100 });
-        assert_eq!(after.stolen_since(before), 10.0);
-        assert_eq!(Times::read("").stolen_since(Times::default()), 0.0);
+        let after = Times::read("cpu  200 0 200 1300 100 0 0 200 50 0\n");
+        assert_eq!(before, Times { all: 1000, idle: 700, stolen: 100 });
+        assert_eq!((after.stolen_since(before), after.busy_since(before)), (10.0, 30.0));
+        let nothing = Times::read("");
+        assert_eq!((nothing.stolen_since(before), nothing.busy_since(before)), (0.0, 0.0));
     }
 
     #[test]
     fn a_quiet_machine_makes_no_noise() {
-        let mut machine = Machine { load: 0.1, ..Machine::look() };
-        machine.stolen = 0.2;
-        assert!(machine.noise().is_empty());
-        (machine.load, machine.stolen) = (2.0, 5.0);
-        assert_eq!(machine.noise().len(), 2);
+        let quiet = Machine { busy: 1.0, stolen: 0.2, ..Machine::between(Times::default(), Times::default(), false) };
+        assert!(quiet.noise().is_empty() && quiet.commit.is_none());
+        let noisy = Machine { busy: 60.0, stolen: 5.0, ..quiet };
+        assert_eq!(noisy.noise().len(), 2);
     }
 }

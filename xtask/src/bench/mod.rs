@@ -119,6 +119,7 @@ struct Plan {
     turns: usize,
     seconds: u32,
     cores: Option<Cores>,
+    built: bool,
 }
 
 impl Plan {
@@ -145,7 +146,7 @@ impl Plan {
             bail!("no case has that in its name; `cargo xtask bench --list` tells them");
         }
         let sizes = if options.quick { sweep::SIZES_QUICK } else { sweep::SIZES };
-        Ok(Plan { cases, panels, sizes, turns, seconds, cores })
+        Ok(Plan { cases, panels, sizes, turns, seconds, cores, built: !options.no_build })
     }
 
     /// The cases in words.
@@ -173,7 +174,7 @@ impl Plan {
 
     /// Every case and sweep, a place after the other.
     fn measure(&self) -> Report {
-        let mut machine = Machine::look();
+        let mut machine = Machine::look(self.built);
         let (mut rows, mut sweeps) = (Vec::new(), Vec::new());
         for place in Place::ALL {
             let cases: Vec<_> = self.cases.iter().filter(|case| case.place == place).collect();

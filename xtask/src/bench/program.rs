@@ -61,4 +61,10 @@ mod tests {
         assert_eq!(number_before("bw = 1,012,400 bytes/sec\n", "bytes/sec"), Some(1_012_400.0));
         assert_eq!(number_before("ready\n", "us"), None);
     }
+
+    #[test]
+    fn what_is_not_installed_is_named_by_its_package() {
+        assert_eq!(unless_installed("no-such-tool-anywhere", "a-package"), Some("a-package"));
+        assert_eq!(unless_installed("sh", "dash"), None);
+    }
 }
