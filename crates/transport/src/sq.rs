@@ -78,6 +78,11 @@ impl Wqe {
         )
     }
 
+    /// Whether an answer that it waits for has not come, or not all of it (same host).
+    pub fn awaits_answer(&self) -> bool {
+        self.has_response() && self.answered < self.length.max(1)
+    }
+
     /// Whether nothing of it goes to the wire.
     pub fn is_local(&self) -> bool {
         matches!(self.op, SendOp::BindMw(_) | SendOp::LocalInv(_))

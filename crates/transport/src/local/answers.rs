@@ -55,7 +55,7 @@ impl Requester {
             FrameKind::ReadData => self.on_read_data(core, sq, seq, frame, env),
             FrameKind::AtomicResult => self.on_result(core, sq, seq, frame, env),
             FrameKind::Rnr if frame.epoch == self.epoch && seq == self.una => self.on_rnr(core, sq, frame.code, env),
-            FrameKind::Nak if seq == self.una => self.on_nak(core, sq, frame.code, env),
+            FrameKind::Nak => self.on_nak(core, sq, seq, frame.code, env),
             FrameKind::Dropped if frame.epoch == self.epoch && seq == self.una && frame.code == CANNOT_FETCH => {
                 self.send_bytes(sq);
             }
@@ -77,14 +77,18 @@ impl Requester {
         self.rnr_until = Some(core.now + weft_verbs::Duration::from_micros(rnr_delay_us(timer).into()));
     }
 
-    fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, code: u8, env: &mut E) {
+    fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, code: u8, env: &mut E) {
+        let at = self.find(sq, seq);
+        // The next request, or a READ that was taken and whose region went while it was answered.
+        if seq != self.una && self.awaits(sq, at, seq).is_none() {
+            return;
+        }
         let status = match NakCode(code) {
             NakCode::INVALID_REQUEST => WcStatus::RemInvReqErr,
             NakCode::REMOTE_ACCESS => WcStatus::RemAccessErr,
             NakCode::REMOTE_OPERATIONAL => WcStatus::RemOpErr,
             _ => return,
         };
-        let at = self.find(sq, self.una);
         self.fail_now(core, sq, at, status, env);
     }
 

@@ -252,6 +252,10 @@ impl Requester {
     #[inline]
     fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
         let wqe = sq.get(self.cur);
+        if !wqe.awaits_answer() {
+            // Between READs that are asked again stands what the peer has carried out.
+            self.nxt = self.nxt.max(self.una.min(wqe.end()));
+        }
         if self.nxt >= wqe.end() {
             // It has no frames: it was carried out when it was started, and waits for those before it.
             self.cur += 1;
@@ -367,7 +371,7 @@ impl Requester {
     pub(super) fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         while sq.head() < self.started {
             let wqe = sq.get(sq.head());
-            if self.una < wqe.end() || (wqe.has_response() && wqe.answered < wqe.length.max(1)) {
+            if self.una < wqe.end() || wqe.awaits_answer() {
                 break;
             }
             let status = wqe.status;
@@ -384,7 +388,11 @@ impl Requester {
                 break;
             }
         }
-        self.cur = self.cur.max(sq.head());
+        if self.cur < sq.head() {
+            // What was being asked again has been answered meanwhile.
+            self.cur = sq.head();
+            self.nxt = if self.cur < self.started { self.nxt.max(sq.get(self.cur).first) } else { self.max };
+        }
     }
 
     /// When something is to be done though nothing comes.

@@ -11,6 +11,7 @@ mod wire {
     mod naks;
     mod queues;
     mod retries;
+    mod same_host;
     mod states;
     mod windows;
     mod xrc;
@@ -29,6 +30,7 @@ mod direct {
     mod naks;
     mod queues;
     mod retries;
+    mod same_host;
     mod states;
     mod windows;
     mod xrc;
@@ -47,6 +49,7 @@ mod lanes {
     mod naks;
     mod queues;
     mod retries;
+    mod same_host;
     mod states;
     mod windows;
     mod xrc;
