@@ -22,6 +22,7 @@ mod handover;
 mod instruments;
 mod linger;
 mod log;
+mod looks;
 mod memory;
 mod multicast;
 mod neighbours;

@@ -8,6 +8,7 @@ use weft_verbs::{Duration, Event, Instant};
 
 use crate::gather::Gather;
 use crate::instruments::Instruments;
+use crate::looks::Looks;
 use crate::memory::HostMemory;
 use crate::trace;
 
@@ -35,6 +36,7 @@ pub struct Pump {
     pub stack: Stack,
     batch: TxBatch,
     gather: Gather,
+    looks: Looks,
     /// What is counted for people to see, beside what the adapters and the links count.
     pub instruments: Instruments,
     /// When the daemon is to be told what the process holds, if that may have changed.
@@ -61,6 +63,7 @@ impl Pump {
             stack: Stack::new(config.stack),
             batch: TxBatch::default(),
             gather: Gather::default(),
+            looks: Looks::default(),
             instruments: Instruments::default(),
             report_at: None,
             tells_network_header: false,
@@ -124,9 +127,17 @@ impl Pump {
         }
     }
 
-    /// A whole turn; answers how many datagrams came.
+    /// A whole turn; answers how many datagrams and frames came. `thorough`: look everywhere.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
-        let came = self.receive(now, thorough) + self.hca.handle_lanes(now);
+        let mut came = self.hca.handle_lanes(now);
+        if came > 0 {
+            self.looks.on_frames(now);
+        }
+        if thorough || self.looks.is_due(now) {
+            let packets = self.receive(now, thorough);
+            self.looks.on_look(now, packets > 0);
+            came += packets;
+        }
         self.instruments.arrivals += u64::from(came > 0);
         self.timers(now);
         self.transmit(now);

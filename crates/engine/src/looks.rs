@@ -1,0 +1,69 @@
+//! When a poller looks at the sockets. To look costs a system call, many times what it costs to look at the lanes of the
+//! host's other processes; so while frames come and packets do not, the sockets are looked at now and then.
+
+use weft_verbs::{Duration, Instant};
+
+/// How long packets may wait while frames come.
+const INTERVAL: Duration = Duration::from_micros(10);
+/// For how long whatever came counts as coming.
+const LATELY: Duration = Duration::from_micros(200);
+
+/// The decision.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looks {
+    /// When the sockets were looked at last.
+    at: Instant,
+    /// When frames came last.
+    frames_at: Instant,
+    /// When packets came last.
+    packets_at: Instant,
+}
+
+impl Looks {
+    /// Frames came.
+    #[inline]
+    pub fn on_frames(&mut self, now: Instant) {
+        self.frames_at = now;
+    }
+
+    /// The sockets were looked at; whether packets came.
+    #[inline]
+    pub fn on_look(&mut self, now: Instant, packets: bool) {
+        self.at = now;
+        if packets {
+            self.packets_at = now;
+        }
+    }
+
+    /// Whether it is time to look at the sockets.
+    #[inline]
+    pub fn is_due(&self, now: Instant) -> bool {
+        let lately = |at: Instant| now.since(at) < LATELY;
+        !lately(self.frames_at) || lately(self.packets_at) || now.since(self.at) >= INTERVAL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_alone_make_looks_rare() {
+        let at = |us: u64| Instant(1_000_000_000 + us * 1000);
+        let mut looks = Looks::default();
+        assert!(looks.is_due(at(0)), "nothing comes");
+        looks.on_look(at(0), false);
+        assert!(looks.is_due(at(1)));
+        looks.on_frames(at(1));
+        assert!(!looks.is_due(at(2)));
+        assert!(looks.is_due(at(10)));
+        looks.on_look(at(10), true);
+        looks.on_frames(at(11));
+        assert!(looks.is_due(at(12)), "both come");
+        looks.on_look(at(205), false);
+        looks.on_frames(at(211));
+        assert!(!looks.is_due(at(212)), "packets came long ago");
+        looks.on_look(at(300), false);
+        assert!(looks.is_due(at(412)), "frames too");
+    }
+}
