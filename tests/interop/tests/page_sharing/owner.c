@@ -1,0 +1,443 @@
+/* A program whose registered memory a peer process writes and reads, and what it may expect of that memory before,
+ * meanwhile and afterwards. Arguments: device, GID index, `shared` or `private`: what becomes of plain memory. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Ends the program with the line and what was not so. */
+#define MUST(condition)                                                                          \
+	do {                                                                                     \
+		if (!(condition)) {                                                              \
+			printf("line %d: not so: %s (errno %d)\n", __LINE__, #condition, errno); \
+			exit(1);                                                                 \
+		}                                                                                \
+	} while (0)
+
+enum {
+	PAGE = 4096,
+	MIB = 1 << 20,
+	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+};
+
+/* What a mapping is expected to be while it is registered. */
+enum fate { SHARED, PRIVATE };
+
+static enum fate plain;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static int gid_index, to_peer, from_peer;
+static char in_bss[64 * PAGE];
+
+/* What the peer is asked to do. */
+struct order {
+	uint64_t addr;
+	uint32_t rkey, length;
+	/* Reads the range and compares it with this seed's bytes, or writes this seed's bytes. */
+	uint32_t write, seed;
+};
+
+static unsigned char byte_of(uint32_t seed, size_t at)
+{
+	return (unsigned char)(seed * 31 + at * 7 + (at >> 8) * 13 + 1);
+}
+
+static void fill(void *to, size_t length, uint32_t seed)
+{
+	for (size_t i = 0; i < length; i++)
+		((unsigned char *)to)[i] = byte_of(seed, i);
+}
+
+static int holds(const void *from, size_t length, uint32_t seed)
+{
+	for (size_t i = 0; i < length; i++)
+		if (((const unsigned char *)from)[i] != byte_of(seed, i))
+			return 0;
+	return 1;
+}
+
+static void open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	MUST(list);
+	for (int i = 0; list[i]; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			context = ibv_open_device(list[i]);
+	MUST(context && (pd = ibv_alloc_pd(context)) && (cq = ibv_create_cq(context, 16, NULL, NULL, 0)));
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+					 .qp_type = IBV_QPT_RC };
+	MUST((qp = ibv_create_qp(pd, &init)) != NULL);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL };
+	MUST(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
+}
+
+static void connect_to(uint32_t number)
+{
+	union ibv_gid gid;
+
+	MUST(ibv_query_gid(context, 1, gid_index, &gid) == 0);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+				 .path_mtu = IBV_MTU_1024,
+				 .dest_qp_num = number,
+				 .max_dest_rd_atomic = 1,
+				 .min_rnr_timer = 12,
+				 .ah_attr = { .is_global = 1,
+					      .port_num = 1,
+					      .grh = { .dgid = gid, .sgid_index = gid_index, .hop_limit = 4 } } };
+	MUST(ibv_modify_qp(qp, &a,
+			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
+	MUST(ibv_modify_qp(qp, &a,
+			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				   IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+/* The peer: does as it is told until it is told nothing more. */
+static void be_peer(const char *device, int orders, int answers)
+{
+	static char buffer[8 * MIB];
+	uint32_t number;
+	struct order order;
+	struct ibv_mr *mr;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_device(device);
+	MUST((mr = ibv_reg_mr(pd, buffer, sizeof buffer, ALL)) != NULL);
+	MUST(write(answers, &qp->qp_num, 4) == 4 && read(orders, &number, 4) == 4);
+	connect_to(number);
+	MUST(write(answers, "c", 1) == 1);
+	while (read(orders, &order, sizeof order) == sizeof order) {
+		struct ibv_sge sge = { .addr = (uintptr_t)buffer, .length = order.length, .lkey = mr->lkey };
+		struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+						.num_sge = 1,
+						.opcode = order.write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+						.send_flags = IBV_SEND_SIGNALED,
+						.wr.rdma = { .remote_addr = order.addr, .rkey = order.rkey } };
+		struct ibv_wc wc;
+		char good;
+
+		if (order.write)
+			fill(buffer, order.length, order.seed);
+		MUST(ibv_post_send(qp, &wr, &bad) == 0);
+		while (ibv_poll_cq(cq, 1, &wc) == 0)
+			;
+		good = wc.status == IBV_WC_SUCCESS && (order.write || holds(buffer, order.length, order.seed));
+		if (wc.status != IBV_WC_SUCCESS)
+			printf("the peer's request ended with %s\n", ibv_wc_status_str(wc.status));
+		MUST(write(answers, &good, 1) == 1);
+	}
+	exit(0);
+}
+
+static int peer(struct ibv_mr *mr, void *addr, size_t length, int write_it, uint32_t seed)
+{
+	struct order order = { (uintptr_t)addr, mr->rkey, length, write_it, seed };
+	char good;
+
+	MUST(write(to_peer, &order, sizeof order) == sizeof order && read(from_peer, &good, 1) == 1);
+	return good;
+}
+
+/* Whether the page at an address is mapped and shared with others. */
+static int is_shared(const void *addr)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], rights[5];
+	unsigned long start, end;
+	int shared = -1;
+
+	MUST(maps);
+	while (fgets(line, sizeof line, maps))
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) == 3 && start <= (uintptr_t)addr &&
+		    (uintptr_t)addr < end)
+			shared = rights[3] == 's';
+	fclose(maps);
+	return shared;
+}
+
+static char *map(size_t length, int flags, int fd)
+{
+	char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Registers, has the peer read and write, deregisters: the bytes are always the right ones. */
+static void use(const char *what, char *at, size_t length, enum fate fate)
+{
+	char *page = (char *)(((uintptr_t)at + PAGE - 1) & -PAGE);
+	int was = is_shared(page), whole = page + PAGE <= at + length;
+	struct ibv_mr *mr;
+
+	fill(at, length, 1);
+	MUST((mr = ibv_reg_mr(pd, at, length, ALL)) != NULL);
+	if (whole && is_shared(page) != (fate == SHARED ? 1 : was)) {
+		printf("%s: shared %d where it must not be so\n", what, is_shared(page));
+		exit(1);
+	}
+	MUST(holds(at, length, 1) && peer(mr, at, length, 0, 1));
+	MUST(peer(mr, at, length, 1, 2) && holds(at, length, 2));
+	fill(at, length, 3);
+	MUST(peer(mr, at, length, 0, 3));
+	MUST(ibv_dereg_mr(mr) == 0);
+	MUST(is_shared(page) == was);
+	MUST(holds(at, length, 3));
+	printf("%s: well\n", what);
+}
+
+static void kinds(void)
+{
+	char on_stack[64 * PAGE];
+	char *heap = malloc(MIB), *small = malloc(100), *at;
+	int fd = memfd_create("file", 0);
+
+	MUST(heap && small && fd >= 0 && ftruncate(fd, MIB) == 0);
+	use("heap", heap, MIB, plain);
+	use("the same again", heap + 100, MIB - 1000, plain);
+	use("less than a page", small, 100, PRIVATE);
+	use("bss", in_bss, sizeof in_bss, plain);
+	use("stack", on_stack, sizeof on_stack, PRIVATE);
+	MUST((at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1)) != NULL);
+	use("mmap", at, MIB, plain);
+	MUST(mlock(at, MIB) == 0 || (errno == ENOMEM || errno == EPERM));
+	munmap(at, MIB);
+	MUST((at = map(MIB, MAP_PRIVATE, fd)) != NULL);
+	use("private file", at, MIB, PRIVATE);
+	munmap(at, MIB);
+	MUST((at = map(MIB, MAP_SHARED, fd)) != NULL);
+	use("shared file", at, MIB, PRIVATE);
+	munmap(at, MIB);
+	MUST((at = map(MIB, MAP_SHARED | MAP_ANONYMOUS, -1)) != NULL);
+	use("shared anonymous", at, MIB, PRIVATE);
+	munmap(at, MIB);
+	if ((at = map(2 * MIB, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1)) != NULL) {
+		use("hugetlb", at, 2 * MIB, PRIVATE);
+		munmap(at, 2 * MIB);
+	}
+	MUST((at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1)) != NULL && madvise(at, MIB, MADV_DONTFORK) == 0);
+	use("not for children", at, MIB, PRIVATE);
+	munmap(at, MIB);
+	MUST((at = map(8 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1)) != NULL);
+	madvise(at, 8 * MIB, MADV_HUGEPAGE);
+	use("huge pages", at, 8 * MIB, plain);
+	munmap(at, 8 * MIB);
+	free(heap);
+	free(small);
+	close(fd);
+}
+
+/* Regions over one another: shared until the last has gone. */
+static void overlapping(void)
+{
+	char *at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	struct ibv_mr *first, *second;
+
+	fill(at, MIB, 5);
+	MUST((first = ibv_reg_mr(pd, at, MIB / 2, ALL)) && (second = ibv_reg_mr(pd, at + MIB / 4, 3 * MIB / 4, ALL)));
+	MUST(peer(second, at + MIB / 4, 3 * MIB / 4, 1, 6));
+	MUST(holds(at, MIB / 4, 5) && holds(at + MIB / 4, 3 * MIB / 4, 6));
+	MUST(ibv_dereg_mr(first) == 0);
+	MUST(is_shared(at) == 0 && is_shared(at + MIB / 2 - PAGE) == (plain == SHARED));
+	MUST(peer(second, at + MIB / 4, 3 * MIB / 4, 0, 6));
+	MUST(ibv_dereg_mr(second) == 0);
+	MUST(is_shared(at + MIB / 2) == 0 && holds(at + MIB / 4, 3 * MIB / 4, 6));
+	munmap(at, MIB);
+}
+
+/* A child's memory is its own, as ever, and so is its parent's. */
+static void forks(void)
+{
+	char *at = map(3 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	struct ibv_mr *mr = ibv_reg_mr(pd, at, 3 * MIB, ALL);
+	int status;
+	pid_t child;
+
+	MUST(mr && peer(mr, at, 3 * MIB, 1, 7));
+	fflush(stdout);
+	MUST((child = fork()) >= 0);
+	if (child == 0) {
+		int good = holds(at, 3 * MIB, 7);
+
+		fill(at, 3 * MIB, 8);
+		_exit(good && is_shared(at) == 0 && holds(at, 3 * MIB, 8) ? 0 : 1);
+	}
+	MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	MUST(holds(at, 3 * MIB, 7) && peer(mr, at, 3 * MIB, 0, 7));
+	MUST(system("exit 3") == 3 << 8);
+	MUST(ibv_dereg_mr(mr) == 0 && holds(at, 3 * MIB, 7));
+	munmap(at, 3 * MIB);
+}
+
+static int is_zero(const char *at, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (at[i])
+			return 0;
+	return 1;
+}
+
+/* What an allocator takes for granted of memory that it gave out and got back. */
+static void *allocator(void *unused)
+{
+	for (int round = 0; round < 20; round++) {
+		char *at = malloc(400000);
+		struct ibv_mr *mr;
+
+		MUST(at);
+		fill(at, 400000, round);
+		MUST((mr = ibv_reg_mr(pd, at, 400000, ALL)) && ibv_dereg_mr(mr) == 0 && holds(at, 400000, round));
+		free(at);
+		malloc_trim(0);
+		MUST((at = calloc(1, 700000)) != NULL && is_zero(at, 700000));
+		free(at);
+	}
+	return unused;
+}
+
+/* Registered memory that the program takes away: its own fault, and still nobody else's harm. */
+static void taken_away(void)
+{
+	char *at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1), *grown;
+	struct ibv_mr *mr = ibv_reg_mr(pd, at, MIB, ALL);
+
+	MUST(mr && munmap(at, MIB) == 0);
+	MUST(mmap(at, MIB / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+	fill(at, MIB / 2, 9);
+	MUST(ibv_dereg_mr(mr) == 0);
+	MUST(holds(at, MIB / 2, 9) && is_shared(at) == 0 && is_shared(at + MIB / 2) != 1);
+	munmap(at, MIB / 2);
+
+	MUST((at = malloc(MIB)) != NULL);
+	fill(at, MIB, 10);
+	MUST((mr = ibv_reg_mr(pd, at, MIB, ALL)) != NULL);
+	MUST((grown = realloc(at, 5 * MIB)) != NULL && holds(grown, MIB, 10));
+	MUST(ibv_dereg_mr(mr) == 0 && holds(grown, MIB, 10));
+	fill(grown, 5 * MIB, 11);
+	MUST(holds(grown, 5 * MIB, 11));
+	free(grown);
+}
+
+static volatile int over;
+
+struct work {
+	volatile uint64_t *words;
+	size_t count;
+	int fd;
+};
+
+/* Counts in every page; a count that is not what was left there ends the program. */
+static void *hammer(void *argument)
+{
+	struct work *work = argument;
+
+	for (uint64_t lap = 1; !over; lap++)
+		for (size_t i = 0; i < work->count; i += PAGE / 8) {
+			MUST(work->words[i] == lap - 1);
+			work->words[i] = lap;
+		}
+	return NULL;
+}
+
+/* The kernel writes on a thread's behalf. */
+static void *reader(void *argument)
+{
+	struct work *work = argument;
+
+	while (!over)
+		MUST(pread(work->fd, (void *)work->words, work->count * 8, 0) == (ssize_t)work->count * 8);
+	return NULL;
+}
+
+static void beside_threads(int with_calls)
+{
+	char *at = map(2 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	struct work half = { (uint64_t *)at, MIB / 8, -1 }, rest = { (uint64_t *)(at + MIB), MIB / 8, -1 };
+	pthread_t threads[2];
+
+	MUST((rest.fd = memfd_create("source", 0)) >= 0 && ftruncate(rest.fd, MIB) == 0);
+	over = 0;
+	MUST(pthread_create(&threads[0], NULL, hammer, &half) == 0);
+	MUST(pthread_create(&threads[1], NULL, with_calls ? reader : hammer, &rest) == 0);
+	for (int round = 0; round < 50; round++) {
+		struct ibv_mr *mr = ibv_reg_mr(pd, at, 2 * MIB, ALL);
+
+		MUST(mr && ibv_dereg_mr(mr) == 0);
+	}
+	over = 1;
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	close(rest.fd);
+	munmap(at, 2 * MIB);
+}
+
+int main(int argc, char **argv)
+{
+	int orders[2], answers[2];
+	const char *mode = getenv("WEFT_SHARE");
+	uint32_t number;
+	pthread_t thread;
+	pid_t child;
+	char byte;
+
+	MUST(argc == 4);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	alarm(50);
+	gid_index = atoi(argv[2]);
+	plain = strcmp(argv[3], "shared") == 0 ? SHARED : PRIVATE;
+	MUST(pipe2(orders, O_CLOEXEC) == 0 && pipe2(answers, O_CLOEXEC) == 0);
+	MUST((child = fork()) >= 0);
+	if (child == 0) {
+		close(orders[1]);
+		be_peer(argv[1], orders[0], answers[1]);
+	}
+	to_peer = orders[1];
+	from_peer = answers[0];
+	open_device(argv[1]);
+	/* Registered before anybody is met. */
+	char *early = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	fill(early, MIB, 4);
+	struct ibv_mr *mr = ibv_reg_mr(pd, early, MIB, ALL);
+	MUST(mr && is_shared(early) == 0);
+	MUST(read(from_peer, &number, 4) == 4 && write(to_peer, &qp->qp_num, 4) == 4);
+	connect_to(number);
+	MUST(read(from_peer, &byte, 1) == 1);
+	MUST(is_shared(early) == (plain == SHARED) && holds(early, MIB, 4) && peer(mr, early, MIB, 0, 4));
+	MUST(peer(mr, early, MIB, 1, 12) && holds(early, MIB, 12));
+	kinds();
+	overlapping();
+	forks();
+	taken_away();
+	/* In the main heap, and in another thread's. */
+	mallopt(M_MMAP_THRESHOLD, 16 * MIB);
+	allocator(NULL);
+	MUST(pthread_create(&thread, NULL, allocator, NULL) == 0 && pthread_join(thread, NULL) == 0);
+	beside_threads(0);
+	/* Who insists on sharing without the right to hold system calls back may see them fail. */
+	if (geteuid() == 0 || !mode || strcmp(mode, "on") != 0)
+		beside_threads(1);
+	MUST(ibv_dereg_mr(mr) == 0 && is_shared(early) == 0 && holds(early, MIB, 12));
+	close(to_peer);
+	MUST(waitpid(child, NULL, 0) == child);
+	puts("all as it must be");
+	return 0;
+}
