@@ -1,6 +1,7 @@
 //! Network namespaces to run programs in: one, or two joined by a veth pair.
 
 use crate::device::{self, Device};
+use crate::path::Path;
 use crate::proc::{Ended, Proc};
 use crate::product;
 use crate::user::{Door, Who};
@@ -55,6 +56,8 @@ pub struct Lab {
     sides: Vec<Side>,
     /// What it looks like.
     pub shape: Shape,
+    /// The way that programs in one namespace take to each other.
+    pub path: Path,
     dir: PathBuf,
     logs: AtomicU32,
     door: Door,
@@ -91,7 +94,8 @@ impl Lab {
             v6,
             device: OnceLock::new(),
         });
-        let lab = Lab { sides: sides.collect(), shape, dir, logs: AtomicU32::new(0), door, _alone: alone };
+        let (sides, path) = (sides.collect(), Path::SameHost);
+        let lab = Lab { sides, shape, path, dir, logs: AtomicU32::new(0), door, _alone: alone };
         lab.sweep();
         lab.build()?;
         Ok(lab)
@@ -166,10 +170,18 @@ impl Lab {
         Ok(self.start_line(&line, env)?.wait(Duration::from_secs(60)))
     }
 
+    /// Lets programs take another way to those in the same namespace.
+    #[must_use]
+    pub fn on(mut self, path: Path) -> Lab {
+        self.path = path;
+        self
+    }
+
     /// Starts a line of words with an environment; its output goes to a file of the lab.
     pub fn start_line(&self, line: &[String], env: &[(&str, &str)]) -> Result<Proc> {
         let log = self.file(&format!("log-{}", self.logs.fetch_add(1, Ordering::Relaxed)));
-        let env: Vec<_> = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        // What a test says itself comes last, and counts.
+        let env: Vec<_> = self.path.env().iter().chain(env).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Proc::start(line, &env, &log)
     }
 

@@ -5,24 +5,30 @@
 
 use anyhow::ensure;
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Table, Who, python, skip};
+use weft_interop::{Lab, Path, Shape, Table, Who, python, skip};
 
 #[test]
 fn faults_of_the_application() {
     if !skip::have("faults_of_the_application", &["ip", python::PYVERBS]) {
         return;
     }
-    let lab = Lab::new(Shape::One).expect("a lab");
     let mut table = Table::new("application faults");
+    for path in Path::ALL {
+        let lab = Lab::new(Shape::One).expect("a lab").on(path);
+        every_fault(&lab, &mut table);
+    }
+    table.finish();
+}
+
+fn every_fault(lab: &Lab, table: &mut Table) {
     for (name, who, body) in SCRIPTS {
-        table.case(name, || {
-            let script = python::start(&lab, lab.client(), *who, "fault", &format!("{FAULTS}{body}"))?;
+        table.case(&format!("{name}, {}", lab.path.name()), || {
+            let script = python::start(lab, lab.client(), *who, "fault", &format!("{FAULTS}{body}"))?;
             let ended = script.wait(Duration::from_secs(20)).success()?;
             ensure!(ended.text.contains("as it must be"), "{}", ended.report());
             Ok(())
         });
     }
-    table.finish();
 }
 
 /// Two connected queue pairs and a region each; `status` posts a request and returns its completion's status.

@@ -3,9 +3,15 @@
 use anyhow::{Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
-use weft_interop::{Lab, Pair, Proc, Shape, Table, Who, skip};
+use weft_interop::{Lab, Pair, Path, Proc, Shape, Table, Who, skip};
 
-const SHAPES: [Shape; 2] = [Shape::One, Shape::Two { mtu: 1500 }];
+/// Where, and by which path.
+const PLACES: [(Shape, Path); 4] = [
+    (Shape::One, Path::SameHost),
+    (Shape::One, Path::Copies),
+    (Shape::One, Path::Wire),
+    (Shape::Two { mtu: 1500 }, Path::SameHost),
+];
 
 /// How long traffic flows before something is killed.
 const FLOW: Duration = Duration::from_millis(300);
@@ -19,10 +25,11 @@ fn survivors() {
         return;
     }
     let mut table = Table::new("kill -9");
-    for shape in SHAPES {
-        let lab = Lab::new(shape).expect("a lab");
+    for (shape, path) in PLACES {
+        let lab = Lab::new(shape).expect("a lab").on(path);
+        let place = format!("{shape:?}, {}:", path.name());
         for victim in ["client", "server"] {
-            table.case(&format!("{shape:?} {victim} of ibv_rc_pingpong"), || {
+            table.case(&format!("{place} {victim} of ibv_rc_pingpong"), || {
                 let pair = pingpong(&lab, "-n 100000000")?;
                 let survivor = kill_one(&lab, &pair, victim)?.wait(GIVE_UP);
                 ensure!(survivor.status.is_some(), "the survivor hangs: {}", survivor.report());
@@ -30,7 +37,7 @@ fn survivors() {
                 ensure!(survivor.text.contains(wanted), "no {wanted:?}: {}", survivor.report());
                 next_run_works(&lab)
             });
-            table.case(&format!("{shape:?} {victim} of ib_write_bw"), || {
+            table.case(&format!("{place} {victim} of ib_write_bw"), || {
                 let pair = Pair::new("ib_write_bw", "-s 65536 -D 60 -f 1").devices(&lab)?;
                 let survivor = kill_one(&lab, &pair, victim)?.wait(GIVE_UP);
                 ensure!(survivor.status.is_some(), "the survivor hangs: {}", survivor.report());
@@ -38,7 +45,7 @@ fn survivors() {
                 next_run_works(&lab)
             });
         }
-        table.case(&format!("{shape:?} daemon"), || {
+        table.case(&format!("{place} daemon"), || {
             let pair = pingpong(&lab, "-c -n 30000")?.within(60);
             let server = pair.start_server(&lab)?;
             let client = pair.start_client(&lab)?;
@@ -56,7 +63,7 @@ fn survivors() {
             server.wait(Duration::from_secs(10)).success()?;
             next_run_works(&lab)
         });
-        table.case(&format!("{shape:?} a stopped client goes on"), || {
+        table.case(&format!("{place} a stopped client goes on"), || {
             let pair = pingpong(&lab, "-c -n 20000")?.within(60);
             let server = pair.start_server(&lab)?;
             let client = pair.start_client(&lab)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Who, python, skip};
+use weft_interop::{Lab, Path, Shape, Who, python, skip};
 
 /// How long idleness is watched.
 const WATCH: Duration = Duration::from_secs(2);
@@ -13,7 +13,9 @@ const QP_KIB_MAX: f64 = 16.0;
 #[test]
 fn a_connected_idle_process_and_the_daemon_use_no_cpu() {
     if skip::have("a_connected_idle_process_and_the_daemon_use_no_cpu", &["ip", python::PYVERBS]) {
-        idle_cpu().expect("no processor time used");
+        for path in Path::BOTH {
+            idle_cpu(path).expect("no processor time used");
+        }
     }
 }
 
@@ -24,8 +26,8 @@ fn an_idle_queue_pair_is_small() {
     }
 }
 
-fn idle_cpu() -> Result<()> {
-    let lab = Lab::new(Shape::One)?;
+fn idle_cpu(path: Path) -> Result<()> {
+    let lab = Lab::new(Shape::One)?.on(path);
     let side = lab.client();
     // Two connected queue pairs that have exchanged a message, then silence; events are armed.
     let mut idle = python::start(
@@ -61,7 +63,8 @@ channel.get_cq_event(cq)
     for (pid, earlier) in before {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ");
         let used = ticks(pid).context("the process ended")? - earlier.context("no such process")?;
-        ensure!(used == 0, "process {pid} ({line}) used {used} ticks of processor time in {WATCH:?}");
+        let path = path.name();
+        ensure!(used == 0, "{path}: process {pid} ({line}) used {used} ticks of processor time in {WATCH:?}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
-use weft_interop::{Lab, Pair, Shape, Side, Who, skip, table};
+use weft_interop::{Lab, Pair, Path, Shape, Side, Who, skip, table};
 
 /// Rounds of killing.
 const ROUNDS: usize = 200;
@@ -24,11 +24,19 @@ fn two_hundred_crashes_leak_nothing() {
     if !skip::have("two_hundred_crashes_leak_nothing", &["ip", "ibv_rc_pingpong"]) {
         return;
     }
-    crashes(if table::quick() { 20 } else { ROUNDS }).expect("no leak");
+    crashes(if table::quick() { 20 } else { ROUNDS }, Path::SameHost).expect("no leak");
 }
 
-fn crashes(rounds: usize) -> Result<()> {
-    let lab = Lab::new(Shape::One)?;
+#[test]
+fn crashes_of_who_sends_packets_leak_nothing() {
+    if !skip::have("crashes_of_who_sends_packets_leak_nothing", &["ip", "ibv_rc_pingpong"]) {
+        return;
+    }
+    crashes(if table::quick() { 20 } else { ROUNDS / 2 }, Path::Wire).expect("no leak");
+}
+
+fn crashes(rounds: usize, path: Path) -> Result<()> {
+    let lab = Lab::new(Shape::One)?.on(path);
     let side = lab.client();
     let gid = lab.device(side)?.gid_v4;
     // The first rounds let the daemon grow to its working size.
@@ -40,7 +48,7 @@ fn crashes(rounds: usize) -> Result<()> {
         crash(&lab, gid, round).with_context(|| format!("round {round}"))?;
     }
     let after = settled(&lab, side, Some(before))?;
-    table::note(&format!("leaks: {before:?} before, {after:?} after {rounds} crashes"));
+    table::note(&format!("leaks, {}: {before:?} before, {after:?} after {rounds} crashes", path.name()));
     ensure!(after == before, "{before:?} before and {after:?} after {rounds} crashes");
     // The next run works, and then nobody needs the daemon.
     Pair::new("ibv_rc_pingpong", &format!("-c -g {gid}")).devices(&lab)?.succeed(&lab)?;

@@ -1,7 +1,7 @@
 //! perftest, unmodified: every tool over every transport that it allows, with a covering set of options.
 
 use anyhow::{Result, ensure};
-use weft_interop::{Lab, Outcome, Pair, Shape, Table, Who, skip, table};
+use weft_interop::{Lab, Outcome, Pair, Path, Shape, Table, Who, skip, table};
 
 /// A tool and what it can do.
 struct Tool {
@@ -28,17 +28,27 @@ const NEEDED: &[&str] = &["ip", "ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_a
 
 #[test]
 fn one_namespace() {
-    run("perftest, one namespace", Shape::One, 0);
+    run("perftest, one namespace", Shape::One, Path::SameHost, 0);
+}
+
+#[test]
+fn one_namespace_without_shared_pages() {
+    run("perftest, one namespace, pages not shared", Shape::One, Path::Copies, 1);
+}
+
+#[test]
+fn one_namespace_by_packets() {
+    run("perftest, one namespace, by packets", Shape::One, Path::Wire, 2);
 }
 
 #[test]
 fn two_namespaces_mtu_1500() {
-    run("perftest, MTU 1500", Shape::Two { mtu: 1500 }, 1);
+    run("perftest, MTU 1500", Shape::Two { mtu: 1500 }, Path::SameHost, 1);
 }
 
 #[test]
 fn two_namespaces_mtu_9000() {
-    run("perftest, MTU 9000", Shape::Two { mtu: 9000 }, 2);
+    run("perftest, MTU 9000", Shape::Two { mtu: 9000 }, Path::SameHost, 2);
 }
 
 #[test]
@@ -90,11 +100,11 @@ fn options(tool: &Tool, transport: &str) -> Vec<String> {
     all
 }
 
-fn run(name: &'static str, shape: Shape, turn: usize) {
+fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
     if !skip::have(name, NEEDED) {
         return;
     }
-    let lab = Lab::new(shape).expect("a lab");
+    let lab = Lab::new(shape).expect("a lab").on(path);
     let mut table = Table::new(name);
     let mut number = 0;
     for tool in TOOLS {

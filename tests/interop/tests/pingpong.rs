@@ -1,10 +1,10 @@
 //! Debian's five `ibv_*_pingpong`, unmodified.
 //!
-//! Each shape of lab runs every tool with every option; who runs it and which GID it uses alternate, so that
+//! Each shape of lab, and each path within one namespace, runs every tool with every option; who runs it and which GID it uses alternate, so that
 //! over the shapes each tool meets both users and both address families.
 
 use anyhow::ensure;
-use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
+use weft_interop::{Lab, Pair, Path, Shape, Table, Who, skip, table};
 
 /// A tool and one set of its options. `{big}` stands for the largest path MTU of the lab.
 const CASES: &[(&str, &str)] = &[
@@ -58,17 +58,27 @@ const TOOLS: &[&str] =
 
 #[test]
 fn one_namespace() {
-    run("pingpong, one namespace", Shape::One, 0);
+    run("pingpong, one namespace", Shape::One, Path::SameHost, 0);
+}
+
+#[test]
+fn one_namespace_without_shared_pages() {
+    run("pingpong, one namespace, pages not shared", Shape::One, Path::Copies, 1);
+}
+
+#[test]
+fn one_namespace_by_packets() {
+    run("pingpong, one namespace, by packets", Shape::One, Path::Wire, 2);
 }
 
 #[test]
 fn two_namespaces_mtu_1500() {
-    run("pingpong, MTU 1500", Shape::Two { mtu: 1500 }, 1);
+    run("pingpong, MTU 1500", Shape::Two { mtu: 1500 }, Path::SameHost, 1);
 }
 
 #[test]
 fn two_namespaces_mtu_9000() {
-    run("pingpong, MTU 9000", Shape::Two { mtu: 9000 }, 2);
+    run("pingpong, MTU 9000", Shape::Two { mtu: 9000 }, Path::SameHost, 2);
 }
 
 #[test]
@@ -85,11 +95,11 @@ fn loopback_interface() {
     table.finish();
 }
 
-fn run(name: &'static str, shape: Shape, turn: usize) {
+fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
     if !skip::have(name, TOOLS) {
         return;
     }
-    let lab = Lab::new(shape).expect("a lab");
+    let lab = Lab::new(shape).expect("a lab").on(path);
     let mut table = Table::new(name);
     let cases = if table::quick() { &CASES[..5] } else { CASES };
     let big = if matches!(shape, Shape::Two { mtu: 9000 }) { "4096" } else { "1024" };

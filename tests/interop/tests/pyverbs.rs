@@ -5,10 +5,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Table, Who, skip, table};
+use weft_interop::{Lab, Path, Shape, Table, Who, skip, table};
 
 const SOURCE: &str = "/usr/share/doc/rdma-core/tests";
 
@@ -27,23 +26,28 @@ enum Verdict {
 
 #[test]
 fn as_root() {
-    run("pyverbs as root", Who::Root);
+    run("pyverbs as root", Path::SameHost, Who::Root);
+}
+
+#[test]
+fn as_root_by_packets() {
+    run("pyverbs as root, by packets", Path::Wire, Who::Root);
 }
 
 #[test]
 fn as_an_ordinary_user() {
     if !table::quick() {
-        run("pyverbs as an ordinary user", Who::Ordinary);
+        run("pyverbs as an ordinary user", Path::SameHost, Who::Ordinary);
     }
 }
 
-fn run(name: &'static str, who: Who) {
+fn run(name: &'static str, path: Path, who: Who) {
     let runner = format!("{SOURCE}/run_tests.py");
-    if !Path::new(&runner).exists() {
+    if !std::path::Path::new(&runner).exists() {
         skip::skip(name, &format!("{runner} is missing (package python3-pyverbs)"));
         return;
     }
-    let lab = Lab::new(Shape::One).expect("a lab");
+    let lab = Lab::new(Shape::One).expect("a lab").on(path);
     let modules = unpack(&lab).expect("Debian's tests unpack");
     let allowed = allowed_skips();
     let mut table = Table::new(name);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use ends::Ends;
 use std::process::Command;
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Table, Who, skip, table};
+use weft_interop::{Lab, Path, Shape, Table, Who, skip, table};
 
 const UTILS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "cmtime"];
 const QPERF_PORT: u16 = 19765;
@@ -20,12 +20,17 @@ const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, false), (Wh
 
 #[test]
 fn one_namespace() {
-    utils("RDMA CM, one namespace", Shape::One);
+    utils("RDMA CM, one namespace", Shape::One, Path::SameHost, &TURNS);
+}
+
+#[test]
+fn one_namespace_by_packets() {
+    utils("RDMA CM, one namespace, by packets", Shape::One, Path::Wire, &TURNS[1..3]);
 }
 
 #[test]
 fn two_namespaces() {
-    utils("RDMA CM, two namespaces", Shape::Two { mtu: 1500 });
+    utils("RDMA CM, two namespaces", Shape::Two { mtu: 1500 }, Path::SameHost, &TURNS);
 }
 
 #[test]
@@ -42,13 +47,13 @@ fn loopback_alone() {
     table.finish();
 }
 
-fn utils(name: &'static str, shape: Shape) {
+fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
     if !skip::have(name, UTILS) {
         return;
     }
-    let lab = Lab::new(shape).expect("a lab");
+    let lab = Lab::new(shape).expect("a lab").on(path);
     let mut table = Table::new(name);
-    for (who, ipv6) in TURNS {
+    for &(who, ipv6) in turns {
         let server = lab.server();
         let address = if ipv6 { server.v6 } else { server.v4 };
         let label = |what: &str| format!("{what} {address} {who:?}");

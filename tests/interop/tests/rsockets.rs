@@ -53,12 +53,17 @@ const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, true), (Who
 
 #[test]
 fn one_namespace() {
-    everything("rsockets, one namespace", Shape::One, 0);
+    everything("rsockets, one namespace", Shape::One, weft_interop::Path::SameHost, 0);
+}
+
+#[test]
+fn one_namespace_by_packets() {
+    everything("rsockets, one namespace, by packets", Shape::One, weft_interop::Path::Wire, 2);
 }
 
 #[test]
 fn two_namespaces() {
-    everything("rsockets, two namespaces", Shape::Two { mtu: 1500 }, 1);
+    everything("rsockets, two namespaces", Shape::Two { mtu: 1500 }, weft_interop::Path::SameHost, 1);
 }
 
 #[test]
@@ -149,11 +154,11 @@ fn programs_of_tcp() {
     table.finish();
 }
 
-fn everything(name: &'static str, shape: Shape, turn: usize) {
+fn everything(name: &'static str, shape: Shape, path: weft_interop::Path, turn: usize) {
     if !skip::have(name, TOOLS) {
         return;
     }
-    let lab = Lab::new(shape).expect("a lab");
+    let lab = Lab::new(shape).expect("a lab").on(path);
     let mut table = Table::new(name);
     let streams = if table::quick() { &STREAMS[..4] } else { STREAMS };
     for (number, (tool, options)) in streams.iter().enumerate() {
