@@ -186,6 +186,11 @@ impl Board {
         true
     }
 
+    #[cfg(test)]
+    pub fn word(&self, at: usize) -> u64 {
+        self.memory.word(at).load(Ordering::Relaxed)
+    }
+
     fn free_place(&mut self, key: u32) -> Option<usize> {
         let is_free = |at: &usize| self.memory.word(*at).load(Ordering::Relaxed) >> 32 == 0;
         let places = |tier| (0..PROBES).map(move |probe| key_at(tier, key) + probe * LINE);

@@ -1,5 +1,8 @@
 //! Two processes in one: each has a `Host`, and they share real memory files.
 
+mod arena;
 mod direct;
+mod hostile;
 mod lanes;
 mod pair;
+mod race;
