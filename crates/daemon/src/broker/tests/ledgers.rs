@@ -1,0 +1,90 @@
+//! What processes count and hold, as the broker adds it up.
+
+use weft_ipc::stat::{CountersPage, DeviceCounters, DeviceObjects, ObjectsPage, QpCursor, QpInfo, StatReport};
+
+use super::*;
+
+fn counted(sent_pkts: u64) -> CountersPage {
+    let counters = DeviceCounters { sent_pkts, ..DeviceCounters::default() };
+    CountersPage { devices: vec![(0, counters), (77, counters)], ..CountersPage::default() }
+}
+
+fn stat(world: &mut World, client: ClientId) -> StatReport {
+    let Ok(Response::Stat(report)) = world.ask(client, Request::Stat { offset: 0 }) else { panic!() };
+    report
+}
+
+#[test]
+fn the_living_and_the_dead_are_added_up() {
+    let mut world = World::new(false);
+    let (a, b, asker) = (world.session(7), world.session(0), world.session(7));
+    assert_eq!(world.ask(a, Request::OpenLedger), Err(refusal::EINVAL), "before it has a slot");
+    let mut slot = 0;
+    for client in [a, b] {
+        slot = world.slot(client).unwrap().slot;
+        let (_, attach) = world.ask_with(client, Request::OpenLedger, &[]).unwrap();
+        assert_eq!(attach, Attach { ledger_of: Some(client), ..Attach::default() });
+    }
+    assert_eq!(world.ask(a, Request::OpenLedger), Err(refusal::EALREADY));
+    world.host.ledgers.get_mut(&a).unwrap().0 = counted(5);
+    world.host.ledgers.get_mut(&b).unwrap().0 = counted(7);
+    let report = stat(&mut world, asker);
+    assert_eq!((report.devices[0].counters.sent_pkts, report.processes), (12, 2));
+    world.broker.disconnect(world.now, a, &mut world.host);
+    assert!(!world.host.ledgers.contains_key(&a));
+    let report = stat(&mut world, asker);
+    assert_eq!((report.devices[0].counters.sent_pkts, report.processes), (12, 1));
+    // A successor goes on from there; what was counted for no device of ours is not kept.
+    let saved = world.broker.save();
+    assert_eq!(format!("{:?}", saved.left).matches("sent_pkts: 5").count(), 1);
+    let mut successor = World::new(true);
+    successor.host.anchored = Some(Adopted { slots: 64, saved });
+    let survivor = successor.session(0);
+    let proof = || vec![File::open("/dev/null").unwrap().into(), File::open("/dev/null").unwrap().into()];
+    let request = Request::Reattach { slot, groups: Vec::new() };
+    successor.ask_with(survivor, request, &proof()).unwrap();
+    assert_eq!(stat(&mut successor, survivor).devices[0].counters.sent_pkts, 5);
+}
+
+#[test]
+fn queue_pairs_are_listed_page_by_page_and_what_is_cut_is_said() {
+    let mut world = World::new(false);
+    let (a, b, asker) = (world.session(0), world.session(7), world.session(7));
+    for client in [a, b] {
+        world.slot(client).unwrap();
+        world.ask(client, Request::OpenLedger).unwrap();
+    }
+    // More than a process of ours tells of: the rest of what it says is not shown.
+    let qps = (0..300).map(|qpn| QpInfo { qpn, ..QpInfo::default() }).collect();
+    let held = DeviceObjects { qp: 500, ..DeviceObjects::default() };
+    world.host.ledgers.get_mut(&a).unwrap().1 = ObjectsPage { devices: vec![held], qps };
+    let one = QpInfo { qpn: 9999, ..QpInfo::default() };
+    world.host.ledgers.get_mut(&b).unwrap().1 = ObjectsPage { devices: Vec::new(), qps: vec![one] };
+    let (mut seen, mut untold, mut cursor) = (Vec::new(), Vec::new(), Some(QpCursor::default()));
+    while let Some(from) = cursor {
+        let Ok(Response::Qps(page)) = world.ask(asker, Request::ListQps(from)) else { panic!() };
+        seen.extend(page.qps.iter().map(|qp| qp.qpn));
+        untold.push(page.untold);
+        cursor = page.next;
+    }
+    assert_eq!(seen, (0..256).chain([9999]).collect::<Vec<_>>());
+    assert_eq!(untold, [0, 0, 0, 500 - 256, 0]);
+}
+
+#[test]
+fn processes_are_not_woken_more_often_than_needed() {
+    let mut world = World::new(false);
+    let (a, asker) = (world.session(0), world.session(7));
+    world.slot(a).unwrap();
+    world.ask(a, Request::OpenLedger).unwrap();
+    let told = |world: &mut World| world.sent.remove(&a).unwrap_or_default().len();
+    told(&mut world);
+    for _ in 0..5 {
+        world.ask(asker, Request::RefreshLedgers).unwrap();
+    }
+    assert_eq!(told(&mut world), 1);
+    world.pass(Duration::from_millis(10));
+    world.ask(asker, Request::RefreshLedgers).unwrap();
+    assert_eq!(told(&mut world), 1);
+    assert!(!world.sent.contains_key(&asker), "who has no ledger is not told");
+}
