@@ -7,16 +7,19 @@
 
 mod policy;
 mod registry;
+mod thrift;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use parking_lot::Mutex;
 use weft_sys::share::{Arena, Extent, Sharer};
-use weft_verbs::MrId;
+use weft_verbs::{Instant, MrId};
 
 pub use self::policy::Policy;
 use self::registry::{Pages, Registry};
+use self::thrift::Thrift;
+use crate::clock;
 use crate::engine::Engine;
 
 /// What is shared, and what would be.
@@ -31,6 +34,7 @@ struct State {
     /// From [`Engine::share_all`] on.
     sharer: Option<Sharer>,
     started: bool,
+    thrift: Thrift,
     /// The file for the arena, until then.
     file: Option<OwnedFd>,
 }
@@ -46,6 +50,9 @@ struct Region {
 /// The pages of this process; the engine stands still while they change places.
 struct Own<'a> {
     sharer: &'a mut Sharer,
+    thrift: &'a mut Thrift,
+    /// Share whatever it costs.
+    lavish: bool,
     engine: &'a Engine,
 }
 
@@ -55,21 +62,31 @@ impl Pages for Own<'_> {
     }
 
     fn share(&mut self, addr: u64, len: u64) -> Vec<Extent> {
+        let start = clock::now();
+        if !self.lavish && !self.thrift.allows(start) {
+            crate::log::note(&format!(
+                "{len} bytes at {addr:#x} are not shared: too much of the time went into it lately"
+            ));
+            return Vec::new();
+        }
         let engine = self.engine;
         let shared = self.sharer.share(addr, len, engine.own_threads(), &mut |work| engine.still(work));
-        self.note();
+        self.end(start);
         shared
     }
 
     fn unshare(&mut self, extents: &[Extent]) {
+        let start = clock::now();
         let engine = self.engine;
         self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.still(work));
-        self.note();
+        self.end(start);
     }
 }
 
 impl Own<'_> {
-    fn note(&mut self) {
+    fn end(&mut self, start: Instant) {
+        let now = clock::now();
+        self.thrift.spend(now - start, now);
         if let Some(why) = self.sharer.take_refusal() {
             crate::log::note(&why);
         }
@@ -91,8 +108,8 @@ impl Sharing {
 impl Engine {
     /// Share what is registered now, and what will be from now on as soon as it is. For the first queue pair that takes
     /// the way within the host, before its peer, or any other, is told of a region: what is known to be private stays so
-    /// as long as it is registered. Not to be called under the session's lock or the pump's.
-    /// Answers whether this was the first time.
+    /// as long as it is registered. Not to be called under the session's lock or the pump's. Answers whether something may
+    /// be shared now that was not before.
     pub(crate) fn share_all(&self) -> bool {
         let mut state = self.sharing.0.lock();
         let state = &mut *state;
@@ -110,8 +127,9 @@ impl Engine {
         }
         let regions: Vec<_> = state.regions.values().copied().collect();
         for region in regions.into_iter().filter(|region| !region.on_demand) {
-            if let Some(mut own) = own(&mut state.sharer, self) {
-                state.registry.share_late(region.addr, region.len, &mut own);
+            let (registry, own) = state.parts(self);
+            if let Some(mut own) = own {
+                registry.share_late(region.addr, region.len, &mut own);
             }
         }
         true
@@ -137,8 +155,8 @@ impl Engine {
     /// A region is being registered: before anybody knows its keys.
     pub(crate) fn share_region(&self, addr: u64, len: u64, on_demand: bool) {
         let mut state = self.sharing.0.lock();
-        let State { registry, sharer, .. } = &mut *state;
-        registry.insert(addr, len, on_demand, own(sharer, self).as_mut());
+        let (registry, mut own) = state.parts(self);
+        registry.insert(addr, len, on_demand, own.as_mut());
     }
 
     /// It was; answers the range that it had before.
@@ -150,8 +168,8 @@ impl Engine {
     /// It was not, or is no longer, and nobody is copying into it.
     pub(crate) fn unshare_region(&self, addr: u64, len: u64) {
         let mut state = self.sharing.0.lock();
-        let State { registry, sharer, .. } = &mut *state;
-        registry.remove(addr, len, own(sharer, self).as_mut());
+        let (registry, mut own) = state.parts(self);
+        registry.remove(addr, len, own.as_mut());
     }
 
     /// Whether a region's pages may come and go.
@@ -165,6 +183,11 @@ impl Engine {
     }
 }
 
-fn own<'a>(sharer: &'a mut Option<Sharer>, engine: &'a Engine) -> Option<Own<'a>> {
-    sharer.as_mut().map(|sharer| Own { sharer, engine })
+impl State {
+    /// What is registered, and who shares it, if anybody does.
+    fn parts<'a>(&'a mut self, engine: &'a Engine) -> (&'a mut Registry, Option<Own<'a>>) {
+        let State { registry, sharer, thrift, policy, .. } = self;
+        let lavish = *policy == Policy::On;
+        (registry, sharer.as_mut().map(|sharer| Own { sharer, thrift, lavish, engine }))
+    }
 }

@@ -93,12 +93,13 @@ extern "C" fn in_child() {
 
 fn put(file: BorrowedFd<'_>, place: Place, copy: bool) -> io::Result<()> {
     let Place { addr, len, offset, rights } = place;
-    // Something may stand there that the parent's program mapped since it lost the range.
+    // The places are those of a moment ago, and no other thread is here: what stands there is at most the parent's own
+    // mapping, if the program asked that children have it (MADV_DOFORK).
     if copy {
-        pages::fresh_at(addr, len, libc::MAP_FIXED_NOREPLACE)?;
+        pages::fresh_at(addr, len)?;
         pages::read_at(file, addr, len, offset)?;
     } else {
-        pages::private_at(addr, len, file, offset, libc::MAP_FIXED_NOREPLACE)?;
+        pages::private_at(addr, len, file, offset)?;
     }
     pages::protect(addr, len, rights)
 }

@@ -40,7 +40,7 @@ impl Scratch {
     /// Fresh private memory, `skip` bytes beyond a multiple of `align`.
     pub(super) fn fresh(skip: u64, len: u64, align: u64) -> io::Result<Scratch> {
         let room = Scratch::aligned(skip, len, align)?;
-        fresh_at(room.addr, len, libc::MAP_FIXED).map(|()| room)
+        fresh_at(room.addr, len).map(|()| room)
     }
 
     /// Address space that nothing can be done with yet.
@@ -94,29 +94,20 @@ fn unmap(addr: u64, len: u64) {
     }
 }
 
-/// Fresh private memory at an address; `flags` says whether something may stand there.
-pub(super) fn fresh_at(addr: u64, len: u64, flags: c_int) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
-    // SAFETY: the caller gives the range up, or forbids with the flags that anything is there.
+/// Fresh private memory in place of whatever stands at an address.
+pub(super) fn fresh_at(addr: u64, len: u64) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: the caller gives the range up.
     let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, -1, 0) };
-    there(addr, len, mapped(got)?)
+    mapped(got).map(drop)
 }
 
-/// A piece of a file at an address, private.
-pub(super) fn private_at(addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64, flags: c_int) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | flags;
+/// A piece of a file, private, in place of whatever stands at an address.
+pub(super) fn private_at(addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     // SAFETY: as above; what stood there shows the same bytes of the same file.
     let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, file.as_raw_fd(), offset as i64) };
-    there(addr, len, mapped(got)?)
-}
-
-/// Kernels that do not know MAP_FIXED_NOREPLACE take the address as a hint.
-fn there(wanted: u64, len: u64, got: u64) -> io::Result<()> {
-    if got == wanted {
-        return Ok(());
-    }
-    unmap(got, len);
-    Err(io::ErrorKind::AlreadyExists.into())
+    mapped(got).map(drop)
 }
 
 /// Gives a range that was mapped readable and writable the rights that it had, if they were others.
@@ -150,7 +141,7 @@ pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
             return Ok(());
         }
         let error = io::Error::last_os_error();
-        if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
+        if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
     }

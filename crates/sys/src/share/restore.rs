@@ -37,10 +37,10 @@ pub(super) fn chunk(arena: &Arena, place: Place, way: Way<'_>) -> io::Result<()>
 
 fn alone(arena: &Arena, place: Place) -> io::Result<()> {
     let Place { addr, len, offset, .. } = place;
-    pages::fresh_at(addr, len, libc::MAP_FIXED)?;
+    pages::fresh_at(addr, len)?;
     pages::read_at(arena.fd(), addr, len, offset).inspect_err(|_| {
         // Memory is short: the program's bytes are in the arena still.
-        let _ = pages::private_at(addr, len, arena.fd(), offset, libc::MAP_FIXED);
+        let _ = pages::private_at(addr, len, arena.fd(), offset);
     })
 }
 
@@ -66,7 +66,7 @@ fn guarded(arena: &Arena, place: Place, faults: &Faults) -> io::Result<()> {
 
 fn in_place(arena: &Arena, place: Place) -> io::Result<()> {
     let Place { addr, len, offset, .. } = place;
-    pages::private_at(addr, len, arena.fd(), offset, libc::MAP_FIXED)?;
+    pages::private_at(addr, len, arena.fd(), offset)?;
     match pages::populate(addr, len) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => touch(addr, len),
         result => result?,

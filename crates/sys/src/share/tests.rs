@@ -350,6 +350,37 @@ fn a_child_has_its_own_copy() {
 }
 
 #[test]
+fn what_the_parent_writes_after_the_fork_is_not_the_childs() {
+    let _one = one_at_a_time();
+    for not_told in [false, true] {
+        assert!(in_child(|| {
+            let memory = Memory::filled(3000);
+            let mut sharer = Sharer::new(true).unwrap();
+            assert_eq!(share(&mut sharer, memory.addr, memory.len).len(), 1);
+            let at = std::ptr::with_exposed_provenance_mut(memory.addr as usize);
+            if not_told {
+                // A program that asks for the opposite of what was set for it.
+                // SAFETY: the test's own memory.
+                assert_eq!(unsafe { libc::madvise(at, memory.len as usize, libc::MADV_DOFORK) }, 0);
+            }
+            // SAFETY: the child has one thread and leaves without unwinding or handlers.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    let same = memory.holds_pattern() && memory.rights() == "rw-p";
+                    libc::_exit(if same { 0 } else { 1 });
+                }
+                // From the end, which is copied last.
+                (0..memory.words()).rev().for_each(|k| memory.word(k).store(1, Ordering::Relaxed));
+                let mut status = 0;
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+            }
+        }));
+    }
+}
+
+#[test]
 fn what_the_program_did_with_its_addresses_is_respected() {
     let _one = one_at_a_time();
     assert!(in_child(|| {
