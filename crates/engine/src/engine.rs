@@ -143,12 +143,15 @@ impl Engine {
         f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
         let polling = self.handover.is_parked();
-        self.enter(|pump, now| {
-            self.handover.on_post();
-            let result = f(&mut pump.hca, now);
-            pump.transmit_posted(now, polling);
-            result
-        })
+        self.enter_at(
+            |pump| pump.time(polling),
+            |pump, now| {
+                self.handover.on_post();
+                let result = f(&mut pump.hca, now);
+                pump.transmit_posted(now, polling);
+                result
+            },
+        )
     }
 
     /// Lock, call, unlock, tell of events; nothing is sent. For receives, and for questions.
@@ -157,12 +160,21 @@ impl Engine {
         &self,
         f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
-        self.enter(|pump, now| f(&mut pump.hca, now))
+        self.enter_at(|pump| pump.time(true), |pump, now| f(&mut pump.hca, now))
     }
 
     #[inline]
     pub(crate) fn enter<R>(
         &self,
+        f: impl FnOnce(&mut Pump, Instant) -> Result<R, VerbsError>,
+    ) -> Result<R, VerbsError> {
+        self.enter_at(|_| clock::now(), f)
+    }
+
+    #[inline]
+    fn enter_at<R>(
+        &self,
+        time: impl FnOnce(&Pump) -> Instant,
         f: impl FnOnce(&mut Pump, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
         if self.is_dead() {
@@ -172,7 +184,8 @@ impl Engine {
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
-        let result = f(pump, clock::now());
+        let now = time(pump);
+        let result = f(pump, now);
         self.leave(guard);
         result
     }
@@ -233,10 +246,10 @@ impl Engine {
         let mut polled = pump.hca.poll_cq(cq, out);
         let turn = polled == Ok(0) && !out.is_empty();
         self.handover.on_poll(turn);
-        let mut came = 0;
+        let mut came = None;
         pump.end_gathering(clock::now);
         if turn {
-            came = pump.turn(clock::now(), false);
+            came = pump.turn_briefly();
             polled = pump.hca.poll_cq(cq, out);
         }
         if trace::on()
@@ -244,7 +257,7 @@ impl Engine {
         {
             trace::polled(clock::now(), out.get(..count).unwrap_or_default());
         }
-        let offer = self.handover.in_vain(turn && came == 0);
+        let offer = self.handover.in_vain(came == Some(0));
         self.leave(guard);
         if offer {
             std::thread::yield_now();

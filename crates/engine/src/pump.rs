@@ -6,6 +6,7 @@ use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
+use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::looks::Looks;
@@ -14,6 +15,9 @@ use crate::trace;
 
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
 const BATCHES_MAX: usize = 4;
+
+/// Looks at the lanes alone between two whole turns at most: some microseconds.
+const BRIEF_TURNS_MAX: u32 = 64;
 
 /// What a pump is made of.
 #[derive(Debug)]
@@ -43,6 +47,10 @@ pub struct Pump {
     report_at: Option<Instant>,
     /// Whether the links tell traffic class and hop limit.
     tells_network_header: bool,
+    /// When the pump was turned last.
+    turned_at: Instant,
+    /// Brief turns since then.
+    brief_turns: u32,
 }
 
 impl std::fmt::Debug for Pump {
@@ -67,6 +75,8 @@ impl Pump {
             instruments: Instruments::default(),
             report_at: None,
             tells_network_header: false,
+            turned_at: Instant::default(),
+            brief_turns: 0,
         }
     }
 
@@ -127,8 +137,33 @@ impl Pump {
         }
     }
 
+    /// The time, or if that is `near` enough, the time of the last turn: to ask the clock costs as much as a small message
+    /// to a process of this host. Packets need the time.
+    #[inline]
+    pub fn time(&self, near: bool) -> Instant {
+        if near && !self.hca.awaits_packets() { self.turned_at } else { clock::now() }
+    }
+
+    /// A turn for somebody who polls. Who has no peers but on this host has his lanes looked at each time, and all the rest
+    /// now and then. Answers how many frames and datagrams came, or nothing if the look was brief and in vain.
+    #[inline]
+    pub fn turn_briefly(&mut self) -> Option<usize> {
+        self.brief_turns += 1;
+        if self.hca.awaits_packets() || self.brief_turns >= BRIEF_TURNS_MAX {
+            return Some(self.turn(clock::now(), false));
+        }
+        let came = self.hca.handle_lanes(self.turned_at);
+        if came == 0 {
+            return None;
+        }
+        self.instruments.arrivals += 1;
+        self.transmit(self.turned_at);
+        Some(came)
+    }
+
     /// A whole turn; answers how many datagrams and frames came. `thorough`: look everywhere.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
+        (self.turned_at, self.brief_turns) = (now, 0);
         let mut came = self.hca.handle_lanes(now);
         if came > 0 {
             self.looks.on_frames(now);

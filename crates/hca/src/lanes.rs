@@ -72,22 +72,27 @@ impl<M: Memory> Hca<M> {
         if self.owed_acks.of.is_empty() {
             return;
         }
-        let mut waiting = std::mem::take(&mut self.owed_acks.of);
-        self.owed_acks.until = None;
-        waiting.retain(|&id| {
-            let Ok(entry) = self.qps.get_mut(id) else { return false };
+        let mut kept = 0;
+        for at in 0..self.owed_acks.of.len() {
+            let id = self.owed_acks.of[at];
+            let Ok(entry) = self.qps.get_mut(id) else { continue };
+            // Most have had company since.
+            entry.owes_ack = entry.qp.owes_ack();
+            if !entry.owes_ack {
+                continue;
+            }
             self.world.act(entry.device, now);
-            let owes = entry.qp.flush_ack(now, &mut self.world);
-            entry.owes_ack = owes;
+            entry.owes_ack = entry.qp.flush_ack(now, &mut self.world);
+            if entry.owes_ack {
+                self.owed_acks.of[kept] = id;
+                kept += 1;
+            }
             // The lane has room again, perhaps: what waited for that may go on.
             self.settle(id, now);
-            owes
-        });
-        if !waiting.is_empty() {
-            // Their lanes are full.
-            self.owed_acks.until = Some(now + ACK_DELAY);
         }
-        self.owed_acks.of = waiting;
+        self.owed_acks.of.truncate(kept);
+        // Those whose lanes are full.
+        self.owed_acks.until = (kept > 0).then(|| now + ACK_DELAY);
     }
 
     /// Send what the queue pair, or every one, owes: it ends, or the process does.

@@ -13,6 +13,7 @@ use crate::{Env, SameHost};
 use super::Way;
 use super::execute::CANNOT_FETCH;
 use super::requester::{Requester, frames};
+use super::watch::Look;
 
 /// Times to try again that mean "for ever".
 const RNR_FOREVER: u8 = 7;
@@ -33,14 +34,11 @@ impl Requester {
         self.retire(core, sq, env);
     }
 
+    #[inline]
     fn on_progress(&mut self, core: &Core) {
         self.retry_left = core.attr.retry_cnt;
         self.rnr_left = core.attr.rnr_retry;
-        if self.una >= self.max && self.awaited == 0 {
-            self.timing.disarm();
-        } else if self.rnr_until.is_none() {
-            self.timing.restart(core.attr.timeout, core.now);
-        }
+        self.watch.on_progress();
     }
 
     /// An answer.
@@ -65,7 +63,7 @@ impl Requester {
 
     fn on_rnr<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, timer: u8, env: &mut E) {
         core.stats.rnr_naks_received += 1;
-        self.timing.disarm();
+        self.watch.disarm();
         if core.attr.rnr_retry != RNR_FOREVER {
             if self.rnr_left == 0 {
                 let at = self.find(sq, self.una);
@@ -220,27 +218,25 @@ impl Requester {
         }
         let outstanding = self.una < self.max || self.awaited > 0;
         if !outstanding {
-            return self.timing.disarm();
+            return self.watch.disarm();
+        }
+        let look = self.watch.look(core.attr.timeout, now);
+        if look == Look::Fine {
+            return;
         }
         let (alive, taken) = (env.memory().is_alive(way.peer), env.memory().is_taken(way.peer, way.mark));
-        if self.timing.retry_at.is_some_and(|at| at <= now) {
+        if alive && !taken {
+            // The peer's process does not run at the moment. An adapter would answer for it; so nothing is lost.
+            return self.watch.excuse(now);
+        }
+        if look == Look::TimedOut {
             core.stats.timeouts += 1;
-            if alive && !taken {
-                // The peer's process does not run at the moment. An adapter would answer for it; so nothing is lost.
-                return self.timing.restart(core.attr.timeout, now);
-            }
             if self.retry_left == 0 {
                 return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
             }
             self.retry_left -= 1;
-            self.timing.on_retry(core.attr.timeout, now);
-            self.go_back(sq);
-        } else if self.timing.probe_at.is_some_and(|at| at <= now) {
-            self.timing.on_probe(now);
-            if alive && taken {
-                self.go_back(sq);
-            }
         }
+        self.go_back(sq);
     }
 
     /// The request at `at` has failed for good: earlier ones that did not end are flushed, and the queue pair goes to ERR.

@@ -15,6 +15,7 @@ mod requester;
 mod responder;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use weft_verbs::{CqId, Duration, Instant, QpState, QpType};
 

@@ -10,13 +10,13 @@ use smallvec::SmallVec;
 use weft_verbs::{Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::core::{Core, Fault};
-use crate::rc::Timing;
 use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing, Reach};
 use crate::segment;
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, SameHost};
 
 use super::Way;
+use super::watch::Watch;
 
 /// Frames and direct copies of one call at most, so that queue pairs take turns.
 const STEPS_MAX: u32 = 64;
@@ -51,7 +51,7 @@ pub(crate) struct Requester {
     pub(super) epoch: u8,
     /// Requests in the lane whose answers are awaited; at most max_rd_atomic.
     pub(super) awaited: u32,
-    pub(super) timing: Timing,
+    pub(super) watch: Watch,
     pub(super) rnr_until: Option<Instant>,
     pub(super) rnr_left: u8,
     pub(super) retry_left: u8,
@@ -160,7 +160,7 @@ impl Requester {
             }
         }
         if (self.una < self.max || self.awaited > 0) && self.rnr_until.is_none() {
-            self.timing.arm(core.attr.timeout, now);
+            self.watch.arm(now);
         }
     }
 
@@ -177,7 +177,8 @@ impl Requester {
             SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
                 segment::check(env, pd, &wqe.sges, true).map(|()| true)
             }
-            _ if wqe.is_inline() => Ok(true),
+            // What goes in one piece is checked when it is gathered.
+            _ if wqe.is_inline() || wqe.length <= NAMED_MIN => Ok(true),
             _ => segment::check(env, pd, &wqe.sges, false).map(|()| true),
         };
         match checked {
@@ -400,7 +401,7 @@ impl Requester {
         if self.rnr_until.is_some() {
             return self.rnr_until;
         }
-        self.timing.probe_at.into_iter().chain(self.timing.retry_at).min()
+        self.watch.at
     }
 }
 

@@ -26,8 +26,6 @@ use crate::rq::RecvQueue;
 use crate::sq::SendQueue;
 use crate::{Env, RxPacket, TxBatch};
 
-pub(crate) use retry::Timing;
-
 use requester::Requester;
 use responder::Responder;
 
