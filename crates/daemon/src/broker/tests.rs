@@ -18,6 +18,8 @@ use crate::slots::SavedSlot;
 
 mod ledgers;
 
+mod peers;
+
 struct World {
     now: Instant,
     broker: Broker,

@@ -11,6 +11,15 @@ use weft_verbs::Access;
 use super::pair::{KEY, PD, PEER, QPN, config_of, direct, host, offer, pair, range_of, receive, send};
 use crate::shm::{PAIR_BYTES, PeerConfig};
 
+/// Says to another thread that it is to end, whatever ends this one's work.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A host on another thread while this one goes on.
 fn beside<R>(work: impl FnOnce() + Send, here: impl FnOnce() -> R) -> R {
     std::thread::scope(|scope| {
@@ -46,6 +55,7 @@ fn no_byte_changes_once_a_key_is_revoked() {
             .collect()
     };
     beside(writer, || {
+        let _stop = Stop(&stop);
         for round in 0..300 {
             let before = written.load(Ordering::Relaxed);
             offer(&mut b, range, Access::REMOTE_WRITE);
@@ -60,7 +70,6 @@ fn no_byte_changes_once_a_key_is_revoked() {
             std::thread::sleep(Duration::from_micros(50));
             assert!(first == snapshot(), "round {round}");
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
