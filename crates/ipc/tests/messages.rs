@@ -1,6 +1,7 @@
 //! The messages against bytes that nobody sane sent, and against themselves.
 
 use proptest::prelude::*;
+use weft_ipc::stat::QpCursor;
 use weft_ipc::{
     ClientFrame, DaemonFrame, DecodeError, DeviceInfo, Event, GID_TABLE_ROWS_MAX, GidEntry, GidType, MESSAGE_BYTES_MAX,
     McastGroup, PhysState, PortState, Refusal, Request, Response, Usage, decode, encode,
@@ -65,6 +66,10 @@ fn requests() -> impl Strategy<Value = Request> {
         ".{0,9}".prop_map(|name| Request::LinkDel { name }),
         (".{0,9}", ".{0,9}").prop_map(|(old, new)| Request::DevRename { old, new }),
         any::<u32>().prop_map(|offset| Request::Status { offset }),
+        Just(Request::OpenLedger),
+        Just(Request::RefreshLedgers),
+        any::<u32>().prop_map(|offset| Request::Stat { offset }),
+        any::<(u64, u32)>().prop_map(|(client, skip)| Request::ListQps(QpCursor { client, skip })),
         any::<[u32; 5]>().prop_map(|[pd, cq, qp, mr, srq]| Request::ReportUsage(Usage { pd, cq, qp, mr, srq })),
     ]
 }

@@ -49,6 +49,9 @@ pub fn run(args: ResourceArgs) -> ExitCode {
             listing.untold.iter().for_each(|line| eprintln!("{line}"));
             listing.text
         }),
+        [kind @ ("pd" | "cq" | "mr" | "srq" | "ctx"), ..] => {
+            Err(format!("{COMMAND}: of {kind} only the number is known: weft resource show [link DEV]"))
+        }
         rest => show_counts(rest, output),
     };
     match shown {
