@@ -21,6 +21,7 @@ use self::registry::{Pages, Registry};
 use self::thrift::Thrift;
 use crate::clock;
 use crate::engine::Engine;
+use crate::trace::{self, Kind};
 
 /// What is shared, and what would be.
 #[derive(Debug, Default)]
@@ -72,6 +73,10 @@ impl Pages for Own<'_> {
         let engine = self.engine;
         let shared = self.sharer.share(addr, len, engine.own_threads(), &mut |work| engine.still(work));
         self.end(start);
+        if trace::on() {
+            let ranges = shared.len();
+            trace::note(start, Kind::Share, None, format_args!("addr={addr:#x} bytes={len} ranges_shared={ranges}"));
+        }
         shared
     }
 
