@@ -201,6 +201,13 @@ pub const ALL: &[Case] = &[
         aim: None,
     },
     Case {
+        name: "ib_write_lat 8 B, both spin on memory",
+        place: FIFTEEN_HUNDRED,
+        ours: &Perftest { amount: Amount::Messages(2_000), ..latency("ib_write_lat", 8) },
+        rivals: &[Rival::told(&UdpPong { payload: 8 })],
+        aim: None,
+    },
+    Case {
         name: "ib_send_lat 8 B, completion events",
         place: FIFTEEN_HUNDRED,
         ours: &Perftest { extra: "-e", ..latency("ib_send_lat", 8) },

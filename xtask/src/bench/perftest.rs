@@ -6,6 +6,9 @@ use super::unit::Unit;
 use anyhow::{Context, Result};
 use weft_interop::Pair;
 
+/// How long a client may take beside the seconds that it is asked to.
+const PATIENCE: u64 = 30;
+
 /// perftest counts bandwidth in MiB.
 pub const MIB: f64 = 1_048_576.0;
 
@@ -104,7 +107,8 @@ impl Program for Perftest {
 
     fn measure(&self, room: &Room) -> Result<f64> {
         let lab = room.lab()?;
-        let mut pair = Pair::new(self.tool, &self.arguments(room.seconds)).devices(lab)?.within(60);
+        let pair = Pair::new(self.tool, &self.arguments(room.seconds)).devices(lab)?;
+        let mut pair = pair.within(PATIENCE + u64::from(room.seconds));
         pair.server = room.on_server_core(&pair.server);
         pair.client = room.on_client_core(&pair.client);
         for (key, value) in self.env {

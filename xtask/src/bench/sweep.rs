@@ -146,7 +146,6 @@ pub const ALL: &[Panel] = &[
         place: Place::TwoHosts { mtu: 9000 },
         unit: Unit::Microseconds,
         series: &[
-            series!(true, "ib_write_lat", size => latency("ib_write_lat", size)),
             series!(true, "ib_send_lat", size => latency("ib_send_lat", size)),
             Series {
                 name: "bare UDP, polling",
@@ -160,16 +159,27 @@ pub const ALL: &[Panel] = &[
 ];
 
 impl Panel {
-    /// Every series at every size, in turns. What is not installed or fails has no points.
+    /// Every series at every size, in turns. What is not installed or fails has no points; what failed once is not
+    /// tried at larger sizes, for a failure takes long.
     pub fn sweep(&self, room: &Room, sizes: &[u64], turns: usize) -> Swept {
         let mut curves: Vec<_> =
             self.series.iter().map(|s| Curve { name: s.name, ours: s.ours, points: Vec::new() }).collect();
+        let mut failed = vec![false; curves.len()];
         for &size in sizes {
             let programs: Vec<_> = self.series.iter().map(|series| (series.at)(size)).collect();
             let mut figures = vec![Vec::new(); programs.len()];
             for _ in 0..turns {
-                for (program, figures) in programs.iter().zip(&mut figures) {
-                    figures.extend(program.as_deref().and_then(|program| figure(program, room)));
+                for (number, program) in programs.iter().enumerate() {
+                    let Some(program) = program.as_deref().filter(|p| !failed[number] && p.missing().is_none()) else {
+                        continue;
+                    };
+                    match program.measure(room) {
+                        Ok(figure) => figures[number].push(figure),
+                        Err(error) => {
+                            eprintln!("{}: {error:#}", program.name());
+                            failed[number] = true;
+                        }
+                    }
                 }
             }
             for (curve, figures) in curves.iter_mut().zip(&figures) {
@@ -178,14 +188,6 @@ impl Panel {
         }
         Swept { name: self.name, place: self.place, unit: self.unit, curves }
     }
-}
-
-fn figure(program: &dyn Program, room: &Room) -> Option<f64> {
-    if program.missing().is_some() {
-        return None;
-    }
-    let figure = program.measure(room);
-    figure.inspect_err(|error| eprintln!("{}: {error:#}", program.name())).ok()
 }
 
 #[cfg(test)]

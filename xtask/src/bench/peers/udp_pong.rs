@@ -14,6 +14,12 @@ use std::time::{Duration, Instant};
 /// The largest datagram that is played.
 const PAYLOAD_MAX: usize = 65_000;
 
+/// Every datagram begins with its number, so that a late answer is not taken for the next.
+const NUMBER_SIZE: usize = 8;
+
+/// What was lost is sent again after so long; the median does not see it.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// An end gives up when its peer has been silent for so long.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -39,8 +45,8 @@ pub struct Options {
 
 /// Plays one end.
 pub fn run(options: &Options) -> Result<()> {
-    if options.payload > PAYLOAD_MAX || options.count == 0 {
-        bail!("a payload of at most {PAYLOAD_MAX} bytes and at least one round trip");
+    if !(NUMBER_SIZE..=PAYLOAD_MAX).contains(&options.payload) || options.count == 0 {
+        bail!("a payload of {NUMBER_SIZE} to {PAYLOAD_MAX} bytes and at least one round trip");
     }
     if options.client { ask(options) } else { answer(options) }
 }
@@ -51,7 +57,7 @@ fn answer(options: &Options) -> Result<()> {
     println!("ready");
     let mut buffer = vec![0u8; PAYLOAD_MAX];
     // It ends with its client: a first silence longer than any start is the end, too.
-    while let Some((length, from)) = receive(&socket, &mut buffer)? {
+    while let Some((length, from)) = receive(&socket, &mut buffer, SILENCE_MAX)? {
         socket.send_to(&buffer[..length], from)?;
     }
     Ok(())
@@ -61,12 +67,22 @@ fn ask(options: &Options) -> Result<()> {
     let any: SocketAddr = if options.address.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
     let socket = UdpSocket::bind(any)?;
     socket.set_nonblocking(true)?;
-    let (ping, mut pong) = (vec![7u8; options.payload], vec![0u8; PAYLOAD_MAX]);
+    let (mut ping, mut pong) = (vec![7u8; options.payload], vec![0u8; PAYLOAD_MAX]);
     let mut halves = Vec::with_capacity(options.count);
-    for _ in 0..options.count {
+    for number in 0..options.count as u64 {
+        ping[..NUMBER_SIZE].copy_from_slice(&number.to_be_bytes());
         let sent = Instant::now();
         socket.send_to(&ping, options.address)?;
-        receive(&socket, &mut pong)?.context("the other end is silent")?;
+        let mut spoken = sent;
+        while !is_answer(receive(&socket, &mut pong, AGAIN_AFTER)?, &pong, number) {
+            if sent.elapsed() > SILENCE_MAX {
+                bail!("the other end is silent");
+            }
+            if spoken.elapsed() >= AGAIN_AFTER {
+                spoken = Instant::now();
+                socket.send_to(&ping, options.address)?;
+            }
+        }
         halves.push(sent.elapsed() / 2);
     }
     halves.sort_unstable();
@@ -74,14 +90,19 @@ fn ask(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Spins until a datagram is there; `None` after a long silence.
-fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<(usize, SocketAddr)>> {
+/// Whether what came begins with this number.
+fn is_answer(came: Option<(usize, SocketAddr)>, pong: &[u8], number: u64) -> bool {
+    came.is_some_and(|(length, _)| pong[..length].starts_with(&number.to_be_bytes()))
+}
+
+/// Spins until a datagram is there; `None` after `silence`.
+fn receive(socket: &UdpSocket, buffer: &mut [u8], silence: Duration) -> Result<Option<(usize, SocketAddr)>> {
     let since = Instant::now();
     loop {
         match socket.recv_from(buffer) {
             Ok(got) => return Ok(Some(got)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if since.elapsed() > SILENCE_MAX {
+                if since.elapsed() > silence {
                     return Ok(None);
                 }
                 std::hint::spin_loop();
@@ -124,19 +145,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_play() {
+    fn both_ends_play_and_a_late_answer_counts_for_nothing() {
         let answering = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
         let address = answering.local_addr().expect("an address");
         answering.set_nonblocking(true).expect("polling");
-        let player = std::thread::spawn(move || {
-            run(&Options { address, client: true, payload: 8, count: 3 }).expect("three round trips");
-        });
+        let player = std::thread::spawn(move || run(&Options { address, client: true, payload: 8, count: 3 }));
         let mut buffer = [0u8; 64];
-        for _ in 0..3 {
-            let (length, from) = receive(&answering, &mut buffer).expect("a ping").expect("no silence");
-            assert_eq!(length, 8);
-            answering.send_to(&buffer[..length], from).expect("a pong");
+        for number in 0..3u64 {
+            let came = receive(&answering, &mut buffer, SILENCE_MAX).expect("a ping");
+            assert!(is_answer(came, &buffer, number));
+            let (_, from) = came.expect("a ping");
+            answering.send_to(&99u64.to_be_bytes(), from).expect("what nobody asked for");
+            answering.send_to(&number.to_be_bytes(), from).expect("a pong");
         }
-        player.join().expect("the client ends well");
+        player.join().expect("no panic").expect("the client ends well");
+    }
+
+    #[test]
+    fn what_is_lost_is_asked_again() {
+        let answering = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+        let address = answering.local_addr().expect("an address");
+        answering.set_nonblocking(true).expect("polling");
+        let player = std::thread::spawn(move || run(&Options { address, client: true, payload: 8, count: 1 }));
+        let mut buffer = [0u8; 64];
+        receive(&answering, &mut buffer, SILENCE_MAX).expect("a ping that is lost").expect("no silence");
+        let (length, from) = receive(&answering, &mut buffer, SILENCE_MAX).expect("it again").expect("no silence");
+        answering.send_to(&buffer[..length], from).expect("a pong");
+        player.join().expect("no panic").expect("the client ends well");
     }
 }
