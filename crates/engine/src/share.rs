@@ -65,9 +65,7 @@ impl Pages for Own<'_> {
     fn share(&mut self, addr: u64, len: u64) -> Vec<Extent> {
         let start = clock::now();
         if !self.lavish && !self.thrift.allows(start) {
-            crate::log::note(&format!(
-                "{len} bytes at {addr:#x} are not shared: too much of the time went into it lately"
-            ));
+            self.tell(start, &format!("{len} bytes at {addr:#x} are not shared: too much time went into it lately"));
             return Vec::new();
         }
         let engine = self.engine;
@@ -93,7 +91,17 @@ impl Own<'_> {
         let now = clock::now();
         self.thrift.spend(now - start, now);
         if let Some(why) = self.sharer.take_refusal() {
-            crate::log::note(&why);
+            self.tell(now, &why);
+        }
+    }
+
+    /// Who insists on sharing is told of what cannot be; others did not ask, and look if they care.
+    fn tell(&self, now: Instant, why: &str) {
+        if self.lavish {
+            crate::log::note(why);
+        }
+        if trace::on() {
+            trace::note(now, Kind::Share, None, format_args!("{why}"));
         }
     }
 }

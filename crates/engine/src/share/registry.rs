@@ -321,7 +321,7 @@ mod tests {
                 let (addr, len) = live.swap_remove(random(live.len() as u64) as usize);
                 registry.remove(addr, len, Some(&mut fake));
             }
-            for (&page, _) in &fake.shared {
+            for &page in fake.shared.keys() {
                 assert!(live.iter().any(|&(addr, len)| addr <= page && page + 16 <= addr + len || {
                     let (start, end) = outer::<Fake>(addr, len);
                     start <= page && page < end

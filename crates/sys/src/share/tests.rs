@@ -1,7 +1,7 @@
 //! Memory that goes into the arena and comes back, alone and among other threads, through forks and whatever else a
 //! program does with its addresses.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -89,7 +89,7 @@ fn unshare(sharer: &mut Sharer, extents: &[Extent]) {
 }
 
 fn file(sharer: &Sharer) -> std::fs::File {
-    OwnedFd::from(sharer.arena().try_clone_to_owned().unwrap()).into()
+    sharer.arena().try_clone_to_owned().unwrap().into()
 }
 
 /// Ends what other threads do, also when the test fails.
@@ -301,8 +301,8 @@ fn system_calls_of_other_threads_succeed_meanwhile() {
         let reader = scope.spawn(|| {
             let mut calls = 0;
             while !stop.load(Ordering::Relaxed) || calls == 0 {
-                // SAFETY: the test's own memory.
                 let to = std::ptr::with_exposed_provenance_mut(memory.addr as usize);
+                // SAFETY: the test's own memory.
                 let got = unsafe { libc::pread(source.as_raw_fd(), to, memory.len as usize, 0) };
                 assert_eq!(got, memory.len as isize, "{}", std::io::Error::last_os_error());
                 calls += 1;
@@ -448,8 +448,8 @@ fn careful_sharing_refuses_what_may_be_pinned() {
     assert!(in_child(|| {
         let memory = Memory::filled(4);
         let mut sharer = Sharer::new(true).unwrap();
-        // SAFETY: asks for an aio context into a place of ours.
         let mut context = 0u64;
+        // SAFETY: asks for an aio context into a place of ours.
         let rc = unsafe { libc::syscall(libc::SYS_io_setup, 8, &raw mut context) };
         if rc != 0 {
             return true;
