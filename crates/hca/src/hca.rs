@@ -7,6 +7,7 @@ use weft_transport::{Memory, TxBatch};
 use weft_verbs::{Instant, QP_MAX, QpId, QpType};
 
 use crate::HcaConfig;
+use crate::crowds::Crowds;
 use crate::datagrams::Diversion;
 use crate::lanes::OwedAcks;
 use crate::mcast::Groups;
@@ -25,6 +26,7 @@ pub struct Hca<M> {
     pub(crate) groups: Groups,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
+    pub(crate) crowds: Crowds,
     /// Room for the queue pairs whose time has come.
     due: Vec<QpId>,
     pub(crate) slot: u32,
@@ -52,6 +54,7 @@ impl<M: Memory> Hca<M> {
             groups: Groups::default(),
             schedule: Schedule::default(),
             timers: Timers::default(),
+            crowds: Crowds::default(),
             due: Vec::new(),
             slot: config.slot,
             privileged: config.privileged,

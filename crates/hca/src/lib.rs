@@ -13,6 +13,7 @@ mod board;
 mod config;
 mod counters;
 mod cq;
+mod crowds;
 mod datagrams;
 mod demux;
 mod device;

@@ -108,6 +108,12 @@ impl<M: Memory> Hca<M> {
             self.lanes |= entry.qp.peer().is_some();
         }
         entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
+        if to == QpState::Rts
+            && from == QpState::Rtr
+            && let Some(peer) = entry.peer
+        {
+            entry.qp.join(self.crowds.of(peer.dgid));
+        }
         let on_wire = entry.qp.peer().is_none() && !matches!(to, QpState::Reset | QpState::Init);
         let was = std::mem::replace(&mut entry.on_wire, on_wire);
         self.wire_qps = self.wire_qps + usize::from(on_wire) - usize::from(was);

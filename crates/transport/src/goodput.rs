@@ -1,8 +1,11 @@
 //! How well the window keeps up under loss, in simulated time: the wire has a round trip of 20 µs and no bandwidth limit,
 //! so what a message stream reaches is what recovery leaves of it. Deterministic, hence a test.
 
-use weft_verbs::{Mtu, QpType, SendOp};
+use weft_verbs::{Mtu, QpType, SendFlags, SendOp, SendWr};
 
+use crate::TxBatch;
+
+use crate::crowd::{Crowd, Share};
 use crate::testing::{Fate, Pair, Rng, init, remote, sge};
 
 /// Megabytes a second of twenty 1 MiB messages when `loss_permille` of all packets vanish.
@@ -38,4 +41,36 @@ fn ten_percent_of_loss_still_moves() {
         assert!(goodput(Mtu::Mtu4096, 100, read) > 50.0);
         assert!(goodput(Mtu::Mtu1024, 100, read) > 10.0);
     }
+}
+
+#[test]
+fn a_share_that_shrinks_in_the_middle_of_a_message_stops_nothing() {
+    let crowd = Crowd::default();
+    let mut p = Pair::with([init(QpType::Rc), init(QpType::Rc)], |_, a| a.path_mtu = Mtu::Mtu1024);
+    p.qps[0].join(&crowd);
+    let message = SendOp::Write(remote(0));
+    let wr = SendWr {
+        wr_id: 1,
+        op: message,
+        flags: SendFlags::SIGNALED,
+        sges: &[sge(0, 1 << 20)],
+        ud: None,
+        xrc_srqn: None,
+    };
+    p.qps[0].post_send(p.now, &wr, &mut p.worlds[0]).unwrap();
+    // A turn that ends because the batch is full, six packets after the last that asked for an acknowledgement.
+    let mut batch = TxBatch::default();
+    p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
+    let others = batch.packets[0].clone();
+    batch.packets.resize(TxBatch::PACKETS_MAX - 6, others);
+    p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
+    assert!(!batch.has_room());
+    // Others become busy: one more packet leaves, which asks, and then nothing until the answer comes.
+    let mut others: Vec<Share> = (0..2000).map(|_| Share::of(&crowd)).collect();
+    others.iter_mut().for_each(|other| other.set_busy(true));
+    let mut batch = TxBatch::default();
+    assert!(!p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]));
+    assert_eq!(batch.packets.len(), 1);
+    const ACK_REQ_BYTE: usize = 8;
+    assert_eq!(batch.arena[batch.packets[0].header.start as usize + ACK_REQ_BYTE] & 0x80, 0x80);
 }

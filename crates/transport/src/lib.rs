@@ -6,6 +6,7 @@ mod access;
 pub mod batch;
 mod budget;
 mod core;
+mod crowd;
 pub mod env;
 #[cfg(test)]
 mod goodput;
@@ -27,6 +28,7 @@ mod ud;
 pub use crate::stats::QpStats;
 pub use batch::{Piece, TxBatch, TxPacket};
 pub use budget::Budget;
+pub use crowd::Crowd;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 pub use qp::{Qp, TX_BURST_PACKETS};
 pub use rx::RxPacket;

@@ -14,6 +14,7 @@ use weft_verbs::{
 };
 
 use crate::core::{Core, Fault};
+use crate::crowd::Crowd;
 use crate::local::Local;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
@@ -132,6 +133,14 @@ impl Qp {
         self.ack_delay = allowed;
         if let Service::Rc(rc) = &mut self.service {
             rc.allow_ack_delay(allowed);
+        }
+    }
+
+    /// Share the peer with the other queue pairs of this process that send to it: from RTS on, and until the queue pair
+    /// leaves the states in which it sends.
+    pub fn join(&mut self, crowd: &Crowd) {
+        if let Service::Rc(rc) = &mut self.service {
+            rc.join(crowd);
         }
     }
 

@@ -177,6 +177,7 @@ impl Requester {
         if self.una > self.rnr_psn {
             self.rnr_until = None;
         }
+        self.share.set_busy(self.una < self.max);
         if self.una >= self.max {
             self.timing.disarm();
             self.stop_repairs();

@@ -27,7 +27,7 @@ impl Requester {
         let at = self.cur;
         let psn = self.nxt;
         let wqe = sq.get(at);
-        let window = self.window.packets(core.mtu());
+        let window = self.window_packets(core);
         let answered = wqe.has_response();
         let end = wqe.end();
         let limit = if matches!(wqe.op, SendOp::Read(_)) {
@@ -88,7 +88,7 @@ impl Requester {
         }
         let limit = self.reach(psn);
         let at = self.find(sq, psn);
-        let window = self.window.packets(core.mtu());
+        let window = self.window_packets(core);
         self.silent += 1;
         let ack_req = limit == sq.get(at).end()
             || psn == self.una

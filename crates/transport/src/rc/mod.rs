@@ -21,6 +21,7 @@ mod window;
 use weft_verbs::{CqId, Instant, QpState, QpType};
 
 use crate::core::Core;
+use crate::crowd::Crowd;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::sq::SendQueue;
@@ -46,6 +47,11 @@ impl Rc {
 
     pub fn start_requester(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
         self.requester.start(psn, core, sq);
+    }
+
+    /// Share the peer with others that send to it.
+    pub fn join(&mut self, crowd: &Crowd) {
+        self.requester.join(crowd);
     }
 
     /// Let acknowledgements wait for company, or not.

@@ -14,6 +14,7 @@ use weft_verbs::{Instant, QpState, SendFlags, SendOp, WcStatus};
 use weft_wire::Psn;
 
 use crate::core::{Core, Fault};
+use crate::crowd::{Crowd, Share};
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, TxBatch};
 
@@ -86,6 +87,8 @@ pub(crate) struct Requester {
     pub chunks: VecDeque<Chunk>,
     pub received: Received,
     pub window: Window,
+    /// Its part of what all queue pairs together may have in flight to the peer.
+    pub share: Share,
     pub timing: Timing,
     pub credits: Credits,
     /// PSNs to be sent again out of turn.
@@ -159,9 +162,9 @@ impl Requester {
         if self.holding() {
             return None;
         }
-        let window = self.window.packets(core.mtu());
+        let window = self.window_packets(core);
         if self.nxt < self.max {
-            return (self.inflight() < window).then_some(Step::Again);
+            return self.has_room(core, window).then_some(Step::Again);
         }
         if self.stopped || self.cur >= sq.tail() {
             return None;
@@ -187,20 +190,38 @@ impl Requester {
         open.then_some(Step::Start)
     }
 
-    fn window_open(&self, core: &Core, wqe: &Wqe, window: u64, left: u64) -> bool {
+    /// Packets that may be in flight.
+    pub fn window_packets(&self, core: &Core) -> u64 {
+        self.window.packets(core.mtu()).min(self.share.packets(core.mtu()))
+    }
+
+    /// Whether another packet may leave. When others became busy and this one's share shrank beneath what it has in
+    /// flight, one more does that asks for an acknowledgement, unless one was asked for.
+    fn has_room(&self, core: &Core, window: u64) -> bool {
         let inflight = self.inflight();
-        if inflight >= window {
+        inflight < window || (self.silent > 0 && inflight < self.window.packets(core.mtu()))
+    }
+
+    /// Take part in what all queue pairs together may have in flight to the peer.
+    pub fn join(&mut self, crowd: &Crowd) {
+        self.share = Share::of(crowd);
+        self.share.set_busy(self.una < self.max);
+    }
+
+    fn window_open(&self, core: &Core, wqe: &Wqe, window: u64, left: u64) -> bool {
+        if !self.has_room(core, window) {
             return false;
         }
         if !wqe.has_response() {
             return true;
         }
+        let inflight = self.inflight();
         // A depth of zero lets the request through to fail.
         if self.chunks.len() >= usize::from(core.attr.max_rd_atomic.max(1)) {
             return false;
         }
         // No dribble of tiny READ requests into a window that is almost full.
-        inflight == 0 || window - inflight >= left.min(self.chunk_packets(core, window) / 2)
+        inflight == 0 || window.saturating_sub(inflight) >= left.min(self.chunk_packets(core, window) / 2)
     }
 
     /// Packets that one READ request asks for at most.
@@ -245,6 +266,7 @@ impl Requester {
                 }
             }
         }
+        self.share.set_busy(self.una < self.max);
         if self.una < self.max && self.rnr_until.is_none() {
             self.timing.arm(core.attr.timeout, now);
         }
