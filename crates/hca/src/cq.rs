@@ -139,14 +139,19 @@ impl<M: Memory> Hca<M> {
 
     /// Move completions to `out`, oldest first, and answer how many. When a queue that overflowed has been emptied it
     /// answers an error.
+    #[inline]
     pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
-        let count = out.len().min(cq.ring.len());
-        if count == 0 && cq.failed && !out.is_empty() {
-            return Err(VerbsError::Invalid("the completion queue overflowed"));
+        if cq.ring.is_empty() {
+            let over = cq.failed && !out.is_empty();
+            return if over { Err(VerbsError::Invalid("the completion queue overflowed")) } else { Ok(0) };
         }
-        for (slot, wc) in out.iter_mut().zip(cq.ring.drain(..count)) {
+        let mut count = 0;
+        while let Some(slot) = out.get_mut(count)
+            && let Some(wc) = cq.ring.pop_front()
+        {
             *slot = wc;
+            count += 1;
         }
         Ok(count)
     }

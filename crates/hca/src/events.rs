@@ -29,6 +29,10 @@ impl EventQueue {
         self.queue.push_back(event);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let event = self.queue.pop_front()?;
         if let Event::Async { .. } = event {
@@ -48,7 +52,13 @@ impl<M> World<M> {
 impl<M: Memory> Hca<M> {
     /// The next event. Events about objects that were destroyed meanwhile are passed over: their owner has forgotten
     /// the cookie.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.world.events.is_empty() { None } else { self.next_event() }
+    }
+
+    #[cold]
+    fn next_event(&mut self) -> Option<Event> {
         loop {
             let event = self.world.events.pop()?;
             let alive = match event {

@@ -165,6 +165,7 @@ impl<M: Memory> Hca<M> {
 
     /// After anything was done to a queue pair: give it a turn if it wants to send, note its deadline, and let those
     /// fail whose completion queue overflowed.
+    #[inline]
     pub(crate) fn settle(&mut self, id: QpId, now: Instant) {
         if let Ok(entry) = self.qps.get_mut(id) {
             if !entry.queued && entry.qp.wants_transmit(now) {
@@ -174,6 +175,14 @@ impl<M: Memory> Hca<M> {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
             }
         }
+        if !self.world.failed_cqs.is_empty() {
+            self.fail_with_cqs();
+        }
+    }
+
+    /// Let the queue pairs fail whose completion queue overflowed.
+    #[cold]
+    fn fail_with_cqs(&mut self) {
         while let Some(cq) = self.world.failed_cqs.pop() {
             let on_it: Vec<QpId> = self
                 .qps

@@ -97,6 +97,7 @@ impl<M: Memory> Env for World<M> {
         &self.reorder
     }
 
+    #[inline]
     fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
         let mr = self.keys.mr(sge.lkey).ok_or(WcStatus::LocProtErr)?;
         let addr = mr.local(pd, sge, write)?;
@@ -119,6 +120,7 @@ impl<M: Memory> Env for World<M> {
         self.keys.remote_range(pd, qpn, rkey)
     }
 
+    #[inline]
     fn complete(&mut self, cq: CqId, wc: Wc) {
         self.push_completion(cq, wc);
     }

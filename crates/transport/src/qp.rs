@@ -218,6 +218,7 @@ impl Qp {
         self.sq.check(wr, ahead).map(drop)
     }
 
+    #[inline]
     fn check_send(&self, wr: &SendWr<'_>) -> Result<(), VerbsError> {
         if !self.qp_type().has_send_queue() {
             return Err(VerbsError::Invalid("an XRC target has no send queue"));
@@ -272,6 +273,7 @@ impl Qp {
     }
 
     /// Post a receive work request.
+    #[inline]
     pub fn post_recv(&mut self, wr: &RecvWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
         if !self.qp_type().has_recv_queue() || self.core.init.srq.is_some() {
             return Err(VerbsError::Invalid("the queue pair has no receive queue of its own"));
@@ -341,6 +343,7 @@ impl Qp {
     }
 
     /// Whether [`Qp::poll_transmit`] would send something.
+    #[inline]
     pub fn wants_transmit(&self, now: Instant) -> bool {
         match &self.service {
             Service::Rc(rc) => rc.wants_transmit(&self.core, &self.sq, now),
@@ -351,6 +354,7 @@ impl Qp {
     }
 
     /// When [`Qp::handle_timeout`] wants to be called.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.service {
             Service::Rc(rc) => rc.poll_timeout(&self.core),

@@ -43,6 +43,7 @@ impl RecvQueue {
         self.head = self.tail;
     }
 
+    #[inline]
     pub fn push(&mut self, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         if wr.sges.len() > self.sge_max {
             return Err(VerbsError::Invalid("more scatter/gather elements than max_recv_sge"));
@@ -59,6 +60,7 @@ impl RecvQueue {
     }
 
     /// Take the oldest receive; its list's room changes hands with that of `into`, so nothing is allocated.
+    #[inline]
     pub fn pop_into(&mut self, into: &mut RecvWqe) -> bool {
         if self.is_empty() {
             return false;

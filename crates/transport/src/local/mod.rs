@@ -60,6 +60,7 @@ pub(crate) struct Way {
 
 impl Way {
     /// Send a frame; an acknowledgement that is due goes along. `false`: there is no room now.
+    #[inline]
     pub fn push<E: Env>(&mut self, core: &mut Core, mut frame: Frame, payload: Outgoing<'_>, env: &mut E) -> bool {
         frame.flags |= FrameFlags::ACK;
         frame.ack = self.expected;
@@ -177,6 +178,7 @@ impl Local {
 
     /// Whether [`Local::poll_transmit`] would do something; an acknowledgement alone is no reason: it waits for company
     /// until somebody asks for it.
+    #[inline]
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
         self.way.is_open(now)
             && (self.responder.has_answers()
@@ -185,6 +187,7 @@ impl Local {
     }
 
     /// When [`Local::handle_timeout`] wants to be called.
+    #[inline]
     pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
         let own = match core.state() {
             QpState::Rts | QpState::Sqd => self.requester.poll_timeout(),

@@ -202,6 +202,7 @@ impl Requester {
     }
 
     /// The request at `cur` goes by the lane: number its frames.
+    #[inline]
     pub(super) fn open(&mut self, sq: &mut SendQueue) {
         let (first, bytes_only) = (self.max, self.bytes_only);
         let wqe = sq.get_mut(self.cur);
@@ -214,6 +215,7 @@ impl Requester {
     }
 
     /// The request at `cur` is carried out; `frames` more tell the peer.
+    #[inline]
     pub(super) fn finish_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frames: u64, env: &mut E) {
         let first = self.max;
         let wqe = sq.get_mut(self.cur);
@@ -397,6 +399,7 @@ impl Requester {
     }
 
     /// When something is to be done though nothing comes.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.rnr_until.is_some() {
             return self.rnr_until;
