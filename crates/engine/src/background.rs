@@ -248,7 +248,11 @@ impl Background {
         self.asked |= session.take_asked();
         if self.wants_to_meet {
             self.wants_to_meet = false;
+            let was_connected = session.is_connected();
             self.engine.meet_wanted(&mut session);
+            if was_connected && !session.is_connected() {
+                reconnect_in_time(self.engine);
+            }
         }
         if self.generation == session.generation() {
             return;
@@ -284,6 +288,7 @@ impl Background {
         let changes = session.changes();
         self.engine.apply(&changes);
         self.engine.greet(&mut session, &changes);
+        self.engine.attend(&mut session);
         if was_connected && !session.is_connected() {
             reconnect_in_time(self.engine);
         }
@@ -304,7 +309,9 @@ fn reconnect_in_time(engine: &'static Engine) {
                 Ok(changes) => {
                     engine.apply(&changes);
                     engine.rejoin(&mut session);
-                    break;
+                    if session.is_connected() {
+                        break;
+                    }
                 }
                 Err(_) => pause = (pause * 2).min(longest),
             }

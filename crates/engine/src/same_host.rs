@@ -2,7 +2,7 @@
 //! queue pair is to be connected to it, when it has a datagram for it, or when the other has met ours. `WEFT_LOOPBACK`,
 //! `WEFT_FAULT` and `WEFT_PCAP` can have packets instead: then ours publishes nothing, and nobody meets it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use parking_lot::MutexGuard;
 use weft_ipc::{PeerMet, RequestError};
@@ -46,7 +46,13 @@ impl Engine {
         if !session.is_published() || !session.devices().iter().any(|device| device.owns(gid)) {
             return Ok(None);
         }
-        self.meet(&mut session, slot).map_err(|error| {
+        let met = self.meet(&mut session, slot);
+        self.attend(&mut session);
+        if !session.is_connected() {
+            // What it wants now it can do without; the next that needs the daemon says why there is none.
+            let _ = self.refresh(&mut session);
+        }
+        met.map_err(|error| {
             crate::log::note(&format!(
                 "the process of queue pairs {:#x}.. was not met: {error}",
                 slot << QPN_INDEX_BITS
@@ -145,6 +151,15 @@ impl Engine {
         }
     }
 
+    /// Take in what the daemon told while it was asked something: nothing else shows that it waits.
+    pub(crate) fn attend(&self, session: &mut Session) {
+        while session.client().has_events() {
+            let changes = session.changes();
+            self.apply(&changes);
+            self.greet(session, &changes);
+        }
+    }
+
     /// Meet those that somebody had datagrams for.
     pub(crate) fn meet_wanted(&self, session: &mut Session) {
         for slot in self.with_host(Host::take_wanted).unwrap_or_default() {
@@ -153,6 +168,7 @@ impl Engine {
                 self.with_host(|host| host.on_refused(slot));
             }
         }
+        self.attend(session);
     }
 
     /// A new daemon does not know of pairs that their other ends had not come for.
@@ -165,7 +181,8 @@ impl Engine {
         };
         for (slot, pair) in self.with_host(copy).unwrap_or_default() {
             // Whoever does not come back has left, which its process tells.
-            let _ = session.client().meet_peer(slot, Some(std::os::fd::AsFd::as_fd(&pair)));
+            let _ = session.client().meet_peer(slot, Some(pair.as_fd()));
         }
+        self.attend(session);
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use weft_ipc::stat::QpCursor;
 use weft_ipc::{
     ClientFrame, DaemonFrame, DecodeError, DeviceInfo, Event, GID_TABLE_ROWS_MAX, GidEntry, GidType, MESSAGE_BYTES_MAX,
-    McastGroup, PhysState, PortState, Refusal, Request, Response, Usage, decode, encode,
+    McastGroup, PeerGrant, PhysState, PortState, Publication, Refusal, Request, Response, Usage, decode, encode,
 };
 
 fn device(index: u32, rows: usize) -> DeviceInfo {
@@ -70,6 +70,9 @@ fn requests() -> impl Strategy<Value = Request> {
         Just(Request::RefreshLedgers),
         any::<u32>().prop_map(|offset| Request::Stat { offset }),
         any::<(u64, u32)>().prop_map(|(client, skip)| Request::ListQps(QpCursor { client, skip })),
+        (any::<u64>(), any::<bool>(), any::<bool>())
+            .prop_map(|(generation, shares, brings)| Request::Publish(Publication { generation, shares, brings })),
+        any::<u32>().prop_map(|slot| Request::MeetPeer { slot }),
         any::<[u32; 5]>().prop_map(|[pd, cq, qp, mr, srq]| Request::ReportUsage(Usage { pd, cq, qp, mr, srq })),
     ]
 }
@@ -101,6 +104,8 @@ proptest! {
             DaemonFrame::Reply { id, result: Err(Refusal { errno, text }) },
             DaemonFrame::Event(Event::DeviceChanged(device(id, rows))),
             DaemonFrame::Event(Event::DeviceRemoved { index: id }),
+            DaemonFrame::Event(Event::PeerGone { slot: id, generation: u64::MAX }),
+            DaemonFrame::Reply { id, result: Ok(Response::Peer(Some(PeerGrant { generation: 1, has_bell: true, has_process: false, shares: true }))) },
         ] {
             prop_assert_eq!(decode::<DaemonFrame>(&encode(&frame).unwrap()), Ok(frame));
         }
