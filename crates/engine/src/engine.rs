@@ -315,7 +315,8 @@ impl Engine {
     /// Do something while nobody turns the pump or listens to the daemon: no thread of ours touches registered memory, or
     /// has the kernel touch what may lie beside it. Nothing is done if that cannot be had soon.
     pub(crate) fn still(&self, work: &mut dyn FnMut()) {
-        const PATIENCE: Duration = Duration::from_millis(20);
+        // The background thread may be meeting somebody, which takes a round trip to the daemon or a few.
+        const PATIENCE: Duration = Duration::from_secs(1);
         let Some(_session) = self.session.try_lock_for(PATIENCE) else { return };
         let guard = self.handover.lock(&self.pump);
         work();

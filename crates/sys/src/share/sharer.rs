@@ -153,13 +153,13 @@ impl Sharer {
     pub fn unshare(&mut self, extents: &[Extent], own_threads: usize, still: Still<'_>) {
         let others = hazard::threads().saturating_sub(1);
         let faults = if others == 0 { None } else { Faults::new().ok() };
-        let way = match &faults {
+        let mut way = match &faults {
             _ if others == 0 => Way::Alone,
             Some(faults) if faults.minor && (faults.complete || others <= own_threads) => Way::Guarded(faults),
             _ => Way::InPlace,
         };
         for extent in extents {
-            if let Err(error) = self.unshare_extent(extent, way, still) {
+            if let Err(error) = self.unshare_extent(extent, &mut way, still) {
                 // The memory stays what it is, whole and mapped; the arena's offsets are not used again.
                 let Extent { addr, len, .. } = extent;
                 self.stuck = true;
@@ -168,7 +168,7 @@ impl Sharer {
         }
     }
 
-    fn unshare_extent(&mut self, extent: &Extent, way: Way<'_>, still: Still<'_>) -> io::Result<()> {
+    fn unshare_extent(&mut self, extent: &Extent, way: &mut Way<'_>, still: Still<'_>) -> io::Result<()> {
         let fd = self.arena.fd().as_raw_fd();
         let places = ledger::lock().places(fd)?;
         for place in places.iter().filter_map(|place| place.within(extent.offset, extent.len)) {
@@ -187,20 +187,21 @@ impl Sharer {
         self.arena.punch(extent.offset, extent.len)
     }
 
-    fn unshare_chunk(&self, part: Place, way: Way<'_>, still: Still<'_>) -> io::Result<()> {
-        let mut result = None;
-        let mut work = |way| {
+    /// `way` is changed when the caller's threads cannot be stopped: nobody waits for them twice.
+    fn unshare_chunk<'a>(&self, part: Place, way: &mut Way<'a>, still: Still<'_>) -> io::Result<()> {
+        let restore = |way| {
             let _ledger = ledger::lock();
             let _blocked = Blocked::new();
-            result = Some(restore::chunk(&self.arena, part, way));
+            restore::chunk(&self.arena, part, way)
         };
-        still(&mut || work(way));
-        if result.is_none() {
-            let _ledger = ledger::lock();
-            let _blocked = Blocked::new();
-            result = Some(restore::chunk(&self.arena, part, Way::InPlace));
+        let mut result = None;
+        if !matches!(way, Way::InPlace) {
+            still(&mut || result = Some(restore(*way)));
         }
-        result.unwrap_or(Ok(()))
+        result.unwrap_or_else(|| {
+            *way = Way::InPlace;
+            restore(Way::InPlace)
+        })
     }
 }
 
