@@ -3,8 +3,9 @@
 use anyhow::{Result, bail};
 use std::process::{Child, Command, Stdio};
 
-/// The user id that stands for "an ordinary user" (nobody).
-pub const ORDINARY_UID: u32 = 65534;
+/// The user and group id of "an ordinary user" (www-data). Not nobody's: that number stands for everybody who has none in
+/// a user namespace, so those who bear it do not let each other copy from their memory.
+pub const ORDINARY_UID: u32 = 33;
 
 /// Who a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
