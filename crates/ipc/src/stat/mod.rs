@@ -1,4 +1,4 @@
-//! What processes count and hold, on its way to whoever asks: a process writes it to its [`ledger`], the daemon reads it
+//! What processes count and hold, on its way to whoever asks: a process writes it to its ledger (`ledger.rs`), the daemon reads it
 //! there and adds it up. Names of counters are Linux's (rxe, iproute2's `rdma statistic`) where it has one.
 
 mod ledger;
