@@ -11,14 +11,13 @@ use weft_sys::event::EventFd;
 use weft_sys::share::Extent;
 use weft_sys::{fork, pidfd};
 use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
-use weft_verbs::{Qpn, Sge};
+use weft_transport::same_host::{KeyView, PeerId};
 
-use super::board::{Board, QpEntry};
+use super::board::Board;
 use super::peer::{Peer, PeerConfig, Us};
 
 /// Lanes that one look goes through.
-const LOOKS_MAX: usize = 64;
+pub(super) const LOOKS_MAX: usize = 64;
 /// Processes that ours can have met at the same time: as many as there are slots, and some that died.
 const PEERS_MAX: usize = 4 << (24 - weft_verbs::QPN_INDEX_BITS);
 /// Slots that wait to be met.
@@ -58,13 +57,13 @@ pub struct Host {
     /// Slots whose processes could not be met, and when that was.
     refused: FxHashMap<u32, Instant>,
     /// Peers whose lanes are read.
-    lanes: Vec<u32>,
+    pub(super) lanes: Vec<u32>,
     /// Place of the lane that is looked at next.
-    turn: usize,
+    pub(super) turn: usize,
     /// Peers that were sent something since the doorbells were thought of.
-    pushed: Vec<u32>,
+    pub(super) pushed: Vec<u32>,
     /// The frame that is being handled: whose, and its payload.
-    current: Option<(u32, u32)>,
+    pub(super) current: Option<(u32, u32)>,
     doorbell: EventFd,
     /// Deaths and bells of peers.
     watch: Epoll,
@@ -292,7 +291,7 @@ impl Host {
     }
 
     #[cold]
-    fn want(&mut self, slot: u32) -> Option<PeerId> {
+    pub(super) fn want(&mut self, slot: u32) -> Option<PeerId> {
         let lately = self.refused.get(&slot).is_some_and(|at| at.elapsed() < REFUSAL_KEPT);
         if !lately && !self.wanted.contains(&slot) && self.wanted.len() < WANTED_MAX {
             self.wanted.push(slot);
@@ -301,7 +300,7 @@ impl Host {
     }
 
     #[inline]
-    fn peer_at(&self, index: u32) -> Option<&Peer> {
+    pub(super) fn peer_at(&self, index: u32) -> Option<&Peer> {
         self.peers.get(index as usize)?.as_deref()
     }
 
@@ -312,7 +311,7 @@ impl Host {
 
     /// A peer broke the rules: nothing of its lane is believed any more. Its board is still looked at, for its copies.
     #[cold]
-    fn close(&mut self, index: u32) {
+    pub(super) fn close(&mut self, index: u32) {
         self.lanes.retain(|&lane| lane != index);
         if let Some(peer) = self.peer(index) {
             peer.alive = false;
@@ -342,7 +341,7 @@ impl Host {
     }
 
     /// What a dead peer left is read before its memory goes.
-    fn clear_away(&mut self, index: u32) {
+    pub(super) fn clear_away(&mut self, index: u32) {
         if self.current.is_some_and(|(current, _)| current == index) {
             return;
         }
@@ -354,156 +353,6 @@ impl Host {
             }
             self.numbers.remove(&(peer.slot, peer.generation));
             self.lanes.retain(|&lane| lane != index);
-        }
-    }
-}
-
-impl SameHost for Host {
-    #[inline]
-    fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
-        let Some(to) = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.as_deref_mut()) else { return false };
-        if !to.alive {
-            return false;
-        }
-        match to.out.push(&to.pair, frame, payload) {
-            Ok(true) => {
-                if !to.own && !std::mem::replace(&mut to.pushed, true) {
-                    self.pushed.push(peer.0);
-                }
-                true
-            }
-            Ok(false) => false,
-            Err(_) => {
-                self.close(peer.0);
-                false
-            }
-        }
-    }
-
-    fn lane_mark(&self, peer: PeerId) -> u64 {
-        self.peer_at(peer.0).map_or(0, |peer| peer.out.head())
-    }
-
-    /// A peer that has not come to the pair takes nothing: what it was sent counts as lost, as it would on a wire.
-    fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
-        self.peer_at(peer.0).is_none_or(|peer| !peer.is_here() || peer.out.taken(&peer.pair) >= mark)
-    }
-
-    #[inline]
-    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
-        self.number_of_slot(slot).or_else(|| self.want(slot))
-    }
-
-    #[inline]
-    fn is_alive(&self, peer: PeerId) -> bool {
-        self.peer_at(peer.0).is_some_and(|peer| peer.alive)
-    }
-
-    #[inline]
-    fn arrival(&mut self) -> Option<PeerId> {
-        for _ in 0..self.lanes.len().min(LOOKS_MAX) {
-            if self.turn >= self.lanes.len() {
-                self.turn = 0;
-            }
-            let index = self.lanes[self.turn];
-            self.turn += 1;
-            if self.peer_at(index).is_some_and(Peer::has_frame) {
-                return Some(PeerId(index));
-            }
-        }
-        None
-    }
-
-    #[inline]
-    fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
-        let from = self.peers.get_mut(peer.0 as usize)?.as_deref_mut()?;
-        match from.inn.look(&from.pair) {
-            Ok(Some(frame)) => {
-                self.current = Some((peer.0, frame.bytes));
-                Some(frame)
-            }
-            Ok(None) => {
-                if from.dead {
-                    self.clear_away(peer.0);
-                }
-                None
-            }
-            Err(_) => {
-                self.close(peer.0);
-                None
-            }
-        }
-    }
-
-    #[inline]
-    fn place(&mut self, offset: u32, to: HostRange) {
-        if let Some((index, bytes)) = self.current
-            && let Some(peer) = self.peer_at(index)
-        {
-            peer.inn.place(&peer.pair, bytes, offset, to);
-        }
-    }
-
-    #[inline]
-    fn peek(&self, offset: u32, out: &mut [u8]) {
-        if let Some((index, bytes)) = self.current
-            && let Some(peer) = self.peer_at(index)
-        {
-            peer.inn.peek(&peer.pair, bytes, offset, out);
-        }
-    }
-
-    #[inline]
-    fn end_frame(&mut self) {
-        if let Some((index, bytes)) = self.current.take()
-            && let Some(peer) = self.peer(index)
-        {
-            peer.inn.end(&peer.pair, bytes);
-        }
-    }
-
-    fn fetch(&mut self, peer: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
-        self.fetch_named(peer.0, from, offset, to).is_some()
-    }
-
-    #[inline]
-    fn reach(&self, peer: PeerId) -> Reach {
-        self.peer_at(peer.0).map_or(Reach::Lane, Peer::reach)
-    }
-
-    #[inline]
-    fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
-        self.copy_there(at, from).is_some()
-    }
-
-    fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
-        self.copy_here(at, to).is_some()
-    }
-
-    fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
-        self.act_there(at, op)
-    }
-
-    fn publish_key(&mut self, key: &KeyView) {
-        self.publish_shared_key(key, None);
-    }
-
-    fn revoke_key(&mut self, key: u32) {
-        if self.board.take_key(key) {
-            self.wait_for_copies();
-        }
-    }
-
-    fn publish_qp(&mut self, qp: &QpView) {
-        self.revoke_qp(qp.qpn);
-        let Some(peer) = self.peer_at(qp.peer.0) else { return };
-        let (slot, generation, access) = (peer.slot, peer.generation, qp.access.bits());
-        self.board.put_qp(qp.qpn, &QpEntry { dest_qpn: qp.dest_qpn, slot, generation, pd: qp.pd, access });
-    }
-
-    fn revoke_qp(&mut self, qpn: Qpn) {
-        if self.board.take_qp(qpn) {
-            self.wait_for_copies();
         }
     }
 }

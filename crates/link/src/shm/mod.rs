@@ -24,6 +24,7 @@ mod lane;
 mod layout;
 mod peer;
 mod revoke;
+mod same_host;
 #[cfg(test)]
 mod tests;
 mod view;
