@@ -36,7 +36,7 @@ pub unsafe fn write(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<us
 /// Copy from another process's memory into ours; likewise.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 ///
 /// # Safety
 /// The pieces of ours are such as may be written now.
