@@ -4,14 +4,16 @@
 use std::collections::VecDeque;
 
 use weft_verbs::*;
+use weft_wire::Packet;
 use weft_wire::packet::pad_for;
-use weft_wire::{Packet, Syndrome};
 
 use crate::same_host::PeerId;
 use crate::{Budget, Env, Piece, Qp, RecvWqe, RemoteFault, RxPacket, SameHost, TxBatch, XrcSrq};
 
+mod log;
 mod memory;
 
+pub use log::describe;
 pub use memory::{Hall, VecMemory};
 
 /// Where the memory starts, so that addresses do not look like offsets.
@@ -462,33 +464,6 @@ impl Pair {
     pub fn finish(&mut self) {
         assert!(self.run(Duration::from_secs(60)), "not quiet: {:#?}\n{:?}", self.log, self.qps);
     }
-}
-
-/// One line for one packet.
-pub fn describe(side: usize, packet: &Packet<'_>) -> String {
-    let mut line = format!("{side} {} {:06x}", packet.info.name, packet.bth.psn().value());
-    if packet.bth.ack_req() {
-        line.push_str(" A");
-    }
-    if packet.bth.solicited() {
-        line.push_str(" S");
-    }
-    if !packet.payload.is_empty() {
-        line.push_str(&format!(" data={}", packet.payload.len()));
-    }
-    if let Some(reth) = packet.ext.reth {
-        line.push_str(&format!(" dmalen={}", reth.dma_len()));
-    }
-    if let Some(aeth) = packet.ext.aeth {
-        match aeth.syndrome() {
-            Syndrome::Ack(c) => line.push_str(&format!(" ack={c}")),
-            Syndrome::RnrNak(t) => line.push_str(&format!(" rnr={t}")),
-            Syndrome::Nak(n) => line.push_str(&format!(" nak={}", n.0)),
-            Syndrome::Reserved(b) => line.push_str(&format!(" reserved={b}")),
-        }
-        line.push_str(&format!(" msn={}", aeth.msn()));
-    }
-    line
 }
 
 pub fn sge(offset: u64, length: u32) -> Sge {
