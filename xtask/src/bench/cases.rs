@@ -6,6 +6,7 @@
 use super::case::{Case, Rival};
 use super::guest::{Carrier, InGuest};
 use super::idle::Idle;
+use super::peers::cache_line::CacheLine;
 use super::peers::libfabric::{Pingpong, Provider};
 use super::peers::memcpy::Memcpy;
 use super::peers::process_vm::ProcessVm;
@@ -118,7 +119,7 @@ pub const ALL: &[Case] = &[
         name: "ib_write_lat 8 B",
         place: Place::SameHost,
         ours: &Perftest { amount: Amount::Messages(200_000), ..latency("ib_write_lat", 8) },
-        rivals: &[Rival::told(&Ucx { test: "ucp_put_lat", ..UCX_LATENCY })],
+        rivals: &[Rival::told(&CacheLine), Rival::told(&Ucx { test: "ucp_put_lat", ..UCX_LATENCY })],
         aim: Some(Bound::AtMost(0.15)),
     },
     Case {
@@ -126,6 +127,7 @@ pub const ALL: &[Case] = &[
         place: Place::SameHost,
         ours: &Perftest { amount: Amount::Messages(200_000), ..latency("ib_send_lat", 8) },
         rivals: &[
+            Rival::told(&CacheLine),
             Rival::told(&UCX_LATENCY),
             Rival::told(&Pingpong { provider: Provider::Shm, size: 8, round_trips: 500_000, bandwidth: false }),
         ],

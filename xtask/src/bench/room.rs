@@ -67,6 +67,11 @@ impl Room {
         Ok(Room { inside, cores, seconds })
     }
 
+    /// The cores of both sides, if programs are pinned.
+    pub fn cores(&self) -> Option<Cores> {
+        self.cores
+    }
+
     /// The laboratory.
     pub fn lab(&self) -> Result<&Lab> {
         match &self.inside {

@@ -1,5 +1,6 @@
 //! The peers and the limits, one file each: what they are, how they are run, and how their output is read.
 
+pub mod cache_line;
 pub mod libfabric;
 pub mod memcpy;
 pub mod process_vm;
@@ -14,6 +15,8 @@ use clap::Subcommand;
 /// The peers that are programs of our own: bare loops without any protocol in them.
 #[derive(Subcommand)]
 pub enum Own {
+    /// Hands a word to and fro between two cores.
+    CacheLine(cache_line::Options),
     /// Copies a buffer into another one.
     Memcpy(memcpy::Options),
     /// Copies a buffer into or out of another process.
@@ -29,6 +32,7 @@ pub enum Own {
 /// Runs one of them.
 pub fn run(own: &Own) -> Result<()> {
     match own {
+        Own::CacheLine(options) => cache_line::run(options),
         Own::Memcpy(options) => memcpy::run(options),
         Own::ProcessVm(options) => process_vm::run(options),
         Own::ProcessVmTarget(options) => process_vm::hold(options),
