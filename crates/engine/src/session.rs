@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use weft_ipc::Published;
 use weft_ipc::stat::{Ledger, Page};
-use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate};
+use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate, trust};
 use weft_sys::fork;
 use weft_verbs::DeviceId;
 
@@ -108,9 +108,8 @@ impl Session {
     /// Let other processes of the host meet ours. Those of our user get at our memory, unless the daemon, which makes what
     /// they get at it by, is somebody's whom that memory is no business of.
     pub fn publish_process(&mut self, generation: u64) -> Result<&Published, RequestError> {
-        let daemon = self.client.daemon_credentials()?.uid;
-        let trusted = [0, weft_sys::process::euid()].contains(&daemon);
-        let published = self.client.publish(generation, trusted)?;
+        let daemon = self.client.daemon_credentials()?;
+        let published = self.client.publish(generation, trust::is_trusted(&daemon))?;
         Ok(&self.published.insert((generation, published)).1)
     }
 

@@ -18,6 +18,7 @@ mod message;
 mod peers;
 mod printable;
 pub mod stat;
+pub mod trust;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};

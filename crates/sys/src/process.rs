@@ -27,6 +27,27 @@ fn maps_overflow_uid(map: &str) -> bool {
     })
 }
 
+/// Whether every user of the machine has a number of his own in our user namespace. If not, [`OVERFLOW_UID`] may be
+/// anybody, root included.
+pub fn tells_users_apart() -> bool {
+    std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_everybody(&map))
+}
+
+fn maps_everybody(map: &str) -> bool {
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// When a process was started, in ticks of the kernel's clock since boot: with its number, the name of one process.
+pub fn start_time(pid: u32) -> Option<u64> {
+    start_time_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn start_time_in(stat: &str) -> Option<u64> {
+    // The program's name, in parentheses, may hold anything; the 22nd column is the 20th behind it.
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Whether executing this program gave it rights that its caller lacks (set-user-ID, file capabilities): then the
 /// environment is not to be trusted.
 pub fn gained_privilege() -> bool {
@@ -57,6 +78,21 @@ pub fn network_namespace_identity() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_told_by_its_number_and_its_start() {
+        let stat = "4711 (a ) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987 20";
+        assert_eq!(start_time_in(stat), Some(987));
+        assert_eq!(start_time_in("4711 (a"), None);
+        assert!(start_time(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn one_user_in_a_namespace_of_his_own_tells_nobody_apart() {
+        assert!(maps_everybody("         0          0 4294967295\n"));
+        assert!(!maps_everybody("      1000       1000          1\n"));
+        assert!(!maps_everybody("     65534      65534          1\n"));
+    }
 
     #[test]
     fn overflow_number_is_ours_only_if_mapped() {

@@ -21,7 +21,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 use weft_ipc::stat::StatReport;
-use weft_ipc::{Client, ConnectOptions, DeviceInfo};
+use weft_ipc::{Client, ConnectOptions, DeviceInfo, trust};
 use weft_sys::namespace::{self, Entered};
 
 use crate::rdma_dir;
@@ -100,7 +100,11 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let dir = rdma_dir::find()?;
     rdma_dir::announce_daemon();
-    let (devices, counted) = devices(&dir)?;
+    let (devices, counted, daemon) = devices(&dir)?;
+    match daemon {
+        Some(name) => command.env(trust::DAEMON_VARIABLE, name),
+        None => command.env_remove(trust::DAEMON_VARIABLE),
+    };
     say(&format!("{} devices", devices.len()));
 
     if args.ld_library_path {
@@ -152,8 +156,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
 }
 
 /// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
-/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own.
-fn devices(dir: &std::path::Path) -> Result<(Vec<DeviceInfo>, StatReport)> {
+/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own. Answers the
+/// daemon's name too, if it is to be trusted with memory: in a user namespace nobody can tell any more.
+fn devices(dir: &std::path::Path) -> Result<(Vec<DeviceInfo>, StatReport, Option<String>)> {
     let options = ConnectOptions {
         program: "weft run".to_owned(),
         library_dir: Some(dir.to_owned()),
@@ -165,5 +170,6 @@ fn devices(dir: &std::path::Path) -> Result<(Vec<DeviceInfo>, StatReport)> {
     if weft_sys::packet::are_allowed() {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
-    Ok((devices, counted))
+    let daemon = client.daemon_credentials().ok().filter(trust::is_trusted).as_ref().and_then(trust::name_of);
+    Ok((devices, counted, daemon))
 }
