@@ -2,9 +2,7 @@
 //! memory it is and whatever it does with it.
 
 use anyhow::{Context, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
-use std::time::{Duration, Instant};
 use weft_interop::{Lab, Shape, Table, Who, skip};
 
 const HEADER: &str = "/usr/include/infiniband/verbs.h";
@@ -12,16 +10,6 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page_sharing/ow
 
 /// `WEFT_SHARE`, and what becomes of plain memory.
 const MODES: [(&str, &str); 3] = [("auto", "shared"), ("on", "shared"), ("off", "private")];
-
-/// Ends the daemon of the lab; the next program starts another.
-fn end_daemon(lab: &Lab) {
-    let until = Instant::now() + Duration::from_secs(5);
-    while let Some(pid) = lab.daemon(lab.client()).and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-        assert!(Instant::now() < until, "the daemon does not end");
-        let _ = kill_process(pid, Signal::TERM);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 #[test]
 fn shared_pages_are_the_programs_own() {
@@ -36,10 +24,8 @@ fn shared_pages_are_the_programs_own() {
     assert!(status.success(), "{SOURCE} does not compile");
     let mut table = Table::new("page sharing");
     for who in [Who::Root, Who::Ordinary] {
-        // Where `weft run` put him into a user namespace, an ordinary user cannot tell root's daemon from a stranger's, and
-        // no stranger's has to do with his memory: let him have one of his own.
+        // The daemon is root's, which an ordinary user in the user namespace of `weft run` cannot see for himself.
         let device = lab.device(lab.client()).expect("a device");
-        end_daemon(&lab);
         for (mode, fate) in MODES {
             table.case(&format!("{who:?}, WEFT_SHARE={mode}"), || {
                 let program = program.to_str().context("the lab's path is not UTF-8")?;
