@@ -111,8 +111,9 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
         for transport in tool.transports {
             for (which, option) in options(tool, transport).into_iter().enumerate() {
                 number += 1;
-                // The plain run in every shape; each option in one of the three, in turn.
-                if which > 0 && (table::quick() || !(number + turn).is_multiple_of(3)) {
+                // The plain run in every shape and on every path; each option in one of the shapes, in turn.
+                let plain = table::quick() || path != Path::SameHost;
+                if which > 0 && (plain || !(number + turn).is_multiple_of(3)) {
                     continue;
                 }
                 let who = if (number / 3) % 2 == 0 { Who::Root } else { Who::Ordinary };
