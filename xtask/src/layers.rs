@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The crates above the I/O line, lowest first: no unsafe, no clock, no threads, no sockets.
-pub const PURE: &[&str] = &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm"];
+pub const PURE: &[&str] = &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric"];
 
 /// Height of every crate. A new crate takes its line here, or the rule fails.
 const HEIGHTS: &[(&str, u32)] = &[
@@ -20,6 +20,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-hca", 3),
     ("weft-mad", 2),
     ("weft-cm", 3),
+    ("weft-fabric", 3),
     // The system below the line, and what talks to it.
     ("weft-sys", 0),
     ("weft-ipc", 4),
