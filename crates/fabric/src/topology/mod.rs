@@ -1,1 +1,202 @@
-//! What a fabric is made of: nodes, ports and cables, before anything runs.
+//! What a fabric is made of: nodes, ports and cables, before anything runs. A [`Topology`] is a plain description that
+//! generators make, files give and take, and pictures are drawn of.
+
+mod builder;
+mod error;
+mod link;
+
+pub use builder::Builder;
+pub use error::{Error, Result};
+pub use link::{Speed, Width};
+
+/// Limits of a description, whatever it comes from. What exceeds them is refused with the limit's name.
+pub mod limits {
+    /// Nodes of a fabric: more than unicast LIDs exist (0xBFFF), so that nobody meets this before the LIDs' end.
+    pub const NODES_MAX: usize = 80_000;
+    /// External ports of a switch or router; the port number is a byte, 255 is not a port (IBA 14.2.5.3).
+    pub const PORTS_MAX: u8 = 254;
+    /// Ports of all nodes together.
+    pub const PORTS_TOTAL_MAX: usize = 4_000_000;
+    /// Bytes of a NodeDescription (IBA 14.2.5.2).
+    pub const DESCRIPTION_LEN: usize = 64;
+    /// Bytes of a node's name, as `weft cable cut NAME:PORT` takes it.
+    pub const NAME_LEN_MAX: usize = 128;
+    /// Bytes of a file with a topology: an ibnetdiscover dump of the largest fabric that fits has half of that.
+    pub const FILE_LEN_MAX: usize = 256 << 20;
+    /// The longest latency of a cable, in nanoseconds: half the way around the earth.
+    pub const LATENCY_NS_MAX: u32 = 100_000_000;
+}
+
+/// A whole fabric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// A few words for people: the file's name, the generator's parameters.
+    pub title: String,
+    /// Every node, in the order in which it was described. A cable's end names a node by its place here.
+    pub nodes: Vec<Node>,
+    /// Every cable. No port has two.
+    pub cables: Vec<Cable>,
+}
+
+/// What a node is (IBA 14.2.5.3 NodeType).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// A host's channel adapter.
+    Ca,
+    /// A switch.
+    Switch,
+    /// A router.
+    Router,
+}
+
+/// An adapter, a switch or a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its name in commands (`weft cable cut NAME:PORT ...`), unique in the fabric.
+    pub name: String,
+    /// The host that it is in, for an adapter: `weft run --host HOST`. Several adapters may share one. Empty otherwise.
+    pub host: String,
+    /// NodeDescription, at most 64 bytes.
+    pub description: String,
+    /// NodeGUID.
+    pub guid: u64,
+    /// SystemImageGUID.
+    pub system_image_guid: u64,
+    /// VendorID, 24 bits.
+    pub vendor_id: u32,
+    /// DeviceID.
+    pub device_id: u16,
+    /// For a switch: whether port 0 is enhanced (IBA 18.2.4.1).
+    pub enhanced_port0: bool,
+    /// LMC that an SM may give to its port, at most 7.
+    pub lmc_max: u8,
+    /// External ports: port 1 is `ports[0]`. A switch's port 0 is not among them; its PortGUID is [`Node::guid`].
+    pub ports: Vec<Port>,
+}
+
+/// One external port, with what its hardware supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// PortGUID; for a switch's port that of the switch.
+    pub guid: u64,
+    /// The widest width that it supports; narrower ones that exist are supported too.
+    pub width: Width,
+    /// The fastest speed that it supports; slower ones are supported too.
+    pub speed: Speed,
+}
+
+/// One end of a cable: a node by its place in [`Topology::nodes`], and a port number from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// Place of the node in [`Topology::nodes`].
+    pub node: u32,
+    /// Port number, from 1.
+    pub port: u8,
+}
+
+/// A cable between two ports. Its link trains to the best that both ports and the cable support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cable {
+    /// One end.
+    pub a: End,
+    /// The other.
+    pub b: End,
+    /// The widest that it carries; `None`: any width.
+    pub width: Option<Width>,
+    /// The fastest that it carries; `None`: any speed.
+    pub speed: Option<Speed>,
+    /// How long a packet takes through it, in nanoseconds.
+    pub latency_ns: u32,
+    /// Of a million packets, how many arrive damaged, are counted by the receiving port and dropped.
+    pub errors_ppm: u32,
+}
+
+impl NodeKind {
+    /// NodeInfo's NodeType.
+    pub const fn node_type(self) -> u8 {
+        match self {
+            NodeKind::Ca => 1,
+            NodeKind::Switch => 2,
+            NodeKind::Router => 3,
+        }
+    }
+
+    /// `CA`, `switch` or `router`, for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            NodeKind::Ca => "CA",
+            NodeKind::Switch => "switch",
+            NodeKind::Router => "router",
+        }
+    }
+}
+
+impl Node {
+    /// External port `number`, from 1.
+    pub fn port(&self, number: u8) -> Option<&Port> {
+        self.ports.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// How many external ports it has.
+    pub fn port_count(&self) -> u8 {
+        u8::try_from(self.ports.len()).unwrap_or(limits::PORTS_MAX)
+    }
+}
+
+impl Cable {
+    /// A cable without limits, delay or errors.
+    pub const fn new(a: End, b: End) -> Cable {
+        Cable { a, b, width: None, speed: None, latency_ns: 0, errors_ppm: 0 }
+    }
+}
+
+impl Topology {
+    /// The node at an end of a cable.
+    pub fn node(&self, end: End) -> Option<&Node> {
+        self.nodes.get(end.node as usize)
+    }
+
+    /// The port at an end of a cable.
+    pub fn port(&self, end: End) -> Option<&Port> {
+        self.node(end)?.port(end.port)
+    }
+
+    /// An end of a cable as commands name it, `NAME:PORT`.
+    pub fn spell(&self, end: End) -> String {
+        match self.node(end) {
+            Some(node) => format!("{}:{}", node.name, end.port),
+            None => format!("?{}:{}", end.node, end.port),
+        }
+    }
+
+    /// The place of the node that commands call `name`.
+    pub fn by_name(&self, name: &str) -> Option<u32> {
+        self.nodes.iter().position(|node| node.name == name).and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// Width and speed that a cable's link trains to: the best that both ports and the cable support.
+    pub fn trained(&self, cable: &Cable) -> Option<(Width, Speed)> {
+        let (a, b) = (self.port(cable.a)?, self.port(cable.b)?);
+        let width = a.width.common(b.width);
+        let width = cable.width.map_or(width, |limit| width.common(limit));
+        let speed = a.speed.min(b.speed);
+        Some((width, cable.speed.map_or(speed, |limit| speed.min(limit))))
+    }
+
+    /// Whether it holds what its types do not promise: unique names and GUIDs, ports that exist and have one cable
+    /// each, numbers within their [`limits`]. Loaders and generators give only what does.
+    pub fn check(&self) -> Result<()> {
+        let mut builder = Builder::default();
+        for node in &self.nodes {
+            builder.node(node.clone())?;
+        }
+        self.cables.iter().try_for_each(|cable| builder.cable(*cable))
+    }
+
+    /// How many nodes of a kind there are.
+    pub fn count(&self, kind: NodeKind) -> usize {
+        self.nodes.iter().filter(|node| node.kind == kind).count()
+    }
+}
