@@ -10,6 +10,8 @@ use crate::errno;
 
 /// How long a peer may take to hear of our failure, or to tell of its own.
 const ERROR_WITHIN: Duration = Duration::from_secs(3);
+/// How long after its consequences the news of a peer's failure may come.
+const NEWS_WITHIN: Duration = Duration::from_secs(1);
 /// Bytes of a failure's text.
 const ERROR_BYTES: usize = 256;
 /// Marks the text of a failure.
@@ -123,6 +125,13 @@ impl Control {
         }
     }
 
+    /// What `seen` came of, if the peer tells within a moment: news of a failure may come after its consequences, because
+    /// they take different ways.
+    pub fn cause_of(&self, seen: Failure) -> Failure {
+        self.poll(libc::POLLPRI, NEWS_WITHIN);
+        self.told().unwrap_or(seen)
+    }
+
     fn is_urgent(&self) -> bool {
         self.poll(libc::POLLPRI, Duration::ZERO) & libc::POLLPRI != 0
     }
@@ -220,6 +229,19 @@ mod tests {
         drop(client);
         server.join().unwrap();
         assert!(matches!(failure, Failure::Theirs(text) if text == "server: out of luck"));
+    }
+
+    #[test]
+    fn news_may_come_after_what_they_explain() {
+        let (client, server) = pair();
+        let client = std::thread::spawn(move || client.cause_of(Failure::Ours("rejected".to_owned())));
+        server.tell("out of luck\n");
+        assert!(matches!(client.join().unwrap(), Failure::Theirs(text) if text == "server: out of luck"));
+
+        let (client, server) = pair();
+        drop(server);
+        let failure = client.cause_of(Failure::Ours("rejected".to_owned()));
+        assert!(matches!(failure, Failure::Ours(text) if text == "rejected"));
     }
 
     #[test]

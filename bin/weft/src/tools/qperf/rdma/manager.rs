@@ -121,7 +121,7 @@ fn expect(run: &Run, channel: &EventChannel, kind: rdma_cm_event_type) -> Result
         }
         let name = |kind| channel.library().event_name(kind);
         let text = format!("unexpected event from RDMA CM: {}\n    expecting: {}", name(event.kind), name(kind));
-        return Err(Failure::Ours(text));
+        return Err(run.control.cause_of(Failure::Ours(text)));
     }
     Err(Failure::Ours(format!("no {} from RDMA CM", channel.library().event_name(kind))))
 }
