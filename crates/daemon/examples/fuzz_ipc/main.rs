@@ -21,7 +21,8 @@ use weft_daemon::saved::Saved;
 use weft_daemon::slots::{ClientId, SavedSlot};
 use weft_ipc::stat::{DeviceCounters, DeviceObjects, PathName, QpCursor, QpInfo};
 use weft_ipc::{
-    ClientFrame, DaemonFrame, Hello, HelloReply, MESSAGE_BYTES_MAX, McastGroup, Purpose, Request, Usage, decode, encode,
+    ClientFrame, DaemonFrame, Hello, HelloReply, MESSAGE_BYTES_MAX, McastGroup, Publication, Purpose, Request, Usage,
+    decode, encode,
 };
 use weft_sys::unix::Credentials;
 
@@ -32,6 +33,15 @@ fn ledger_request(rng: &mut Rng) -> Request {
         1 => Request::RefreshLedgers,
         2 => Request::Stat { offset: rng.pick(&[0, 1, 24, u32::MAX]) },
         _ => Request::ListQps(QpCursor { client: rng.below(20), skip: rng.pick(&[0, 64, 300, u32::MAX]) }),
+    }
+}
+
+/// A request of a process that meets others.
+fn peer_request(rng: &mut Rng) -> Request {
+    let generation = rng.below(4);
+    match rng.below(3) {
+        0 => Request::Publish(Publication { generation, shares: rng.one_in(2), brings: rng.one_in(3) }),
+        _ => Request::MeetPeer { slot: rng.pick(&[1, 1, 2, 2, 3, 4, 5, 110, u32::MAX]) },
     }
 }
 
@@ -296,7 +306,8 @@ impl World {
             }
             8 => Request::LinkDel { name: rng.name() },
             9 => Request::DevRename { old: rng.name(), new: rng.name() },
-            11.. => self.seen.request(rng),
+            11..=18 => self.seen.request(rng),
+            19.. => peer_request(rng),
             _ if rng.one_in(4) => ledger_request(rng),
             _ if rng.one_in(2) => Request::Status { offset: rng.pick(&[0, 1, 128, u32::MAX]) },
             _ => Request::ReportUsage(Usage { qp: rng.next() as u32, ..Usage::default() }),
