@@ -71,8 +71,21 @@ fn ip_cm(private: &[u8]) {
     }
 }
 
+/// Anything may be read as every attribute of every class, and as an SMP; what was read is written and read again the
+/// same.
+pub fn mad(bytes: &[u8]) {
+    mad::subn::round_trip(bytes);
+    let mut whole = [0; mad::MAD_LEN];
+    let len = bytes.len().min(mad::MAD_LEN);
+    whole[..len].copy_from_slice(&bytes[..len]);
+    let datagram = Mad::parse(&whole).expect("256 bytes");
+    let smp = mad::subn::Smp::from_mad(datagram);
+    assert_eq!(smp.to_mad(), datagram);
+    mad::subn::round_trip(&smp.data);
+}
+
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 3] = [("packet", packet), ("frame", frame), ("cm", cm)];
+pub const TARGETS: [(&str, Target); 4] = [("packet", packet), ("frame", frame), ("cm", cm), ("mad", mad)];

@@ -11,6 +11,8 @@ pub mod ext;
 pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
+mod layout;
+pub mod lrh;
 pub mod mad;
 pub mod opcode;
 pub mod packet;

@@ -12,7 +12,6 @@
 mod alternate;
 mod disconnect;
 pub mod ip;
-mod layout;
 mod path;
 mod private;
 mod reject;
@@ -32,6 +31,7 @@ pub use req::{ExtendedTransport, REQ_PRIVATE_MAX, Req, TransportService};
 pub use service_id::ServiceId;
 pub use sidr::{SIDR_REP_INFO_MAX, SIDR_REP_PRIVATE_MAX, SIDR_REQ_PRIVATE_MAX, SidrRep, SidrReq, SidrStatus};
 
+use crate::layout;
 use crate::mad::{AttrId, Class, Mad, MadData, MadHeader, Method};
 
 /// Class version of communication management.

@@ -1,10 +1,9 @@
 //! A path as REQ and LAP describe it. The two messages order its fields differently, so each has its own table.
 
 use super::layout::{At, Bits, Bytes, bits, int};
-use crate::mad::MadData;
 
-/// LID that stands for every LID; what RoCE writes, which has none (IBA A16.5.1).
-pub const LID_PERMISSIVE: u16 = 0xffff;
+/// What RoCE writes for a LID, which it has not (IBA A16.5.1).
+pub use crate::lrh::LID_PERMISSIVE;
 
 /// One way between two ports, seen from the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,11 +45,11 @@ macro_rules! path {
         pub(crate) struct $name(pub usize);
 
         impl At<Path> for $name {
-            fn take(&self, data: &MadData) -> Path {
+            fn take(&self, data: &[u8]) -> Path {
                 let $base = self.0;
                 Path { $($field: $at.take(data),)* }
             }
-            fn put(&self, data: &mut MadData, value: &Path) {
+            fn put(&self, data: &mut [u8], value: &Path) {
                 let $base = self.0;
                 $($at.put(data, &value.$field);)*
             }

@@ -4,7 +4,6 @@
 use std::fmt;
 
 use super::layout::{At, Bytes};
-use crate::mad::MadData;
 
 /// More private data than the message has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,10 +64,10 @@ impl<const N: usize> fmt::Debug for PrivateData<N> {
 }
 
 impl<const N: usize> At<PrivateData<N>> for Bytes {
-    fn take(&self, data: &MadData) -> PrivateData<N> {
+    fn take(&self, data: &[u8]) -> PrivateData<N> {
         PrivateData(self.take(data))
     }
-    fn put(&self, data: &mut MadData, value: &PrivateData<N>) {
+    fn put(&self, data: &mut [u8], value: &PrivateData<N>) {
         self.put(data, &value.0);
     }
     #[cfg(test)]

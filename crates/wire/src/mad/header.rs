@@ -35,6 +35,11 @@ impl Class {
     pub const SNMP: Class = Class(0x08);
     /// Subnet management, directed route.
     pub const SUBN_DIRECTED_ROUTE: Class = Class(0x81);
+
+    /// Whether it is subnet management of either route: such datagrams are SMPs and travel between queue pairs 0.
+    pub fn is_subn(self) -> bool {
+        matches!(self, Class::SUBN_LID_ROUTED | Class::SUBN_DIRECTED_ROUTE)
+    }
 }
 
 /// Method; unknown values survive. Its top bit says that the datagram is a response.
@@ -51,6 +56,14 @@ impl Method {
     pub const SEND: Method = Method(0x03);
     /// Tell of an event.
     pub const TRAP: Method = Method(0x05);
+    /// Ask for every row of a table (subnet administration).
+    pub const GET_TABLE: Method = Method(0x12);
+    /// Ask for a trace through the fabric (subnet administration).
+    pub const GET_TRACE_TABLE: Method = Method(0x13);
+    /// Ask by a request that itself takes several datagrams (subnet administration).
+    pub const GET_MULTI: Method = Method(0x14);
+    /// Remove a record (subnet administration).
+    pub const DELETE: Method = Method(0x15);
     /// Pass an event on.
     pub const REPORT: Method = Method(0x06);
     /// Acknowledge a trap.
@@ -59,10 +72,29 @@ impl Method {
     pub const GET_RESP: Method = Method(0x81);
     /// Response to Report.
     pub const REPORT_RESP: Method = Method(0x86);
+    /// Response to GetTable.
+    pub const GET_TABLE_RESP: Method = Method(0x92);
+    /// Response to GetMulti.
+    pub const GET_MULTI_RESP: Method = Method(0x94);
+    /// Response to Delete.
+    pub const DELETE_RESP: Method = Method(0x95);
+
+    /// The bit of a response.
+    pub const RESPONSE_BIT: u8 = 0x80;
+
+    /// The method of the response to this one: Set is answered by GetResp (IBA 13.4.5), every other by itself with the
+    /// response bit. TrapRepress ends a matter and is answered by nothing; the answer here means nothing then.
+    pub fn response(self) -> Method {
+        match self {
+            Method::SET => Method::GET_RESP,
+            Method::TRAP => Method::TRAP_REPRESS,
+            other => Method(other.0 | Self::RESPONSE_BIT),
+        }
+    }
 
     /// Whether the response bit is set.
     pub fn is_response(self) -> bool {
-        self.0 & 0x80 != 0
+        self.0 & Self::RESPONSE_BIT != 0
     }
 }
 
@@ -85,6 +117,17 @@ impl Status {
     pub const BAD_METHOD_ATTRIBUTE: Status = Status(3 << 2);
     /// A field of attribute or modifier has an invalid value.
     pub const INVALID_FIELD: Status = Status(7 << 2);
+    /// Of a directed route's SMP: it is on its way back (IBA 14.2.1.2). No part of the status proper.
+    pub const DIRECTION: Status = Status(0x8000);
+
+    /// The bits that all classes share: busy, redirect and the invalid field code.
+    pub fn common(self) -> Status {
+        Status(self.0 & 0x1f)
+    }
+    /// The bits that are the class's own.
+    pub fn class_bits(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
 }
 
 /// Attribute ID; what it means depends on the class. Unknown values survive.
@@ -94,6 +137,10 @@ pub struct AttrId(pub u16);
 impl AttrId {
     /// ClassPortInfo, of every class (IBA 13.4.8.1).
     pub const CLASS_PORT_INFO: AttrId = AttrId(0x0001);
+    /// Notice, of every class that tells of events (IBA 13.4.8.2).
+    pub const NOTICE: AttrId = AttrId(0x0002);
+    /// InformInfo: subscribe to notices (IBA 13.4.8.3).
+    pub const INFORM_INFO: AttrId = AttrId(0x0003);
 }
 
 impl fmt::Debug for AttrId {
@@ -177,6 +224,26 @@ impl MadHeader {
     /// Attribute modifier.
     pub fn attr_mod(&self) -> u32 {
         self.attr_mod.get()
+    }
+    /// Change the method.
+    pub fn set_method(&mut self, method: Method) {
+        self.method = method;
+    }
+    /// Change the status.
+    pub fn set_status(&mut self, status: Status) {
+        self.status = status.0.into();
+    }
+    /// Change the transaction ID.
+    pub fn set_tid(&mut self, tid: u64) {
+        self.tid = tid.into();
+    }
+    /// Change the field that each class uses in its own way.
+    pub fn set_class_specific(&mut self, value: u16) {
+        self.class_specific = value.into();
+    }
+    /// Change the attribute modifier.
+    pub fn set_attr_mod(&mut self, attr_mod: u32) {
+        self.attr_mod = attr_mod.into();
     }
     /// The same header with this base version, for datagrams that are wrong on purpose.
     pub fn with_base_version(mut self, base_version: u8) -> MadHeader {

@@ -1,9 +1,12 @@
 //! Management datagrams (IBA 13.4): 256 bytes, a header of 24 and 232 of data, carried by unreliable datagrams. Those
 //! for the general services interface, queue pair 1, are GMPs: [`gmp`] is one as a packet.
 
+mod attribute;
 pub mod gmp;
 mod header;
+pub mod subn;
 
+pub use attribute::Attribute;
 pub use gmp::Gmp;
 pub use header::{AttrId, Class, MadHeader, Method, Status};
 

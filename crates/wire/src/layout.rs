@@ -2,14 +2,16 @@
 //! the test that no two overlap are made from the same rows.
 
 use crate::Psn;
-use crate::mad::{DATA_LEN, MadData};
+
+/// No message is longer: the longest table of a record.
+const LONGEST: usize = 512;
 
 /// A place in a message that holds a value of type `T`.
 pub(crate) trait At<T> {
     /// Read it.
-    fn take(&self, data: &MadData) -> T;
+    fn take(&self, data: &[u8]) -> T;
     /// Write it; bits that the place does not have are dropped.
-    fn put(&self, data: &mut MadData, value: &T);
+    fn put(&self, data: &mut [u8], value: &T);
     /// Its pieces: first bit counted from the start of the message, and number of bits.
     #[cfg(test)]
     fn spans(&self) -> Vec<(usize, usize)>;
@@ -29,24 +31,27 @@ pub(crate) const fn int(byte: usize, len: usize) -> Bits {
 
 /// Bits that do not fill bytes.
 pub(crate) const fn bits(byte: usize, bit: usize, width: usize) -> Bits {
-    assert!(bit < 8 && width > 0 && bit + width <= 64 && byte * 8 + bit + width <= DATA_LEN * 8);
+    assert!(bit < 8 && width > 0 && bit + width <= 64 && byte * 8 + bit + width <= LONGEST * 8);
     Bits { first: byte * 8 + bit, width }
 }
 
 impl Bits {
     /// The bytes that hold the field, how far it stands from their end, and its mask.
+    #[inline]
     fn window(&self) -> (std::ops::Range<usize>, usize, u64) {
         let end = self.first + self.width;
         let bytes = self.first / 8..end.div_ceil(8);
         (bytes.clone(), bytes.end * 8 - end, u64::MAX >> (64 - self.width))
     }
 
-    fn value(&self, data: &MadData) -> u64 {
+    #[inline]
+    fn value(&self, data: &[u8]) -> u64 {
         let (bytes, shift, mask) = self.window();
         data[bytes].iter().fold(0_u64, |sum, b| sum << 8 | u64::from(*b)) >> shift & mask
     }
 
-    fn set(&self, data: &mut MadData, value: u64) {
+    #[inline]
+    fn set(&self, data: &mut [u8], value: u64) {
         let (bytes, shift, mask) = self.window();
         let (mut value, mut mask) = ((value & mask) << shift, mask << shift);
         for b in data[bytes].iter_mut().rev() {
@@ -95,10 +100,10 @@ impl Number for Psn {
 }
 
 impl<T: Number> At<T> for Bits {
-    fn take(&self, data: &MadData) -> T {
+    fn take(&self, data: &[u8]) -> T {
         T::from_wire(self.value(data))
     }
-    fn put(&self, data: &mut MadData, value: &T) {
+    fn put(&self, data: &mut [u8], value: &T) {
         self.set(data, value.to_wire());
     }
     #[cfg(test)]
@@ -112,10 +117,10 @@ impl<T: Number> At<T> for Bits {
 pub(crate) struct Scattered(pub [usize; 3]);
 
 impl At<u32> for Scattered {
-    fn take(&self, data: &MadData) -> u32 {
+    fn take(&self, data: &[u8]) -> u32 {
         self.0.iter().fold(0, |sum, byte| sum << 8 | u32::from(data[*byte]))
     }
-    fn put(&self, data: &mut MadData, value: &u32) {
+    fn put(&self, data: &mut [u8], value: &u32) {
         let [_, parts @ ..] = value.to_be_bytes();
         self.0.iter().zip(parts).for_each(|(byte, part)| data[*byte] = part);
     }
@@ -125,17 +130,52 @@ impl At<u32> for Scattered {
     }
 }
 
+/// `N` numbers in a row, each of `stride` bits of which the last `width` hold it, from bit `first` on.
+#[derive(Clone, Copy)]
+pub(crate) struct Array {
+    first: usize,
+    stride: usize,
+    width: usize,
+}
+
+/// Numbers of `width` bits side by side from byte `byte` on.
+pub(crate) const fn array(byte: usize, width: usize) -> Array {
+    Array { first: byte * 8, stride: width, width }
+}
+
+impl Array {
+    #[inline]
+    fn place(&self, index: usize) -> Bits {
+        Bits { first: self.first + index * self.stride + self.stride - self.width, width: self.width }
+    }
+}
+
+impl<T: Number, const N: usize> At<[T; N]> for Array {
+    #[inline]
+    fn take(&self, data: &[u8]) -> [T; N] {
+        std::array::from_fn(|index| self.place(index).take(data))
+    }
+    #[inline]
+    fn put(&self, data: &mut [u8], value: &[T; N]) {
+        value.iter().enumerate().for_each(|(index, value)| self.place(index).put(data, value));
+    }
+    #[cfg(test)]
+    fn spans(&self) -> Vec<(usize, usize)> {
+        (0..N).map(|index| (self.place(index).first, self.width)).collect()
+    }
+}
+
 /// Bytes as they are, from this one on.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes(pub usize);
 
 impl<const N: usize> At<[u8; N]> for Bytes {
-    fn take(&self, data: &MadData) -> [u8; N] {
+    fn take(&self, data: &[u8]) -> [u8; N] {
         let mut value = [0; N];
         value.copy_from_slice(&data[self.0..self.0 + N]);
         value
     }
-    fn put(&self, data: &mut MadData, value: &[u8; N]) {
+    fn put(&self, data: &mut [u8], value: &[u8; N]) {
         data[self.0..self.0 + N].copy_from_slice(value);
     }
     #[cfg(test)]
@@ -144,9 +184,13 @@ impl<const N: usize> At<[u8; N]> for Bytes {
     }
 }
 
-/// Declare a message: its structure with a row a field, and from the rows its reader and its writer.
+/// Declare a message: its structure with a row a field, and from the rows its reader and its writer. Its length is that
+/// of a datagram's data, unless it is said in brackets.
 macro_rules! message {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty = $at:expr,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        $crate::layout::message! { $(#[$doc])* $name[$crate::mad::DATA_LEN] { $($fields)* } }
+    };
+    ($(#[$doc:meta])* $name:ident[$len:expr] { $($(#[$field_doc:meta])* $field:ident: $ty:ty = $at:expr,)* }) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Debug, Default)]
         pub struct $name {
@@ -154,23 +198,28 @@ macro_rules! message {
         }
 
         impl $name {
+            /// Bytes that hold it.
+            pub const LEN: usize = $len;
+
             /// Read it; whatever the bits are, they are a message. Reserved bits are passed over.
-            pub fn parse(data: &$crate::mad::MadData) -> $name {
-                use $crate::cm::layout::At;
+            #[inline]
+            pub fn parse(data: &[u8; $len]) -> $name {
+                use $crate::layout::At;
                 $name { $($field: At::<$ty>::take(&$at, data),)* }
             }
 
             /// Write it, reserved bits as zeros. Of a number wider than its field the low bits are written.
-            pub fn encode(&self) -> $crate::mad::MadData {
-                use $crate::cm::layout::At;
-                let mut data = [0; $crate::mad::DATA_LEN];
+            #[inline]
+            pub fn encode(&self) -> [u8; $len] {
+                use $crate::layout::At;
+                let mut data = [0; $len];
                 $(At::<$ty>::put(&$at, &mut data, &self.$field);)*
                 data
             }
 
             #[cfg(test)]
             pub(crate) fn layout() -> Vec<(&'static str, Vec<(usize, usize)>)> {
-                use $crate::cm::layout::At;
+                use $crate::layout::At;
                 vec![$((stringify!($field), At::<$ty>::spans(&$at)),)*]
             }
         }
@@ -218,7 +267,7 @@ macro_rules! open {
             }
         }
 
-        impl $crate::cm::layout::Number for $name {
+        impl $crate::layout::Number for $name {
             fn from_wire(value: u64) -> Self {
                 $name(value as $repr)
             }
@@ -230,9 +279,45 @@ macro_rules! open {
 }
 pub(crate) use open;
 
+/// Make a set of flags a number on the wire; bits without a name survive.
+macro_rules! flags {
+    ($($name:ident($repr:ty)),*) => {$(
+        impl $crate::layout::Number for $name {
+            fn from_wire(value: u64) -> Self {
+                $name::from_bits_retain(value as $repr)
+            }
+            fn to_wire(&self) -> u64 {
+                u64::from(self.bits())
+            }
+        }
+    )*};
+}
+pub(crate) use flags;
+
+/// Bits that two fields of one message share, for the tests of every table of messages.
+#[cfg(test)]
+pub(crate) fn overlaps(len: usize, layout: &[(&'static str, Vec<(usize, usize)>)]) -> Vec<String> {
+    let mut owner = vec![None; len * 8];
+    let mut found = Vec::new();
+    for (field, spans) in layout {
+        for bit in spans.iter().flat_map(|(first, width)| *first..first + width) {
+            match owner.get_mut(bit) {
+                Some(owner) => {
+                    if let Some(other) = owner.replace(*field) {
+                        found.push(format!("{field} and {other} at byte {}", bit / 8));
+                    }
+                }
+                None => found.push(format!("{field} reaches byte {} of {len}", bit / 8)),
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mad::DATA_LEN;
 
     #[test]
     fn bits_leave_their_neighbours_alone() {

@@ -1,0 +1,120 @@
+//! PortInfo (IBA 14.2.5.6): all that a port is and does.
+
+use super::{CapabilityMask, CapabilityMask2, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortState};
+use crate::layout::{bits, int, message};
+
+message! {
+    /// PortInfo. MTUs are codes: 1 for 256 up to 5 for 4096. Numbers of virtual lanes are codes: 1 for VL0, 2 for
+    /// VL0-1, 3 for VL0-3, 4 for VL0-7, 5 for VL0-14.
+    #[derive(Copy)]
+    PortInfo[64] {
+        /// Management key that guards the port.
+        mkey: u64 = int(0, 8),
+        /// Upper half of the port's GIDs.
+        gid_prefix: u64 = int(8, 8),
+        /// Base LID.
+        lid: u16 = int(16, 2),
+        /// LID of the master subnet manager.
+        master_sm_lid: u16 = int(18, 2),
+        /// What the port can.
+        capability_mask: CapabilityMask = int(20, 4),
+        /// Diagnosis, by the vendor.
+        diag_code: u16 = int(24, 2),
+        /// Seconds after which a violated M_Key is given up; 0: never.
+        mkey_lease_period: u16 = int(26, 2),
+        /// Port through which the question came.
+        local_port_num: u8 = int(28, 1),
+        /// Widths that may be used.
+        link_width_enabled: LinkWidth = int(29, 1),
+        /// Widths that the port can.
+        link_width_supported: LinkWidth = int(30, 1),
+        /// The width in use.
+        link_width_active: LinkWidth = int(31, 1),
+        /// Speeds up to QDR that the port can.
+        link_speed_supported: LinkSpeed = bits(32, 0, 4),
+        /// Logical state.
+        port_state: PortState = bits(32, 4, 4),
+        /// Physical state.
+        port_physical_state: PhysState = bits(33, 0, 4),
+        /// Physical state that the link falls to when it goes down: sleep or polling.
+        link_down_default_state: PhysState = bits(33, 4, 4),
+        /// What the M_Key guards, 2 bits.
+        mkey_protect_bits: u8 = bits(34, 0, 2),
+        /// Low bits of a LID that the port passes over, 3 bits.
+        lmc: u8 = bits(34, 5, 3),
+        /// The speed in use, where it is no extended one.
+        link_speed_active: LinkSpeed = bits(35, 0, 4),
+        /// Speeds up to QDR that may be used.
+        link_speed_enabled: LinkSpeed = bits(35, 4, 4),
+        /// MTU of the link, 4 bits.
+        neighbor_mtu: u8 = bits(36, 0, 4),
+        /// Service level to the master subnet manager, 4 bits.
+        master_sm_sl: u8 = bits(36, 4, 4),
+        /// Virtual lanes that the port can, 4 bits.
+        vl_cap: u8 = bits(37, 0, 4),
+        /// What the port asks of its initialisation, 4 bits.
+        init_type: u8 = bits(37, 4, 4),
+        /// How much of high priority may go before one of low priority.
+        vl_high_limit: u8 = int(38, 1),
+        /// Entries of the table of high priority.
+        vl_arbitration_high_cap: u8 = int(39, 1),
+        /// Entries of the table of low priority.
+        vl_arbitration_low_cap: u8 = int(40, 1),
+        /// What the subnet manager did of what was asked, 4 bits.
+        init_type_reply: u8 = bits(41, 0, 4),
+        /// Largest MTU, 4 bits.
+        mtu_cap: u8 = bits(41, 4, 4),
+        /// Packets dropped in a row until the lane is stalled, 3 bits.
+        vl_stall_count: u8 = bits(42, 0, 3),
+        /// How long a packet may stand at the head of the queue: 4.096 us * 2^n, 5 bits.
+        hoq_life: u8 = bits(42, 3, 5),
+        /// Virtual lanes in use, 4 bits.
+        operational_vls: u8 = bits(43, 0, 4),
+        /// Partitions are enforced on what comes in.
+        partition_enforcement_inbound: bool = bits(43, 4, 1),
+        /// Partitions are enforced on what goes out.
+        partition_enforcement_outbound: bool = bits(43, 5, 1),
+        /// Raw packets that come in are dropped.
+        filter_raw_inbound: bool = bits(43, 6, 1),
+        /// Raw packets that go out are dropped.
+        filter_raw_outbound: bool = bits(43, 7, 1),
+        /// SMPs with a wrong M_Key.
+        mkey_violations: u16 = int(44, 2),
+        /// Packets with a wrong P_Key.
+        pkey_violations: u16 = int(46, 2),
+        /// Packets with a wrong Q_Key.
+        qkey_violations: u16 = int(48, 2),
+        /// Entries of the port's table of GUIDs.
+        guid_cap: u8 = int(50, 1),
+        /// Programs must register again with the subnet administrator.
+        client_reregister: bool = bits(51, 0, 1),
+        /// No traps for multicasts with a wrong P_Key, 2 bits.
+        multicast_pkey_trap_suppression_enabled: u8 = bits(51, 1, 2),
+        /// Time that a datagram may take through the subnet: 4.096 us * 2^n, 5 bits.
+        subnet_timeout: u8 = bits(51, 3, 5),
+        /// Time that the port takes to answer: 4.096 us * 2^n, 5 bits.
+        resp_time_value: u8 = bits(52, 3, 5),
+        /// Local errors that count as one of link integrity, 4 bits.
+        local_phy_errors: u8 = bits(53, 0, 4),
+        /// Overruns that count as excessive, 4 bits.
+        overrun_errors: u8 = bits(53, 4, 4),
+        /// Most credits that a peer needs.
+        max_credit_hint: u16 = int(54, 2),
+        /// The speed beyond NDR in use, 2 bits.
+        link_speed_ext_active2: LinkSpeedExt2 = bits(56, 1, 2),
+        /// Speeds beyond NDR that the port can, 2 bits.
+        link_speed_ext_supported2: LinkSpeedExt2 = bits(56, 3, 2),
+        /// Speeds beyond NDR that may be used, 3 bits.
+        link_speed_ext_enabled2: LinkSpeedExt2 = bits(56, 5, 3),
+        /// Round trip of the link in 4 ns, 24 bits.
+        link_round_trip_latency: u32 = int(57, 3),
+        /// What the port can besides.
+        capability_mask2: CapabilityMask2 = int(60, 2),
+        /// The speed beyond QDR in use, 4 bits.
+        link_speed_ext_active: LinkSpeedExt = bits(62, 0, 4),
+        /// Speeds beyond QDR that the port can, 4 bits.
+        link_speed_ext_supported: LinkSpeedExt = bits(62, 4, 4),
+        /// Speeds beyond QDR that may be used, 5 bits.
+        link_speed_ext_enabled: LinkSpeedExt = bits(63, 3, 5),
+    }
+}
