@@ -1,37 +1,7 @@
 //! The buffer that carries a MAD: `struct ib_user_mad`, with the address it goes to or came from, then the MAD.
 
 use libc::{c_int, c_void};
-
-/// Where a MAD goes or came from; multi-byte fields are in network order but for the P_Key index.
-#[repr(C)]
-pub struct ib_mad_addr {
-    qpn: u32,
-    qkey: u32,
-    lid: u16,
-    sl: u8,
-    path_bits: u8,
-    grh_present: u8,
-    gid_index: u8,
-    hop_limit: u8,
-    traffic_class: u8,
-    gid: [u8; 16],
-    flow_label: u32,
-    pkey_index: u16,
-    reserved: [u8; 6],
-}
-
-/// The head of the buffer; the MAD follows.
-#[repr(C)]
-pub struct ib_user_mad {
-    agent_id: u32,
-    status: u32,
-    timeout_ms: u32,
-    retries: u32,
-    length: u32,
-    addr: ib_mad_addr,
-}
-
-const _: () = assert!(size_of::<ib_user_mad>() == 64 && size_of::<ib_mad_addr>() == 44);
+use weft_abi_types::{ib_mad_addr, ib_user_mad};
 
 /// The size of the head.
 pub extern "C" fn umad_size() -> usize {
@@ -86,7 +56,6 @@ pub unsafe extern "C" fn umad_set_grh(umad: *mut c_void, mad_addr: *mut c_void) 
     addr.flow_label = from.flow_label.to_be();
     addr.hop_limit = from.hop_limit;
     addr.traffic_class = from.traffic_class;
-    addr.gid_index = from.gid_index;
     0
 }
 

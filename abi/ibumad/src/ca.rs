@@ -1,63 +1,118 @@
-//! Channel adapters: none are found.
+//! Adapters: their names, what they are, the GUIDs of their ports.
 
-use libc::{ENODEV, c_char, c_int, c_void};
+use libc::{ENODEV, ENOMEM, c_char, c_int};
+use weft_abi_types::{UMAD_CA_NAME_LEN, be64, umad_ca};
+
+use crate::debug::trace;
+use crate::source::{self, Ca};
+use crate::{port, resolve, text};
 
 /// Nothing to set up.
 pub extern "C" fn umad_init() -> c_int {
+    trace!("umad_init", "umad_init");
     0
 }
 
 /// Nothing to take down.
 pub extern "C" fn umad_done() -> c_int {
+    trace!("umad_done", "umad_done");
     0
 }
 
-/// No adapters.
-pub extern "C" fn umad_get_cas_names(_cas: *mut [c_char; 20], _max: c_int) -> c_int {
-    0
+/// Writes the names of at most `max` adapters, sorted, and answers how many.
+pub unsafe extern "C" fn umad_get_cas_names(cas: *mut [c_char; UMAD_CA_NAME_LEN], max: c_int) -> c_int {
+    trace!("umad_get_cas_names", "max {max}");
+    let mut names = source::ca_names().unwrap_or_default();
+    names.sort();
+    let max = usize::try_from(max).unwrap_or(0);
+    for (at, name) in names.iter().take(max).enumerate() {
+        // SAFETY: the caller has room for `max` names.
+        text::put(unsafe { &mut *cas.add(at) }, name);
+    }
+    names.len().min(max) as c_int
 }
 
-/// The adapter is not there.
-pub extern "C" fn umad_get_ca_portguids(_ca_name: *const c_char, _guids: *mut u64, _max: c_int) -> c_int {
-    -ENODEV
+/// Writes the GUIDs of ports 0, 1, ... and answers how many; 0 stands for a port that is not there.
+pub unsafe extern "C" fn umad_get_ca_portguids(ca_name: *const c_char, guids: *mut be64, max: c_int) -> c_int {
+    // SAFETY: the caller passes null or a C string.
+    let name = unsafe { text::name(ca_name) };
+    let ca = match resolve::ca_name(name).and_then(|name| source::ca(&name).map_err(|_| 1)) {
+        Ok(ca) => ca,
+        Err(errno) => return -errno,
+    };
+    if guids.is_null() {
+        return 0;
+    }
+    let count = c_int::from(ca.port_count()) + 1;
+    if count > max {
+        return -ENOMEM;
+    }
+    for number in 0..count {
+        let guid = ca.port(number).map_or(0, |port| port.guid);
+        // SAFETY: the caller has room for `max` GUIDs.
+        unsafe { guids.add(number as usize).write(guid.to_be()) };
+    }
+    count
 }
 
-/// The adapter is not there.
-pub extern "C" fn umad_get_ca(_ca_name: *const c_char, _ca: *mut c_void) -> c_int {
-    -ENODEV
+/// Describes an adapter and its ports; null means the one with the best port. `umad_release_ca` frees what it holds.
+pub unsafe extern "C" fn umad_get_ca(ca_name: *const c_char, ca: *mut umad_ca) -> c_int {
+    // SAFETY: the caller passes null or a C string.
+    let name = unsafe { text::name(ca_name) };
+    let found = match resolve::ca_name(name).and_then(|name| source::ca(&name)) {
+        Ok(found) => found,
+        Err(errno) => return -errno,
+    };
+    // SAFETY: the caller passes a place for the answer, whatever is there now.
+    match unsafe { fill(ca, &found) } {
+        Ok(()) => 0,
+        Err(errno) => -errno,
+    }
 }
 
-/// Nothing was handed out.
-pub extern "C" fn umad_release_ca(_ca: *mut c_void) -> c_int {
-    -ENODEV
+unsafe fn fill(to: *mut umad_ca, from: &Ca) -> Result<(), c_int> {
+    // SAFETY: the caller passes a place for the structure, which is all integers and pointers.
+    let ca = unsafe {
+        to.write_bytes(0, 1);
+        &mut *to
+    };
+    text::put(&mut ca.ca_name, &from.name);
+    text::put(&mut ca.fw_ver, &from.fw_ver);
+    text::put(&mut ca.hw_ver, &from.hw_ver);
+    text::put(&mut ca.ca_type, &from.ca_type);
+    ca.node_type = from.node_type;
+    ca.numports = c_int::from(from.port_count());
+    ca.node_guid = from.node_guid.to_be();
+    ca.system_guid = from.system_guid.to_be();
+    for port in &from.ports {
+        let Some(slot) = ca.ports.get_mut(usize::from(port.number)) else { continue };
+        match port::allocate(&from.name, port) {
+            Some(allocated) => *slot = allocated,
+            None => {
+                release(ca);
+                return Err(ENOMEM);
+            }
+        }
+    }
+    Ok(())
 }
 
-/// An empty list.
-pub extern "C" fn umad_get_ca_device_list() -> *mut c_void {
-    // SAFETY: errno is this thread's own; 0 tells an empty list from a failure.
-    unsafe { *libc::__errno_location() = 0 };
-    std::ptr::null_mut()
+fn release(ca: &mut umad_ca) {
+    for port in &mut ca.ports {
+        // SAFETY: null, or from `port::allocate`; it is forgotten at once.
+        unsafe { port::free(*port) };
+        *port = std::ptr::null_mut();
+    }
 }
 
-/// An empty list holds nothing to free.
-pub extern "C" fn umad_free_ca_device_list(_head: *mut c_void) {}
-
-/// An empty list is sorted.
-pub extern "C" fn umad_sort_ca_device_list(_head: *mut *mut c_void, _size: usize) -> c_int {
-    0
-}
-
-/// No pairs of management interfaces.
-pub extern "C" fn umad_get_smi_gsi_pairs(_pairs: *mut c_void, _max: usize) -> c_int {
-    0
-}
-
-/// The adapter is not there: 1, as for a name that no pair carries.
-pub extern "C" fn umad_get_smi_gsi_pair_by_ca_name(
-    _name: *const c_char,
-    _portnum: u8,
-    _pair: *mut c_void,
-    _enforce_smi: c_int,
-) -> c_int {
-    1
+/// Frees what `umad_get_ca` allocated.
+pub unsafe extern "C" fn umad_release_ca(ca: *mut umad_ca) -> c_int {
+    // SAFETY: the caller passes null or what `umad_get_ca` filled.
+    match unsafe { ca.as_mut() } {
+        None => -ENODEV,
+        Some(ca) => {
+            release(ca);
+            0
+        }
+    }
 }

@@ -10,6 +10,7 @@ const UNKNOWN: &CStr = c"<unknown>";
 const CLASS_SUBN_LID: u8 = 0x01;
 const CLASS_SUBN_DIRECTED: u8 = 0x81;
 const CLASS_SUBN_ADM: u8 = 0x03;
+const CLASS_CM: u8 = 0x07;
 
 const CLASSES: Names = &[
     (CLASS_SUBN_LID as u16, c"Subn"),
@@ -18,7 +19,7 @@ const CLASSES: Names = &[
     (0x04, c"Perf"),
     (0x05, c"BM"),
     (0x06, c"DevMgt"),
-    (0x07, c"ComMgt"),
+    (CLASS_CM as u16, c"ComMgt"),
     (0x08, c"SNMP"),
     (0x10, c"DevAdm"),
     (0x11, c"BootMgt"),
@@ -64,6 +65,11 @@ const SM_ATTRIBUTES: Names = &[
     (0x20, c"SMInfo"),
     (0x30, c"VendorDiag"),
     (0x31, c"LedInfo"),
+    (0x1c, c"LinkSpeedWidthPairsTable"),
+    (0x1d, c"VendorSpecificMadsTable"),
+    (0x1e, c"HierarchyInfo"),
+    (0x32, c"CableInfo"),
+    (0x33, c"PortInfoExtended"),
 ];
 
 const SA_ATTRIBUTES: Names = &[
@@ -86,6 +92,26 @@ const SA_ATTRIBUTES: Names = &[
     (0x39, c"TraceRecord"),
     (0x3a, c"MultiPathRecord"),
     (0x3b, c"ServiceAssociationRecord"),
+    (0x19, c"LinkSpeedWidthPairsTableRecord"),
+    (0x3c, c"HierarchyInfoRecord"),
+    (0x3d, c"CableInfoRecord"),
+    (0x3e, c"PortInfoExtendedRecord"),
+];
+
+const CM_ATTRIBUTES: Names = &[
+    (0x10, c"ConnectRequest"),
+    (0x11, c"MsgRcptAck"),
+    (0x12, c"ConnectReject"),
+    (0x13, c"ConnectReply"),
+    (0x14, c"ReadyToUse"),
+    (0x15, c"DisconnectRequest"),
+    (0x16, c"DisconnectReply"),
+    (0x17, c"ServiceIDResReq"),
+    (0x18, c"ServiceIDResReqResp"),
+    (0x19, c"LoadAlternatePath"),
+    (0x1a, c"AlternatePathResponse"),
+    (0x1b, c"SuggestAlternatePath"),
+    (0x1c, c"SuggestPathResponse"),
 ];
 
 /// The low byte of a status, in steps of four: the code of an invalid field (IBA 13.4.7).
@@ -135,6 +161,7 @@ pub extern "C" fn umad_attribute_str(mgmt_class: u8, attr_id: u16) -> *const c_c
     let own = match mgmt_class {
         CLASS_SUBN_LID | CLASS_SUBN_DIRECTED => find(SM_ATTRIBUTES, id),
         CLASS_SUBN_ADM => find(SA_ATTRIBUTES, id),
+        CLASS_CM => find(CM_ATTRIBUTES, id),
         _ => None,
     };
     own.or_else(|| find(ATTRIBUTES, id)).unwrap_or(UNKNOWN).as_ptr()

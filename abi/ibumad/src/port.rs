@@ -1,114 +1,200 @@
-//! Ports: none can be opened, so no port id is valid.
+//! Ports: how they stand, and opening them.
 
-use libc::{EINVAL, ENODEV, c_char, c_int, c_long, c_void};
-use std::sync::atomic::{AtomicI32, Ordering};
+use libc::{EINVAL, EIO, ENODEV, EOPNOTSUPP, c_char, c_int, c_ulong};
+use std::ffi::CString;
+use weft_abi_types::umad_port;
 
-static DEBUG_LEVEL: AtomicI32 = AtomicI32::new(0);
+use crate::debug::{trace, warn};
+use crate::errors::errno;
+use crate::source::{self, NODES, Port};
+use crate::{resolve, text};
 
-/// The port is not there.
-pub extern "C" fn umad_get_port(_ca_name: *const c_char, _portnum: c_int, _port: *mut c_void) -> c_int {
-    -ENODEV
+/// The interface to the kernel that is spoken here; every kernel since 2.6.24 does.
+const ABI_VERSION: u32 = 5;
+/// `_IO(0x1b, 3)`: buffers have a P_Key index in their head from now on.
+const ENABLE_PKEY: c_ulong = 0x1b03;
+
+/// Describes a port; a null name and port 0 mean the best there is. `umad_release_port` frees what it holds.
+pub unsafe extern "C" fn umad_get_port(ca_name: *const c_char, portnum: c_int, port: *mut umad_port) -> c_int {
+    trace!("umad_get_port", "portnum {portnum}");
+    // SAFETY: the caller passes null or a C string.
+    let name = unsafe { text::name(ca_name) };
+    let found = resolve::place(name, portnum, false).and_then(|(ca, number)| {
+        let number = u8::try_from(number).map_err(|_| EIO)?;
+        Ok((source::port(&ca, number).map_err(|_| EIO)?, ca))
+    });
+    match found {
+        Err(errno) => -errno,
+        // SAFETY: the caller passes a place for the structure, whatever is there now.
+        Ok((from, ca)) => match unsafe { fill(port, &ca, &from) } {
+            true => 0,
+            false => -EIO,
+        },
+    }
 }
 
-/// Nothing was handed out.
-pub extern "C" fn umad_release_port(_port: *mut c_void) -> c_int {
-    -ENODEV
+/// Fills a structure; false if there is no memory for the P_Keys.
+unsafe fn fill(to: *mut umad_port, ca: &[u8], from: &Port) -> bool {
+    // SAFETY: a new array of as many elements as are written into it, or null.
+    let pkeys = unsafe {
+        let pkeys = libc::calloc(from.pkeys.len(), size_of::<u16>()).cast::<u16>();
+        if pkeys.is_null() {
+            return false;
+        }
+        pkeys.copy_from_nonoverlapping(from.pkeys.as_ptr(), from.pkeys.len());
+        pkeys
+    };
+    // SAFETY: the caller passes a place for the structure, which is all integers and pointers.
+    let port = unsafe {
+        to.write_bytes(0, 1);
+        &mut *to
+    };
+    text::put(&mut port.ca_name, ca);
+    text::put(&mut port.link_layer, &from.link_layer);
+    port.portnum = c_int::from(from.number);
+    port.base_lid = from.lid;
+    port.lmc = from.lmc;
+    port.sm_lid = from.sm_lid;
+    port.sm_sl = from.sm_sl;
+    port.state = from.state;
+    port.phys_state = from.phys_state;
+    port.rate = from.rate;
+    port.capmask = from.capabilities.to_be();
+    port.gid_prefix = from.gid_prefix.to_be();
+    port.port_guid = from.guid.to_be();
+    port.pkeys_size = from.pkeys.len() as u32;
+    port.pkeys = pkeys;
+    true
 }
 
-/// The port is not there.
-pub extern "C" fn umad_get_issm_path(
-    _ca_name: *const c_char,
-    _portnum: c_int,
-    _path: *mut c_char,
-    _max: c_int,
+/// A structure of its own for a port.
+pub(crate) fn allocate(ca: &[u8], from: &Port) -> Option<*mut umad_port> {
+    // SAFETY: new memory of the structure's size, or null.
+    unsafe {
+        let port = libc::calloc(1, size_of::<umad_port>()).cast::<umad_port>();
+        if port.is_null() {
+            return None;
+        }
+        if !fill(port, ca, from) {
+            libc::free(port.cast());
+            return None;
+        }
+        Some(port)
+    }
+}
+
+/// Frees what [`allocate`] made; null is nothing.
+pub(crate) unsafe fn free(port: *mut umad_port) {
+    // SAFETY: the caller passes null or what `allocate` made.
+    unsafe {
+        if let Some(port) = port.as_mut() {
+            release(port);
+        }
+        libc::free(port.cast());
+    }
+}
+
+fn release(port: &mut umad_port) {
+    // SAFETY: from `fill`, and forgotten at once.
+    unsafe { libc::free(port.pkeys.cast()) };
+    port.pkeys = std::ptr::null_mut();
+    port.pkeys_size = 0;
+}
+
+/// Frees what `umad_get_port` allocated.
+pub unsafe extern "C" fn umad_release_port(port: *mut umad_port) -> c_int {
+    // SAFETY: the caller passes null or what `umad_get_port` filled.
+    match unsafe { port.as_mut() } {
+        None => -ENODEV,
+        Some(port) => {
+            release(port);
+            0
+        }
+    }
+}
+
+/// Writes the path of the file that is held open by whoever runs a subnet manager on the port.
+pub unsafe extern "C" fn umad_get_issm_path(
+    ca_name: *const c_char,
+    portnum: c_int,
+    path: *mut c_char,
+    max: c_int,
 ) -> c_int {
-    -ENODEV
+    trace!("umad_get_issm_path", "port {portnum}");
+    // SAFETY: the caller passes null or a C string.
+    let name = unsafe { text::name(ca_name) };
+    let (ca, port) = match resolve::place(name, portnum, false) {
+        Ok(place) => place,
+        Err(errno) => return -errno,
+    };
+    let Some(number) = source::node_number(&ca, port) else { return -EINVAL };
+    let text = format!("{NODES}/issm{number}");
+    let Some(room) = usize::try_from(max).ok().and_then(|max| max.checked_sub(1)) else { return 0 };
+    let length = text.len().min(room);
+    // SAFETY: the caller has room for `max` characters, which is more than `length`.
+    unsafe {
+        path.copy_from_nonoverlapping(text.as_ptr().cast(), length);
+        path.add(length).write(0);
+    }
+    0
 }
 
-/// The port is not there.
-pub extern "C" fn umad_open_port(_ca_name: *const c_char, _portnum: c_int) -> c_int {
-    -ENODEV
+fn open(name: Option<&[u8]>, portnum: c_int, smi: bool) -> Result<c_int, c_int> {
+    match source::abi_version() {
+        Ok(version) if version >= ABI_VERSION => {}
+        Ok(version) => {
+            warn("umad_open_port", &format!("the kernel speaks version {version}, and {ABI_VERSION} is needed"));
+            return Err(EOPNOTSUPP);
+        }
+        Err((path, errno)) => {
+            let error = std::io::Error::from_raw_os_error(errno);
+            let mend = "is the ib_umad module loaded, or is `weft run --host NODE` missing?";
+            warn("umad_open_port", &format!("cannot read {path} ({error}): {mend}"));
+            return Err(EOPNOTSUPP);
+        }
+    }
+    let (ca, port) = resolve::place(name, portnum, smi)?;
+    let number = source::node_number(&ca, port).ok_or(EINVAL)?;
+    let path = CString::new(format!("{NODES}/umad{number}")).map_err(|_| EINVAL)?;
+    // SAFETY: the path is a C string; the descriptor is the program's from here on, or closed at once.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC);
+        if fd < 0 {
+            trace!("umad_open_port", "open {path:?} failed: {}", std::io::Error::from_raw_os_error(errno()));
+            return Err(EIO);
+        }
+        if libc::ioctl(fd, ENABLE_PKEY, std::ptr::null_mut::<u8>()) != 0 {
+            libc::close(fd);
+            return Err(EOPNOTSUPP);
+        }
+        trace!("umad_open_port", "opened {path:?} fd {fd} portid {number}");
+        Ok(fd)
+    }
 }
 
-/// The port is not there.
-pub extern "C" fn umad_open_smi_port(_ca_name: *const c_char, _portnum: c_int) -> c_int {
-    -ENODEV
+/// Opens a port for management datagrams: its descriptor, or a negative errno value.
+pub unsafe extern "C" fn umad_open_port(ca_name: *const c_char, portnum: c_int) -> c_int {
+    trace!("umad_open_port", "port {portnum}");
+    // SAFETY: the caller passes null or a C string.
+    open(unsafe { text::name(ca_name) }, portnum, false).unwrap_or_else(|errno| -errno)
 }
 
-/// Nothing was opened.
-pub extern "C" fn umad_close_port(_port_id: c_int) -> c_int {
-    -EINVAL
+/// Opens a port that subnet management goes through.
+pub unsafe extern "C" fn umad_open_smi_port(ca_name: *const c_char, portnum: c_int) -> c_int {
+    trace!("umad_open_smi_port", "port {portnum}");
+    // SAFETY: the caller passes null or a C string.
+    open(unsafe { text::name(ca_name) }, portnum, true).unwrap_or_else(|errno| -errno)
+}
+
+/// Closes a port; its agents go with it.
+pub extern "C" fn umad_close_port(port_id: c_int) -> c_int {
+    // SAFETY: the descriptor is the caller's to close.
+    unsafe { libc::close(port_id) };
+    trace!("umad_close_port", "closed fd {port_id}");
+    0
 }
 
 /// A port id is its descriptor.
 pub extern "C" fn umad_get_fd(port_id: c_int) -> c_int {
     port_id
 }
-
-/// Not a port.
-pub extern "C" fn umad_register(
-    _port_id: c_int,
-    _mgmt_class: c_int,
-    _mgmt_version: c_int,
-    _rmpp_version: u8,
-    _method_mask: *mut c_long,
-) -> c_int {
-    -EINVAL
-}
-
-/// Not a port.
-pub extern "C" fn umad_register_oui(
-    _port_id: c_int,
-    _mgmt_class: c_int,
-    _rmpp_version: u8,
-    _oui: *mut u8,
-    _method_mask: *mut c_long,
-) -> c_int {
-    -EINVAL
-}
-
-/// Not a port; this one returns an errno value.
-pub extern "C" fn umad_register2(_port_fd: c_int, _attr: *mut c_void, _agent_id: *mut u32) -> c_int {
-    EINVAL
-}
-
-/// Not a port.
-pub extern "C" fn umad_unregister(_port_id: c_int, _agent_id: c_int) -> c_int {
-    -EINVAL
-}
-
-/// Not a port.
-pub extern "C" fn umad_send(
-    _port_id: c_int,
-    _agent_id: c_int,
-    _umad: *mut c_void,
-    _length: c_int,
-    _timeout_ms: c_int,
-    _retries: c_int,
-) -> c_int {
-    -EINVAL
-}
-
-/// Not a port.
-pub extern "C" fn umad_recv(_port_id: c_int, _umad: *mut c_void, _length: *mut c_int, _timeout_ms: c_int) -> c_int {
-    -EINVAL
-}
-
-/// Not a port.
-pub extern "C" fn umad_poll(_port_id: c_int, _timeout_ms: c_int) -> c_int {
-    -EINVAL
-}
-
-/// Sets the level unless it is negative, and tells it. This library prints nothing at any level.
-pub extern "C" fn umad_debug(level: c_int) -> c_int {
-    if level >= 0 {
-        DEBUG_LEVEL.store(level, Ordering::Relaxed);
-    }
-    DEBUG_LEVEL.load(Ordering::Relaxed)
-}
-
-/// Prints nothing.
-pub extern "C" fn umad_addr_dump(_addr: *mut c_void) {}
-
-/// Prints nothing.
-pub extern "C" fn umad_dump(_umad: *mut c_void) {}

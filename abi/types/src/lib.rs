@@ -1,4 +1,5 @@
-//! The C structures and constants of `<infiniband/verbs.h>` and `<rdma/rdma_cma.h>`, as rdma-core 65 lays them out.
+//! The C structures and constants of `<infiniband/verbs.h>`, `<rdma/rdma_cma.h>` and `<infiniband/umad.h>`, as rdma-core
+//! 65 lays them out.
 //!
 //! Programs compiled against any rdma-core reach into these structures directly, so their layout is frozen, or
 //! grows only where a size or a mask tells how much of it the other side knows. Names are those of the C header,
@@ -9,7 +10,7 @@
 //! [`api`] loads one.
 
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
-#![allow(missing_docs, reason = "the names and meanings are those of the verbs and rdma_cm manual pages")]
+#![allow(missing_docs, reason = "the names and meanings are those of the verbs, rdma_cm and umad manual pages")]
 
 mod ah;
 pub mod api;
@@ -32,6 +33,7 @@ mod qp_ex;
 mod rdma_cm;
 mod sa;
 mod srq;
+mod umad;
 mod wc;
 mod wq;
 mod wr;
@@ -56,6 +58,7 @@ pub use qp_ex::*;
 pub use rdma_cm::*;
 pub use sa::*;
 pub use srq::*;
+pub use umad::*;
 pub use wc::*;
 pub use wq::*;
 pub use wr::*;

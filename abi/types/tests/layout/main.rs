@@ -1,8 +1,9 @@
 //! The C compiler compares our layouts with the headers installed on this machine.
 //!
 //! From sizes and offsets of the Rust structures comes a C file of `_Static_assert`s, which is compiled against
-//! `<infiniband/verbs.h>` and `<rdma/rdma_cma.h>`. Structures and fields that the installed headers are too old to know
-//! are left out: the structures only ever grow, so what an older header knows must agree.
+//! `<infiniband/verbs.h>`, `<rdma/rdma_cma.h>` and `<infiniband/umad.h>`. Structures and fields that the
+//! installed headers are too old to know are left out: the structures only ever grow, so what an older header knows must
+//! agree.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -38,11 +39,12 @@ macro_rules! layouts {
 
 mod table;
 
-const HEADERS: [&str; 4] = [
+const HEADERS: [&str; 5] = [
     "/usr/include/infiniband/verbs.h",
     "/usr/include/infiniband/ib_user_ioctl_verbs.h",
     "/usr/include/infiniband/sa.h",
     "/usr/include/rdma/rdma_cma.h",
+    "/usr/include/infiniband/umad.h",
 ];
 
 /// Fewer assertions than this mean that the test has lost its grip on the headers. rdma-core 44 gives about 800.
@@ -56,7 +58,10 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 fn assertions(headers: &str) -> (String, usize) {
-    let mut c = String::from("#include <stddef.h>\n#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n");
+    let mut c = String::from("#include <stddef.h>\n");
+    for header in ["infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h"] {
+        writeln!(c, "#include <{header}>").unwrap();
+    }
     let mut count = 0;
     let mut assert = |condition: String, what: String| {
         writeln!(c, "_Static_assert({condition}, \"{what}\");").unwrap();
@@ -107,8 +112,11 @@ fn layouts_agree_with_the_installed_headers() {
     let headers = match texts {
         Ok(t) => t.concat(),
         Err(e) => {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{e}; install libibverbs-dev and librdmacm-dev");
-            eprintln!("SKIPPED: {}: {e}; install libibverbs-dev and librdmacm-dev", HEADERS[0]);
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "{e}; install libibverbs-dev, librdmacm-dev and libibumad-dev"
+            );
+            eprintln!("SKIPPED: {}: {e}; install libibverbs-dev, librdmacm-dev and libibumad-dev", HEADERS[0]);
             return;
         }
     };

@@ -132,5 +132,12 @@ pub fn layouts() -> Vec<Layout> {
         struct rdma_cm_event { id, listen_id, event, status, param }
         struct rdma_addrinfo { ai_flags, ai_family, ai_qp_type, ai_port_space, ai_src_len, ai_dst_len, ai_src_addr, ai_dst_addr, ai_src_canonname, ai_dst_canonname, ai_route_len, ai_route, ai_connect_len, ai_connect, ai_next }
         struct rdma_cm_join_mc_attr_ex { comp_mask, join_flags, addr }
+        struct ib_mad_addr { qpn, qkey, lid, sl, path_bits, grh_present, gid_index, hop_limit, traffic_class, gid, flow_label, pkey_index, reserved }
+        struct ib_user_mad { agent_id, status, timeout_ms, retries, length, addr }
+        struct umad_port { ca_name, portnum, base_lid, lmc, sm_lid, sm_sl, state, phys_state, rate, capmask, gid_prefix, port_guid, pkeys_size, pkeys, link_layer }
+        struct umad_ca { ca_name, node_type, numports, fw_ver, ca_type, hw_ver, node_guid, system_guid, ports }
+        struct umad_ca_pair { smi_name, smi_preferred_port, gsi_name, gsi_preferred_port }
+        struct umad_device_node { next, ca_name }
+        struct umad_reg_attr { mgmt_class, mgmt_class_version, flags, method_mask, oui, rmpp_version }
     }
 }

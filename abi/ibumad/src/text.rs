@@ -1,0 +1,24 @@
+//! Text in the C structures: arrays of a fixed size that end with a zero.
+
+use libc::c_char;
+use std::ffi::CStr;
+
+/// Puts `text` into `to`, cut short if it must be, and ends it.
+pub(crate) fn put<const N: usize>(to: &mut [c_char; N], text: &[u8]) {
+    *to = [0; N];
+    for (to, from) in to.iter_mut().take(N - 1).zip(text) {
+        *to = *from as c_char;
+    }
+}
+
+/// A name that a program passes; `None` for null, which means any.
+///
+/// # Safety
+/// `name` is null or a C string that outlives the answer.
+pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a [u8]> {
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's.
+    Some(unsafe { CStr::from_ptr(name) }.to_bytes())
+}
