@@ -3,6 +3,7 @@
 
 mod builder;
 mod error;
+pub mod generate;
 mod link;
 
 pub use builder::Builder;
