@@ -2,11 +2,13 @@
 //! for the general services interface, queue pair 1, are GMPs: [`gmp`] is one as a packet.
 
 mod attribute;
+mod block;
 pub mod gmp;
 mod header;
 pub mod subn;
 
 pub use attribute::Attribute;
+pub use block::Block;
 pub use gmp::Gmp;
 pub use header::{AttrId, Class, MadHeader, Method, Status};
 

@@ -1,0 +1,41 @@
+//! SMInfo: how subnet managers know of each other (IBA 14.2.5.13).
+
+use crate::layout::{bits, int, message, open};
+
+open! {
+    /// State of a subnet manager.
+    SmState(u8) {
+        NOT_ACTIVE = 0, "not active";
+        DISCOVERING = 1, "discovering";
+        STANDBY = 2, "standby";
+        MASTER = 3, "master";
+    }
+}
+
+open! {
+    /// What one subnet manager tells another: the modifier of a Set of SMInfo.
+    SmControl(u32) {
+        HANDOVER = 1, "handover";
+        ACKNOWLEDGE = 2, "acknowledge";
+        DISABLE = 3, "disable";
+        STANDBY = 4, "standby";
+        DISCOVER = 5, "discover";
+    }
+}
+
+message! {
+    /// SMInfo: a subnet manager.
+    #[derive(Copy)]
+    SmInfo[64] {
+        /// GUID of its port.
+        guid: u64 = int(0, 8),
+        /// Key by which subnet managers know each other; others see 0.
+        sm_key: u64 = int(8, 8),
+        /// Counts up while it is alive.
+        act_count: u32 = int(16, 4),
+        /// Priority, 4 bits: the highest becomes master.
+        priority: u8 = bits(20, 0, 4),
+        /// State.
+        state: SmState = bits(20, 4, 4),
+    }
+}
