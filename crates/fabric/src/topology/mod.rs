@@ -5,6 +5,7 @@ mod builder;
 mod error;
 pub mod generate;
 mod link;
+pub mod net;
 
 pub use builder::Builder;
 pub use error::{Error, Result};
