@@ -74,6 +74,7 @@ fn ip_cm(private: &[u8]) {
 /// Anything may be read as every attribute of every class, and as an SMP; what was read is written and read again the
 /// same.
 pub fn mad(bytes: &[u8]) {
+    mad::round_trip(bytes);
     mad::subn::round_trip(bytes);
     let mut whole = [0; mad::MAD_LEN];
     let len = bytes.len().min(mad::MAD_LEN);

@@ -134,15 +134,6 @@ impl Status {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u16);
 
-impl AttrId {
-    /// ClassPortInfo, of every class (IBA 13.4.8.1).
-    pub const CLASS_PORT_INFO: AttrId = AttrId(0x0001);
-    /// Notice, of every class that tells of events (IBA 13.4.8.2).
-    pub const NOTICE: AttrId = AttrId(0x0002);
-    /// InformInfo: subscribe to notices (IBA 13.4.8.3).
-    pub const INFORM_INFO: AttrId = AttrId(0x0003);
-}
-
 impl fmt::Debug for AttrId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AttrId(0x{:04x})", self.0)

@@ -3,14 +3,21 @@
 
 mod attribute;
 mod block;
+mod class_port_info;
 pub mod gmp;
 mod header;
+pub mod notice;
+mod speed;
 pub mod subn;
 
 pub use attribute::Attribute;
 pub use block::Block;
+pub(crate) use class_port_info::round_trip;
+pub use class_port_info::{COMMON_ATTRIBUTES, ClassPortInfo};
 pub use gmp::Gmp;
 pub use header::{AttrId, Class, MadHeader, Method, Status};
+pub use notice::{InformInfo, Notice};
+pub use speed::{Rate, Speed, link_text};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
