@@ -177,6 +177,7 @@ fn admit(counts: &mut Counts, directory: &Directory, rx: &RxPacket<'_>, sink: &m
         sgid: rx.dgid,
         gid_type: rx.gid_type,
         dgid: rx.sgid,
+        dlid: 0,
         remote_qpn: gmp.src_qp,
         pkey: gmp.pkey,
         sl: 0,

@@ -17,6 +17,8 @@ pub struct GmpAddress {
     pub gid_type: GidType,
     /// The GID of the other end.
     pub dgid: Gid,
+    /// LID of the other end; 0 on RoCE, which has none.
+    pub dlid: u16,
     /// Queue pair of the other end: 1, unless a class was redirected.
     pub remote_qpn: u32,
     /// Partition.
@@ -34,6 +36,11 @@ pub struct GmpAddress {
 }
 
 impl GmpAddress {
+    /// Whether packets carry a GRH: always on RoCE, on InfiniBand where routers may stand between.
+    pub fn is_global(&self) -> bool {
+        self.dlid == 0 || self.hop_limit > 1
+    }
+
     /// Whether two addresses name the same two ends, whatever path the datagrams took.
     pub fn same_ends(&self, other: &GmpAddress) -> bool {
         self.device == other.device && self.port == other.port && self.sgid == other.sgid && self.dgid == other.dgid

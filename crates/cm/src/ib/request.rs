@@ -1,7 +1,7 @@
 //! A REQ comes: again, from a peer that asks for the same as we do, from one that has lost its memory, or as news.
 
 use weft_mad::exponent_to_duration;
-use weft_wire::cm::{MessageRejected, RejectReason, Req};
+use weft_wire::cm::{LID_PERMISSIVE, MessageRejected, RejectReason, Req};
 
 use super::cm::{Cm, Rx};
 use super::comm_id::ConnId;
@@ -98,6 +98,10 @@ impl Cm {
         conn.to.flow_label = received.primary.flow_label;
         conn.to.sl = received.primary.sl;
         conn.to.hop_limit = received.primary.hop_limit;
+        if rx.from.dlid != 0 && received.primary.dlid != LID_PERMISSIVE {
+            // The connection's own path, which need not be that of its messages.
+            conn.to.dlid = received.primary.dlid;
+        }
         conn.alternate_dgid = received.alternate.map(|path| path.dgid);
         conn.remote_comm_id = req.local_comm_id;
         conn.remote_ca_guid = req.local_ca_guid;

@@ -260,14 +260,20 @@ pub fn gmp_address(attachment: &Attachment, path: &PathRecord) -> GmpAddress {
             RoceMode::V2 => GidType::RoceV2,
         },
         dgid: Gid(path.dgid),
+        dlid: path.dlid,
         remote_qpn: 1,
-        pkey: PKEY_DEFAULT,
+        pkey: pkey_of(path),
         sl: path.sl,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
         hop_limit: path.hop_limit,
         ifindex: attachment.ifindex,
     }
+}
+
+/// The partition of a route's messages. RoCE has one alone, whatever a program put into its path.
+pub fn pkey_of(path: &PathRecord) -> u16 {
+    if path.dlid == 0 { PKEY_DEFAULT } else { path.pkey }
 }
 
 fn ib_path(path: &PathRecord) -> Result<ib::Path, Errno> {

@@ -4,12 +4,12 @@ use weft_wire::cm::SidrStatus;
 
 use super::address::PortSpace;
 use super::command::IdNumber;
-use super::connect::{RESPONSE_TIMEOUT, RETRIES, ece_above, ece_below, gmp_address, route_of, with_header};
+use super::connect::{RESPONSE_TIMEOUT, RETRIES, ece_above, ece_below, gmp_address, pkey_of, route_of, with_header};
 use super::errno::{EINVAL, ETIMEDOUT, Errno};
 use super::event::{EventKind, EventParam};
 use super::id::{Id, State};
 use super::param::{ConnParam, UdParam};
-use super::route::{PKEY_DEFAULT, ah_of_path};
+use super::route::ah_of_path;
 use super::service::Service;
 use crate::ib;
 
@@ -42,7 +42,7 @@ pub fn sidr_request(id: &Id, param: &ConnParam) -> Result<ib::SidrReqParams, Err
     Ok(ib::SidrReqParams {
         to: gmp_address(&attachment, &path),
         service_id: id.service_id(dst),
-        pkey: PKEY_DEFAULT,
+        pkey: pkey_of(&path),
         timeout_ms: REQUEST_TIMEOUT_MS,
         max_cm_retries: RETRIES,
         private_data: with_header(id, &param.private_data)?,

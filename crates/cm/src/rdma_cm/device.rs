@@ -23,8 +23,22 @@ pub struct Device {
     pub active_mtu: u8,
     /// Rate of the port as a path record has it, a value of `enum ibv_rate`.
     pub rate: u8,
+    /// What its port is linked to.
+    pub link_layer: LinkLayer,
+    /// Its P_Key table.
+    pub pkeys: Vec<u16>,
     /// Its GIDs.
     pub gids: Vec<DeviceGid>,
+}
+
+/// What a port is linked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LinkLayer {
+    /// RoCE: paths follow from addresses.
+    #[default]
+    Ethernet,
+    /// Paths are asked of the subnet administration.
+    InfiniBand,
 }
 
 /// A row of a device's GID table.
@@ -34,6 +48,8 @@ pub struct DeviceGid {
     pub index: u8,
     /// The GID.
     pub gid: [u8; 16],
+    /// The IP address that it answers to: on RoCE the GID itself says it, on InfiniBand it is the interface's.
+    pub ip: IpAddr,
     /// Its framing.
     pub mode: RoceMode,
     /// The interface it belongs to.

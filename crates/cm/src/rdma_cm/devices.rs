@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::address::{Family, gid_of_ip, ip_of_gid};
+use super::address::{Family, gid_of_ip};
 use super::command::RoceMode;
 use super::device::{Device, DeviceGid, LocalAddress};
 use super::id::Attachment;
@@ -70,8 +70,8 @@ impl Devices {
     pub fn by_ip(&self, ip: IpAddr, ifindex: u32) -> Option<Attachment> {
         let gid = gid_of_ip(ip);
         self.map.values().find_map(|entry| {
-            let fits = |row: &&DeviceGid| row.gid == gid && (ifindex == 0 || row.ifindex == ifindex);
-            entry.attach(fits)
+            let named = |row: &DeviceGid| row.ip == ip || row.gid == gid;
+            entry.attach(|row| named(row) && (ifindex == 0 || row.ifindex == ifindex))
         })
     }
 
@@ -88,7 +88,12 @@ impl Devices {
     /// The first device with an active port and an address of a family: what Linux takes for the loopback.
     fn first_active(&self, v4: bool) -> Option<Attachment> {
         let active = self.map.values().filter(|entry| entry.device.active);
-        active.into_iter().find_map(|entry| entry.attach(|row| ip_of_gid(row.gid).is_ipv4() == v4))
+        active.into_iter().find_map(|entry| entry.attach(|row| row.ip.is_ipv4() == v4))
+    }
+
+    /// The row of a device that a local address is.
+    pub fn by_ip_on(&self, index: u32, ip: IpAddr) -> Option<Attachment> {
+        self.map.get(&index)?.attach(|row| row.ip == ip)
     }
 
     /// A row of a device that a packet came to.
@@ -122,12 +127,14 @@ pub fn localhost(family: Family) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use super::super::device::LinkLayer;
     use super::*;
 
     fn device(index: u32, addresses: &[&str]) -> Device {
         let gids = (0..).zip(addresses).map(|(row, text)| DeviceGid {
             index: row,
             gid: gid_of_ip(text.parse().unwrap()),
+            ip: text.parse().unwrap(),
             mode: RoceMode::V2,
             ifindex: index + 10,
         });
@@ -140,6 +147,8 @@ mod tests {
             active: true,
             active_mtu: 3,
             rate: 0,
+            link_layer: LinkLayer::Ethernet,
+            pkeys: vec![0xffff],
             gids: gids.collect(),
         }
     }

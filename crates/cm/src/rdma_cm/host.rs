@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use super::errno::Errno;
+use super::param::PathRecord;
 
 /// Number of a question.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,11 +26,28 @@ pub struct ResolveQuestion {
     pub tos: u8,
 }
 
+/// Which path leads from one port of an InfiniBand fabric to another? The subnet administration knows. The answer goes in
+/// by [`super::Service::handle_path`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathQuestion {
+    /// Number that the answer must carry.
+    pub question: QuestionId,
+    /// The local device.
+    pub device: u32,
+    /// What is known of the path: both GIDs, service, partition, traffic class.
+    pub wanted: PathRecord,
+}
+
+/// Result of such a question: `EINVAL` where there is no path, `ETIMEDOUT` where nobody answers.
+pub type PathResult = Result<PathRecord, Errno>;
+
 /// What comes out of [`super::Service::poll_resolve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResolveRequest {
     /// A question; its time is kept here, so an answer may come late or never.
     Ask(ResolveQuestion),
+    /// A question to the subnet administration; its time is kept here too.
+    AskPath(PathQuestion),
     /// The answer is not needed any more.
     Forget(QuestionId),
 }
@@ -47,7 +65,12 @@ pub struct Resolved {
     pub gateway: bool,
     /// Hop limit of the route, 0 if it names none.
     pub hop_limit: u8,
+    /// GID of the destination, if that does not follow from its address as on RoCE.
+    pub dgid: Option<[u8; 16]>,
 }
+
+/// Result of joining a group: its multicast LID on InfiniBand, 0 on RoCE.
+pub type MulticastResult = Result<u16, Errno>;
 
 /// Result of a question: `ENETUNREACH` for no route, `EHOSTUNREACH` for a neighbour that does not answer.
 pub type ResolveResult = Result<Resolved, Errno>;
@@ -61,8 +84,10 @@ pub struct MulticastRequest {
     pub device: u32,
     /// The interface.
     pub ifindex: u32,
-    /// The group's address, as the MGID says it.
+    /// The group's address.
     pub ip: IpAddr,
+    /// The group's GID.
+    pub mgid: [u8; 16],
     /// Whether to join or to leave. After a join, [`super::Service::handle_multicast`] is called; a leave needs no answer.
     pub join: bool,
 }

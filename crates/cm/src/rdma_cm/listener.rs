@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weft_verbs::Instant;
 use weft_wire::cm::{IpCmHeader, RejectReason};
 
-use super::address::{Family, PortSpace, SockAddr, SockAddrIb, gid_of_ip};
+use super::address::{Family, PortSpace, SockAddr, SockAddrIb};
 use super::command::IdNumber;
 use super::connect::ece_above;
 use super::datagram::sidr_refusal;
@@ -104,7 +104,7 @@ impl Service {
     fn attachment_of(&self, request: &Request) -> Option<Attachment> {
         let by_path = self.devices.by_gid(request.device, request.sgid)?;
         match request.header.map(|header| header.addresses.destination()) {
-            Some(ip) if !ip.is_loopback() => self.devices.by_gid(request.device, gid_of_ip(ip)),
+            Some(ip) if !ip.is_loopback() => self.devices.by_ip_on(request.device, ip),
             _ => Some(by_path),
         }
     }

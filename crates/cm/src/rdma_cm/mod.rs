@@ -51,10 +51,13 @@ pub use client::{ChannelId, ClientId, Credentials};
 pub use command::{
     Command, DeviceRef, GroupNumber, IdNumber, IdOption, IdSummary, JoinKind, Reply, RoceMode, RouteInfo,
 };
-pub use device::{Device, DeviceGid, LocalAddress};
+pub use device::{Device, DeviceGid, LinkLayer, LocalAddress};
 pub use errno::Errno;
 pub use event::{CmEvent, EventKind, EventParam};
-pub use host::{MulticastRequest, QuestionId, ResolveQuestion, ResolveRequest, ResolveResult, Resolved};
+pub use host::{
+    MulticastRequest, MulticastResult, PathQuestion, PathResult, QuestionId, ResolveQuestion, ResolveRequest,
+    ResolveResult, Resolved,
+};
 pub use id::State;
 pub use param::{AhAttr, ConnParam, Ece, PathRecord, QpAttributes, UdParam};
 pub use service::Service;

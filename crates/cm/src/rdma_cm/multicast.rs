@@ -1,19 +1,21 @@
-//! Groups: `rdma_join_multicast` on RoCE (`cma_iboe_join_multicast`). The group's GID follows from its address; the host
-//! is asked to join the group on the interface, once for all members there.
+//! Groups: `rdma_join_multicast` (`cma_iboe_join_multicast`, `cma_join_ib_multicast`). The group's GID follows from its
+//! address; the host is asked to join the group on the interface, or at the subnet administration of an InfiniBand fabric,
+//! once for all members there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use super::address::SockAddr;
+use super::address::{PortSpace, SockAddr};
 use super::channel::is_of_group;
 use super::command::{GroupNumber, IdNumber, JoinKind, RoceMode};
+use super::device::LinkLayer;
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
-use super::host::MulticastRequest;
+use super::host::{MulticastRequest, MulticastResult};
 use super::id::State;
 use super::limits::GROUPS_PER_ID_MAX;
 use super::param::{AhAttr, Ece, UdParam};
-use super::route::HOP_LIMIT_DEFAULT;
+use super::route::{HOP_LIMIT_DEFAULT, PKEY_DEFAULT};
 use super::service::Service;
 
 /// Number of the queue pair that a group's packets are for.
@@ -25,7 +27,7 @@ pub struct Membership {
     id: IdNumber,
     cookie: u64,
     /// Interface and address joined, none for one that only sends.
-    joined: Option<(u32, IpAddr)>,
+    joined: Option<Place>,
     ud: UdParam,
     events_reported: u32,
 }
@@ -35,10 +37,13 @@ pub struct Membership {
 pub struct Groups {
     map: BTreeMap<GroupNumber, Membership>,
     last: GroupNumber,
-    on_host: BTreeMap<(u32, IpAddr), OnHost>,
+    on_host: BTreeMap<Place, OnHost>,
     last_request: u32,
     out: VecDeque<MulticastRequest>,
 }
+
+/// Interface, address and GID of a group.
+type Place = (u32, IpAddr, [u8; 16]);
 
 /// A group that the host was asked to join.
 #[derive(Debug)]
@@ -46,8 +51,8 @@ struct OnHost {
     request: u32,
     device: u32,
     members: BTreeSet<GroupNumber>,
-    /// Whether the host said yes.
-    confirmed: bool,
+    /// The host's yes: the group's multicast LID, 0 on RoCE.
+    confirmed: Option<u16>,
 }
 
 impl Groups {
@@ -85,29 +90,30 @@ impl Groups {
         }
     }
 
-    /// Joins the host to a group for a member; answers whether it is joined already.
-    fn join_host(&mut self, place: (u32, IpAddr), device: u32, group: GroupNumber) -> bool {
+    /// Joins the host to a group for a member; answers whether it is joined already, and
+    /// with which LID.
+    fn join_host(&mut self, place: Place, device: u32, group: GroupNumber) -> Option<u16> {
         if let Some(on_host) = self.on_host.get_mut(&place) {
             on_host.members.insert(group);
             return on_host.confirmed;
         }
         self.last_request = self.last_request.wrapping_add(1);
         let request = self.last_request;
-        let on_host = OnHost { request, device, members: BTreeSet::from([group]), confirmed: false };
+        let on_host = OnHost { request, device, members: BTreeSet::from([group]), confirmed: None };
         self.on_host.insert(place, on_host);
-        let (ifindex, ip) = place;
-        self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, join: true });
-        false
+        let (ifindex, ip, mgid) = place;
+        self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, mgid, join: true });
+        None
     }
 
-    fn leave_host(&mut self, place: (u32, IpAddr), group: GroupNumber) {
+    fn leave_host(&mut self, place: Place, group: GroupNumber) {
         let Some(on_host) = self.on_host.get_mut(&place) else { return };
         on_host.members.remove(&group);
         if on_host.members.is_empty() {
             let (request, device) = (on_host.request, on_host.device);
             self.on_host.remove(&place);
-            let (ifindex, ip) = place;
-            self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, join: false });
+            let (ifindex, ip, mgid) = place;
+            self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, mgid, join: false });
         }
     }
 }
@@ -134,7 +140,11 @@ impl Service {
         let mode = attachment.mode;
         let ifindex = if id.bound_if != 0 { id.bound_if } else { attachment.ifindex };
         let rate = entry.device.rate;
-        let mgid = mgid_of(addr, mode);
+        let infiniband = entry.device.link_layer == LinkLayer::InfiniBand;
+        let mgid = match infiniband {
+            true => ib_mgid_of(addr, id.port_space, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)),
+            false => mgid_of(addr, mode),
+        };
         let id = self.ids.change(number).ok_or(ENOENT)?;
         if id.qkey == 0 {
             id.qkey = super::datagram::default_qkey(id.port_space);
@@ -142,20 +152,23 @@ impl Service {
         let ah_attr = AhAttr {
             dgid: mgid,
             sgid_index: attachment.sgid_index,
-            hop_limit: if mode == RoceMode::V2 { HOP_LIMIT_DEFAULT } else { 1 },
+            hop_limit: if mode == RoceMode::V2 && !infiniband { HOP_LIMIT_DEFAULT } else { 1 },
             static_rate: rate,
             is_global: true,
             port_num: 1,
             ..AhAttr::default()
         };
         let ud = UdParam { qp_num: MULTICAST_QPN, qkey: id.qkey, ah_attr, private_data: Vec::new() };
-        let joined = (kind == JoinKind::FullMember && addr.is_multicast()).then(|| (ifindex, addr.ip()));
+        let joined = (kind == JoinKind::FullMember && addr.is_multicast()).then(|| (ifindex, addr.ip(), mgid));
         let membership = Membership { id: number, cookie, joined, ud, events_reported: 0 };
         let group = self.groups.insert(membership);
         id.groups.push(group);
-        let done = joined.is_none_or(|place| self.groups.join_host(place, attachment.device, group));
-        if done {
-            self.tell_group(group, Ok(()));
+        let done = match joined {
+            Some(place) => self.groups.join_host(place, attachment.device, group),
+            None => Some(0),
+        };
+        if let Some(mlid) = done {
+            self.tell_group(group, Ok(mlid));
         }
         Ok(group)
     }
@@ -175,13 +188,16 @@ impl Service {
     }
 
     /// The host's answer to a join, for all members.
-    pub(super) fn on_multicast(&mut self, request: u32, result: Result<(), Errno>) {
-        let asked =
-            self.groups.on_host.iter_mut().find(|(_, on_host)| on_host.request == request && !on_host.confirmed);
+    pub(super) fn on_multicast(&mut self, request: u32, result: MulticastResult) {
+        let asked = self
+            .groups
+            .on_host
+            .iter_mut()
+            .find(|(_, on_host)| on_host.request == request && on_host.confirmed.is_none());
         let Some((place, on_host)) = asked else { return };
         let members: Vec<GroupNumber> = on_host.members.iter().copied().collect();
         match result {
-            Ok(()) => on_host.confirmed = true,
+            Ok(mlid) => on_host.confirmed = Some(mlid),
             Err(_) => {
                 let place = *place;
                 self.groups.on_host.remove(&place);
@@ -192,10 +208,13 @@ impl Service {
         }
     }
 
-    fn tell_group(&mut self, group: GroupNumber, result: Result<(), Errno>) {
-        let Some(membership) = self.groups.map.get(&group) else { return };
+    fn tell_group(&mut self, group: GroupNumber, result: MulticastResult) {
+        let Some(membership) = self.groups.map.get_mut(&group) else { return };
         let (kind, status, ud) = match result {
-            Ok(()) => (EventKind::MulticastJoin, 0, membership.ud.clone()),
+            Ok(mlid) => {
+                membership.ud.ah_attr.dlid = mlid;
+                (EventKind::MulticastJoin, 0, membership.ud.clone())
+            }
             Err(errno) => (EventKind::MulticastError, -errno, UdParam::default()),
         };
         let event = CmEvent {
@@ -229,9 +248,38 @@ fn mgid_of(addr: SockAddr, mode: RoceMode) -> [u8; 16] {
     }
 }
 
+/// The GID of a group on InfiniBand (`cma_set_mgid`): IPv4 and IPv6 groups are mapped as IPoIB does (RFC 4391 §4), those of
+/// `RDMA_PS_UDP` with a signature of their own; a GID of multicast is its own, and so is one that the subnet administration
+/// gave.
+fn ib_mgid_of(addr: SockAddr, port_space: PortSpace, pkey: u16) -> [u8; 16] {
+    /// Transient, of link-local scope, as IPoIB's broadcast group.
+    const FLAGS_AND_SCOPE: [u8; 2] = [0xff, 0x12];
+    let signature = if port_space == PortSpace::Udp { 0x01 } else { 0x1b };
+    let mapped = |family: u8, tail: [u8; 10]| {
+        let mut mgid = [0; 16];
+        mgid[..2].copy_from_slice(&FLAGS_AND_SCOPE);
+        mgid[2..4].copy_from_slice(&[family, signature]);
+        mgid[4..6].copy_from_slice(&pkey.to_be_bytes());
+        mgid[6..].copy_from_slice(&tail);
+        mgid
+    };
+    match addr {
+        SockAddr::V4 { addr, .. } => {
+            let [a, b, c, d] = addr.octets();
+            mapped(0x40, [0, 0, 0, 0, 0, 0, a & 0x0f, b, c, d])
+        }
+        SockAddr::V6 { addr, .. } => match addr.octets() {
+            given @ [0xff, 0x10..=0x1f, 0xa0, 0x1b, ..] => given,
+            [_, _, _, _, _, _, tail @ ..] => mapped(0x60, tail),
+        },
+        SockAddr::Ib(ib) => ib.gid,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn groups_map_as_in_linux() {
@@ -240,5 +288,16 @@ mod tests {
         assert_eq!(mgid_of(v4, RoceMode::V2), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3]);
         assert_eq!(mgid_of(v4, RoceMode::V1), [0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3]);
         assert_eq!(mgid_of(v6, RoceMode::V2)[..2], [0xff, 0x0e]);
+    }
+
+    #[test]
+    fn groups_of_infiniband_are_mapped_as_ipoib_does() {
+        let v4 = SockAddr::new("239.1.2.3".parse().unwrap(), 0);
+        let gid = |addr, port_space| Ipv6Addr::from(ib_mgid_of(addr, port_space, 0x8001)).to_string();
+        assert_eq!(gid(v4, PortSpace::Udp), "ff12:4001:8001::f01:203");
+        assert_eq!(gid(v4, PortSpace::Ib), "ff12:401b:8001::f01:203");
+        let v6 = |text: &str| SockAddr::new(text.parse().unwrap(), 0);
+        assert_eq!(gid(v6("ff0e::7:8"), PortSpace::Udp), "ff12:6001:8001::7:8");
+        assert_eq!(gid(v6("ff15:a01b::7"), PortSpace::Udp), "ff15:a01b::7");
     }
 }

@@ -4,11 +4,15 @@ use weft_mad::GmpAddress;
 use weft_verbs::{Access, QpAttrMask, QpType};
 
 use super::command::IdNumber;
+use super::connect::pkey_of;
 use super::datagram::default_qkey;
 use super::errno::{EINVAL, ENOENT, Errno};
 use super::param::{AhAttr, QpAttributes};
 use super::service::Service;
 use crate::ib::QpParams;
+
+/// Bits of a P_Key that name the partition.
+const PARTITION_MASK: u16 = 0x7fff;
 
 /// Values of `enum ibv_qp_state`.
 const INIT: u32 = 1;
@@ -19,8 +23,9 @@ const ERR: u32 = 6;
 impl Service {
     /// `rdma_init_qp_attr`. Before there is a connection, and for datagrams, every state gets what INIT needs.
     pub(super) fn init_qp_attr(&mut self, number: IdNumber, qp_state: u32) -> Result<QpAttributes, Errno> {
+        let pkey_index = self.pkey_index(number)?;
         let id = self.ids.change(number).ok_or(ENOENT)?;
-        if qp_state > ERR || id.attachment.is_none() {
+        if qp_state > ERR {
             return Err(EINVAL);
         }
         let mut attributes = match id.conn {
@@ -40,6 +45,9 @@ impl Service {
                 attributes
             }
         };
+        if attributes.mask & QpAttrMask::PKEY_INDEX.bits() != 0 {
+            attributes.pkey_index = pkey_index;
+        }
         if qp_state == RTR {
             attributes.rq_psn = id.starting_psn;
         }
@@ -49,6 +57,16 @@ impl Service {
             attributes.timeout = timeout;
         }
         Ok(attributes)
+    }
+
+    /// Where the partition of an id's route stands in its device's P_Key table: full or limited, the same partition.
+    fn pkey_index(&self, number: IdNumber) -> Result<u16, Errno> {
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let attachment = id.attachment.ok_or(EINVAL)?;
+        let (Some(path), Some(entry)) = (&id.path, self.devices.look(attachment.device)) else { return Ok(0) };
+        let wanted = pkey_of(path) & PARTITION_MASK;
+        let found = entry.device.pkeys.iter().position(|pkey| pkey & PARTITION_MASK == wanted);
+        Ok(found.and_then(|index| u16::try_from(index).ok()).unwrap_or(0))
     }
 }
 
@@ -117,8 +135,9 @@ fn ah_of_address(address: &GmpAddress) -> AhAttr {
         sgid_index: address.sgid_index,
         hop_limit: address.hop_limit,
         traffic_class: address.traffic_class,
+        dlid: address.dlid,
         sl: address.sl,
-        is_global: true,
+        is_global: address.is_global(),
         port_num: address.port,
         ..AhAttr::default()
     }

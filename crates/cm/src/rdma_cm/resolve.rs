@@ -86,26 +86,38 @@ impl Service {
     }
 
     fn ask_host(&mut self, now: Instant, number: IdNumber, dst: SockAddr, timeout_ms: u32) -> Result<(), Errno> {
-        if self.questions.len() >= QUESTIONS_MAX {
-            return Err(EAGAIN);
-        }
-        let id = self.ids.change(number).ok_or(ENOENT)?;
-        let src = id.src.ok_or(EINVAL)?;
-        self.last_question += 1;
-        let question = QuestionId(self.last_question);
-        let deadline = now + Duration::from_millis(timeout_ms.into()).clamp(ANSWER_MIN, ANSWER_MAX);
-        id.question = Some((question, deadline));
+        let id = self.ids.look(number).ok_or(ENOENT)?;
+        let (src, tos) = (id.src.ok_or(EINVAL)?, id.options.tos.unwrap_or(0));
+        let question = self.new_question(now, number, timeout_ms)?;
         let ask = ResolveQuestion {
             question,
             dst: dst.ip(),
             src: (!src.is_zero()).then(|| src.ip()),
             ifindex: if dst.scope_id() != 0 { dst.scope_id() } else { link_local_scope(src) },
-            tos: id.options.tos.unwrap_or(0),
+            tos,
         };
-        self.questions.insert(question, number);
-        self.deadlines.insert((deadline, number));
         self.resolve_out.push_back(ResolveRequest::Ask(ask));
         Ok(())
+    }
+
+    /// A question to somebody that an id waits for, so long at most.
+    pub(super) fn new_question(
+        &mut self,
+        now: Instant,
+        number: IdNumber,
+        timeout_ms: u32,
+    ) -> Result<QuestionId, Errno> {
+        if self.questions.len() >= QUESTIONS_MAX {
+            return Err(EAGAIN);
+        }
+        let id = self.ids.change(number).ok_or(ENOENT)?;
+        self.last_question += 1;
+        let question = QuestionId(self.last_question);
+        let deadline = now + Duration::from_millis(timeout_ms.into()).clamp(ANSWER_MIN, ANSWER_MAX);
+        id.question = Some((question, deadline));
+        self.questions.insert(question, number);
+        self.deadlines.insert((deadline, number));
+        Ok(question)
     }
 
     /// Forgets the question of an id that is under way, if any; the host is told when it has not answered.
@@ -113,8 +125,11 @@ impl Service {
         let Some((question, deadline)) = self.ids.change(number).and_then(|id| id.question.take()) else { return };
         self.deadlines.remove(&(deadline, number));
         if self.questions.remove(&question).is_some() {
-            let unasked =
-                |request: &ResolveRequest| matches!(request, ResolveRequest::Ask(ask) if ask.question == question);
+            let unasked = |request: &ResolveRequest| match request {
+                ResolveRequest::Ask(ask) => ask.question == question,
+                ResolveRequest::AskPath(ask) => ask.question == question,
+                ResolveRequest::Forget(_) => false,
+            };
             if let Some(place) = self.resolve_out.iter().position(unasked) {
                 self.resolve_out.remove(place);
             } else {
@@ -153,8 +168,10 @@ impl Service {
         {
             self.deadlines.remove(&(deadline, number));
             self.forget_question(number);
-            if self.ids.look(number).is_some_and(|id| id.state == State::AddrQuery) {
-                self.fail_address(number, ETIMEDOUT);
+            match self.ids.look(number).map(|id| id.state) {
+                Some(State::AddrQuery) => self.fail_address(number, ETIMEDOUT),
+                Some(State::RouteQuery) => self.fail_route(number, ETIMEDOUT),
+                _ => {}
             }
         }
     }
@@ -185,7 +202,7 @@ impl Service {
         id.src = Some(with_ip(src, local, attachment));
         id.attachment = Some(attachment);
         id.bound_if = attachment.ifindex;
-        id.dgid = gid_of_ip(dst.ip());
+        id.dgid = resolved.dgid.unwrap_or_else(|| gid_of_ip(dst.ip()));
         id.hop_limit = resolved.hop_limit;
         id.state = State::AddrResolved;
         Ok(())

@@ -1,10 +1,14 @@
-//! The path of a route on RoCE: nobody is asked, everything follows from the addresses, the device and the options
-//! (`cma_resolve_iboe_route`).
+//! The path of a route. On RoCE nobody is asked, everything follows from the addresses, the device and the options
+//! (`cma_resolve_iboe_route`); on InfiniBand the subnet administration is asked (`cma_resolve_ib_route`).
+
+use weft_verbs::Instant;
 
 use super::address::{Family, SockAddr};
 use super::command::{DeviceRef, IdNumber, RouteInfo};
+use super::device::LinkLayer;
 use super::errno::{EINVAL, ENODEV, ENOENT, Errno};
 use super::event::{EventKind, EventParam};
+use super::host::{PathQuestion, PathResult, QuestionId, ResolveRequest};
 use super::id::{Id, State};
 use super::limits::PATHS_MAX;
 use super::param::{AhAttr, PathRecord};
@@ -26,15 +30,43 @@ const FLOW_LABEL_MASK: u32 = 0xf_ffff;
 
 impl Service {
     /// `rdma_resolve_route`.
-    pub(super) fn resolve_route(&mut self, number: IdNumber, timeout_ms: u32) -> Result<(), Errno> {
+    pub(super) fn resolve_route(&mut self, now: Instant, number: IdNumber, timeout_ms: u32) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let attachment = id.attachment.ok_or(EINVAL)?;
         if timeout_ms == 0 || id.state != State::AddrResolved {
             return Err(EINVAL);
         }
         let entry = self.devices.look(attachment.device).ok_or(ENODEV)?;
+        if entry.device.link_layer == LinkLayer::InfiniBand {
+            let wanted = wanted_path(id, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)).ok_or(EINVAL)?;
+            let device = attachment.device;
+            let question = self.new_question(now, number, timeout_ms)?;
+            self.resolve_out.push_back(ResolveRequest::AskPath(PathQuestion { question, device, wanted }));
+            self.ids.change(number).ok_or(ENOENT)?.state = State::RouteQuery;
+            return Ok(());
+        }
         let path = roce_path(id, entry.device.active_mtu, entry.device.rate, entry.roce_tos).ok_or(EINVAL)?;
         self.set_path(number, path)
+    }
+
+    /// The subnet administration's answer.
+    pub(super) fn on_path(&mut self, question: QuestionId, result: PathResult) {
+        let Some(number) = self.questions.remove(&question) else { return };
+        self.forget_question(number);
+        if self.ids.look(number).is_none_or(|id| id.state != State::RouteQuery) {
+            return;
+        }
+        if let Err(errno) = result.and_then(|path| self.set_path(number, path)) {
+            self.fail_route(number, errno);
+        }
+    }
+
+    /// There is no path, or nobody says so in time.
+    pub(super) fn fail_route(&mut self, number: IdNumber, errno: Errno) {
+        if let Some(id) = self.ids.change(number) {
+            id.state = State::AddrResolved;
+        }
+        self.emit(number, EventKind::RouteError, -errno, EventParam::None);
     }
 
     /// `RDMA_OPTION_IB_PATH`: a path in place of resolving one.
@@ -65,9 +97,29 @@ impl Service {
         info.paths = id.path.into_iter().collect();
         info.sgid = attachment.sgid;
         info.dgid = id.dgid;
-        info.pkey = PKEY_DEFAULT;
+        info.pkey = id.path.map_or(PKEY_DEFAULT, |path| path.pkey);
         Ok(info)
     }
+}
+
+/// What the subnet administration is asked for (`cma_query_ib_route`).
+fn wanted_path(id: &Id, pkey: u16) -> Option<PathRecord> {
+    let (src, dst) = (id.src?, id.dst?);
+    let flow_label = match src {
+        SockAddr::V6 { flowinfo, .. } => flowinfo & FLOW_LABEL_MASK,
+        _ => 0,
+    };
+    Some(PathRecord {
+        service_id: id.service_id(dst),
+        sgid: id.attachment?.sgid,
+        dgid: id.dgid,
+        pkey,
+        flow_label,
+        traffic_class: id.options.tos.unwrap_or(0),
+        reversible: true,
+        numb_path: 1,
+        ..PathRecord::default()
+    })
 }
 
 /// The path between an id's GIDs, `None` without an MTU.
@@ -128,7 +180,8 @@ pub fn ah_of_path(path: &PathRecord, sgid_index: u8) -> AhAttr {
         sl: path.sl,
         src_path_bits: 0,
         static_rate: path.rate,
-        is_global: true,
+        // RoCE has no LIDs and always a GRH.
+        is_global: path.dlid == 0 || path.hop_limit > 1,
         port_num: 1,
     }
 }

@@ -13,7 +13,7 @@ use super::device::{Device, DeviceGid, LocalAddress};
 use super::devices::Devices;
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, EPERM, Errno};
 use super::event::{EventKind, EventParam};
-use super::host::{MulticastRequest, QuestionId, ResolveRequest, ResolveResult};
+use super::host::{MulticastRequest, MulticastResult, PathResult, QuestionId, ResolveRequest, ResolveResult};
 use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
 use super::lifecycle::Clients;
 use super::limits::WRITTEN_EVENTS_PER_ID_MAX;
@@ -112,8 +112,13 @@ impl Service {
         self.on_resolved(question, result);
     }
 
+    /// The subnet administration's answer to a question of [`Service::poll_resolve`]; one that comes late is forgotten.
+    pub fn handle_path(&mut self, _now: Instant, question: QuestionId, result: PathResult) {
+        self.on_path(question, result);
+    }
+
     /// Whether a join of [`Service::poll_multicast`] was done.
-    pub fn handle_multicast(&mut self, _now: Instant, group: u32, result: Result<(), Errno>) {
+    pub fn handle_multicast(&mut self, _now: Instant, group: u32, result: MulticastResult) {
         self.on_multicast(group, result);
     }
 
@@ -179,7 +184,7 @@ impl Service {
     fn act(&mut self, now: Instant, command: Command) -> Result<(), Errno> {
         match command {
             Command::ResolveAddr { id, src, dst, timeout_ms } => self.resolve_addr(now, id, src, dst, timeout_ms),
-            Command::ResolveRoute { id, timeout_ms } => self.resolve_route(id, timeout_ms),
+            Command::ResolveRoute { id, timeout_ms } => self.resolve_route(now, id, timeout_ms),
             Command::Connect { id, param, ece } => self.connect(now, id, param, ece),
             Command::Accept { id, cookie, param, ece } => self.accept(now, id, cookie, param, ece),
             Command::Reject { id, private_data, reason } => self.reject(now, id, &private_data, reason),

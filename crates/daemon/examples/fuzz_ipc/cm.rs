@@ -106,7 +106,7 @@ impl Seen {
         let cm = broker.cm();
         while let Some(request) = cm.poll_multicast() {
             if request.join && !rng.one_in(4) {
-                cm.handle_multicast(now, request.group, if rng.one_in(2) { Ok(()) } else { Err(12) });
+                cm.handle_multicast(now, request.group, if rng.one_in(2) { Ok(0) } else { Err(12) });
             }
         }
         for _ in 0..rng.below(40) {
@@ -136,7 +136,7 @@ fn answer_to(rng: &mut Rng, _: QuestionId) -> Result<Resolved, i32> {
     let local = rng.one_in(2);
     match rng.one_in(4) {
         true => Err(113),
-        false => Ok(Resolved { src, ifindex: rng.below(4) as u32, local, gateway: false, hop_limit: 0 }),
+        false => Ok(Resolved { src, ifindex: rng.below(4) as u32, local, gateway: false, hop_limit: 0, dgid: None }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_cm::rdma_cm::{Device, DeviceGid, LocalAddress, RoceMode, Service};
+use weft_cm::rdma_cm::{Device, DeviceGid, LinkLayer, LocalAddress, RoceMode, Service, ip_of_gid};
 use weft_ipc::{DeviceInfo, GidType, PortState};
 use weft_verbs::{Instant, Mtu};
 
@@ -62,7 +62,7 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
             GidType::RoceV1 => RoceMode::V1,
             GidType::RoceV2 => RoceMode::V2,
         };
-        Some(DeviceGid { index, gid: entry.gid, mode, ifindex: entry.ifindex })
+        Some(DeviceGid { index, gid: entry.gid, ip: ip_of_gid(entry.gid), mode, ifindex: entry.ifindex })
     };
     Device {
         index: info.index,
@@ -73,6 +73,8 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
         active: info.state == PortState::Active,
         active_mtu: mtu_number(info.active_mtu),
         rate: rate_number(info.link_speed_mbps),
+        link_layer: LinkLayer::Ethernet,
+        pkeys: info.pkeys.clone(),
         gids: info.gids.iter().filter_map(gid).collect(),
     }
 }

@@ -5,12 +5,12 @@ mod channels;
 mod devices;
 mod memberships;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use weft_cm::rdma_cm::{
     ChannelId, ClientId as CmClientId, CmEvent, Command, Credentials, GmpAddress, MadBytes, MulticastRequest,
-    QuestionId, Reply, ResolveRequest, ResolveResult, Service, State,
+    MulticastResult, PathQuestion, PathResult, QuestionId, Reply, ResolveRequest, ResolveResult, Service, State,
 };
 use weft_ipc::{CmStatus, Refusal};
 use weft_verbs::Instant as CmInstant;
@@ -38,6 +38,8 @@ pub struct CmService {
     channels: BTreeMap<u32, ClientId>,
     known: devices::Known,
     directory: Directory,
+    /// Questions to the subnet administration.
+    paths: VecDeque<PathQuestion>,
 }
 
 impl CmService {
@@ -53,6 +55,7 @@ impl CmService {
             channels: BTreeMap::new(),
             known: devices::Known::default(),
             directory: Directory::default(),
+            paths: VecDeque::new(),
         }
     }
 
@@ -174,7 +177,11 @@ impl CmService {
         let mut refused = Ok(());
         while let Some(request) = self.service.poll_resolve() {
             match request {
-                ResolveRequest::Forget(question) => host.forget(question),
+                ResolveRequest::Forget(question) => {
+                    self.paths.retain(|asked| asked.question != question);
+                    host.forget(question);
+                }
+                ResolveRequest::AskPath(asked) => self.paths.push_back(asked),
                 ResolveRequest::Ask(asked) => match host.resolve(now, &asked, &devices.netdevs) {
                     Some(Err(errno)) => {
                         self.service.refuse_question(asked.question);
@@ -206,8 +213,19 @@ impl CmService {
         self.service.handle_resolved(time, question, result);
     }
 
+    /// The subnet administration's answer to a question.
+    pub fn handle_path(&mut self, now: Instant, question: QuestionId, result: PathResult) {
+        let time = self.time(now);
+        self.service.handle_path(time, question, result);
+    }
+
+    /// The next question to the subnet administration.
+    pub fn poll_path(&mut self) -> Option<PathQuestion> {
+        self.paths.pop_front()
+    }
+
     /// Whether a group was joined.
-    pub fn handle_multicast(&mut self, now: Instant, group: u32, result: Result<(), i32>) {
+    pub fn handle_multicast(&mut self, now: Instant, group: u32, result: MulticastResult) {
         let time = self.time(now);
         self.service.handle_multicast(time, group, result);
     }

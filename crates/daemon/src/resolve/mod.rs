@@ -73,6 +73,7 @@ impl<K: Kernel> Resolver<K> {
             local: route.kind == RouteKind::Local,
             gateway: route.gateway.is_some(),
             hop_limit: route.hop_limit,
+            dgid: None,
         };
         let neighbourless = netdevs.by_index(route.ifindex).is_some_and(|netdev| !netdev.has_neighbours());
         if route.kind != RouteKind::Unicast || neighbourless {

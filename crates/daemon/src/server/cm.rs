@@ -86,7 +86,8 @@ impl Server {
         while let Some(request) = cm.poll_multicast() {
             if request.join {
                 let joined = self.host.memberships.join(request.ifindex, request.ip);
-                cm.handle_multicast(now, request.group, joined);
+                // RoCE has no multicast LIDs.
+                cm.handle_multicast(now, request.group, joined.map(|()| 0));
             } else {
                 self.host.memberships.leave(request.ifindex, request.ip);
             }

@@ -37,6 +37,7 @@ pub fn address(end: usize) -> GmpAddress {
         sgid: gid(end),
         gid_type: GidType::RoceV2,
         dgid: gid(1 - end),
+        dlid: 0,
         remote_qpn: 1,
         pkey: 0xffff,
         sl: 0,

@@ -121,6 +121,7 @@ impl Chaos {
             sgid: gid(near),
             gid_type: weft_verbs::GidType::RoceV2,
             dgid: gid(far),
+            dlid: 0,
             remote_qpn: 1,
             pkey: 0xffff,
             sl: 0,

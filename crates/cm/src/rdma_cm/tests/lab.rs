@@ -36,6 +36,10 @@ pub struct Lab {
     pub answers: bool,
     /// Everything that was sent.
     pub sent: Vec<MadBytes>,
+    /// Whether the devices are on an InfiniBand fabric.
+    fabric: bool,
+    /// LID of all groups.
+    mlid: u16,
     /// Number of the last queue pair: a peer takes an old one that comes back for a stale connection.
     last_qpn: u32,
 }
@@ -45,6 +49,7 @@ fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
     let row = |(index_, text): (u8, &&str)| DeviceGid {
         index: index_,
         gid: gid_of_ip(text.parse().unwrap()),
+        ip: text.parse().unwrap(),
         mode: RoceMode::V2,
         ifindex: index + 1,
     };
@@ -57,8 +62,18 @@ fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
         active: true,
         active_mtu: 3,
         rate: 0,
+        link_layer: LinkLayer::Ethernet,
+        pkeys: vec![0xffff],
         gids: (0..).zip(addresses).map(row).collect(),
     }
+}
+
+/// The partition that all are full members of.
+pub const PARTITION: u16 = 0x8001;
+
+/// GID of a host's port on an InfiniBand fabric.
+pub fn port_gid(host: usize) -> [u8; 16] {
+    ["fe80::5054:ff:fe77:1", "fe80::5054:ff:fe77:2"][host].parse::<std::net::Ipv6Addr>().unwrap().octets()
 }
 
 impl Host {
@@ -85,7 +100,7 @@ impl Host {
             return Err(errno::EHOSTUNREACH);
         }
         let src = src.ok_or(errno::ENETUNREACH)?;
-        Ok(Resolved { src, ifindex: if local { 1 } else { 2 }, local, gateway: false, hop_limit: 64 })
+        Ok(Resolved { src, ifindex: if local { 1 } else { 2 }, local, gateway: false, hop_limit: 64, dgid: None })
     }
 }
 
@@ -103,7 +118,34 @@ impl Lab {
             cable: true,
             answers: true,
             sent: Vec::new(),
+            fabric: false,
+            mlid: 0,
             last_qpn: 0x10,
+        }
+    }
+
+    /// The same hosts with adapters on an InfiniBand fabric; the LIDs are 11 and 12.
+    pub fn on_fabric() -> Lab {
+        let mut lab = Lab { fabric: true, mlid: 0xc001, ..Lab::between(&["10.0.0.1"], &["10.0.0.2"]) };
+        for host in 0..2 {
+            let mut device = device(host as u64 + 1, 1, false, &["10.0.0.1", "10.0.0.2"][host..=host]);
+            device.link_layer = LinkLayer::InfiniBand;
+            device.pkeys = vec![0x7fff, PARTITION];
+            device.gids[0].gid = port_gid(host);
+            lab.hosts[host].service.set_device(lab.now, device);
+        }
+        lab
+    }
+
+    /// What the subnet administration would say: a path with the partition that both are full members of.
+    fn path(&self, host: usize, wanted: &PathRecord) -> PathResult {
+        match wanted.sgid == port_gid(host) && (0..2).any(|host| wanted.dgid == port_gid(host)) {
+            true => {
+                let lid = |gid| 11 + u16::from(gid == port_gid(1));
+                let (slid, dlid) = (lid(wanted.sgid), lid(wanted.dgid));
+                Ok(PathRecord { slid, dlid, sl: 3, mtu: 5, rate: 7, pkey: PARTITION, packet_life_time: 18, ..*wanted })
+            }
+            false => Err(errno::EINVAL),
         }
     }
 
@@ -164,16 +206,29 @@ impl Lab {
         let mut busy = false;
         for host in 0..2 {
             while let Some(request) = self.hosts[host].service.poll_resolve() {
-                if let (ResolveRequest::Ask(ask), true) = (request, self.answers) {
-                    let answer = self.hosts[host].route(&ask);
-                    self.hosts[host].service.handle_resolved(self.now, ask.question, answer);
-                    busy = true;
+                match request {
+                    _ if !self.answers => {}
+                    ResolveRequest::Ask(ask) => {
+                        let mut answer = self.hosts[host].route(&ask);
+                        if let (Ok(resolved), true) = (&mut answer, self.fabric) {
+                            let far = self.hosts.iter().position(|host| host.addresses.contains(&ask.dst));
+                            resolved.dgid = far.map(port_gid);
+                        }
+                        self.hosts[host].service.handle_resolved(self.now, ask.question, answer);
+                        busy = true;
+                    }
+                    ResolveRequest::AskPath(ask) => {
+                        let answer = self.path(host, &ask.wanted);
+                        self.hosts[host].service.handle_path(self.now, ask.question, answer);
+                        busy = true;
+                    }
+                    ResolveRequest::Forget(_) => {}
                 }
             }
             while let Some(request) = self.hosts[host].service.poll_multicast() {
                 self.hosts[host].groups.push(request);
                 if request.join {
-                    self.hosts[host].service.handle_multicast(self.now, request.group, Ok(()));
+                    self.hosts[host].service.handle_multicast(self.now, request.group, Ok(self.mlid));
                     busy = true;
                 }
             }
@@ -195,6 +250,14 @@ impl Lab {
     /// What leaves one host comes to whoever has the address.
     fn carry(&mut self, host: usize, to: &GmpAddress, mad: MadBytes) {
         self.sent.push(mad);
+        if self.fabric {
+            let Some(far) = (0..2).find(|far| port_gid(*far) == to.dgid.0 && 11 + *far as u16 == to.dlid) else {
+                return;
+            };
+            let dlid = 11 + host as u16;
+            let from = GmpAddress { sgid: to.dgid, dgid: to.sgid, dlid, hop_limit: 0, ..*to };
+            return self.wire.push_back((far, from, mad));
+        }
         let ip = ip_of_gid(to.dgid.0);
         let local = ip.is_loopback() || self.hosts[host].addresses.contains(&ip);
         let receiver = if local { host } else { 1 - host };

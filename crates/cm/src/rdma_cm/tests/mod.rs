@@ -5,6 +5,7 @@ mod connections;
 mod datagrams;
 mod groups;
 mod hostile;
+mod infiniband;
 mod lab;
 mod limits;
 mod listeners;
