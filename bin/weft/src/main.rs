@@ -6,6 +6,8 @@ mod cm_tools;
 mod commands;
 mod devinfo;
 mod errno;
+#[allow(dead_code, reason = "the tools come one by one")]
+mod ib;
 mod output;
 mod perf;
 mod pingpong;
@@ -13,6 +15,8 @@ mod rdma_dir;
 mod rdmacm_api;
 mod spin;
 mod tools;
+#[allow(dead_code, reason = "the tools come one by one")]
+mod umad_api;
 mod verbs_api;
 
 use std::ffi::OsString;

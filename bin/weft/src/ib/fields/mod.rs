@@ -1,0 +1,18 @@
+//! Tables of fields: of subnet management in [`subn`], of performance management in [`perf`].
+
+pub mod perf;
+pub mod subn;
+
+/// Names each field, and the table of all.
+macro_rules! table {
+    ($(#[$doc:meta])* $table:ident { $($name:ident = $text:literal $offset:literal $bits:literal $format:ident;)* }) => {
+        $(
+            #[doc = concat!("`", $text, "`")]
+            pub const $name: $crate::ib::field::Field =
+                $crate::ib::field::field($text, $offset, $bits, $crate::ib::format::Format::$format);
+        )*
+        $(#[$doc])*
+        pub const $table: &[$crate::ib::field::Field] = &[$($name),*];
+    };
+}
+pub(crate) use table;

@@ -1,0 +1,27 @@
+//! What the diagnostic tools of an InfiniBand subnet share: options, addresses, requests by class, and how attributes
+//! are printed. A tool's text is infiniband-diags'; `--json` says the same for programs.
+//!
+//! - [`options::Spec`] reads a command line, [`options::Common`] keeps what all tools understand;
+//! - [`port::Port`] is an open port: `smp_get`, `pma_get`, `sa_query`, `vendor_call`, each by a file;
+//! - [`address::PortId`] says where to, [`resolve`] makes it from what was typed;
+//! - [`field::Field`] is a field of an attribute, [`fields`] has the tables;
+//! - [`report`] warns and ends.
+
+pub mod address;
+pub mod config;
+pub mod field;
+pub mod fields;
+pub mod format;
+pub mod mad;
+pub mod names;
+pub mod number;
+pub mod options;
+pub mod pma;
+pub mod port;
+mod prompt;
+pub mod report;
+mod resolve;
+pub mod sa;
+pub mod smp;
+mod usage;
+pub mod vendor;

@@ -1,0 +1,112 @@
+//! Addresses from what is typed: a LID, a directed route, a GUID or a GID, or a LID with a route from there.
+
+use std::net::Ipv6Addr;
+
+use super::address::{DrPath, LID_MULTICAST_MIN, PortId};
+use super::number;
+use super::options::{Common, Dest};
+use super::port::Port;
+use super::report::Outcome;
+use crate::umad_api::CaPort;
+
+/// The prefix of a subnet that nobody gave one.
+const PREFIX_DEFAULT: u64 = 0xfe80_0000_0000_0000;
+
+impl Common {
+    /// Our own port, as the library tells of it.
+    ///
+    /// # Errors
+    /// The library is missing. `None` if there is no such port.
+    pub fn own_port(&self) -> Outcome<Option<CaPort>> {
+        Ok(self.library()?.port(self.ca.as_deref(), self.port).ok())
+    }
+
+    /// Where the subnet manager is: as told with `-s`, or as our own port knows.
+    ///
+    /// # Errors
+    /// The library is missing. `None` if there is no such port.
+    pub fn sm(&self) -> Outcome<Option<PortId>> {
+        match self.sm_id {
+            Some(sm) => Ok(Some(sm)),
+            None => self.own_sm(),
+        }
+    }
+
+    /// Where our own port says that the subnet manager is, with LID 0 if it does not know.
+    ///
+    /// # Errors
+    /// The library is missing. `None` if there is no such port.
+    pub fn own_sm(&self) -> Outcome<Option<PortId>> {
+        let of = |port: CaPort| PortId { lid: port.sm_lid, sl: port.sm_sl, ..PortId::default() };
+        Ok(self.own_port()?.map(of))
+    }
+
+    /// The port that `text` names, read as `dest` says; `None` if that is nothing, or nobody knows it.
+    ///
+    /// # Errors
+    /// The library is missing.
+    pub fn resolve(&self, port: &mut Port, text: &str, dest: Dest) -> Outcome<Option<PortId>> {
+        match dest {
+            Dest::Lid => Ok(lid(text).map(|(lid, _)| PortId::lid(lid))),
+            Dest::Path => Ok(DrPath::parse(text, 0).map(PortId::path)),
+            Dest::Guid => self.resolve_guid(port, number::number(text)),
+            Dest::Gid => self.resolve_gid(port, text),
+            Dest::LidPath => {
+                let Some((lid, route)) = lid(text) else { return Ok(None) };
+                let Some(own) = self.own_port()? else { return Ok(None) };
+                let mut route = route.chars();
+                // Whatever stands between LID and route.
+                route.next();
+                let dr_path = DrPath::parse(route.as_str(), own.base_lid);
+                Ok(dr_path.map(|dr_path| PortId { lid, dr_path, ..PortId::default() }))
+            }
+        }
+    }
+
+    /// The port that `text` names, read as the options say.
+    ///
+    /// # Errors
+    /// As for [`Common::resolve`].
+    pub fn destination(&self, port: &mut Port, text: &str) -> Outcome<Option<PortId>> {
+        self.resolve(port, text, self.dest)
+    }
+
+    fn resolve_guid(&self, port: &mut Port, guid: u64) -> Outcome<Option<PortId>> {
+        if guid == 0 {
+            return Ok(None);
+        }
+        let (Some(sm), Some(own)) = (self.sm()?, self.own_port()?) else { return Ok(None) };
+        let prefix = if own.gid_prefix != 0 { own.gid_prefix } else { PREFIX_DEFAULT };
+        let dgid = ((u128::from(prefix) << 64) | u128::from(guid)).to_be_bytes();
+        let Ok((lid, sl)) = port.sa_path(&sm, own.gid(), dgid) else { return Ok(None) };
+        Ok(Some(PortId { lid, sl, ..PortId::default() }))
+    }
+
+    fn resolve_gid(&self, port: &mut Port, text: &str) -> Outcome<Option<PortId>> {
+        let Ok(gid) = text.parse::<Ipv6Addr>() else { return Ok(None) };
+        let Some(sm) = self.sm()? else { return Ok(None) };
+        let path = port.sa_path(&sm, gid.octets(), gid.octets());
+        Ok(path.ok().map(|(lid, _)| PortId::lid(lid)))
+    }
+}
+
+/// A LID that is one of a port, and what follows it.
+fn lid(text: &str) -> Option<(u16, &str)> {
+    let (value, rest) = number::parse(text);
+    // strtol's value is cut to an int before it is looked at.
+    let value = value as u32;
+    let is_unicast = (1..LID_MULTICAST_MIN).contains(&value);
+    is_unicast.then_some((value as u16, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lids_are_those_of_ports() {
+        assert_eq!(lid("0x10"), Some((16, "")));
+        assert_eq!(lid("6 0,12"), Some((6, " 0,12")));
+        assert_eq!((lid("0"), lid("49152"), lid("x"), lid("-1")), (None, None, None, None));
+    }
+}

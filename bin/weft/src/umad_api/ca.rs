@@ -1,0 +1,201 @@
+//! Adapters and their ports, as the library reads them from sysfs or is told by the daemon.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use libc::{c_char, c_int, c_void};
+
+use super::types::{CA_NAME_LEN, umad_ca, umad_port};
+use super::{Library, error_of, forget_error};
+
+/// Devices that are asked for at most.
+const CAS_MAX: usize = 64;
+/// P_Keys of a port that are copied at most: a table has no more.
+const PKEYS_MAX: usize = 65_536;
+
+/// An adapter, copied.
+#[derive(Clone, Debug, Default)]
+pub struct Ca {
+    /// Its name, such as `mlx5_0`.
+    pub name: String,
+    /// 1 for a channel adapter, 2 for a switch, 3 for a router.
+    pub node_type: u32,
+    /// How many ports it has.
+    pub ports_count: u32,
+    /// Firmware version.
+    pub fw_ver: String,
+    /// What the vendor calls it.
+    pub ca_type: String,
+    /// Hardware version.
+    pub hw_ver: String,
+    /// Node GUID as a number.
+    pub node_guid: u64,
+    /// System image GUID as a number.
+    pub system_guid: u64,
+    /// Its ports by number; a switch has port 0.
+    pub ports: Vec<CaPort>,
+}
+
+/// A port, copied.
+#[derive(Clone, Debug, Default)]
+pub struct CaPort {
+    /// Its adapter's name.
+    pub ca_name: String,
+    /// Its number.
+    pub number: u8,
+    /// Base LID.
+    pub base_lid: u16,
+    /// LID mask control.
+    pub lmc: u8,
+    /// LID of the subnet manager.
+    pub sm_lid: u16,
+    /// Service level to the subnet manager.
+    pub sm_sl: u8,
+    /// PortState, as PortInfo counts.
+    pub state: u32,
+    /// PortPhysicalState, as PortInfo counts.
+    pub phys_state: u32,
+    /// Gb/s, rounded down.
+    pub rate: u32,
+    /// CapabilityMask.
+    pub capability_mask: u32,
+    /// The subnet's prefix.
+    pub gid_prefix: u64,
+    /// Port GUID.
+    pub port_guid: u64,
+    /// P_Key table.
+    pub pkeys: Vec<u16>,
+    /// `IB`, `InfiniBand` or `Ethernet`.
+    pub link_layer: String,
+}
+
+impl CaPort {
+    /// GID 0 of the port.
+    pub fn gid(&self) -> [u8; 16] {
+        ((u128::from(self.gid_prefix) << 64) | u128::from(self.port_guid)).to_be_bytes()
+    }
+}
+
+impl Library {
+    /// The names of all devices, in the library's order.
+    ///
+    /// # Errors
+    /// What the call answered.
+    pub fn ca_names(self) -> io::Result<Vec<String>> {
+        let mut names = [[0 as c_char; CA_NAME_LEN]; CAS_MAX];
+        forget_error();
+        // SAFETY: the array has room for as many names as is said.
+        let count = unsafe { (self.calls.umad_get_cas_names)(names.as_mut_ptr().cast::<c_void>(), CAS_MAX as c_int) };
+        let count = usize::try_from(count).map_err(|_| error_of(count))?;
+        Ok(names.iter().take(count).map(|name| text(name)).collect())
+    }
+
+    /// The GUIDs of a device's ports, by number from 0; 0 where there is no such port.
+    ///
+    /// # Errors
+    /// What the call answered.
+    pub fn port_guids(self, ca: &str) -> io::Result<Vec<u64>> {
+        let name = CString::new(ca)?;
+        let mut guids = [0u64; CAS_MAX];
+        forget_error();
+        // SAFETY: a C string, and an array with room for as many GUIDs as is said.
+        let count = unsafe { (self.calls.umad_get_ca_portguids)(name.as_ptr(), guids.as_mut_ptr(), CAS_MAX as c_int) };
+        let count = usize::try_from(count).map_err(|_| error_of(count))?;
+        Ok(guids.iter().take(count).map(|guid| u64::from_be(*guid)).collect())
+    }
+
+    /// A device with its ports.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be read.
+    pub fn ca(self, name: &str) -> io::Result<Ca> {
+        let name = CString::new(name)?;
+        let mut raw = MaybeUninit::<umad_ca>::zeroed();
+        forget_error();
+        // SAFETY: a C string, and a structure for the call to fill.
+        let rc = unsafe { (self.calls.umad_get_ca)(name.as_ptr(), raw.as_mut_ptr()) };
+        if rc < 0 {
+            return Err(error_of(rc));
+        }
+        // SAFETY: all zeroes is a valid umad_ca, and the call has filled it.
+        let raw = unsafe { raw.assume_init_mut() };
+        let ca = copy_ca(raw);
+        // SAFETY: the structure came from umad_get_ca and is released once.
+        unsafe { (self.calls.umad_release_ca)(raw) };
+        Ok(ca)
+    }
+
+    /// A port: of that device or of any, of that number or (0) the first that is active.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn port(self, ca: Option<&str>, number: i32) -> io::Result<CaPort> {
+        let name = ca.map(CString::new).transpose()?;
+        let mut raw = MaybeUninit::<umad_port>::zeroed();
+        forget_error();
+        // SAFETY: null or a C string, and a structure for the call to fill.
+        let rc = unsafe {
+            (self.calls.umad_get_port)(name.as_ref().map_or(ptr::null(), |n| n.as_ptr()), number, raw.as_mut_ptr())
+        };
+        if rc < 0 {
+            return Err(error_of(rc));
+        }
+        // SAFETY: all zeroes is a valid umad_port, and the call has filled it.
+        let raw = unsafe { raw.assume_init_mut() };
+        let port = copy_port(raw);
+        // SAFETY: the structure came from umad_get_port and is released once.
+        unsafe { (self.calls.umad_release_port)(raw) };
+        Ok(port)
+    }
+}
+
+fn copy_ca(raw: &umad_ca) -> Ca {
+    // SAFETY: each pointer is null or a port that lives until the structure is released.
+    let ports = raw.ports.iter().filter_map(|&port| unsafe { port.as_ref() });
+    Ca {
+        name: text(&raw.ca_name),
+        node_type: raw.node_type,
+        ports_count: u32::try_from(raw.numports).unwrap_or(0),
+        fw_ver: text(&raw.fw_ver),
+        ca_type: text(&raw.ca_type),
+        hw_ver: text(&raw.hw_ver),
+        node_guid: u64::from_be(raw.node_guid),
+        system_guid: u64::from_be(raw.system_guid),
+        ports: ports.map(copy_port).collect(),
+    }
+}
+
+fn copy_port(raw: &umad_port) -> CaPort {
+    let count = (raw.pkeys_size as usize).min(PKEYS_MAX);
+    let pkeys = if raw.pkeys.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the library says that so many P_Keys are there, and keeps them until the port is released.
+        unsafe { std::slice::from_raw_parts(raw.pkeys, count) }.to_vec()
+    };
+    CaPort {
+        ca_name: text(&raw.ca_name),
+        number: u8::try_from(raw.portnum).unwrap_or(0),
+        base_lid: raw.base_lid as u16,
+        lmc: raw.lmc as u8,
+        sm_lid: raw.sm_lid as u16,
+        sm_sl: raw.sm_sl as u8,
+        state: raw.state,
+        phys_state: raw.phys_state,
+        rate: raw.rate,
+        capability_mask: u32::from_be(raw.capmask),
+        gid_prefix: u64::from_be(raw.gid_prefix),
+        port_guid: u64::from_be(raw.port_guid),
+        pkeys,
+        link_layer: text(&raw.link_layer),
+    }
+}
+
+/// The text in an array that a zero or its end ends.
+fn text(array: &[c_char]) -> String {
+    let bytes: Vec<u8> = array.iter().map(|&c| c as u8).collect();
+    let text = CStr::from_bytes_until_nul(&bytes).map_or(bytes.as_slice(), CStr::to_bytes);
+    String::from_utf8_lossy(text).into_owned()
+}

@@ -1,0 +1,117 @@
+//! Loading `libibumad.so.3`, ours or the system's.
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::io;
+
+use anyhow::{Context as _, Result, bail};
+use libc::{c_char, c_int, c_long, c_void};
+
+use super::types::{umad_ca, umad_port};
+use crate::verbs_api::{Library as Verbs, Which};
+
+macro_rules! calls {
+    ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
+        /// The calls that the tools use.
+        pub(super) struct Calls {
+            $(pub $name: unsafe extern "C" fn($($arg),*) -> $ret,)*
+        }
+
+        impl Calls {
+            fn load(path: &str) -> Result<Calls> {
+                let handle = open(path)?;
+                // SAFETY: the symbols have these types in every library that calls itself libibumad.so.3.
+                unsafe {
+                    Ok(Calls {
+                        $($name: std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> $ret>(
+                            symbol(handle, path, stringify!($name))?,
+                        ),)*
+                    })
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    umad_init: fn() -> c_int;
+    umad_debug: fn(c_int) -> c_int;
+    umad_size: fn() -> usize;
+    umad_get_cas_names: fn(*mut c_void, c_int) -> c_int;
+    umad_get_ca_portguids: fn(*const c_char, *mut u64, c_int) -> c_int;
+    umad_get_ca: fn(*const c_char, *mut umad_ca) -> c_int;
+    umad_release_ca: fn(*mut umad_ca) -> c_int;
+    umad_get_port: fn(*const c_char, c_int, *mut umad_port) -> c_int;
+    umad_release_port: fn(*mut umad_port) -> c_int;
+    umad_get_issm_path: fn(*const c_char, c_int, *mut c_char, c_int) -> c_int;
+    umad_open_port: fn(*const c_char, c_int) -> c_int;
+    umad_close_port: fn(c_int) -> c_int;
+    umad_get_fd: fn(c_int) -> c_int;
+    umad_register: fn(c_int, c_int, c_int, u8, *mut c_long) -> c_int;
+    umad_register_oui: fn(c_int, c_int, u8, *mut u8, *mut c_long) -> c_int;
+    umad_send: fn(c_int, c_int, *mut c_void, c_int, c_int, c_int) -> c_int;
+    umad_recv: fn(c_int, *mut c_void, *mut c_int, c_int) -> c_int;
+}
+
+fn open(path: &str) -> Result<*mut c_void> {
+    let c_path = CString::new(path)?;
+    // SAFETY: a valid C string; loading runs the library's constructors, which is what the caller asks for.
+    let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NODELETE) };
+    if !handle.is_null() {
+        return Ok(handle);
+    }
+    // SAFETY: dlerror returns null or a C string that is valid until this thread's next dl call.
+    let reason = unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+    };
+    bail!("cannot load {path}: {reason}")
+}
+
+fn symbol(handle: *mut c_void, path: &str, name: &str) -> Result<*mut c_void> {
+    let c_name = CString::new(name)?;
+    // SAFETY: the handle is open and the name a valid C string.
+    let symbol = unsafe { libc::dlsym(handle, c_name.as_ptr()) };
+    if symbol.is_null() {
+        bail!("{path} has no {name}: is it a libibumad?");
+    }
+    Ok(symbol)
+}
+
+/// A loaded library. Loaded for good, hence freely copied.
+#[derive(Clone, Copy)]
+pub struct Library {
+    pub(super) calls: &'static Calls,
+}
+
+impl Library {
+    /// Loads it and has it set itself up.
+    ///
+    /// # Errors
+    /// It is not there, or it is no libibumad.
+    pub fn load(which: Which) -> Result<Library> {
+        let path = Verbs::path(which, "libibumad.so.3")?;
+        let calls = Calls::load(&path).context(match which {
+            Which::Ours => "without it no management datagram can be sent; rebuild with `cargo build`",
+            Which::System => "install the package libibumad3, or leave --system out",
+        })?;
+        let library = Library { calls: Box::leak(Box::new(calls)) };
+        // SAFETY: the call takes nothing and may be made more than once.
+        if unsafe { (library.calls.umad_init)() } < 0 {
+            return Err(io::Error::last_os_error()).context("can't init UMAD library");
+        }
+        Ok(library)
+    }
+
+    /// How much the library tells of what it does: 0 is nothing.
+    pub fn set_debug(self, level: i32) {
+        // SAFETY: a number; any is allowed.
+        unsafe { (self.calls.umad_debug)(level) };
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Library")
+    }
+}

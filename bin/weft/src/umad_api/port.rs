@@ -1,0 +1,163 @@
+//! An open port: agents for classes of management, datagrams out and in.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::ptr;
+
+use libc::{c_char, c_int, c_long, c_void};
+
+use super::{Library, Packet, error_of, forget_error};
+
+/// Bytes of an answer of several segments at most: more than any table of a full subnet needs.
+const ANSWER_LEN_MAX: usize = 64 << 20;
+
+/// An open port; closed when dropped.
+#[derive(Debug)]
+pub struct Port {
+    library: Library,
+    id: c_int,
+}
+
+/// What an agent takes part in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Registration {
+    /// Management class.
+    pub class: u8,
+    /// Its version.
+    pub class_version: u8,
+    /// 1 where answers may come in several segments.
+    pub rmpp_version: u8,
+    /// The vendor, for classes 0x30 to 0x4f.
+    pub oui: Option<u32>,
+    /// Methods that come unasked; none for one who only asks.
+    pub methods: Option<MethodMask>,
+}
+
+/// One bit for each method.
+pub type MethodMask = u128;
+
+impl Port {
+    /// Opens a port: of that device or any, of that number or (0) the first that is active.
+    ///
+    /// # Errors
+    /// There is none, or it may not be opened.
+    pub fn open(library: Library, ca: Option<&str>, number: i32) -> io::Result<Port> {
+        let name = ca.map(CString::new).transpose()?;
+        forget_error();
+        let name = name.as_ref().map_or(ptr::null(), |n| n.as_ptr());
+        // SAFETY: null or a C string.
+        let id = unsafe { (library.calls.umad_open_port)(name, number) };
+        if id < 0 {
+            return Err(error_of(id));
+        }
+        Ok(Port { library, id })
+    }
+
+    /// Registers an agent and returns its number.
+    ///
+    /// # Errors
+    /// The class is somebody else's, or unknown.
+    pub fn register(&self, what: &Registration) -> io::Result<i32> {
+        let mut mask = what.methods.map(|m| [m as u64 as c_long, (m >> 64) as u64 as c_long]);
+        let mask = mask.as_mut().map_or(ptr::null_mut(), |m| m.as_mut_ptr());
+        let class = c_int::from(what.class);
+        forget_error();
+        let agent = match what.oui {
+            Some(oui) => {
+                let [_, a, b, c] = oui.to_be_bytes();
+                let mut oui = [a, b, c];
+                // SAFETY: three bytes of OUI, and null or 128 bits of methods.
+                unsafe {
+                    (self.library.calls.umad_register_oui)(self.id, class, what.rmpp_version, oui.as_mut_ptr(), mask)
+                }
+            }
+            // SAFETY: null or 128 bits of methods.
+            None => unsafe {
+                let version = c_int::from(what.class_version);
+                (self.library.calls.umad_register)(self.id, class, version, what.rmpp_version, mask)
+            },
+        };
+        if agent < 0 { Err(error_of(agent)) } else { Ok(agent) }
+    }
+
+    /// Sends the datagram of `packet`. An answer is waited for during `timeout_ms`, unless that is 0; then the packet
+    /// comes back with a status.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub fn send(&self, agent: i32, packet: &mut Packet, timeout_ms: i32, retries: i32) -> io::Result<()> {
+        let (at, len) = packet.raw();
+        forget_error();
+        // SAFETY: the buffer holds a head and `len` bytes of datagram.
+        let rc = unsafe {
+            (self.library.calls.umad_send)(self.id, agent, at.cast::<c_void>(), len as c_int, timeout_ms, retries)
+        };
+        if rc < 0 { Err(error_of(rc)) } else { Ok(()) }
+    }
+
+    /// Receives into `packet`, which grows if the answer is longer. Waits `timeout_ms` at most; a negative time is
+    /// for ever. Returns the number of the agent that it is for.
+    ///
+    /// # Errors
+    /// Nothing came in time, or it could not be read.
+    pub fn recv(&self, packet: &mut Packet, timeout_ms: i32) -> io::Result<i32> {
+        loop {
+            let (at, room) = packet.raw();
+            let mut len = room as c_int;
+            forget_error();
+            // SAFETY: the buffer has room for a head and `len` bytes of datagram.
+            let agent = unsafe { (self.library.calls.umad_recv)(self.id, at.cast::<c_void>(), &mut len, timeout_ms) };
+            let len = usize::try_from(len).unwrap_or(0);
+            if agent >= 0 {
+                packet.shorten(len);
+                return Ok(agent);
+            }
+            let error = error_of(agent);
+            // What does not fit stays queued, and the length tells what it takes.
+            if error.raw_os_error() != Some(libc::ENOSPC) || len <= room || len > ANSWER_LEN_MAX {
+                return Err(error);
+            }
+            packet.grow(len);
+        }
+    }
+
+    /// The descriptor that is readable when a datagram waits.
+    pub fn fd(&self) -> i32 {
+        // SAFETY: the port is open.
+        unsafe { (self.library.calls.umad_get_fd)(self.id) }
+    }
+
+    /// The library that it was opened with.
+    pub fn library(&self) -> Library {
+        self.library
+    }
+}
+
+impl Library {
+    /// The file that is held open by who manages the subnet from that port.
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn issm_path(self, ca: Option<&str>, number: i32) -> io::Result<String> {
+        let name = ca.map(CString::new).transpose()?;
+        let mut path = [0 as c_char; 256];
+        forget_error();
+        // SAFETY: null or a C string, and an array as long as is said.
+        let rc = unsafe {
+            let name = name.as_ref().map_or(ptr::null(), |n| n.as_ptr());
+            (self.calls.umad_get_issm_path)(name, number, path.as_mut_ptr(), path.len() as c_int)
+        };
+        if rc < 0 {
+            return Err(error_of(rc));
+        }
+        // SAFETY: the call has written a C string into the array.
+        Ok(unsafe { CStr::from_ptr(path.as_ptr()) }.to_string_lossy().into_owned())
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // SAFETY: the port was opened by this library and is closed once.
+        unsafe { (self.library.calls.umad_close_port)(self.id) };
+    }
+}
