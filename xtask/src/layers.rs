@@ -42,7 +42,7 @@ const HEIGHTS: &[(&str, u32)] = &[
 
 /// Crates by others that the pure crates may use: they neither allocate threads nor touch the system.
 const PURE_EXTERNAL: &[&str] =
-    &["bitflags", "crc32fast", "rustc-hash", "serde", "slab", "smallvec", "thiserror", "zerocopy"];
+    &["bitflags", "crc32fast", "rustc-hash", "serde", "slab", "smallvec", "thiserror", "toml", "zerocopy"];
 
 #[derive(Deserialize)]
 struct Metadata {

@@ -3,6 +3,7 @@
 
 mod builder;
 mod error;
+pub mod file;
 pub mod generate;
 mod link;
 pub mod net;

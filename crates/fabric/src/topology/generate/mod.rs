@@ -8,6 +8,7 @@ mod parse;
 mod random;
 mod torus;
 
+pub use cluster::{ADAPTER_ID, SWITCH_ID, VENDOR_ID};
 pub use parse::{Extra, KINDS};
 
 use super::{Builder, Error, Result, Speed, Topology, Width};

@@ -1,0 +1,124 @@
+//! The TOML file that people write: defaults, generated networks, switches, hosts, routers, cables. `docs/topology.md` is
+//! its manual.
+//!
+//! ```toml
+//! speed = "EDR"
+//! cables = ["node[1-4] - leaf1", "leaf1:8 - spine1:1"]
+//! switch = [{ name = "leaf1", ports = 8 }, { name = "spine1", ports = 8 }]
+//! host = [{ name = "node", count = 4 }]
+//! ```
+
+mod cables;
+mod nodes;
+mod schema;
+mod writer;
+
+pub use writer::write;
+
+use toml::Spanned;
+
+use super::generate::{Extra, Plan, Shape};
+use super::{Builder, Error, Result, Speed, Topology, Width};
+
+/// Bytes of a TOML file: its parser holds the whole tree.
+const LEN_MAX: usize = 64 << 20;
+
+/// Where a mistake is: the file's text, to count lines in.
+#[derive(Clone, Copy)]
+struct Place<'a>(&'a str);
+
+impl Place<'_> {
+    /// The line of a byte.
+    fn line(self, at: usize) -> u32 {
+        let before = self.0.as_bytes().get(..at.min(self.0.len())).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1
+    }
+
+    fn of<T>(self, value: &Spanned<T>) -> u32 {
+        self.line(value.span().start)
+    }
+
+    /// A mistake in a value.
+    fn error<T>(self, value: &Spanned<T>, what: impl Into<String>, mend: impl Into<String>) -> Error {
+        Error::at(self.of(value), what, mend)
+    }
+
+    /// A mistake that was found without a line, in a value.
+    fn at<T, R>(self, value: &Spanned<T>, result: Result<R>) -> Result<R> {
+        result.map_err(|error| if error.line == 0 { Error { line: self.of(value), ..error } } else { error })
+    }
+}
+
+/// Reads a TOML file.
+pub fn read(title: &str, text: &str) -> Result<Topology> {
+    if text.len() > LEN_MAX {
+        let mend = format!("at most {} MiB are read: use generators, or a net file", LEN_MAX >> 20);
+        return Err(Error::of("the file is too long", mend));
+    }
+    let place = Place(text);
+    let file: schema::File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| place.line(span.start));
+        Error::at(line, error.message().replace('\n', ", "), "docs/topology.md describes what a file may hold")
+    })?;
+    let defaults = defaults(place, &file)?;
+    let mut builder = Builder::new(file.title.as_deref().unwrap_or(title));
+    for section in &file.generate {
+        place.at(section, generate(place, section, defaults, &mut builder))?;
+    }
+    nodes::read(place, &file, defaults, &mut builder)?;
+    if builder.topology().nodes.is_empty() {
+        let mend = "add [[host]] and [[switch]] tables, or a [[generate]] table such as fat-tree = \"36,2\"";
+        return Err(Error::at(1, "the file describes no nodes", mend));
+    }
+    cables::read(place, &file, &mut builder)?;
+    Ok(builder.finish())
+}
+
+/// Width and speed of what says nothing itself.
+fn defaults(place: Place<'_>, file: &schema::File) -> Result<(Width, Speed)> {
+    let width = file.width.as_ref().map_or(Ok(Width::X4), |text| width(place, text))?;
+    let speed = file.speed.as_ref().map_or(Ok(Speed::Ndr), |text| speed(place, text))?;
+    Ok((width, speed))
+}
+
+fn width(place: Place<'_>, text: &Spanned<String>) -> Result<Width> {
+    let bad = || place.error(text, format!("{:?} is no width", text.get_ref()), "widths are 1x 2x 4x 8x 12x");
+    Width::parse(text.get_ref()).ok_or_else(bad)
+}
+
+fn speed(place: Place<'_>, text: &Spanned<String>) -> Result<Speed> {
+    let mend = "speeds are SDR DDR QDR FDR10 FDR EDR HDR NDR XDR";
+    let bad = || place.error(text, format!("{:?} is no speed", text.get_ref()), mend);
+    Speed::parse(text.get_ref()).ok_or_else(bad)
+}
+
+/// A generator's table.
+fn generate(
+    place: Place<'_>,
+    section: &Spanned<schema::Generate>,
+    defaults: (Width, Speed),
+    builder: &mut Builder,
+) -> Result<()> {
+    let table = section.get_ref();
+    let chosen: Vec<_> = table.shapes().into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect();
+    let [(kind, parameters)] = chosen[..] else {
+        let kinds: Vec<&str> = super::generate::KINDS.iter().map(|(kind, ..)| *kind).collect();
+        return Err(place.error(
+            section,
+            format!("{} generators in one table", chosen.len()),
+            format!("each [[generate]] table names one of {}", kinds.join(", ")),
+        ));
+    };
+    let extra = Extra { hosts: table.hosts, hosts_per_switch: table.hosts_per_switch };
+    let shape = place.at(parameters, Shape::parse(kind, parameters.get_ref(), extra))?;
+    let plan = Plan {
+        shape,
+        width: table.width.as_ref().map_or(Ok(defaults.0), |text| width(place, text))?,
+        speed: table.speed.as_ref().map_or(Ok(defaults.1), |text| speed(place, text))?,
+        prefix: table.prefix.clone().unwrap_or_default(),
+    };
+    plan.generate_into(builder)
+}
+
+#[cfg(test)]
+mod tests;

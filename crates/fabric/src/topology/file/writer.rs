@@ -1,0 +1,99 @@
+//! From a topology to a TOML file that says all of it.
+
+use std::fmt::Write;
+
+use super::super::{Cable, Node, NodeKind, Port, Topology};
+
+/// Writes the file.
+pub fn write(topology: &Topology) -> String {
+    let mut out = format!("title = {}\n", quoted(&topology.title));
+    let (plain, special): (Vec<&Cable>, Vec<&Cable>) =
+        topology.cables.iter().partition(|cable| is_plain(topology, cable));
+    if !plain.is_empty() {
+        out.push_str("cables = [\n");
+        for cable in plain {
+            let text = format!("{} - {}", topology.spell(cable.a), topology.spell(cable.b));
+            let _ = writeln!(out, "  {},", quoted(&text));
+        }
+        out.push_str("]\n");
+    }
+    for (kind, table) in [(NodeKind::Switch, "switch"), (NodeKind::Ca, "host"), (NodeKind::Router, "router")] {
+        for node in topology.nodes.iter().filter(|node| node.kind == kind) {
+            let _ = writeln!(out, "\n[[{table}]]");
+            describe(&mut out, node);
+        }
+    }
+    for cable in special {
+        let (a, b) = (quoted(&topology.spell(cable.a)), quoted(&topology.spell(cable.b)));
+        let _ = writeln!(out, "\n[[cable]]\nends = [{a}, {b}]");
+        cable.width.map(|width| writeln!(out, "width = \"{width}\""));
+        cable.speed.map(|speed| writeln!(out, "speed = \"{speed}\""));
+        let numbers = [("latency-ns", cable.latency_ns), ("errors-ppm", cable.errors_ppm)];
+        for (name, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
+            let _ = writeln!(out, "{name} = {number}");
+        }
+    }
+    out
+}
+
+/// Whether a cable fits the short form: nothing to say about it, and names that do not look like ranges or dashes.
+fn is_plain(topology: &Topology, cable: &Cable) -> bool {
+    let simple = |name: &str| !name.contains('[') && !name.contains(" - ") && name.trim() == name;
+    let ends = [cable.a, cable.b].into_iter().filter_map(|end| topology.node(end));
+    *cable == Cable::new(cable.a, cable.b) && ends.into_iter().all(|node| simple(&node.name))
+}
+
+fn describe(out: &mut String, node: &Node) {
+    let _ = writeln!(out, "name = {}", quoted(&node.name));
+    if node.kind == NodeKind::Ca && node.host != node.name {
+        let _ = writeln!(out, "host = {}", quoted(&node.host));
+    }
+    let _ = writeln!(out, "description = {}", quoted(&node.description));
+    let _ = writeln!(out, "guid = \"{:#018x}\"", node.guid);
+    if node.system_image_guid != node.guid {
+        let _ = writeln!(out, "system-image-guid = \"{:#018x}\"", node.system_image_guid);
+    }
+    let _ = writeln!(out, "vendor = {:#x}\ndevice = {:#x}", node.vendor_id, node.device_id);
+    if node.kind == NodeKind::Switch && !node.enhanced_port0 {
+        out.push_str("enhanced-port0 = false\n");
+    }
+    if node.lmc_max != 7 {
+        let _ = writeln!(out, "lmc-max = {}", node.lmc_max);
+    }
+    let _ = writeln!(out, "ports = {}", node.ports.len());
+    links(out, &node.ports);
+    let usual = |port: &Port, number: u64| {
+        port.guid == if node.kind == NodeKind::Switch { node.guid } else { node.guid.wrapping_add(number) }
+    };
+    if !node.ports.iter().zip(1..).all(|(port, number)| usual(port, number)) {
+        let guids: Vec<String> = node.ports.iter().map(|port| format!("\"{:#018x}\"", port.guid)).collect();
+        let _ = writeln!(out, "port-guids = [{}]", guids.join(", "));
+    }
+}
+
+/// Width and speed, once if all ports agree.
+fn links(out: &mut String, ports: &[Port]) {
+    let Some(first) = ports.first() else { return };
+    if ports.iter().all(|port| (port.width, port.speed) == (first.width, first.speed)) {
+        let _ = writeln!(out, "width = \"{}\"\nspeed = \"{}\"", first.width, first.speed);
+    } else {
+        let links: Vec<String> = ports.iter().map(|port| format!("\"{}{}\"", port.width, port.speed)).collect();
+        let _ = writeln!(out, "links = [{}]", links.join(", "));
+    }
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
