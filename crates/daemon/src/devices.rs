@@ -275,6 +275,7 @@ fn describe(device: &Device, netdev: &Netdev, namespace: u64) -> DeviceInfo {
         pkeys: vec![PKEY_DEFAULT],
         link_speed_mbps: netdev.speed_mbps,
         auto: device.auto,
+        infiniband: None,
     }
 }
 

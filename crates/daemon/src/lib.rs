@@ -32,6 +32,7 @@ pub mod saved;
 mod server;
 pub mod slots;
 mod standby;
+pub mod umad;
 
 pub use options::{LogTarget, Options};
 

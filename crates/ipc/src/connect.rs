@@ -37,9 +37,14 @@ pub struct ConnectOptions {
     pub timeout: Duration,
     /// More arguments for `weft daemon`.
     pub daemon_args: Vec<String>,
+    /// Virtual host that this program runs as; empty for the machine itself.
+    pub host: String,
     /// Abstract name to connect to; only tests have reason to change it.
     pub socket_name: String,
 }
+
+/// The environment's variable that names the virtual host a program runs as; `weft run --host` sets it.
+pub const HOST_VARIABLE: &str = "WEFT_HOST";
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
@@ -53,6 +58,7 @@ impl Default for ConnectOptions {
             spawn: Spawn::IfNeeded,
             timeout: Duration::from_secs(5),
             daemon_args: Vec::new(),
+            host: std::env::var(HOST_VARIABLE).unwrap_or_default(),
             socket_name: SOCKET_NAME.to_owned(),
         }
     }
@@ -110,7 +116,7 @@ fn attempt(options: &ConnectOptions, deadline: Instant) -> Result<OwnedFd, Failu
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Failure::Retry),
         Err(error) => return Err(Failure::Final(error.into())),
     };
-    let reply = greet(&fd, &Hello::new(Purpose::Session, &options.program), deadline)?;
+    let reply = greet(&fd, &Hello::new(Purpose::Session, &options.program).with_host(&options.host), deadline)?;
     match reply.status {
         HelloStatus::Welcome => Ok(fd),
         HelloStatus::OtherVersion => Err(Failure::Final(ConnectError::other_version(reply.protocol))),
@@ -157,6 +163,7 @@ pub fn is_served(socket_name: &str, timeout: Duration) -> bool {
         spawn: Spawn::Never,
         timeout,
         daemon_args: Vec::new(),
+        host: String::new(),
         socket_name: socket_name.to_owned(),
     };
     !matches!(establish(&options), Err(ConnectError::NotRunning))

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, InfiniBand};
 use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX, ROCE_V1_ROWS};
 
 /// The one type of device that exists so far: RoCE v2 on a network interface, as Linux's rxe.
@@ -85,6 +86,9 @@ pub struct DeviceInfo {
     pub link_speed_mbps: Option<u32>,
     /// Made by the daemon of itself because the interface has an address.
     pub auto: bool,
+    /// The fabric's side of it, for an adapter of a virtual host. It stands on no interface then, has no rows in
+    /// [`DeviceInfo::gids`] and [`DeviceInfo::pkeys`], and its state is that of port 1.
+    pub infiniband: Option<Box<InfiniBand>>,
 }
 
 /// Bytes that the headers of the longest RoCE v2 request and its ICRC add to the payload: IPv6 40, UDP 8, BTH 12,
@@ -141,7 +145,15 @@ impl DeviceInfo {
         let rows = GID_TABLE_ROWS_MAX as u32;
         valid_device_name(&self.name)
             && valid_device_name(&self.kind)
-            && valid_netdev_name(&self.netdev)
+            && match &self.infiniband {
+                None => valid_netdev_name(&self.netdev) && self.index < IB_DEVICE_INDEX_BASE,
+                Some(infiniband) => {
+                    self.netdev.is_empty()
+                        && self.kind == DEVICE_KIND_IB
+                        && self.index >= IB_DEVICE_INDEX_BASE
+                        && infiniband.is_sane()
+                }
+            }
             && self.gids.len() <= GID_TABLE_ROWS_MAX
             && self.gids.iter().all(|entry| entry.index < rows)
     }
@@ -179,6 +191,7 @@ mod tests {
             gids: Vec::new(),
             pkeys: vec![0xffff],
             auto: true,
+            infiniband: None,
         }
     }
 

@@ -2,12 +2,12 @@
 //! might: a program and a daemon of different versions can still tell each other so, and either can end the other's.
 //!
 //! ```text
-//! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name
+//! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name | length u8 | host name
 //! HelloReply: "WEFD" | protocol u32 | status u8  | length u16 | text            (little-endian)
 //! ```
 
 use crate::PROTOCOL_VERSION;
-use crate::limits::PROGRAM_NAME_BYTES_MAX;
+use crate::limits::{HOST_NAME_BYTES_MAX, PROGRAM_NAME_BYTES_MAX};
 use crate::printable::printable;
 
 const HELLO_MAGIC: [u8; 4] = *b"WEFT";
@@ -32,6 +32,8 @@ pub struct Hello {
     pub purpose: Purpose,
     /// Name for `weft status`; not trusted for anything.
     pub program: String,
+    /// Virtual host that it runs as; empty for the machine itself. Older programs do not say.
+    pub host: String,
 }
 
 /// How a daemon takes it.
@@ -69,7 +71,14 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 impl Hello {
     /// A hello in our protocol; the name is cut to what fits.
     pub fn new(purpose: Purpose, program: &str) -> Hello {
-        Hello { protocol: PROTOCOL_VERSION, purpose, program: cut(program, PROGRAM_NAME_BYTES_MAX).to_owned() }
+        let program = cut(program, PROGRAM_NAME_BYTES_MAX).to_owned();
+        Hello { protocol: PROTOCOL_VERSION, purpose, program, host: String::new() }
+    }
+
+    /// From a program of this virtual host.
+    #[must_use]
+    pub fn with_host(self, host: &str) -> Hello {
+        Hello { host: cut(host, HOST_NAME_BYTES_MAX).to_owned(), ..self }
     }
 
     /// Bytes on the socket.
@@ -84,6 +93,11 @@ impl Hello {
         });
         out.push(program.len() as u8);
         out.extend(program.as_bytes());
+        let host = cut(&self.host, HOST_NAME_BYTES_MAX);
+        if !host.is_empty() {
+            out.push(host.len() as u8);
+            out.extend(host.as_bytes());
+        }
         out
     }
 
@@ -92,17 +106,22 @@ impl Hello {
         let rest = bytes.strip_prefix(&HELLO_MAGIC)?;
         let (protocol, rest) = rest.split_first_chunk()?;
         let (&[purpose, length], rest) = rest.split_first_chunk()?;
-        let program = rest.get(..usize::from(length))?;
+        let (program, rest) = rest.split_at_checked(usize::from(length))?;
+        let host = match rest.split_first() {
+            None => &[],
+            Some((&length, rest)) => rest.get(..usize::from(length))?,
+        };
         let purpose = match purpose {
             0 => Purpose::Session,
             1 => Purpose::Stop,
             _ => return None,
         };
-        let program = String::from_utf8_lossy(program);
+        let (program, host) = (String::from_utf8_lossy(program), String::from_utf8_lossy(host));
         Some(Hello {
             protocol: u32::from_le_bytes(*protocol),
             purpose,
             program: cut(&printable(&program), PROGRAM_NAME_BYTES_MAX).to_owned(),
+            host: cut(&printable(&host), HOST_NAME_BYTES_MAX).to_owned(),
         })
     }
 }
@@ -160,8 +179,12 @@ mod tests {
 
     #[test]
     fn bytes_are_as_they_were_in_the_first_version() {
-        let hello = Hello { protocol: 7, purpose: Purpose::Stop, program: "ab".into() };
+        let hello = Hello { protocol: 7, purpose: Purpose::Stop, program: "ab".into(), host: String::new() };
         assert_eq!(hello.encode(), b"WEFT\x07\0\0\0\x01\x02ab");
+        let hello = hello.with_host("n3");
+        assert_eq!(hello.encode(), b"WEFT\x07\0\0\0\x01\x02ab\x02n3");
+        assert_eq!(Hello::decode(b"WEFT\x07\0\0\0\x01\x02ab\x02n3later"), Some(hello));
+        assert_eq!(Hello::decode(b"WEFT\x07\0\0\0\x01\x02ab\x03n3"), None);
         let reply = HelloReply { protocol: 9, status: HelloStatus::Refused, text: "no".into() };
         assert_eq!(reply.encode(), b"WEFD\x09\0\0\0\x02\x02\0no");
         let later = [reply.encode(), b"more".to_vec()].concat();
@@ -170,9 +193,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(protocol: u32, program in "\\PC{0,80}", stop: bool) {
+        fn round_trip(protocol: u32, program in "\\PC{0,80}", host in "\\PC{0,200}", stop: bool) {
             let purpose = if stop { Purpose::Stop } else { Purpose::Session };
-            let hello = Hello { protocol, ..Hello::new(purpose, &program) };
+            let hello = Hello { protocol, ..Hello::new(purpose, &program).with_host(&host) };
             prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));
             let reply = HelloReply::new(HelloStatus::OtherVersion, &program);
             prop_assert_eq!(HelloReply::decode(&reply.encode()), Some(reply));

@@ -13,22 +13,25 @@ mod device;
 mod error;
 mod executable;
 mod hello;
+mod infiniband;
 mod limits;
 mod message;
 mod peers;
 mod printable;
 pub mod stat;
 pub mod trust;
+pub mod umad;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
-pub use connect::{ConnectOptions, Spawn, is_served, offer_anchor, stop_daemon};
+pub use connect::{ConnectOptions, HOST_VARIABLE, Spawn, is_served, offer_anchor, stop_daemon};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
     valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
+pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use limits::*;
 pub use message::{
     ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
@@ -37,7 +40,7 @@ pub use message::{
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -24,6 +24,21 @@ pub const NETDEV_NAME_TEXT_BYTES_MAX: usize = 3 * NETDEV_NAME_BYTES_MAX;
 /// Longest name of a program that is kept for `weft status`.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 
+/// Longest name of a virtual host.
+pub const HOST_NAME_BYTES_MAX: usize = 128;
+
+/// Longest NodeDescription (IBA 14.2.5.2), as text: bytes that are none were replaced by U+FFFD, which takes three.
+pub const NODE_DESCRIPTION_BYTES_MAX: usize = 3 * 64;
+
+/// Ports of one adapter of a virtual host that its programs see.
+pub const IB_PORTS_MAX: usize = 8;
+
+/// Rows of a port's P_Key table that its programs see.
+pub const IB_PKEYS_MAX: usize = 1024;
+
+/// Longest management datagram (RMPP), its head included.
+pub const UMAD_MESSAGE_BYTES_MAX: usize = 64 << 20;
+
 /// Rows of a device's GID table.
 pub const GID_TABLE_ROWS_MAX: usize = 256;
 /// Rows of the GID table that are RoCE v1's: low enough for programs that look no further than 64 rows.

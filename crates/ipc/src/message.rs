@@ -11,6 +11,7 @@ use crate::DeviceInfo;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
+use crate::umad::{UmadRequest, UmadResponse};
 
 /// What a program asks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -92,6 +93,8 @@ pub enum Request {
         /// Number of the channel.
         channel: u32,
     },
+    /// Management datagrams of a virtual host's ports.
+    Umad(UmadRequest),
 }
 
 /// A multicast group on an interface.
@@ -149,6 +152,8 @@ pub enum Response {
         /// Number of the channel, never 0.
         channel: u32,
     },
+    /// About management datagrams.
+    Umad(UmadResponse),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

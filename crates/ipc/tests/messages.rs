@@ -26,6 +26,7 @@ fn device(index: u32, rows: usize) -> DeviceInfo {
         pkeys: vec![0xffff],
         link_speed_mbps: Some(u32::MAX),
         auto: true,
+        infiniband: None,
     }
 }
 

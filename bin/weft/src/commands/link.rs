@@ -175,6 +175,7 @@ pub(super) mod tests {
             pkeys: vec![0xffff],
             link_speed_mbps: None,
             auto: false,
+            infiniband: None,
         }
     }
 

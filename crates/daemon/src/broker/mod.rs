@@ -14,6 +14,7 @@ mod slot_requests;
 mod stat_requests;
 #[cfg(test)]
 mod tests;
+mod umad_requests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -28,6 +29,7 @@ use crate::host::Host;
 use crate::limits;
 use crate::saved::Saved;
 use crate::slots::{ClientId, SlotTable};
+use crate::umad::UmadService;
 
 pub use stat_requests::Left;
 
@@ -122,6 +124,8 @@ struct Client {
     credentials: Credentials,
     standing: Standing,
     program: String,
+    /// Virtual host that it runs as; empty for the machine itself.
+    host: String,
     subscribed: bool,
     slot: Option<u32>,
     groups: BTreeSet<McastGroup>,
@@ -145,6 +149,8 @@ pub struct Broker {
     started: Instant,
     idle_since: Option<Instant>,
     cm: CmService,
+    /// Management datagrams of virtual hosts.
+    umad: UmadService,
     /// Who has met whom.
     meetings: peer_requests::Meetings,
     /// What the dead counted.
@@ -173,6 +179,7 @@ impl Broker {
             started: now,
             idle_since: Some(now),
             cm: CmService::new(now, weft_sys::random::u64()),
+            umad: UmadService::default(),
             meetings: peer_requests::Meetings::default(),
             left: Left::default(),
             ledgers_refreshed: None,
@@ -236,6 +243,7 @@ impl Broker {
                 credentials,
                 standing: Standing::New(over),
                 program: String::new(),
+                host: String::new(),
                 subscribed: false,
                 slot: None,
                 groups: BTreeSet::new(),

@@ -84,7 +84,15 @@ impl Broker {
             self.greet(id, HelloStatus::Refused, &text);
             return self.close(id);
         }
+        if !hello.host.is_empty()
+            && let Err(text) = self.umad.check_host(&hello.host)
+        {
+            self.greet(id, HelloStatus::Refused, &text);
+            return self.close(id);
+        }
+        let Some(client) = self.clients.get_mut(&id) else { return };
         client.program = hello.program;
+        client.host = hello.host;
         client.standing = Standing::Session;
         self.greet(id, HelloStatus::Welcome, "");
     }
@@ -113,6 +121,7 @@ impl Broker {
                 | Request::RefreshLedgers
                 | Request::Stat { .. }
                 | Request::ListQps(_)
+                | Request::Umad(_)
         );
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(offset).into()),
@@ -156,6 +165,7 @@ impl Broker {
             Request::Cm(command) => self.cm_command(now, id, command, host),
             Request::OpenCmChannel => self.open_cm_channel(now, id, host),
             Request::CloseCmChannel { channel } => self.close_cm_channel(now, id, channel, host),
+            Request::Umad(request) => self.umad_request(now, id, request, host),
         }
     }
 

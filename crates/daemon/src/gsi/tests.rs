@@ -29,6 +29,7 @@ fn device(index: u32, ifindex: u32, addresses: &[&str]) -> DeviceInfo {
         pkeys: vec![0xffff],
         link_speed_mbps: None,
         auto: true,
+        infiniband: None,
     }
 }
 

@@ -230,6 +230,7 @@ mod tests {
             pkeys: vec![0xffff],
             link_speed_mbps: None,
             auto: false,
+            infiniband: None,
         }
     }
 

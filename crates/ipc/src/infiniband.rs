@@ -1,0 +1,172 @@
+//! What the daemon tells about an adapter of a virtual host: its ports on the InfiniBand fabric as subnet management sees
+//! them, in the numbers of the specification (IBA 14.2.5).
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PORTS_MAX, NODE_DESCRIPTION_BYTES_MAX};
+
+/// Type of the devices of a virtual host.
+pub const DEVICE_KIND_IB: &str = "weft";
+
+/// First of the identities ([`crate::DeviceInfo::index`]) that devices of virtual hosts have; those below are the devices'
+/// that stand on network interfaces.
+pub const IB_DEVICE_INDEX_BASE: u32 = 1 << 31;
+
+/// An adapter on the fabric, besides what every device is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct InfiniBand {
+    /// Virtual host that it is in.
+    pub host: String,
+    /// NodeDescription, which subnet managers may change.
+    pub node_description: String,
+    /// SystemImageGUID.
+    pub system_image_guid: u64,
+    /// VendorID, 24 bits.
+    pub vendor_id: u32,
+    /// DeviceID.
+    pub device_id: u16,
+    /// Revision of the hardware.
+    pub revision: u32,
+    /// Its ports, from number 1 on.
+    pub ports: Vec<IbPort>,
+}
+
+/// One port: what PortInfo, GUIDInfo and the P_Key table say.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct IbPort {
+    /// Number, from 1.
+    pub number: u8,
+    /// Number N of `/dev/infiniband/umadN`, counted over all ports of the host.
+    pub umad: u32,
+    /// PortGUID.
+    pub guid: u64,
+    /// GidPrefix.
+    pub gid_prefix: u64,
+    /// GUIDInfo from its second row on; 0 is an empty row. The first is [`IbPort::guid`].
+    pub alias_guids: Vec<u64>,
+    /// Base LID, 0 before a subnet manager gave one.
+    pub lid: u16,
+    /// LMC.
+    pub lmc: u8,
+    /// MasterSMLID.
+    pub sm_lid: u16,
+    /// MasterSMSL.
+    pub sm_sl: u8,
+    /// PortState: 1 down, 2 init, 3 armed, 4 active.
+    pub state: u8,
+    /// PortPhysicalState: 2 polling, 3 disabled, 5 link up.
+    pub phys_state: u8,
+    /// LinkWidthActive: 1 for 1x, 2 for 4x, 4 for 8x, 8 for 12x, 16 for 2x.
+    pub active_width: u8,
+    /// Speed of the link in the numbers of `ibv_port_attr`: 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR, 64 HDR, 128
+    /// NDR, 256 XDR.
+    pub active_speed: u16,
+    /// MTUCap in bytes.
+    pub max_mtu: u16,
+    /// NeighborMTU in bytes.
+    pub active_mtu: u16,
+    /// CapabilityMask.
+    pub capabilities: u32,
+    /// CapabilityMask2.
+    pub capabilities2: u16,
+    /// VLCap.
+    pub vl_cap: u8,
+    /// SubnetTimeOut.
+    pub subnet_timeout: u8,
+    /// InitTypeReply.
+    pub init_type_reply: u8,
+    /// P_KeyViolations.
+    pub pkey_violations: u16,
+    /// Q_KeyViolations.
+    pub qkey_violations: u16,
+    /// The whole P_Key table; 0 is an empty row.
+    pub pkeys: Vec<u16>,
+}
+
+impl IbPort {
+    /// Row of the GID table; `None` beyond its end, zeroes for an empty row.
+    pub fn gid(&self, row: usize) -> Option<[u8; 16]> {
+        let guid = match row.checked_sub(1) {
+            None => self.guid,
+            Some(alias) => *self.alias_guids.get(alias)?,
+        };
+        let mut gid = [0; 16];
+        if guid != 0 {
+            gid[..8].copy_from_slice(&self.gid_prefix.to_be_bytes());
+            gid[8..].copy_from_slice(&guid.to_be_bytes());
+        }
+        Some(gid)
+    }
+
+    /// Rows of the GID table.
+    pub fn gid_rows(&self) -> usize {
+        1 + self.alias_guids.len()
+    }
+
+    /// Lanes of the link.
+    pub fn lanes(&self) -> u32 {
+        match self.active_width {
+            1 => 1,
+            16 => 2,
+            2 => 4,
+            4 => 8,
+            8 => 12,
+            _ => 0,
+        }
+    }
+
+    /// Speed of the link's lanes as sysfs writes it: tenths of Gb/s, and the name.
+    pub fn lane_speed(&self) -> (u32, &'static str) {
+        match self.active_speed {
+            2 => (50, "DDR"),
+            4 => (100, "QDR"),
+            8 => (100, "FDR10"),
+            16 => (140, "FDR"),
+            32 => (250, "EDR"),
+            64 => (500, "HDR"),
+            128 => (1000, "NDR"),
+            256 => (2000, "XDR"),
+            _ => (25, "SDR"),
+        }
+    }
+}
+
+impl InfiniBand {
+    /// The port of this number.
+    pub fn port(&self, number: u8) -> Option<&IbPort> {
+        self.ports.iter().find(|port| port.number == number)
+    }
+
+    /// Whether it is what a daemon may tell.
+    pub(crate) fn is_sane(&self) -> bool {
+        self.host.len() <= HOST_NAME_BYTES_MAX
+            && self.node_description.len() <= NODE_DESCRIPTION_BYTES_MAX
+            && !self.node_description.chars().any(char::is_control)
+            && !self.ports.is_empty()
+            && self.ports.len() <= IB_PORTS_MAX
+            && self.ports.iter().zip(1..).all(|(port, number)| port.number == number)
+            && self.ports.iter().all(|port| port.pkeys.len() <= IB_PKEYS_MAX && port.gid_rows() <= GID_TABLE_ROWS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gids_are_made_of_prefix_and_guids() {
+        let port = IbPort { guid: 2, gid_prefix: 1 << 63, alias_guids: vec![0, 7], ..IbPort::default() };
+        assert_eq!(port.gid(0), Some([0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]));
+        assert_eq!(port.gid(1), Some([0; 16]));
+        assert_eq!(port.gid(2).map(|gid| gid[15]), Some(7));
+        assert_eq!((port.gid(3), port.gid_rows()), (None, 3));
+    }
+
+    #[test]
+    fn ports_are_numbered_from_one() {
+        let ports = |numbers: &[u8]| numbers.iter().map(|&number| IbPort { number, ..IbPort::default() }).collect();
+        let sane = |numbers: &[u8]| InfiniBand { ports: ports(numbers), ..InfiniBand::default() }.is_sane();
+        assert!(sane(&[1]) && sane(&[1, 2]));
+        assert!(!sane(&[]) && !sane(&[2]) && !sane(&[1, 1]));
+    }
+}
