@@ -76,6 +76,8 @@ fn ip_cm(private: &[u8]) {
 pub fn mad(bytes: &[u8]) {
     mad::round_trip(bytes);
     mad::subn::round_trip(bytes);
+    mad::perf::round_trip(bytes);
+    mad::sa::round_trip(bytes);
     let mut whole = [0; mad::MAD_LEN];
     let len = bytes.len().min(mad::MAD_LEN);
     whole[..len].copy_from_slice(&bytes[..len]);

@@ -2,9 +2,10 @@
 //! the test that no two overlap are made from the same rows.
 
 use crate::Psn;
+use crate::mad::Attribute;
 
-/// No message is longer: the longest table of a record.
-const LONGEST: usize = 512;
+/// No message is longer: a datagram.
+const LONGEST: usize = 256;
 
 /// A place in a message that holds a value of type `T`.
 pub(crate) trait At<T> {
@@ -181,6 +182,33 @@ impl<const N: usize> At<[u8; N]> for Bytes {
     #[cfg(test)]
     fn spans(&self) -> Vec<(usize, usize)> {
         vec![(self.0 * 8, N * 8)]
+    }
+}
+
+/// A message within a message: `len` bytes of it from `byte` on.
+#[derive(Clone, Copy)]
+pub(crate) struct Within {
+    byte: usize,
+    len: usize,
+}
+
+/// The first `len` bytes of a message, from byte `byte` on.
+pub(crate) const fn within(byte: usize, len: usize) -> Within {
+    Within { byte, len }
+}
+
+impl<T: Attribute> At<T> for Within {
+    fn take(&self, data: &[u8]) -> T {
+        let mut whole = [0; LONGEST];
+        whole[..self.len].copy_from_slice(&data[self.byte..self.byte + self.len]);
+        T::read(&whole).expect("no message is longer")
+    }
+    fn put(&self, data: &mut [u8], value: &T) {
+        value.write(&mut data[self.byte..self.byte + self.len]);
+    }
+    #[cfg(test)]
+    fn spans(&self) -> Vec<(usize, usize)> {
+        vec![(self.byte * 8, self.len * 8)]
     }
 }
 

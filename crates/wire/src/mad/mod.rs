@@ -7,8 +7,12 @@ mod class_port_info;
 pub mod gmp;
 mod header;
 pub mod notice;
+pub mod perf;
+pub mod rmpp;
+pub mod sa;
 mod speed;
 pub mod subn;
+pub mod vendor;
 
 pub use attribute::Attribute;
 pub use block::Block;

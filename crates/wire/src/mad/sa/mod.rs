@@ -1,0 +1,196 @@
+//! Subnet administration (IBA 15): the questions that hosts ask the subnet manager, and the records that answer them.
+//!
+//! ```text
+//!  0 | common header (24)                                                            |
+//! 24 | multi-packet header (12)                                                      |
+//! 36 | SM_Key (8), attribute offset (2), reserved (2), component mask (8)            |
+//! 56 | data (200): a record; of a table, records one after another across datagrams  |
+//! ```
+
+mod component;
+mod group;
+mod inform;
+mod node;
+mod path;
+mod service;
+mod table;
+
+pub use component::{ComponentMask, Components, Record};
+pub use group::{JoinState, McMemberRecord, Selector};
+pub use inform::InformInfoRecord;
+pub use node::{GuidInfoRecord, LinkRecord, NodeRecord, PortInfoRecord, SmInfoRecord, SwitchInfoRecord};
+pub use path::{MULTIPATH_GIDS_MAX, MultiPathRecord, PathRecord};
+pub use service::ServiceRecord;
+pub use table::{
+    LinearForwardingTableRecord, MulticastForwardingTableRecord, PKeyTableRecord, RandomForwardingTableRecord,
+    SlToVlTableRecord, VlArbitrationTableRecord,
+};
+
+use zerocopy::byteorder::big_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_mut, transmute_ref};
+
+use crate::mad::attribute::attributes;
+use crate::mad::rmpp::RmppHeader;
+use crate::mad::{AttrId, Attribute, Class, Mad, MadHeader, Method, Status};
+
+/// Class version of subnet administration.
+pub const CLASS_VERSION: u8 = 2;
+
+/// What the class's own bits of a status say.
+impl Status {
+    /// The administrator has no room.
+    pub const SA_NO_RESOURCES: Status = Status(1 << 8);
+    /// The question makes no sense.
+    pub const SA_REQ_INVALID: Status = Status(2 << 8);
+    /// Nothing fits.
+    pub const SA_NO_RECORDS: Status = Status(3 << 8);
+    /// More than one fits and one was asked for.
+    pub const SA_TOO_MANY_RECORDS: Status = Status(4 << 8);
+    /// A GID is not one.
+    pub const SA_REQ_INVALID_GID: Status = Status(5 << 8);
+    /// The question leaves out what it needs.
+    pub const SA_REQ_INSUFFICIENT_COMPONENTS: Status = Status(6 << 8);
+    /// Not for the asker.
+    pub const SA_REQ_DENIED: Status = Status(7 << 8);
+    /// Ask with the priority that is suggested.
+    pub const SA_PRIORITY_SUGGESTED: Status = Status(8 << 8);
+}
+
+bitflags::bitflags! {
+    /// CapabilityMask of the class's ClassPortInfo.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Capability: u16 {
+        /// Records that are optional.
+        const SUBNET_OPTIONAL_RECORDS = 1 << 8;
+        /// Multicast of datagrams.
+        const UD_MULTICAST = 1 << 9;
+        /// MultiPathRecord.
+        const MULTIPATH = 1 << 10;
+        /// Initialisation anew.
+        const REINIT = 1 << 11;
+        /// Scoped GIDs in MultiPathRecord.
+        const GID_SCOPED_MULTIPATH = 1 << 12;
+        /// PortInfoRecord can be asked by capabilities.
+        const PORT_INFO_CAPABILITY_MASK_MATCH = 1 << 13;
+        /// Pairs of link speed and width.
+        const LINK_SPEED_WIDTH_PAIRS = 1 << 14;
+        /// Performance administration.
+        const PA_SERVICES = 1 << 15;
+    }
+}
+
+/// A datagram of subnet administration.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct SaMad {
+    /// The common header.
+    pub header: MadHeader,
+    /// The multi-packet header; zeros where it is not in use.
+    pub rmpp: RmppHeader,
+    sm_key: U64,
+    attribute_offset: U16,
+    reserved: U16,
+    component_mask: U64,
+    /// The record, or a piece of a table of them.
+    pub data: [u8; 200],
+}
+
+const _: () = assert!(size_of::<SaMad>() == super::MAD_LEN);
+
+impl SaMad {
+    /// Where the data begins.
+    pub const DATA_AT: usize = 56;
+
+    /// A question: this record's components that the mask names.
+    pub fn request<A: Attribute>(method: Method, tid: u64, mask: ComponentMask, record: &A) -> SaMad {
+        let header = MadHeader::new(Class::SUBN_ADM, CLASS_VERSION, method, tid, A::ID);
+        let mut mad = SaMad::from_mad(Mad { header, data: [0; super::DATA_LEN] });
+        mad.component_mask = mask.0.into();
+        record.write(&mut mad.data);
+        mad
+    }
+    /// The datagram read as one; its class is not looked at.
+    pub fn from_mad(mad: Mad) -> SaMad {
+        transmute!(mad)
+    }
+    /// The same, in place.
+    pub fn ref_from_mad(mad: &Mad) -> &SaMad {
+        transmute_ref!(mad)
+    }
+    /// The same, to be changed in place.
+    pub fn mut_from_mad(mad: &mut Mad) -> &mut SaMad {
+        transmute_mut!(mad)
+    }
+    /// The datagram.
+    pub fn to_mad(self) -> Mad {
+        transmute!(self)
+    }
+    /// Attribute.
+    pub fn attr_id(&self) -> AttrId {
+        self.header.attr_id()
+    }
+    /// Key of the subnet manager that the asker shows.
+    pub fn sm_key(&self) -> u64 {
+        self.sm_key.get()
+    }
+    /// Distance of one record of a table from the next, in words of eight bytes.
+    pub fn attribute_offset(&self) -> u16 {
+        self.attribute_offset.get()
+    }
+    /// Which components of the record are asked for.
+    pub fn component_mask(&self) -> ComponentMask {
+        ComponentMask(self.component_mask.get())
+    }
+    /// Set the key.
+    pub fn set_sm_key(&mut self, sm_key: u64) {
+        self.sm_key = sm_key.into();
+    }
+    /// Set the distance between records.
+    pub fn set_attribute_offset(&mut self, words: u16) {
+        self.attribute_offset = words.into();
+    }
+    /// Set the components.
+    pub fn set_component_mask(&mut self, mask: ComponentMask) {
+        self.component_mask = mask.0.into();
+    }
+    /// Its record, read as one of this type.
+    pub fn record<A: Attribute>(&self) -> Option<A> {
+        A::read(&self.data)
+    }
+}
+
+/// The records of a table: `data` of all its datagrams together, `offset` words of eight bytes from one to the next. A
+/// table whose offset is smaller than its records, or 0, has none.
+pub fn records<A: Attribute>(data: &[u8], offset: u16) -> impl Iterator<Item = A> {
+    let stride = usize::from(offset) * 8;
+    let chunks = if stride >= A::SIZE { data.chunks(stride) } else { [].chunks(1) };
+    chunks.filter_map(A::read)
+}
+
+/// Distance of one record of this type from the next, in words of eight bytes.
+pub fn attribute_offset<A: Attribute>() -> u16 {
+    A::SIZE.div_ceil(8) as u16
+}
+
+attributes! {
+    /// Records of subnet administration and their names.
+    ATTRIBUTES {
+        NodeRecord(SA_NODE_RECORD = 0x0011, "NodeRecord");
+        PortInfoRecord(SA_PORT_INFO_RECORD = 0x0012, "PortInfoRecord");
+        SlToVlTableRecord(SA_SL_TO_VL_TABLE_RECORD = 0x0013, "SLtoVLMappingTableRecord");
+        SwitchInfoRecord(SA_SWITCH_INFO_RECORD = 0x0014, "SwitchInfoRecord");
+        LinearForwardingTableRecord(SA_LINEAR_FORWARDING_TABLE_RECORD = 0x0015, "LinearForwardingTableRecord");
+        RandomForwardingTableRecord(SA_RANDOM_FORWARDING_TABLE_RECORD = 0x0016, "RandomForwardingTableRecord");
+        MulticastForwardingTableRecord(SA_MULTICAST_FORWARDING_TABLE_RECORD = 0x0017, "MulticastForwardingTableRecord");
+        SmInfoRecord(SA_SM_INFO_RECORD = 0x0018, "SMInfoRecord");
+        LinkRecord(SA_LINK_RECORD = 0x0020, "LinkRecord");
+        GuidInfoRecord(SA_GUID_INFO_RECORD = 0x0030, "GuidInfoRecord");
+        ServiceRecord(SA_SERVICE_RECORD = 0x0031, "ServiceRecord");
+        PKeyTableRecord(SA_PKEY_TABLE_RECORD = 0x0033, "P_KeyTableRecord");
+        PathRecord(SA_PATH_RECORD = 0x0035, "PathRecord");
+        VlArbitrationTableRecord(SA_VL_ARBITRATION_TABLE_RECORD = 0x0036, "VLArbitrationTableRecord");
+        McMemberRecord(SA_MC_MEMBER_RECORD = 0x0038, "MCMemberRecord");
+        MultiPathRecord(SA_MULTI_PATH_RECORD = 0x003a, "MultiPathRecord");
+        InformInfoRecord(SA_INFORM_INFO_RECORD = 0x00f3, "InformInfoRecord");
+    }
+}
