@@ -1,6 +1,7 @@
 //! The invariant CRC (IBA 7.8.1, and A17.3.3 for RoCE v2): a CRC-32 over everything that no router changes. Fields that
-//! do change count as ones: eight bytes in place of the LRH; IPv4's TOS, TTL and checksum; IPv6's class, flow label and
-//! hop limit; the UDP checksum; the BTH's reserved byte (where FECN and BECN live).
+//! do change count as ones: the LRH's virtual lane, or eight bytes in place of the LRH where a GRH or IP follows; the
+//! GRH's and IPv6's class, flow label and hop limit; IPv4's TOS, TTL and checksum; the UDP checksum; the BTH's reserved
+//! byte (where FECN and BECN live).
 //!
 //! IPv4's identification is covered, but a UDP receiver never sees it. A CRC is linear, so the difference between the
 //! CRC found and the CRC computed for identification 0 tells whether one of the 65,536 identifications explains it, and
@@ -83,7 +84,7 @@ impl Flow {
     }
 }
 
-/// CRC over the masked LRH and GRH of a RoCE v1 packet (IBA A16): class, flow label and hop limit count as ones.
+/// CRC over the masked LRH and GRH of a packet with a GRH, InfiniBand's or RoCE v1's (IBA A16): class, flow label and hop limit count as ones.
 pub fn seed_grh(grh: &crate::grh::Grh) -> u32 {
     use zerocopy::IntoBytes;
     let mut h = [0xff_u8; 48];
@@ -92,6 +93,15 @@ pub fn seed_grh(grh: &crate::grh::Grh) -> u32 {
     h[9..12].fill(0xff);
     h[15] = 0xff;
     crc32fast::hash(&h)
+}
+
+/// CRC over the LRH of a packet without GRH, whose virtual lane counts as ones; the seed of a packet with a GRH is
+/// [`seed_grh`]'s, for the LRH is then another one in every subnet.
+pub fn seed_lrh(lrh: &crate::lrh::Lrh) -> u32 {
+    use zerocopy::IntoBytes;
+    let mut masked = *lrh;
+    masked.set_vl(0xf);
+    crc32fast::hash(masked.as_bytes())
 }
 
 /// An ICRC under way: seeded with the headers beneath the BTH, fed with the BTH and all after it.

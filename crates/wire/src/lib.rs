@@ -1,6 +1,6 @@
-//! Bytes to types and back: the headers of InfiniBand's transport as RoCE carries them, one table of opcodes, the
-//! invariant CRC, management datagrams and the messages of the communication manager, and capture files. Nothing here
-//! allocates on the way of a packet, reads a clock or knows a socket.
+//! Bytes to types and back: the headers of InfiniBand's link, network and transport, as InfiniBand and as RoCE carry
+//! them, one table of opcodes, both CRCs, management datagrams with the attributes of every class, and capture files.
+//! Nothing here allocates on the way of a packet, reads a clock or knows a socket.
 #![forbid(unsafe_code)]
 
 pub mod aeth;
@@ -19,6 +19,7 @@ pub mod packet;
 pub mod pcapng;
 pub mod psn;
 pub mod roce;
+pub mod vcrc;
 
 pub use aeth::{Aeth, NakCode, Syndrome};
 pub use bth::Bth;

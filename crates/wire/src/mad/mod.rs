@@ -10,6 +10,7 @@ pub mod notice;
 pub mod perf;
 pub mod rmpp;
 pub mod sa;
+mod services;
 mod speed;
 pub mod subn;
 pub mod vendor;
@@ -21,6 +22,7 @@ pub use class_port_info::{COMMON_ATTRIBUTES, ClassPortInfo};
 pub use gmp::Gmp;
 pub use header::{AttrId, Class, MadHeader, Method, Status};
 pub use notice::{InformInfo, Notice};
+pub use services::ServiceMad;
 pub use speed::{Rate, Speed, link_text};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

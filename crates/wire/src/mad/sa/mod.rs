@@ -194,3 +194,75 @@ attributes! {
         InformInfoRecord(SA_INFORM_INFO_RECORD = 0x00f3, "InformInfoRecord");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Components are counted, so one that is forgotten shifts all that follow: the last ones have known numbers.
+    #[test]
+    fn components_have_the_numbers_that_others_use() {
+        for (mask, bit) in [
+            (NodeRecord::NODE_DESCRIPTION, 14),
+            (NodeRecord::PORT_GUID, 8),
+            (PortInfoRecord::LINK_SPEED_EXT_ENABLED, 57),
+            (PortInfoRecord::LMC, 20),
+            (PortInfoRecord::CAPABILITY_MASK, 7),
+            (PathRecord::PACKET_LIFE_TIME, 21),
+            (PathRecord::SL, 15),
+            (MultiPathRecord::SERVICE_ID_LSB, 21),
+            (McMemberRecord::PROXY_JOIN, 17),
+            (McMemberRecord::JOIN_STATE, 16),
+            (ServiceRecord::DATA64_1, 36),
+            (ServiceRecord::SERVICE_NAME, 6),
+            (InformInfoRecord::PRODUCER_TYPE, 15),
+            (InformInfoRecord::QPN, 11),
+            (SmInfoRecord::SM_STATE, 6),
+            (GuidInfoRecord::GUID7, 11),
+            (LinkRecord::TO_LID, 3),
+            (MulticastForwardingTableRecord::BLOCK_NUM, 3),
+            (VlArbitrationTableRecord::BLOCK_NUM, 2),
+            (PKeyTableRecord::PORT_NUM, 2),
+        ] {
+            assert_eq!(mask, ComponentMask::bit(bit));
+        }
+    }
+
+    #[test]
+    fn a_question_is_compared_by_its_components_alone() {
+        let record = PathRecord { dlid: 4, slid: 6, sl: 3, pkey: 0xffff, ..PathRecord::default() };
+        let question = PathRecord { dlid: 4, sl: 3, pkey: 0x8001, hop_limit: 9, ..PathRecord::default() };
+        let fits = |mask| PathRecord::fits(mask, &question.encode(), &record.encode());
+        assert!(fits(PathRecord::DLID | PathRecord::SL) && fits(ComponentMask::NONE));
+        assert!(!fits(PathRecord::PKEY) && !fits(PathRecord::SLID) && !fits(PathRecord::HOP_LIMIT));
+        assert!(!fits(ComponentMask::bit(40)), "a component that no path record has");
+        assert!(!PathRecord::fits(PathRecord::DLID, &[], &record.encode()));
+    }
+
+    #[test]
+    fn a_table_is_cut_at_its_offset() {
+        let mut data = Vec::new();
+        for lid in 1..4 {
+            let record = LinkRecord { from_lid: lid, ..LinkRecord::default() };
+            data.extend(record.encode());
+            data.extend([0xee; 8]);
+        }
+        let lids: Vec<u16> = records::<LinkRecord>(&data, 2).map(|record| record.from_lid).collect();
+        assert_eq!(lids, [1, 2, 3]);
+        assert_eq!(records::<LinkRecord>(&data, 0).count(), 0);
+        assert_eq!(records::<NodeRecord>(&data, 1).count(), 0, "an offset shorter than the record");
+        assert_eq!(attribute_offset::<NodeRecord>(), 14);
+    }
+
+    #[test]
+    fn the_header_stands_where_the_specification_puts_it() {
+        let question = PathRecord { dlid: 0x0102, ..PathRecord::default() };
+        let mut mad = SaMad::request(Method::GET, 1, PathRecord::DLID, &question);
+        mad.set_sm_key(0x1122_3344_5566_7788);
+        mad.set_attribute_offset(8);
+        let bytes = mad.to_mad();
+        let bytes = bytes.as_bytes();
+        assert_eq!(bytes[36..48], [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 8, 0, 0]);
+        assert_eq!((&bytes[48..56], &bytes[96..98]), (&[0, 0, 0, 0, 0, 0, 0, 0x10][..], &[1, 2][..]));
+    }
+}
