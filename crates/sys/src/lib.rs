@@ -1,6 +1,7 @@
 //! Every system call that Weft makes itself, in small safe wrappers: what the rest of the project asks of Linux can be
 //! read here in one place, and so can its unsafe code. Nothing here keeps state, starts threads or handles signals.
 
+pub mod batch;
 pub mod bpf;
 pub mod channel;
 pub mod epoll;
