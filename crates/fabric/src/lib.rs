@@ -3,4 +3,43 @@
 //! for a verdict on its path. Values in, values out: time is passed in, nothing here knows a socket.
 #![forbid(unsafe_code)]
 
+pub mod limits;
+pub mod state;
 pub mod topology;
+
+mod agent;
+mod cable;
+mod counters;
+mod datagram;
+mod directed;
+mod event;
+mod fabric;
+mod fault;
+mod flight;
+mod multicast;
+mod node;
+mod packet;
+mod place;
+mod pma;
+mod port;
+mod rng;
+mod sma;
+mod tables;
+mod traps;
+mod verdict;
+mod view;
+mod violation;
+mod walk;
+
+pub use agent::unmatched;
+pub use counters::{Counter, Traffic};
+pub use datagram::{Delivery, GlobalRoute, MadAddress, MadOut, SendError};
+pub use event::{Changes, Event};
+pub use fabric::Fabric;
+pub use fault::{CableView, FaultError};
+pub use multicast::{Arrival, PacketInfo};
+pub use place::PortRef;
+pub use tables::{PKEY_DEFAULT, PKEY_FULL, pkeys_match};
+pub use verdict::{Path, PathQuery, Verdict};
+pub use violation::BadQkey;
+pub use walk::{Refusal, Why};

@@ -1,0 +1,177 @@
+//! The fabric as its owner drives it: datagrams in, datagrams and events out, time passed in.
+
+use crate::cable::Cable;
+use crate::event::{Changes, Event};
+use crate::flight::{Flight, Timer, Timers};
+use crate::limits::DELIVERIES_MAX;
+use crate::multicast::Replica;
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::rng::Rng;
+use crate::topology::{NodeKind, Topology};
+use crate::traps::Raised;
+use crate::{Delivery, MadOut, PortRef, SendError};
+use std::collections::VecDeque;
+use weft_verbs::Instant;
+
+/// A running fabric.
+///
+/// Drive it as every state machine here: hand in what happened ([`Fabric::send`], the faults, [`Fabric::handle_timeout`]
+/// at [`Fabric::poll_timeout`]), then fetch what came of it ([`Fabric::poll_delivery`], [`Fabric::poll_event`]) until
+/// there is nothing left.
+#[derive(Debug)]
+pub struct Fabric {
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) cables: Vec<Cable>,
+    pub(crate) rng: Rng,
+    /// Of a million management datagrams that cross a cable, how many are lost.
+    pub(crate) drop_ppm: u32,
+    pub(crate) timers: Timers,
+    pub(crate) flight: Flight,
+    pub(crate) raised: VecDeque<Raised>,
+    pub(crate) trap_tid: u64,
+    pub(crate) copies: Vec<Replica>,
+    generation: u64,
+    deliveries: VecDeque<Delivery>,
+    changed: VecDeque<u32>,
+}
+
+impl Fabric {
+    /// Every node with power, every cable plugged, every link trained: what a subnet manager finds. Chance, where
+    /// cables damage packets, comes from `seed`.
+    ///
+    /// What [`Topology::check`] would refuse is left out: a cable whose end is no port or has a cable already.
+    pub fn new(topology: &Topology, seed: u64) -> Fabric {
+        let mut fabric = Fabric {
+            now: Instant::default(),
+            nodes: Vec::with_capacity(topology.nodes.len()),
+            ports: Vec::with_capacity(topology.nodes.iter().map(|node| node.ports.len() + 1).sum()),
+            cables: Vec::with_capacity(topology.cables.len()),
+            rng: Rng::new(seed),
+            drop_ppm: 0,
+            timers: Timers::default(),
+            flight: Flight::default(),
+            raised: VecDeque::new(),
+            trap_tid: 0,
+            copies: Vec::new(),
+            generation: 0,
+            deliveries: VecDeque::new(),
+            changed: VecDeque::new(),
+        };
+        for (place, spec) in (0..).zip(&topology.nodes) {
+            let first = fabric.ports.len() as u32;
+            let base = if spec.kind == NodeKind::Switch { first } else { first.wrapping_sub(1) };
+            let node = Node::new(spec, base);
+            let numbers = node.first_port()..=spec.port_count();
+            fabric.ports.extend(numbers.map(|number| Port::new(spec, place, base, number)));
+            fabric.nodes.push(node);
+        }
+        for spec in &topology.cables {
+            fabric.install(spec);
+        }
+        fabric.settle();
+        fabric
+    }
+
+    /// Nobody was there to hear of what happened so far.
+    fn settle(&mut self) {
+        self.raised.clear();
+        while self.poll_event().is_some() {}
+    }
+
+    /// A host sends a datagram. What comes of it is fetched by [`Fabric::poll_delivery`]; what is lost is lost.
+    pub fn send(&mut self, now: Instant, from: PortRef, out: &MadOut) -> Result<(), SendError> {
+        self.advance(now);
+        let place = self.sender(from)?;
+        let mut packet = Packet::outgoing(&self.ports[place as usize], out)?;
+        self.originate(place, &mut packet)?;
+        self.send_raised();
+        Ok(())
+    }
+
+    /// The port that a host sends through.
+    fn sender(&self, from: PortRef) -> Result<u32, SendError> {
+        let place = self.place(from).filter(|place| !self.ports[*place as usize].is_external());
+        let place = place.ok_or(SendError::NoSuchPort(from))?;
+        if self.nodes[from.node as usize].powered { Ok(place) } else { Err(SendError::PoweredOff(from)) }
+    }
+
+    /// Time went on: do what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        while let Some((at, timer)) = self.timers.due(self.now) {
+            match timer {
+                Timer::Train(cable) => self.on_trained(cable, at),
+                Timer::Rejoin(cable) => self.on_rejoin(cable, at),
+                Timer::Boot(node) => self.on_boot(node, at),
+                Timer::Traps(node) => self.on_traps(node),
+                Timer::Land(slot) => {
+                    if let Some((place, mut packet)) = self.flight.land(slot)
+                        && self.nodes[self.ports[place as usize].node as usize].powered
+                    {
+                        self.arrive(place, &mut packet);
+                    }
+                }
+            }
+            self.send_raised();
+        }
+    }
+
+    /// When [`Fabric::handle_timeout`] is wanted next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// A datagram for the agents of a host.
+    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+        self.deliveries.pop_front()
+    }
+
+    /// Something that changed at a port. Changes of one port that nobody fetched become one event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let place = self.changed.pop_front()?;
+        let port = &mut self.ports[place as usize];
+        Some(Event { port: port.place(), changes: std::mem::take(&mut port.changes) })
+    }
+
+    /// A number that grows whenever something changed that a verdict may rest on. Verdicts of the same generation hold.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// Something changed that verdicts may rest on.
+    pub(crate) fn bump(&mut self) {
+        self.generation += 1;
+    }
+
+    /// A host is to hear of its port.
+    pub(crate) fn tell(&mut self, place: u32, changes: Changes) {
+        let port = &mut self.ports[place as usize];
+        if port.changes.is_empty() && !changes.is_empty() {
+            self.changed.push_back(place);
+        }
+        port.changes |= changes;
+    }
+
+    /// Give a datagram to the agents of a host.
+    pub(crate) fn deliver(&mut self, delivery: Delivery) {
+        if self.deliveries.len() < DELIVERIES_MAX {
+            self.deliveries.push_back(delivery);
+        } else if let Some(place) = self.place(delivery.port) {
+            let counter = if delivery.dest_qp == 0 { crate::Counter::Vl15Dropped } else { crate::Counter::Qp1Dropped };
+            self.ports[place as usize].counters.count(counter);
+        }
+    }
+
+    /// The place of a port that exists.
+    pub(crate) fn place(&self, port: PortRef) -> Option<u32> {
+        self.nodes.get(port.node as usize)?.place(port.port)
+    }
+}

@@ -1,0 +1,274 @@
+//! What breaks, and is mended, while the fabric runs: cables cut, joined, flapping, worse than they were; datagrams that
+//! get lost; nodes without power.
+
+use crate::cable::Cable;
+use crate::flight::Timer;
+use crate::port::NONE;
+use crate::topology::{self, End, NodeKind, Speed, Width};
+use crate::{Changes, Fabric, PortRef};
+use weft_verbs::{Duration, Instant};
+
+/// Why a fault cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// The fabric has no such node.
+    #[error("there is no node {0}")]
+    NoSuchNode(u32),
+    /// The node has no such port, or it is a switch's port 0, which takes no cable.
+    #[error("{0} is no port that takes a cable")]
+    NoSuchPort(PortRef),
+    /// No cable is plugged in there.
+    #[error("{0} has no cable")]
+    NoCable(PortRef),
+    /// A cable is plugged in there already.
+    #[error("{0} has a cable already, to {1}: cut that first")]
+    Occupied(PortRef, PortRef),
+    /// Both ends are one port.
+    #[error("both ends of a cable are {0}")]
+    SamePort(PortRef),
+}
+
+/// What a cable is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CableView {
+    /// Its ends.
+    pub ends: [PortRef; 2],
+    /// Whether it is plugged in.
+    pub plugged: bool,
+    /// The widest that it carries.
+    pub width: Option<Width>,
+    /// The fastest.
+    pub speed: Option<Speed>,
+    /// How long a packet takes.
+    pub latency_ns: u32,
+    /// Of a million packets, how many arrive damaged.
+    pub errors_ppm: u32,
+    /// Of a million management datagrams, how many are lost.
+    pub drop_ppm: u32,
+}
+
+impl Fabric {
+    /// Pull out the cable at a port. It keeps its properties, and [`Fabric::join`] of the same ports plugs it again.
+    pub fn cut(&mut self, now: Instant, port: PortRef) -> Result<(), FaultError> {
+        self.advance(now);
+        let cable = self.cable_at(port)?;
+        self.cables[cable as usize].rejoined_at = None;
+        self.unplug(cable);
+        self.send_raised();
+        Ok(())
+    }
+
+    /// Plug a cable between two ports: the one that was cut there, or a new one.
+    pub fn join(&mut self, now: Instant, a: PortRef, b: PortRef) -> Result<(), FaultError> {
+        self.advance(now);
+        let ends = [self.external(a)?, self.external(b)?];
+        if a == b {
+            return Err(FaultError::SamePort(a));
+        }
+        for end in ends {
+            let port = &self.ports[end as usize];
+            if port.peer != NONE {
+                return Err(FaultError::Occupied(port.place(), self.ports[port.peer as usize].place()));
+            }
+        }
+        let cable = self.cable_between(ends);
+        self.cables[cable as usize].rejoined_at = None;
+        self.plug(cable);
+        self.train(cable);
+        self.send_raised();
+        Ok(())
+    }
+
+    /// Pull out the cable at a port and plug it again after a time.
+    pub fn flap(&mut self, now: Instant, port: PortRef, down: Duration) -> Result<(), FaultError> {
+        let cable = self.cable_at(port)?;
+        self.cut(now, port)?;
+        let at = self.now + down;
+        self.cables[cable as usize].rejoined_at = Some(at);
+        self.timers.set(at, Timer::Rejoin(cable));
+        Ok(())
+    }
+
+    pub(crate) fn on_rejoin(&mut self, cable: u32, at: Instant) {
+        let spec = &mut self.cables[cable as usize];
+        if spec.rejoined_at == Some(at) {
+            spec.rejoined_at = None;
+            let [a, b] = spec.ends.map(|end| self.ports[end as usize].place());
+            // Another cable may have taken a port meanwhile: then it hangs.
+            let _ = self.join(at, a, b);
+        }
+    }
+
+    /// Let a cable carry no more than this width and speed from now on (`None`: whatever its ports can); its link is
+    /// trained anew.
+    pub fn degrade(
+        &mut self,
+        now: Instant,
+        port: PortRef,
+        width: Option<Width>,
+        speed: Option<Speed>,
+    ) -> Result<(), FaultError> {
+        self.advance(now);
+        let cable = self.cable_at(port)?;
+        let spec = &mut self.cables[cable as usize];
+        (spec.width, spec.speed) = (width, speed);
+        self.lose(cable, None);
+        self.train(cable);
+        self.send_raised();
+        Ok(())
+    }
+
+    /// Let a cable take this long.
+    pub fn set_latency(&mut self, port: PortRef, ns: u32) -> Result<(), FaultError> {
+        let cable = self.cable_at(port)?;
+        self.cables[cable as usize].latency_ns = ns.min(topology::limits::LATENCY_NS_MAX);
+        self.bump();
+        Ok(())
+    }
+
+    /// Let a cable damage so many of a million packets.
+    pub fn set_errors(&mut self, port: PortRef, ppm: u32) -> Result<(), FaultError> {
+        let cable = self.cable_at(port)?;
+        self.cables[cable as usize].errors_ppm = ppm.min(1_000_000);
+        self.bump();
+        Ok(())
+    }
+
+    /// Let a cable lose so many of a million management datagrams; without a port, let every cable.
+    pub fn set_drop(&mut self, port: Option<PortRef>, ppm: u32) -> Result<(), FaultError> {
+        let ppm = ppm.min(1_000_000);
+        match port {
+            Some(port) => {
+                let cable = self.cable_at(port)?;
+                self.cables[cable as usize].drop_ppm = ppm;
+            }
+            None => self.drop_ppm = ppm,
+        }
+        Ok(())
+    }
+
+    /// Take a node's power: its links go down, and what was written to it is lost.
+    pub fn power_off(&mut self, now: Instant, node: u32) -> Result<(), FaultError> {
+        self.advance(now);
+        let places = self.nodes.get(node as usize).ok_or(FaultError::NoSuchNode(node))?.places();
+        if !std::mem::take(&mut self.nodes[node as usize].powered) {
+            return Ok(());
+        }
+        for place in places {
+            let cable = self.ports[place as usize].cable;
+            if cable != NONE {
+                self.lose(cable, Some(place));
+            }
+            self.ports[place as usize].reset();
+            self.tell(place, Changes::POWER_OFF | Changes::STATE);
+        }
+        let node = &mut self.nodes[node as usize];
+        node.reset();
+        node.boot_at = None;
+        self.bump();
+        self.send_raised();
+        Ok(())
+    }
+
+    /// Give a node power.
+    pub fn power_on(&mut self, now: Instant, node: u32) -> Result<(), FaultError> {
+        self.advance(now);
+        let spec = self.nodes.get_mut(node as usize).ok_or(FaultError::NoSuchNode(node))?;
+        spec.boot_at = None;
+        if std::mem::replace(&mut spec.powered, true) {
+            return Ok(());
+        }
+        for place in spec.places() {
+            self.tell(place, Changes::POWER_ON | Changes::STATE);
+            let cable = self.ports[place as usize].cable;
+            if cable != NONE {
+                self.train(cable);
+            }
+        }
+        self.bump();
+        self.send_raised();
+        Ok(())
+    }
+
+    /// Take a node's power and give it again after a time.
+    pub fn reboot(&mut self, now: Instant, node: u32, down: Duration) -> Result<(), FaultError> {
+        self.power_off(now, node)?;
+        let at = self.now + down;
+        self.nodes[node as usize].boot_at = Some(at);
+        self.timers.set(at, Timer::Boot(node));
+        Ok(())
+    }
+
+    pub(crate) fn on_boot(&mut self, node: u32, at: Instant) {
+        if self.nodes[node as usize].boot_at == Some(at) {
+            let _ = self.power_on(at, node);
+        }
+    }
+
+    /// The cable at a port, plugged in.
+    pub fn cable(&self, port: PortRef) -> Option<CableView> {
+        self.cable_at(port).ok().map(|cable| self.view(&self.cables[cable as usize]))
+    }
+
+    /// Every cable, also those that were cut.
+    pub fn cables(&self) -> impl Iterator<Item = CableView> + '_ {
+        self.cables.iter().map(|cable| self.view(cable))
+    }
+
+    fn view(&self, cable: &Cable) -> CableView {
+        CableView {
+            ends: cable.ends.map(|end| self.ports[end as usize].place()),
+            plugged: cable.plugged,
+            width: cable.width,
+            speed: cable.speed,
+            latency_ns: cable.latency_ns,
+            errors_ppm: cable.errors_ppm,
+            drop_ppm: cable.drop_ppm,
+        }
+    }
+
+    fn external(&self, port: PortRef) -> Result<u32, FaultError> {
+        self.place(port).filter(|_| port.port != 0).ok_or(FaultError::NoSuchPort(port))
+    }
+
+    fn cable_at(&self, port: PortRef) -> Result<u32, FaultError> {
+        match self.ports[self.external(port)? as usize].cable {
+            NONE => Err(FaultError::NoCable(port)),
+            cable => Ok(cable),
+        }
+    }
+
+    /// The cable that was cut between two ports; else the place of one that was cut at either, or a new one.
+    fn cable_between(&mut self, ends: [u32; 2]) -> u32 {
+        let [a, b] = ends;
+        let hangs = |cable: &&Cable| !cable.plugged;
+        let same = |cable: &Cable| cable.ends == [a, b] || cable.ends == [b, a];
+        let touches = |cable: &Cable| cable.ends.contains(&a) || cable.ends.contains(&b);
+        let find = |wanted: &dyn Fn(&Cable) -> bool| {
+            self.cables.iter().position(|cable| hangs(&cable) && wanted(cable)).map(|place| place as u32)
+        };
+        if let Some(cable) = find(&same) {
+            return cable;
+        }
+        let end = |place: u32| {
+            let port = self.ports[place as usize].place();
+            End { node: port.node, port: port.port }
+        };
+        let fresh = Cable::new(ends, &topology::Cable::new(end(a), end(b)));
+        match find(&touches) {
+            Some(cable) => {
+                self.cables[cable as usize] = fresh;
+                cable
+            }
+            None => {
+                self.cables.push(fresh);
+                self.cables.len() as u32 - 1
+            }
+        }
+    }
+
+    /// What a node is.
+    pub fn kind(&self, node: u32) -> Option<NodeKind> {
+        self.nodes.get(node as usize).map(|node| node.kind)
+    }
+}

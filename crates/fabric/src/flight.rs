@@ -1,0 +1,78 @@
+//! What is to happen later: links that train, nodes that boot, traps that nobody repressed, datagrams on cables that
+//! take time.
+
+use crate::limits::IN_FLIGHT_MAX;
+use crate::packet::Packet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use weft_verbs::Instant;
+
+/// Something that is due at a time. Whoever set it off remembers when, and passes over those that do not count any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Both ends of a cable have trained.
+    Train(u32),
+    /// A cable that flaps is plugged again.
+    Rejoin(u32),
+    /// A node has power again.
+    Boot(u32),
+    /// A node sends traps again.
+    Traps(u32),
+    /// A datagram arrives.
+    Land(u32),
+}
+
+/// Timers by time; those of one time in the order in which they were set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<(Instant, u64, Timer)>>,
+    count: u64,
+}
+
+impl Timers {
+    pub fn set(&mut self, at: Instant, timer: Timer) {
+        self.count += 1;
+        self.heap.push(Reverse((at, self.count, timer)));
+    }
+
+    pub fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    pub fn due(&mut self, now: Instant) -> Option<(Instant, Timer)> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse((at, _, timer))| (at, timer))
+    }
+}
+
+/// Datagrams on their way, each with the port that it comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    slots: Vec<Option<(u32, Packet)>>,
+    free: Vec<u32>,
+}
+
+impl Flight {
+    /// A datagram leaves; `None` if too many are on their way.
+    pub fn depart(&mut self, to: u32, packet: &Packet) -> Option<u32> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < IN_FLIGHT_MAX => {
+                self.slots.push(None);
+                self.slots.len() as u32 - 1
+            }
+            None => return None,
+        };
+        self.slots[slot as usize] = Some((to, packet.clone()));
+        Some(slot)
+    }
+
+    /// It arrives.
+    pub fn land(&mut self, slot: u32) -> Option<(u32, Packet)> {
+        let landed = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        Some(landed)
+    }
+}

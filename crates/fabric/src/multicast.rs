@@ -1,0 +1,210 @@
+//! Packets to groups: switches send copies along their multicast tables (IBA 18.2.4.3.3); and packets of datagram
+//! services to one port, hop by hop. Payload stays with who sends it: what comes out is where it arrived.
+
+use crate::limits::{COPIES_MAX, HOPS_MAX, MULTICAST_FDB_CAP};
+use crate::node::lane_of;
+use crate::port::NONE;
+use crate::tables::Mft;
+use crate::topology::NodeKind;
+use crate::walk::{Failed, Head, Refusal, Why};
+use crate::{Fabric, PortRef};
+use weft_verbs::Instant;
+use weft_wire::lrh::{LID_MULTICAST_FIRST, is_multicast, is_unicast};
+
+/// A packet that is not of management, as switches see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInfo {
+    /// Destination LID, of a port or of a group.
+    pub dlid: u16,
+    /// Low bits of the source LID.
+    pub path_bits: u8,
+    /// Service level.
+    pub sl: u8,
+    /// P_Key.
+    pub pkey: u16,
+    /// Queue pair that sends it.
+    pub src_qp: u32,
+    /// Queue pair that it is for.
+    pub dest_qp: u32,
+    /// Bytes of payload.
+    pub payload: u32,
+    /// Words of four bytes on the wire, from LRH to VCRC.
+    pub words: u32,
+}
+
+/// Where a packet, or a copy of it, arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The port.
+    pub port: PortRef,
+    /// How long its cables took.
+    pub latency_ns: u64,
+}
+
+impl Fabric {
+    /// A host sends a packet: every port on its way counts it. `arrived` hears of each port that it comes to; for a
+    /// packet to one port that is refused, which port dropped it and why is returned.
+    pub fn transmit(
+        &mut self,
+        now: Instant,
+        from: PortRef,
+        packet: &PacketInfo,
+        mut arrived: impl FnMut(Arrival),
+    ) -> Result<(), Refusal> {
+        self.advance(now);
+        let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
+        let info = &self.ports[start as usize].info;
+        let head = Head {
+            slid: info.lid | u16::from(packet.path_bits) & ((1 << (info.lmc & 7)) - 1),
+            dlid: packet.dlid,
+            sl: packet.sl & 0xf,
+            management: false,
+            pkey: packet.pkey,
+            src_qp: packet.src_qp,
+            dest_qp: packet.dest_qp.max(2),
+            payload: packet.payload,
+            words: packet.words.into(),
+        };
+        let sent = if is_multicast(packet.dlid) {
+            self.flood(start, &head, &mut arrived)
+        } else if is_unicast(packet.dlid) {
+            self.carry(start, &head).map(|(at, latency_ns)| {
+                arrived(Arrival { port: self.ports[at as usize].place(), latency_ns });
+            })
+        } else {
+            Err(Refusal { at: from, why: Why::NoRoute })
+        };
+        self.send_raised();
+        sent
+    }
+
+    /// Copies along the multicast tables, each counted on its own.
+    fn flood(&mut self, from: u32, head: &Head, arrived: &mut impl FnMut(Arrival)) -> Result<(), Refusal> {
+        let lane = lane_of(self.ports[from as usize].lanes_of_service_levels(), head.sl);
+        let may = self.check_lane(from, from, lane).and_then(|()| self.leave(from, head));
+        may.map_err(|failed| self.blame(failed, head))?;
+        let (at, ns) = self.cross(from, head, true)?;
+        let mut work = std::mem::take(&mut self.copies);
+        work.clear();
+        work.push(Replica { at, hops: 1, latency_ns: ns });
+        let mut budget = COPIES_MAX;
+        while let Some(copy) = work.pop() {
+            self.spread(copy, head, &mut work, &mut budget, arrived);
+        }
+        self.copies = work;
+        Ok(())
+    }
+
+    /// What becomes of a copy at the port that it came to.
+    fn spread(
+        &mut self,
+        copy: Replica,
+        head: &Head,
+        work: &mut Vec<Replica>,
+        budget: &mut usize,
+        arrived: &mut impl FnMut(Arrival),
+    ) {
+        let entered = self.enter(copy.at, head);
+        if let Err(failed) = entered {
+            self.blame(failed, head);
+            return;
+        }
+        self.on_data(copy.at, head);
+        let port = &self.ports[copy.at as usize];
+        if port.kind != NodeKind::Switch {
+            if port.admits(head.pkey) {
+                arrived(Arrival { port: port.place(), latency_ns: copy.latency_ns });
+            } else {
+                self.blame((copy.at, Why::Partition), head);
+            }
+            return;
+        }
+        if port.info.partition_enforcement_inbound && !port.admits(head.pkey) {
+            self.blame((copy.at, Why::PartitionIn), head);
+            return;
+        }
+        if usize::from(copy.hops) >= HOPS_MAX || *budget == 0 {
+            self.blame((copy.at, Why::Loop), head);
+            return;
+        }
+        let (base, positions) = (port.base, Mft::positions(port.count));
+        if !self.has_group(copy.at, head.dlid) {
+            self.to_default(copy, head, work, budget);
+            return;
+        }
+        for position in 0..positions {
+            let mut mask = self.group_mask(copy.at, head.dlid, position);
+            while mask != 0 {
+                let number = position as u32 * Mft::POSITION as u32 + mask.trailing_zeros();
+                mask &= mask - 1;
+                // Not back, and not to the switch itself: it is in no group.
+                if number != 0 && base + number != copy.at {
+                    self.copy_out(copy, base + number, head, work, budget);
+                }
+            }
+        }
+    }
+
+    /// The ports for groups that the table does not have.
+    fn to_default(&mut self, copy: Replica, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
+        let port = &self.ports[copy.at as usize];
+        let Some(switch) = &self.nodes[port.node as usize].switch else { return };
+        let primary = switch.info.default_multicast_primary_port;
+        let number = if port.number == primary { switch.info.default_multicast_not_primary_port } else { primary };
+        if number == 0 || number > port.count || number == port.number {
+            self.blame((copy.at, Why::NoRoute), head);
+            return;
+        }
+        let out = port.base + u32::from(number);
+        self.copy_out(copy, out, head, work, budget);
+    }
+
+    /// One copy out by a port.
+    fn copy_out(&mut self, copy: Replica, out: u32, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
+        if self.ports[out as usize].peer == NONE || *budget == 0 {
+            return;
+        }
+        *budget -= 1;
+        if let Err(failed) = self.may_copy(copy.at, out, head) {
+            self.blame(failed, head);
+            return;
+        }
+        if let Ok((at, ns)) = self.cross(out, head, true) {
+            work.push(Replica { at, hops: copy.hops + 1, latency_ns: copy.latency_ns + ns });
+        }
+    }
+
+    fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<(), Failed> {
+        let (port, to) = (&self.ports[from as usize], &self.ports[out as usize]);
+        let lanes = self.nodes[port.node as usize].switch.as_ref();
+        let lanes = lanes.map_or(0, |switch| switch.sl2vl(port.count, port.number, to.number));
+        self.check_lane(from, out, lane_of(lanes, head.sl))?;
+        self.leave(out, head)
+    }
+
+    /// Whether the table of the switch at a port is to be used for a group.
+    fn has_group(&self, at: u32, mlid: u16) -> bool {
+        let port = &self.ports[at as usize];
+        let Some(switch) = &self.nodes[port.node as usize].switch else { return false };
+        // A top of 0 is one that nobody set; one below the first group stands for an empty table.
+        let top = match switch.info.multicast_fdb_top {
+            0 => LID_MULTICAST_FIRST + (MULTICAST_FDB_CAP - 1),
+            top => top,
+        };
+        mlid <= top && switch.mft.has(mlid, switch.positions)
+    }
+
+    fn group_mask(&self, at: u32, mlid: u16, position: usize) -> u16 {
+        let switch = &self.nodes[self.ports[at as usize].node as usize].switch;
+        let row = switch.as_ref().map_or(&[][..], |switch| switch.mft.row(mlid, switch.positions));
+        row.get(position).copied().unwrap_or(0)
+    }
+}
+
+/// A copy that is at a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replica {
+    at: u32,
+    hops: u8,
+    latency_ns: u64,
+}

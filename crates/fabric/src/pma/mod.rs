@@ -1,0 +1,112 @@
+//! The agent of performance management at every port (IBA 16.1). A switch's answers for all its ports; port 255 stands
+//! for all of them. What is not in the table is answered as unsupported.
+
+mod counters;
+mod details;
+mod extended;
+
+use crate::Fabric;
+use crate::counters::{Counter, View};
+use crate::topology::NodeKind;
+use weft_wire::mad::perf::{ALL_PORTS, CLASS_VERSION, Capability, Capability2};
+use weft_wire::mad::{AttrId, Attribute, ClassPortInfo, Mad, MadHeader, Method, Status};
+
+/// Where the attribute stands in a datagram's data.
+const ATTRIBUTE: usize = 40;
+/// RespTimeValue of ClassPortInfo: about a quarter of a second.
+const RESP_TIME: u8 = 16;
+
+/// Carry out a Get, or a Set and the Get after it, on the attribute's bytes.
+type Serve = fn(&mut Bank<'_>, &mut [u8], bool) -> Result<(), Status>;
+
+const TABLE: &[(AttrId, View, Serve)] = &[
+    (AttrId::PORT_COUNTERS, View::Short, counters::serve),
+    (AttrId::PORT_COUNTERS_EXTENDED, View::Extended, extended::serve),
+    (AttrId::PORT_RCV_ERROR_DETAILS, View::Short, details::rcv_errors),
+    (AttrId::PORT_XMIT_DISCARD_DETAILS, View::Short, details::xmit_discards),
+];
+
+/// Some ports and a register of theirs.
+struct Bank<'a> {
+    fabric: &'a mut Fabric,
+    places: std::ops::RangeInclusive<u32>,
+    view: View,
+}
+
+impl Bank<'_> {
+    /// The sum over the ports.
+    fn read(&self, counter: Counter) -> u64 {
+        let of = |place| self.fabric.ports[place as usize].counters.register(self.view, counter);
+        self.places.clone().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn write(&mut self, counter: Counter, value: u64) {
+        let view = self.view;
+        for place in self.places.clone() {
+            let counters = &mut self.fabric.ports[place as usize].counters;
+            counters.set_register(view, counter, value);
+        }
+    }
+}
+
+impl Fabric {
+    /// Answer a GMP of performance management in place; says whether there is an answer.
+    pub(crate) fn answer_perf(&mut self, at: u32, mad: &mut Mad) -> bool {
+        let header = mad.header;
+        let status = if header.base_version() != MadHeader::BASE_VERSION || header.class_version() != CLASS_VERSION {
+            Err(Status::BAD_VERSION)
+        } else {
+            match header.method() {
+                Method::GET | Method::SET => self.serve_perf(at, mad, header.method() == Method::SET),
+                Method::TRAP | Method::TRAP_REPRESS | Method::SEND | Method::REPORT => return false,
+                _ => Err(Status::BAD_METHOD),
+            }
+        };
+        mad.header.set_method(Method::GET_RESP);
+        mad.header.set_status(status.err().unwrap_or(Status::SUCCESS));
+        true
+    }
+
+    fn serve_perf(&mut self, at: u32, mad: &mut Mad, set: bool) -> Result<(), Status> {
+        let data = &mut mad.data[ATTRIBUTE..];
+        let attr = mad.header.attr_id();
+        if attr == AttrId::CLASS_PORT_INFO {
+            return if set { Err(Status::BAD_METHOD_ATTRIBUTE) } else { answer(data, &class_port_info()) };
+        }
+        let row = TABLE.iter().find(|row| row.0 == attr);
+        let (_, view, serve) = *row.ok_or(Status::BAD_METHOD_ATTRIBUTE)?;
+        let places = self.selected(at, data.get(1).copied().unwrap_or(0))?;
+        serve(&mut Bank { fabric: self, places, view }, data, set)
+    }
+
+    /// The ports that PortSelect names.
+    fn selected(&self, at: u32, number: u8) -> Result<std::ops::RangeInclusive<u32>, Status> {
+        let node = &self.nodes[self.ports[at as usize].node as usize];
+        if number == ALL_PORTS {
+            // Of a switch all that have cables; port 0 has none.
+            let first = node.base.wrapping_add(1);
+            let last = node.base.wrapping_add(u32::from(node.ports));
+            return Ok(if node.kind == NodeKind::Switch { first..=last } else { node.places() });
+        }
+        node.place(number).map(|place| place..=place).ok_or(Status::INVALID_FIELD)
+    }
+}
+
+fn answer<A: Attribute>(data: &mut [u8], attribute: &A) -> Result<(), Status> {
+    data.fill(0);
+    attribute.write(data);
+    Ok(())
+}
+
+fn class_port_info() -> ClassPortInfo {
+    let can =
+        Capability::ALL_PORT_SELECT | Capability::EXTENDED_WIDTH | Capability::XMIT_WAIT | Capability::QP1_DROPPED;
+    ClassPortInfo {
+        base_version: MadHeader::BASE_VERSION,
+        class_version: CLASS_VERSION,
+        capability_mask: can.bits(),
+        capability_mask2: Capability2::ADDITIONAL_EXTENDED.bits(),
+        resp_time_value: RESP_TIME,
+        ..ClassPortInfo::default()
+    }
+}

@@ -1,0 +1,225 @@
+//! A port: what it is by its hardware, what its manager made of it, what it counts.
+
+use crate::counters::Counters;
+use crate::limits::{GUIDS, MTU_CAP, VL_ARBITRATION_CAP, VL_CAP};
+use crate::tables::{PKEY_DEFAULT, PortTables, pkeys_match};
+use crate::topology::{self, Node as NodeSpec, NodeKind, Speed, Width};
+use crate::{Changes, PortRef};
+use weft_verbs::Instant;
+use weft_wire::mad::subn::{
+    CapabilityMask, CapabilityMask2, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortInfo, PortState,
+};
+
+/// Place of a port that is none.
+pub(crate) const NONE: u32 = u32::MAX;
+/// The prefix of link-local GIDs, which ports have until a manager says another (IBA 4.1.1).
+const GID_PREFIX_DEFAULT: u64 = 0xfe80_0000_0000_0000;
+/// SubnetTimeOut until a manager says another: about a second.
+const SUBNET_TIMEOUT_DEFAULT: u8 = 18;
+/// RespTimeValue: about a quarter of a second.
+const RESP_TIME: u8 = 16;
+/// LocalPhyErrors and OverrunErrors until a manager says others.
+const THRESHOLD_DEFAULT: u8 = 8;
+
+/// A port of a running fabric. What is looked at for every packet stands first.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    /// Place of the port at the other end of its cable.
+    pub peer: u32,
+    /// Place of its cable.
+    pub cable: u32,
+    /// Place that port number 0 of its node has, or would have.
+    pub base: u32,
+    /// Place of its node.
+    pub node: u32,
+    pub number: u8,
+    /// External ports of its node.
+    pub count: u8,
+    pub kind: NodeKind,
+    /// Lanes that its arbitration tables serve, a bit each.
+    pub served: u16,
+    pub info: PortInfo,
+    pub counters: Counters,
+    pub tables: Option<Box<PortTables>>,
+    pub guid: u64,
+    pub width: Width,
+    pub speed: Speed,
+    /// Speed of the link that is up.
+    pub active_speed: Speed,
+    /// What its host was not told yet.
+    pub changes: Changes,
+    /// When a violated M_Key is given up.
+    pub lease_end: Option<Instant>,
+    /// Damaged packets since the last that counted against the link's integrity.
+    pub damaged: u8,
+}
+
+impl Port {
+    /// External port `number` of a node, or port 0 of a switch, as it is after power came.
+    pub fn new(spec: &NodeSpec, node: u32, base: u32, number: u8) -> Port {
+        let hardware = spec.port(number).copied().unwrap_or(topology::Port {
+            guid: spec.guid,
+            width: Width::X4,
+            speed: Speed::Sdr,
+        });
+        let mut port = Port {
+            peer: NONE,
+            cable: NONE,
+            base,
+            node,
+            number,
+            count: spec.port_count(),
+            kind: spec.kind,
+            served: u16::MAX,
+            info: PortInfo::default(),
+            counters: Counters::default(),
+            tables: None,
+            guid: hardware.guid,
+            width: hardware.width,
+            speed: hardware.speed,
+            active_speed: Speed::Sdr,
+            changes: Changes::empty(),
+            lease_end: None,
+            damaged: 0,
+        };
+        port.reset();
+        port
+    }
+
+    /// Forget all that was written since power came.
+    pub fn reset(&mut self) {
+        self.info = self.power_on();
+        self.counters = Counters::default();
+        self.tables = None;
+        self.served = u16::MAX;
+        (self.lease_end, self.damaged, self.active_speed) = (None, 0, Speed::Sdr);
+    }
+
+    fn power_on(&self) -> PortInfo {
+        let info = PortInfo {
+            link_width_supported: LinkWidth::from_bits_retain(self.width.supported(self.speed)),
+            link_width_enabled: LinkWidth::from_bits_retain(self.width.supported(self.speed)),
+            link_width_active: LinkWidth::X4,
+            link_speed_supported: LinkSpeed::from_bits_retain(self.speed.supported()),
+            link_speed_enabled: LinkSpeed::from_bits_retain(self.speed.supported()),
+            link_speed_active: LinkSpeed::SDR,
+            link_speed_ext_supported: LinkSpeedExt::from_bits_retain(self.speed.supported_ext()),
+            link_speed_ext_enabled: LinkSpeedExt::from_bits_retain(self.speed.supported_ext()),
+            link_speed_ext_supported2: LinkSpeedExt2::from_bits_retain(self.speed.supported_ext2()),
+            link_speed_ext_enabled2: LinkSpeedExt2::from_bits_retain(self.speed.supported_ext2()),
+            port_state: PortState::DOWN,
+            port_physical_state: PhysState::POLLING,
+            link_down_default_state: PhysState::POLLING,
+            neighbor_mtu: 1,
+            mtu_cap: MTU_CAP,
+            vl_cap: VL_CAP,
+            operational_vls: VL_CAP,
+            vl_arbitration_low_cap: VL_ARBITRATION_CAP,
+            vl_arbitration_high_cap: VL_ARBITRATION_CAP,
+            local_phy_errors: THRESHOLD_DEFAULT,
+            overrun_errors: THRESHOLD_DEFAULT,
+            ..PortInfo::default()
+        };
+        if self.is_external() { info } else { self.with_agent(info) }
+    }
+
+    /// What only a port with an agent of its own has: an adapter's, a router's, a switch's port 0.
+    fn with_agent(&self, mut info: PortInfo) -> PortInfo {
+        info.gid_prefix = GID_PREFIX_DEFAULT;
+        info.subnet_timeout = SUBNET_TIMEOUT_DEFAULT;
+        info.resp_time_value = RESP_TIME;
+        (info.capability_mask, info.capability_mask2) = (self.capabilities(), self.capabilities2());
+        if self.number == 0 {
+            // There is no link behind it: it is up as long as there is power.
+            (info.port_state, info.port_physical_state) = (PortState::ACTIVE, PhysState::LINK_UP);
+            info.neighbor_mtu = MTU_CAP;
+            info.guid_cap = 1;
+        } else {
+            info.guid_cap = GUIDS;
+        }
+        info
+    }
+
+    fn capabilities(&self) -> CapabilityMask {
+        let common = CapabilityMask::TRAP
+            | CapabilityMask::SL_MAPPING
+            | CapabilityMask::LED_INFO
+            | CapabilityMask::SYSTEM_IMAGE_GUID
+            | CapabilityMask::EXTENDED_SPEEDS
+            | CapabilityMask::CAPABILITY_MASK2
+            | CapabilityMask::CAPABILITY_MASK_NOTICE
+            | CapabilityMask::OTHER_LOCAL_CHANGES_NOTICE
+            | CapabilityMask::CLIENT_REREGISTRATION;
+        match self.kind {
+            NodeKind::Switch => common | CapabilityMask::MULTICAST_FDB_TOP,
+            _ => common | CapabilityMask::AUTO_MIGRATION,
+        }
+    }
+
+    fn capabilities2(&self) -> CapabilityMask2 {
+        CapabilityMask2::SET_NODE_DESCRIPTION
+            | CapabilityMask2::LINK_WIDTH_2X
+            | CapabilityMask2::LINK_SPEED_HDR
+            | CapabilityMask2::LINK_SPEED_NDR
+            | CapabilityMask2::EXTENDED_SPEEDS2
+            | CapabilityMask2::LINK_SPEED_XDR
+    }
+
+    pub fn place(&self) -> PortRef {
+        PortRef::new(self.node, self.number)
+    }
+
+    /// Whether it is one that a switch forwards through.
+    #[inline]
+    pub fn is_external(&self) -> bool {
+        self.kind == NodeKind::Switch && self.number != 0
+    }
+
+    /// Whether there is a link.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.peer != NONE && self.info.port_physical_state == PhysState::LINK_UP
+    }
+
+    /// Whether a unicast LID is its own, by base LID and LMC.
+    #[inline]
+    pub fn owns(&self, lid: u16) -> bool {
+        let mask = u16::MAX << (self.info.lmc & 7);
+        self.info.lid != 0 && lid & mask == self.info.lid & mask
+    }
+
+    /// Data lanes in use.
+    #[inline]
+    pub fn lanes(&self) -> u8 {
+        match self.info.operational_vls {
+            5 => 15,
+            code => 1 << code.clamp(1, 4).saturating_sub(1),
+        }
+    }
+
+    pub fn pkeys(&self) -> &[u16] {
+        self.tables.as_ref().map_or(&[PKEY_DEFAULT], |tables| tables.pkeys())
+    }
+
+    /// Whether its table has a P_Key that goes with this one.
+    pub fn admits(&self, pkey: u16) -> bool {
+        self.pkeys().iter().any(|own| pkeys_match(*own, pkey))
+    }
+
+    pub fn tables(&mut self) -> &mut PortTables {
+        self.tables.get_or_insert_default()
+    }
+
+    /// The fastest speed that a manager left enabled and that is no faster than `limit`.
+    pub fn speed_enabled(&self, speed: Speed) -> bool {
+        let info = &self.info;
+        match speed {
+            // One vendor's own, which PortInfo has no bit for: where hardware or cable end there.
+            Speed::Fdr10 => self.speed >= Speed::Fdr10,
+            _ if speed > self.speed => false,
+            Speed::Xdr => info.link_speed_ext_enabled2.bits() & speed.bit_ext2() != 0,
+            _ if speed.bit_ext() != 0 => info.link_speed_ext_enabled.bits() & speed.bit_ext() != 0,
+            _ => info.link_speed_enabled.bits() & speed.bit() != 0,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The agent of subnet management at every port (IBA 14.2): a table of attributes, each with what Get and Set do. Who
+//! may ask is judged by the M_Key first; who is refused by it hears nothing.
+
+mod mkey;
+mod node;
+mod port_info;
+mod tables;
+
+use crate::Fabric;
+use crate::packet::Packet;
+use crate::topology::NodeKind;
+use weft_wire::mad::subn::{CLASS_VERSION, Smp};
+use weft_wire::mad::{AttrId, MadHeader, Method, Status};
+
+/// What an agent does about a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It wrote its answer into it.
+    Reply,
+    /// Nothing is sent.
+    Silence,
+}
+
+/// Who is asked, and about what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    /// The port that the question came by.
+    at: u32,
+    /// The port whose agent answers.
+    agent: u32,
+    node: u32,
+    kind: NodeKind,
+    modifier: u32,
+}
+
+/// Carry out a Get, or a Set, whose answer a Get then fills in. What is refused has a status.
+type Serve = fn(&mut Fabric, Ask, &mut Smp) -> Result<(), Status>;
+
+/// An attribute: its number, its Get, its Set if it has one. The most frequent first.
+struct Row(AttrId, Serve, Option<Serve>);
+
+const TABLE: &[Row] = &[
+    Row(AttrId::PORT_INFO, port_info::get, Some(port_info::set)),
+    Row(AttrId::NODE_INFO, node::info, None),
+    Row(AttrId::LINEAR_FORWARDING_TABLE, tables::lft, Some(tables::set_lft)),
+    Row(AttrId::NODE_DESCRIPTION, node::description, Some(node::set_description)),
+    Row(AttrId::SWITCH_INFO, node::switch_info, Some(node::set_switch_info)),
+    Row(AttrId::PKEY_TABLE, tables::pkeys, Some(tables::set_pkeys)),
+    Row(AttrId::SL_TO_VL_TABLE, tables::sl2vl, Some(tables::set_sl2vl)),
+    Row(AttrId::VL_ARBITRATION_TABLE, tables::vl_arbitration, Some(tables::set_vl_arbitration)),
+    Row(AttrId::MULTICAST_FORWARDING_TABLE, tables::mft, Some(tables::set_mft)),
+    Row(AttrId::GUID_INFO, tables::guids, Some(tables::set_guids)),
+    Row(AttrId::LED_INFO, node::led, Some(node::set_led)),
+    Row(AttrId::MLNX_EXT_PORT_INFO, port_info::mellanox, None),
+];
+
+/// An attribute that the node does not have.
+const UNSUPPORTED: Status = Status::BAD_METHOD_ATTRIBUTE;
+
+impl Fabric {
+    /// Answer an SMP that came by port `at`.
+    pub(crate) fn answer_smp(&mut self, at: u32, packet: &mut Packet) -> Answer {
+        let header: MadHeader = packet.mad.header;
+        let smp = Smp::mut_from_mad(&mut packet.mad);
+        if header.base_version() != MadHeader::BASE_VERSION || header.class_version() != CLASS_VERSION {
+            smp.set_status(Status::BAD_VERSION);
+            return Answer::Reply;
+        }
+        let agent = self.agent_port(at);
+        let (node, kind) = (self.ports[at as usize].node, self.ports[at as usize].kind);
+        let ask = Ask { at, agent, node, kind, modifier: header.attr_mod() };
+        if !self.admits_mkey(&ask, smp) {
+            self.on_bad_mkey(at, packet);
+            return Answer::Silence;
+        }
+        match header.method() {
+            Method::GET | Method::SET => {
+                let status = match self.serve_smp(ask, header, smp) {
+                    Ok(()) => Status::SUCCESS,
+                    Err(status) => status,
+                };
+                smp.set_status(status);
+                Answer::Reply
+            }
+            Method::TRAP_REPRESS => {
+                let smp = *smp;
+                self.on_repress(node, &smp);
+                Answer::Silence
+            }
+            Method::SEND => Answer::Silence,
+            _ => {
+                smp.set_status(Status::BAD_METHOD);
+                Answer::Reply
+            }
+        }
+    }
+
+    fn serve_smp(&mut self, ask: Ask, header: MadHeader, smp: &mut Smp) -> Result<(), Status> {
+        let Row(_, get, set) = TABLE.iter().find(|row| row.0 == header.attr_id()).ok_or(UNSUPPORTED)?;
+        if header.method() == Method::GET {
+            return get(self, ask, smp);
+        }
+        let set = set.ok_or(UNSUPPORTED)?;
+        // What could not be set is told by the status, beside what the attribute is now.
+        let done = set(self, ask, smp);
+        if done != Err(UNSUPPORTED) {
+            get(self, ask, smp)?;
+        }
+        done
+    }
+
+    /// The port that a modifier names: of a switch any, of others the one that was asked for 0 or itself.
+    fn named_port(&self, ask: &Ask, number: u8) -> Result<u32, Status> {
+        let number = match (ask.kind, number) {
+            (NodeKind::Switch, number) => number,
+            (_, 0) => return Ok(ask.at),
+            (_, number) => number,
+        };
+        self.nodes[ask.node as usize].place(number).ok_or(Status::INVALID_FIELD)
+    }
+}

@@ -1,0 +1,247 @@
+//! PortInfo (IBA 14.2.5.6): all that a manager sees of a port and does to it. A Set does what it can; what cannot be
+//! leaves its field as it was, and the answer says invalid field.
+
+use super::{Ask, UNSUPPORTED};
+use crate::limits::{MTU_CAP, VL_CAP};
+use crate::state::{LinkEvent, PhysEvent};
+use crate::topology::{NodeKind, Speed};
+use crate::{Changes, Fabric};
+use weft_wire::lrh::is_unicast;
+use weft_wire::mad::Status;
+use weft_wire::mad::notice::LocalChangesDetails;
+use weft_wire::mad::subn::{
+    LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, MlnxExtPortInfo, PhysState, PortInfo, PortState, Smp,
+};
+
+/// The vendor whose tools ask for FDR10.
+const MELLANOX: u32 = 0x2c9;
+
+pub(super) fn get(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let now = fabric.now;
+    let number = fabric.ports[ask.at as usize].number;
+    let port = &mut fabric.ports[place as usize];
+    port.expire_mkey(now);
+    let mut info = port.info;
+    info.local_port_num = number;
+    if info.mkey_protect_bits != 0 && smp.mkey() != info.mkey {
+        info.mkey = 0;
+    }
+    info.client_reregister = false;
+    smp.set_attribute(&info);
+    Ok(())
+}
+
+pub(super) fn set(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let asked: PortInfo = smp.attribute().ok_or(Status::INVALID_FIELD)?;
+    let before = fabric.ports[place as usize].info;
+    let mut valid = true;
+    if !fabric.ports[place as usize].is_external() {
+        valid &= set_agent(fabric, place, &asked);
+    }
+    valid &= set_enabled(fabric, place, &asked);
+    valid &= set_link(fabric, place, &asked);
+    set_counts(&mut fabric.ports[place as usize].info, &asked);
+    told(fabric, place, &before, &asked);
+    // The state last: what else was set is to hold when the link comes up.
+    valid &= set_state(fabric, place, &asked);
+    // A manager that sets its own key is answered by it.
+    smp.set_mkey(fabric.ports[ask.agent as usize].info.mkey);
+    if valid { Ok(()) } else { Err(Status::INVALID_FIELD) }
+}
+
+/// What only ports with an agent of their own have: LIDs, keys, timeouts.
+fn set_agent(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
+    let port = &fabric.ports[place as usize];
+    let node = &fabric.nodes[port.node as usize];
+    // A base port 0 has one LID (IBA 18.2.4.1).
+    let base_port0 = node.switch.as_ref().is_some_and(|switch| !switch.info.enhanced_port0);
+    let lmc_max = if base_port0 { 0 } else { node.lmc_max };
+    let info = &mut fabric.ports[place as usize].info;
+    let mut valid = true;
+    let mut change = |allowed: bool, set: &mut dyn FnMut()| {
+        valid &= allowed;
+        if allowed {
+            set();
+        }
+    };
+    change(asked.lmc <= lmc_max, &mut || info.lmc = asked.lmc);
+    let mask = (1 << info.lmc) - 1;
+    change(is_unicast(asked.lid) && asked.lid & mask == 0, &mut || info.lid = asked.lid);
+    change(is_unicast(asked.master_sm_lid), &mut || info.master_sm_lid = asked.master_sm_lid);
+    info.master_sm_sl = asked.master_sm_sl;
+    info.gid_prefix = asked.gid_prefix;
+    info.mkey = asked.mkey;
+    info.mkey_protect_bits = asked.mkey_protect_bits;
+    info.mkey_lease_period = asked.mkey_lease_period;
+    info.subnet_timeout = asked.subnet_timeout;
+    info.multicast_pkey_trap_suppression_enabled = asked.multicast_pkey_trap_suppression_enabled & 1;
+    info.init_type_reply = asked.init_type_reply;
+    valid
+}
+
+/// Widths and speeds that the next training may choose from.
+fn set_enabled(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
+    let info = &mut fabric.ports[place as usize].info;
+    let mut valid = true;
+    match asked.link_width_enabled {
+        none if none.is_empty() => {}
+        LinkWidth::ALL_SUPPORTED => info.link_width_enabled = info.link_width_supported,
+        some if info.link_width_supported.contains(some) => info.link_width_enabled = some,
+        _ => valid = false,
+    }
+    match asked.link_speed_enabled {
+        none if none.is_empty() => {}
+        LinkSpeed::ALL_SUPPORTED => info.link_speed_enabled = info.link_speed_supported,
+        some if info.link_speed_supported.contains(some) => info.link_speed_enabled = some,
+        _ => valid = false,
+    }
+    match asked.link_speed_ext_enabled {
+        none if none.is_empty() => {}
+        LinkSpeedExt::ALL_SUPPORTED => info.link_speed_ext_enabled = info.link_speed_ext_supported,
+        LinkSpeedExt::DISABLED => {
+            info.link_speed_ext_enabled = LinkSpeedExt::empty();
+            info.link_speed_ext_enabled2 = LinkSpeedExt2::empty();
+        }
+        some if info.link_speed_ext_supported.contains(some) => info.link_speed_ext_enabled = some,
+        _ => valid = false,
+    }
+    match asked.link_speed_ext_enabled2 {
+        none if none.is_empty() => {}
+        LinkSpeedExt2::ALL_SUPPORTED => info.link_speed_ext_enabled2 = info.link_speed_ext_supported2,
+        LinkSpeedExt2::DISABLED => info.link_speed_ext_enabled2 = LinkSpeedExt2::empty(),
+        some if info.link_speed_ext_supported2.contains(some) => info.link_speed_ext_enabled2 = some,
+        _ => valid = false,
+    }
+    valid
+}
+
+/// How the link is used: MTU, lanes, partitions, thresholds.
+fn set_link(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
+    let port = &mut fabric.ports[place as usize];
+    let external = port.is_external();
+    let info = &mut port.info;
+    let mut valid = true;
+    match asked.neighbor_mtu {
+        0 => {}
+        mtu if mtu <= MTU_CAP => info.neighbor_mtu = mtu,
+        _ => valid = false,
+    }
+    match asked.operational_vls {
+        0 => {}
+        lanes if lanes <= VL_CAP => info.operational_vls = lanes,
+        _ => valid = false,
+    }
+    match asked.link_down_default_state {
+        PhysState::NO_CHANGE => {}
+        state @ (PhysState::SLEEP | PhysState::POLLING) => info.link_down_default_state = state,
+        _ => valid = false,
+    }
+    info.vl_high_limit = asked.vl_high_limit;
+    info.local_phy_errors = asked.local_phy_errors;
+    info.overrun_errors = asked.overrun_errors;
+    if external {
+        info.vl_stall_count = asked.vl_stall_count;
+        info.hoq_life = asked.hoq_life;
+        info.partition_enforcement_inbound = asked.partition_enforcement_inbound;
+        info.partition_enforcement_outbound = asked.partition_enforcement_outbound;
+        info.filter_raw_inbound = asked.filter_raw_inbound;
+        info.filter_raw_outbound = asked.filter_raw_outbound;
+    }
+    valid
+}
+
+/// Counts of violations are set to 0, and to nothing else.
+fn set_counts(info: &mut PortInfo, asked: &PortInfo) {
+    for (count, asked) in [
+        (&mut info.mkey_violations, asked.mkey_violations),
+        (&mut info.pkey_violations, asked.pkey_violations),
+        (&mut info.qkey_violations, asked.qkey_violations),
+    ] {
+        if asked == 0 {
+            *count = 0;
+        }
+    }
+}
+
+fn set_state(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
+    if fabric.ports[place as usize].number == 0 {
+        // Port 0 has no link: what is asked of it is what it is.
+        return matches!(asked.port_state, PortState::NO_CHANGE | PortState::ARMED | PortState::ACTIVE);
+    }
+    let physical = match asked.port_physical_state {
+        PhysState::NO_CHANGE => None,
+        PhysState::SLEEP => Some(PhysEvent::SetSleep),
+        PhysState::POLLING => Some(PhysEvent::SetPolling),
+        PhysState::DISABLED => Some(PhysEvent::SetDisabled),
+        _ => return false,
+    };
+    let logical = match asked.port_state {
+        PortState::NO_CHANGE => None,
+        PortState::DOWN => Some(LinkEvent::SetDown),
+        PortState::INIT => Some(LinkEvent::SetInit),
+        PortState::ARMED => Some(LinkEvent::SetArmed),
+        PortState::ACTIVE => Some(LinkEvent::SetActive),
+        _ => return false,
+    };
+    match (physical, logical) {
+        (Some(event), None | Some(LinkEvent::SetDown)) => fabric.set_physical(place, event),
+        (None, Some(LinkEvent::SetDown)) => fabric.set_physical(place, PhysEvent::Lost),
+        (None, Some(event)) => return fabric.link_event(place, event),
+        (None, None) => {}
+        // A physical state that takes the link down, and a state that needs one.
+        (Some(_), Some(_)) => return false,
+    }
+    true
+}
+
+/// Who is to hear of what changed.
+fn told(fabric: &mut Fabric, place: u32, before: &PortInfo, asked: &PortInfo) {
+    let info = fabric.ports[place as usize].info;
+    let mut changes = Changes::empty();
+    let lid = (before.lid, before.lmc) != (info.lid, info.lmc);
+    changes.set(Changes::LID, lid);
+    changes.set(Changes::SM, (before.master_sm_lid, before.master_sm_sl) != (info.master_sm_lid, info.master_sm_sl));
+    changes.set(Changes::GIDS, before.gid_prefix != info.gid_prefix);
+    let carries = |info: &PortInfo| {
+        let enforced = (info.partition_enforcement_inbound, info.partition_enforcement_outbound);
+        (info.neighbor_mtu, info.operational_vls, enforced)
+    };
+    let link = carries(before) != carries(&info);
+    changes.set(Changes::LINK, link || before.subnet_timeout != info.subnet_timeout);
+    changes.set(Changes::REREGISTER, asked.client_reregister && fabric.ports[place as usize].kind != NodeKind::Switch);
+    if lid || link {
+        fabric.bump();
+    }
+    if !changes.is_empty() {
+        fabric.tell(place, changes);
+    }
+    let flags = LocalChangesDetails {
+        other_local_changes: true,
+        link_width_enabled_change: before.link_width_enabled != info.link_width_enabled,
+        link_speed_enabled_change: before.link_speed_enabled != info.link_speed_enabled,
+        link_speed_ext_enabled_change: before.link_speed_ext_enabled != info.link_speed_ext_enabled,
+        ..LocalChangesDetails::default()
+    };
+    if flags != (LocalChangesDetails { other_local_changes: true, ..LocalChangesDetails::default() }) {
+        fabric.on_local_change(place, flags);
+    }
+}
+
+/// MlnxExtPortInfo: whether the link runs at FDR10.
+pub(super) fn mellanox(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    if fabric.nodes[ask.node as usize].vendor_id != MELLANOX {
+        return Err(UNSUPPORTED);
+    }
+    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let port = &fabric.ports[place as usize];
+    let able = u8::from(port.number != 0 && port.speed >= Speed::Fdr10);
+    smp.set_attribute(&MlnxExtPortInfo {
+        state_change_enable: 0,
+        link_speed_supported: able,
+        link_speed_enabled: able,
+        link_speed_active: u8::from(port.is_up() && port.active_speed == Speed::Fdr10),
+    });
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Traps: what a node tells the subnet manager without being asked (IBA 13.4.9, 14.2.5.1). A trap is sent again until
+//! the manager represses it, so many times at most; of one kind and one port only one is outstanding.
+
+use crate::Fabric;
+use crate::flight::Timer;
+use crate::limits::{RAISED_MAX, TRAP_INTERVAL_MAX, TRAP_INTERVAL_MIN, TRAP_TRIES_MAX, TRAPS_PENDING_MAX};
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::topology::NodeKind;
+use weft_verbs::{Duration, Instant};
+use weft_wire::lrh::is_unicast;
+use weft_wire::mad::notice::{Notice, NoticeDetails, NoticeType, ProducerType, TrapNumber};
+use weft_wire::mad::subn::{CapabilityMask, Smp, SmpData};
+use weft_wire::mad::{AttrId, Method};
+
+/// A trap that is to be sent as soon as what caused it is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raised {
+    /// The port whose agent tells.
+    agent: u32,
+    /// Which trap, and of which port of the node.
+    key: (TrapNumber, u8),
+    notice: Notice,
+}
+
+/// The traps of a node that nobody repressed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traps {
+    pending: Vec<Pending>,
+    timer: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    agent: u32,
+    key: (TrapNumber, u8),
+    tid: u64,
+    data: SmpData,
+    tries: u8,
+    at: Instant,
+}
+
+impl Fabric {
+    /// A node has something to tell about its port `number`.
+    pub(crate) fn raise(&mut self, agent: u32, number: u8, kind: NoticeType, details: NoticeDetails) {
+        let port = &self.ports[agent as usize];
+        if !port.can_trap() || self.raised.len() >= RAISED_MAX {
+            return;
+        }
+        let producer = match port.kind {
+            NodeKind::Ca => ProducerType::CA,
+            NodeKind::Switch => ProducerType::SWITCH,
+            NodeKind::Router => ProducerType::ROUTER,
+        };
+        let notice = Notice::generic(kind, producer, port.info.lid, &details);
+        self.raised.push_back(Raised { agent, key: (details.trap_number(), number), notice });
+    }
+
+    /// Send what was raised.
+    pub(crate) fn send_raised(&mut self) {
+        while let Some(raised) = self.raised.pop_front() {
+            let node = self.ports[raised.agent as usize].node;
+            let traps = self.nodes[node as usize].traps.get_or_insert_default();
+            let known = traps.pending.iter().any(|pending| pending.key == raised.key);
+            if known || traps.pending.len() >= TRAPS_PENDING_MAX {
+                continue;
+            }
+            self.trap_tid += 1;
+            traps.pending.push(Pending {
+                agent: raised.agent,
+                key: raised.key,
+                tid: self.trap_tid,
+                data: raised.notice.to_smp(),
+                tries: 0,
+                at: self.now,
+            });
+            self.on_traps(node);
+        }
+    }
+
+    /// Send the traps of a node that are due.
+    pub(crate) fn on_traps(&mut self, node: u32) {
+        let now = self.now;
+        let mut place = 0;
+        while let Some(pending) = self.trap(node, place) {
+            let agent = pending.agent;
+            if pending.at > now {
+                place += 1;
+            } else if pending.tries >= TRAP_TRIES_MAX || !self.ports[agent as usize].can_trap() {
+                self.forget_trap(node, place);
+            } else {
+                let interval = self.ports[agent as usize].trap_interval();
+                if let Some(traps) = &mut self.nodes[node as usize].traps {
+                    let pending = &mut traps.pending[place];
+                    (pending.tries, pending.at) = (pending.tries + 1, now + interval);
+                    let (tid, data) = (pending.tid, pending.data);
+                    self.send_trap(agent, tid, data);
+                }
+                place += 1;
+            }
+        }
+        self.schedule_traps(node);
+    }
+
+    fn trap(&self, node: u32, place: usize) -> Option<&Pending> {
+        self.nodes[node as usize].traps.as_ref()?.pending.get(place)
+    }
+
+    fn forget_trap(&mut self, node: u32, place: usize) {
+        if let Some(traps) = &mut self.nodes[node as usize].traps {
+            traps.pending.remove(place);
+        }
+    }
+
+    fn schedule_traps(&mut self, node: u32) {
+        let now = self.now;
+        let Some(traps) = &mut self.nodes[node as usize].traps else { return };
+        let Some(next) = traps.pending.iter().map(|pending| pending.at).min() else {
+            self.nodes[node as usize].traps = None;
+            return;
+        };
+        if traps.timer.is_none_or(|timer| timer <= now || timer > next) {
+            traps.timer = Some(next);
+            self.timers.set(next, Timer::Traps(node));
+        }
+    }
+
+    fn send_trap(&mut self, agent: u32, tid: u64, data: SmpData) {
+        let port = &self.ports[agent as usize];
+        let mut smp = Smp::lid_routed(Method::TRAP, tid, AttrId::NOTICE, 0, 0);
+        smp.data = data;
+        let mut packet = Packet::smp(port, port.info.master_sm_lid, port.info.master_sm_sl, smp);
+        self.launch(agent, &mut packet);
+    }
+
+    /// The manager has heard of a trap.
+    pub(crate) fn on_repress(&mut self, node: u32, smp: &Smp) {
+        if let Some(traps) = &mut self.nodes[node as usize].traps {
+            let notice = Notice::from_smp(&smp.data);
+            let same = |data: &SmpData| Notice::from_smp(data).data_details == notice.data_details;
+            traps.pending.retain(|pending| {
+                pending.tid != smp.header.tid() && !(pending.key.0 == notice.trap_number && same(&pending.data))
+            });
+        }
+    }
+
+    /// Traps of a node that nobody repressed yet.
+    pub fn traps_pending(&self, node: u32) -> usize {
+        let traps = self.nodes.get(node as usize).and_then(|node| node.traps.as_ref());
+        traps.map_or(0, |traps| traps.pending.len())
+    }
+}
+
+impl Port {
+    /// Whether its agent knows whom to tell, and has a LID to tell it from.
+    fn can_trap(&self) -> bool {
+        let info = &self.info;
+        info.capability_mask.contains(CapabilityMask::TRAP) && is_unicast(info.lid) && is_unicast(info.master_sm_lid)
+    }
+
+    /// SubnetTimeOut as a time, within reason.
+    fn trap_interval(&self) -> Duration {
+        Duration::from_nanos(4096 << self.info.subnet_timeout.min(31)).clamp(TRAP_INTERVAL_MIN, TRAP_INTERVAL_MAX)
+    }
+}

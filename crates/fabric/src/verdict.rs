@@ -1,0 +1,152 @@
+//! Verdicts: whether packets between two ports arrive, and what their path is, without sending one. Connected traffic
+//! rests on them, and tells the path's ports by [`Fabric::account`] what passed.
+
+use crate::limits::HOPS_MAX;
+use crate::port::NONE;
+use crate::walk::{Head, Next, Refusal, Why};
+use crate::{Fabric, PortRef};
+use weft_wire::lrh::is_unicast;
+use weft_wire::mad::{Rate, Speed};
+
+/// What is asked of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathQuery {
+    /// Destination LID.
+    pub dlid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// P_Key that the packets carry.
+    pub pkey: u16,
+    /// Bytes of payload of the longest packet; 0 asks for whatever the path can.
+    pub payload: u32,
+}
+
+/// A path on which packets arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The port that they arrive at.
+    pub to: PortRef,
+    /// The ports on the way.
+    pub path: Path,
+    /// The smallest MTU on the way, 1 (256 bytes) to 5 (4096).
+    pub mtu: u8,
+    /// The slowest rate on the way.
+    pub rate: Rate,
+    /// How long the cables take.
+    pub latency_ns: u64,
+    /// Of a million packets, how many the cables damage.
+    pub loss_ppm: u32,
+    /// [`Fabric::generation`] that it is of.
+    pub generation: u64,
+}
+
+/// The ports that a packet passes, sending and receiving in turn. Empty if it does not leave its port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    places: Box<[u32]>,
+}
+
+impl Path {
+    /// Cables on the way.
+    pub fn hops(&self) -> usize {
+        self.places.len() / 2
+    }
+}
+
+/// The slowest that path records can say; a path within one port has the fastest.
+const RATE_WITHIN: Rate = Rate::GBPS_1600;
+
+impl Fabric {
+    /// Whether packets from a port arrive by `query`, and how; or which port drops them, and why.
+    pub fn verdict(&self, from: PortRef, query: &PathQuery) -> Result<Verdict, Refusal> {
+        let refuse = |at: u32, why| Refusal { at: self.ports[at as usize].place(), why };
+        let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
+        let head = Head {
+            slid: self.ports[start as usize].info.lid,
+            dlid: query.dlid,
+            sl: query.sl,
+            management: false,
+            pkey: query.pkey,
+            src_qp: 2,
+            dest_qp: 2,
+            payload: query.payload,
+            words: 0,
+        };
+        if !self.ports[start as usize].admits(query.pkey) {
+            return Err(refuse(start, Why::Partition));
+        }
+        if !is_unicast(query.dlid) {
+            return Err(refuse(start, Why::NoRoute));
+        }
+        let mut walk = Walk { places: Vec::with_capacity(16), mtu: 5, rate: RATE_WITHIN, latency_ns: 0, loss_ppm: 0 };
+        let mut next = self.start(start, &head);
+        for _ in 0..=HOPS_MAX {
+            match next.map_err(|(at, why)| refuse(at, why))? {
+                Next::Here(at) => return Ok(walk.verdict(self.ports[at as usize].place(), self.generation())),
+                Next::Out(out) => {
+                    let at = self.ports[out as usize].peer;
+                    if at == NONE {
+                        return Err(refuse(out, Why::NoLink));
+                    }
+                    self.note(&mut walk, out, at);
+                    next = self.land(at, &head);
+                }
+            }
+        }
+        Err(refuse(start, Why::Loop))
+    }
+
+    /// A cable more.
+    fn note(&self, walk: &mut Walk, out: u32, at: u32) {
+        let port = &self.ports[out as usize];
+        let cable = &self.cables[port.cable as usize];
+        walk.places.extend([out, at]);
+        walk.mtu = walk.mtu.min(port.info.neighbor_mtu);
+        walk.latency_ns += u64::from(cable.latency_ns);
+        walk.loss_ppm = walk.loss_ppm.saturating_add(cable.errors_ppm).min(1_000_000);
+        let rate = Rate::of_link(port.info.link_width_active, speed(port.active_speed)).unwrap_or_default();
+        if rate.tenths() < walk.rate.tenths() {
+            walk.rate = rate;
+        }
+    }
+
+    /// Packets passed along a path: every port on it counts them. `words` are of four bytes, of all packets together.
+    pub fn account(&mut self, path: &Path, packets: u64, words: u64) {
+        for pair in path.places.as_chunks::<2>().0 {
+            for (place, sends) in pair.iter().zip([true, false]) {
+                let Some(port) = self.ports.get_mut(*place as usize) else { continue };
+                match sends {
+                    true => port.counters.sent(packets, words, false),
+                    false => port.counters.received(packets, words, false),
+                }
+            }
+        }
+    }
+}
+
+struct Walk {
+    places: Vec<u32>,
+    mtu: u8,
+    rate: Rate,
+    latency_ns: u64,
+    loss_ppm: u32,
+}
+
+impl Walk {
+    fn verdict(self, to: PortRef, generation: u64) -> Verdict {
+        Verdict {
+            to,
+            path: Path { places: self.places.into_boxed_slice() },
+            mtu: self.mtu,
+            rate: self.rate,
+            latency_ns: self.latency_ns,
+            loss_ppm: self.loss_ppm,
+            generation,
+        }
+    }
+}
+
+/// The wire's name of a speed.
+fn speed(speed: crate::topology::Speed) -> Speed {
+    Speed::ALL[speed as usize]
+}

@@ -1,0 +1,128 @@
+//! What hosts and people see of a fabric without a datagram: what verbs and files of the system say of a port.
+
+use crate::tables::{Lft, PKEY_DEFAULT};
+use crate::topology::Speed;
+use crate::{Changes, Counter, Fabric, PortRef, Traffic};
+use weft_verbs::Instant;
+use weft_wire::lrh::is_unicast;
+use weft_wire::mad::notice::LocalChangesDetails;
+use weft_wire::mad::subn::{CapabilityMask, NodeDescription, PortInfo, SwitchInfo};
+
+impl Fabric {
+    /// How many nodes there are.
+    pub fn node_count(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// How many external ports a node has.
+    pub fn port_count(&self, node: u32) -> u8 {
+        self.nodes.get(node as usize).map_or(0, |node| node.ports)
+    }
+
+    /// Whether a node has power.
+    pub fn powered(&self, node: u32) -> bool {
+        self.nodes.get(node as usize).is_some_and(|node| node.powered)
+    }
+
+    /// NodeDescription of a node.
+    pub fn description(&self, node: u32) -> Option<NodeDescription> {
+        self.nodes.get(node as usize).map(|node| node.description)
+    }
+
+    /// Let a node be called something else; its subnet manager hears of it.
+    pub fn set_description(&mut self, now: Instant, node: u32, text: &str) {
+        self.advance(now);
+        if (node as usize) < self.nodes.len() {
+            self.describe(node, NodeDescription::new(text));
+            self.send_raised();
+        }
+    }
+
+    /// All that PortInfo says of a port, its M_Key too.
+    pub fn port_info(&self, port: PortRef) -> Option<PortInfo> {
+        let port = &self.ports[self.place(port)? as usize];
+        Some(PortInfo { local_port_num: port.number, ..port.info })
+    }
+
+    /// SwitchInfo of a switch.
+    pub fn switch_info(&self, node: u32) -> Option<SwitchInfo> {
+        Some(self.nodes.get(node as usize)?.switch.as_ref()?.info)
+    }
+
+    /// The port that a switch forwards a LID to; `None` if it has none for it.
+    pub fn forwarding(&self, node: u32, lid: u16) -> Option<u8> {
+        let switch = self.nodes.get(node as usize)?.switch.as_ref()?;
+        let port = switch.lft.port(lid);
+        (is_unicast(lid) && lid <= switch.info.linear_fdb_top && port != crate::tables::NO_PORT).then_some(port)
+    }
+
+    /// LIDs in a block of a forwarding table, for who counts them.
+    pub const FORWARDING_BLOCK: usize = Lft::BLOCK;
+
+    /// Set or clear capabilities of a host's port, as its programs do: a subnet manager, a communication manager. Its
+    /// subnet manager hears of it.
+    pub fn set_capabilities(&mut self, now: Instant, port: PortRef, which: CapabilityMask, set: bool) {
+        self.advance(now);
+        let Some(at) = self.place(port) else { return };
+        let info = &mut self.ports[at as usize].info;
+        let before = info.capability_mask;
+        info.capability_mask.set(which, set);
+        if info.capability_mask != before {
+            self.tell(at, Changes::CAPABILITIES);
+            self.on_local_change(at, LocalChangesDetails::default());
+            self.send_raised();
+        }
+    }
+
+    /// PortGUID.
+    pub fn port_guid(&self, port: PortRef) -> Option<u64> {
+        Some(self.ports[self.place(port)? as usize].guid)
+    }
+
+    /// GID of entry `index`; all zeros if the entry is empty, `None` if there is no such entry.
+    pub fn gid(&self, port: PortRef, index: u8) -> Option<[u8; 16]> {
+        let port = &self.ports[self.place(port)? as usize];
+        if index >= port.info.guid_cap {
+            return None;
+        }
+        let guid = match index {
+            0 => port.guid,
+            index => port.tables.as_ref().map_or(0, |tables| tables.guid(index.into())),
+        };
+        let prefix = if guid == 0 { 0 } else { port.info.gid_prefix };
+        Some((u128::from(prefix) << 64 | u128::from(guid)).to_be_bytes())
+    }
+
+    /// P_Keys as far as the table is filled.
+    pub fn pkeys(&self, port: PortRef) -> &[u16] {
+        self.place(port).map_or(&[PKEY_DEFAULT], |place| self.ports[place as usize].pkeys())
+    }
+
+    /// Speed of the link at a port; `None` while there is none.
+    pub fn speed(&self, port: PortRef) -> Option<Speed> {
+        let port = &self.ports[self.place(port)? as usize];
+        port.is_up().then_some(port.active_speed)
+    }
+
+    /// The port at the other end of the cable.
+    pub fn peer(&self, port: PortRef) -> Option<PortRef> {
+        let peer = self.ports[self.place(port)? as usize].peer;
+        self.ports.get(peer as usize).map(|port| port.place())
+    }
+
+    /// What a port counted since power came.
+    pub fn counter(&self, port: PortRef, counter: Counter) -> u64 {
+        self.place(port).map_or(0, |place| self.ports[place as usize].counters.total(counter))
+    }
+
+    /// Traffic of a port since power came.
+    pub fn traffic(&self, port: PortRef) -> Traffic {
+        self.place(port).map_or(Traffic::default(), |place| self.ports[place as usize].counters.traffic)
+    }
+
+    /// The port that has a LID by its base LID and LMC, if any: the first of them. It looks at every port.
+    pub fn by_lid(&self, lid: u16) -> Option<PortRef> {
+        let owns = |port: &&crate::port::Port| is_unicast(lid) && !port.is_external() && port.owns(lid);
+        self.ports.iter().find(owns).map(|port| port.place())
+    }
+}

@@ -1,0 +1,307 @@
+//! A packet's way from port to port. What may happen at each step is said once, without changing anything: packets are
+//! carried by it and counted, verdicts are told by it.
+
+use crate::counters::Counter;
+use crate::limits::HOPS_MAX;
+use crate::node::{SL2VL_DEFAULT, lane_of};
+use crate::port::{NONE, Port};
+use crate::tables::NO_PORT;
+use crate::topology::NodeKind;
+use crate::{Fabric, PortRef};
+use weft_wire::lrh::{LID_PERMISSIVE, is_unicast};
+use weft_wire::mad::subn::PortState;
+
+/// Words of four bytes of a management datagram on the wire: LRH, BTH, DETH, 256 bytes, ICRC and VCRC.
+pub(crate) const MAD_WORDS: u64 = (8 + 12 + 8 + 256 + 4 + 2_u64).div_ceil(4);
+/// The same with a GRH.
+pub(crate) const MAD_WORDS_GRH: u64 = MAD_WORDS + 10;
+
+/// What switches look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub slid: u16,
+    pub dlid: u16,
+    pub sl: u8,
+    /// On VL15: no lanes, no partitions, and through ports that are not active.
+    pub management: bool,
+    pub pkey: u16,
+    pub src_qp: u32,
+    pub dest_qp: u32,
+    /// Bytes of payload.
+    pub payload: u32,
+    /// Words on the wire.
+    pub words: u64,
+}
+
+/// Why a packet did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// No cable, or no link on it.
+    #[error("there is no link")]
+    NoLink,
+    /// The port is not in a state that lets it pass.
+    #[error("the port is not active: the subnet manager has not brought it up")]
+    NotActive,
+    /// The forwarding table has no port for the LID.
+    #[error("the forwarding table has no port for the LID")]
+    NoRoute,
+    /// The forwarding table sends it back through the port that it came in by, or it crossed more than 64 links.
+    #[error("the forwarding tables send it in a loop")]
+    Loop,
+    /// The service level has no lane that is in use.
+    #[error("the service level has no virtual lane that is in use")]
+    NoLane,
+    /// The tables of arbitration never serve the lane.
+    #[error("the arbitration tables never serve the virtual lane")]
+    NotServed,
+    /// Longer than the link's MTU.
+    #[error("longer than the link's MTU")]
+    TooLong,
+    /// A switch's port enforces partitions on what comes in.
+    #[error("the switch's port does not let the partition in")]
+    PartitionIn,
+    /// A switch's port enforces partitions on what goes out.
+    #[error("the switch's port does not let the partition out")]
+    PartitionOut,
+    /// The port is not in the partition, or both ends are limited members.
+    #[error("the port is not in the partition, or both ends are limited members")]
+    Partition,
+    /// The port has another LID.
+    #[error("the port that it led to has another LID")]
+    NotHere,
+    /// Lost by the fault that somebody asked for.
+    #[error("dropped by a fault")]
+    Dropped,
+    /// Damaged by the cable.
+    #[error("damaged by the cable")]
+    Damaged,
+    /// More on the way than the fabric holds.
+    #[error("too much is on the way")]
+    NoRoom,
+}
+
+impl Why {
+    /// What the port counts for it.
+    fn counters(self, management: bool) -> &'static [Counter] {
+        match self {
+            Why::NoLink | Why::NotActive => &[Counter::XmitDiscards, Counter::InactiveDiscards],
+            Why::NoRoute => &[Counter::RcvSwitchRelayErrors, Counter::DlidMappingErrors],
+            Why::Loop => &[Counter::RcvSwitchRelayErrors, Counter::LoopingErrors],
+            Why::NoLane => &[Counter::RcvSwitchRelayErrors, Counter::VlMappingErrors],
+            Why::NotServed => &[Counter::XmitDiscards, Counter::SwHoqLifetimeLimitDiscards],
+            Why::TooLong => &[Counter::XmitDiscards, Counter::NeighborMtuDiscards],
+            Why::PartitionIn => &[Counter::RcvConstraintErrors],
+            Why::PartitionOut => &[Counter::XmitConstraintErrors],
+            // The port's PortInfo counts it, see [`crate::violation`].
+            Why::Partition => &[],
+            Why::NotHere => &[Counter::RcvErrors, Counter::MalformedPacketErrors],
+            Why::Dropped | Why::NoRoom if management => &[Counter::Vl15Dropped],
+            Why::Dropped | Why::NoRoom => &[Counter::XmitDiscards],
+            Why::Damaged => &[Counter::SymbolErrors, Counter::RcvErrors, Counter::LocalPhysicalErrors],
+        }
+    }
+}
+
+/// Where and why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {why}")]
+pub struct Refusal {
+    /// The port that dropped it.
+    pub at: PortRef,
+    /// Why.
+    pub why: Why,
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Out by this port, on this lane.
+    Out(u32),
+    /// It has arrived at this port.
+    Here(u32),
+}
+
+/// A step that failed: at which port, and why.
+pub(crate) type Failed = (u32, Why);
+
+impl Fabric {
+    /// The first step of a packet that a port of a host, or port 0 of a switch, sends.
+    #[inline]
+    pub(crate) fn start(&self, from: u32, head: &Head) -> Result<Next, Failed> {
+        let port = &self.ports[from as usize];
+        if port.kind == NodeKind::Switch {
+            return self.relay(from, head);
+        }
+        if is_unicast(head.dlid) && port.owns(head.dlid) {
+            return self.accept(from, head).map(|()| Next::Here(from));
+        }
+        if !head.management {
+            let lane = lane_of(port.lanes_of_service_levels(), head.sl);
+            self.check_lane(from, from, lane)?;
+        }
+        self.leave(from, head).map(|()| Next::Out(from))
+    }
+
+    /// What a switch does with a packet that came in by `from`.
+    #[inline]
+    pub(crate) fn relay(&self, from: u32, head: &Head) -> Result<Next, Failed> {
+        let port = &self.ports[from as usize];
+        let own = port.base;
+        let info = &port.info;
+        if !head.management && info.partition_enforcement_inbound && port.number != 0 && !port.admits(head.pkey) {
+            return Err((from, Why::PartitionIn));
+        }
+        let Some(switch) = self.nodes[port.node as usize].switch.as_deref() else { return Err((from, Why::NoRoute)) };
+        let number = match head.dlid {
+            LID_PERMISSIVE if head.management => 0,
+            dlid if dlid > switch.info.linear_fdb_top || !is_unicast(dlid) => NO_PORT,
+            dlid => switch.lft.port(dlid),
+        };
+        if number > port.count {
+            return Err((from, Why::NoRoute));
+        }
+        let out = own + u32::from(number);
+        if number == 0 {
+            return self.accept(own, head).map(|()| Next::Here(own));
+        }
+        if out == from {
+            return Err((from, Why::Loop));
+        }
+        if !head.management {
+            self.check_lane(from, out, lane_of(switch.sl2vl(port.count, port.number, number), head.sl))?;
+        }
+        self.leave(out, head).map(|()| Next::Out(out))
+    }
+
+    /// Whether a lane is in use and served at a port.
+    pub(crate) fn check_lane(&self, from: u32, out: u32, lane: u8) -> Result<(), Failed> {
+        let port = &self.ports[out as usize];
+        if lane >= port.lanes() {
+            return Err((from, Why::NoLane));
+        }
+        if port.lanes() > 1 && port.served & 1 << lane == 0 {
+            return Err((out, Why::NotServed));
+        }
+        Ok(())
+    }
+
+    /// Whether a packet may leave by a port.
+    #[inline]
+    pub(crate) fn leave(&self, out: u32, head: &Head) -> Result<(), Failed> {
+        let port = &self.ports[out as usize];
+        let info = &port.info;
+        if !port.is_up() {
+            return Err((out, Why::NoLink));
+        }
+        if head.management {
+            return Ok(());
+        }
+        if info.port_state != PortState::ACTIVE {
+            return Err((out, Why::NotActive));
+        }
+        if head.payload > 128 << info.neighbor_mtu {
+            return Err((out, Why::TooLong));
+        }
+        if info.partition_enforcement_outbound && port.is_external() && !port.admits(head.pkey) {
+            return Err((out, Why::PartitionOut));
+        }
+        Ok(())
+    }
+
+    /// Whether a packet may enter by a port.
+    #[inline]
+    pub(crate) fn enter(&self, at: u32, head: &Head) -> Result<(), Failed> {
+        let state = self.ports[at as usize].info.port_state;
+        let open = head.management || state == PortState::ACTIVE || state == PortState::ARMED;
+        if open { Ok(()) } else { Err((at, Why::NotActive)) }
+    }
+
+    /// Whether a packet for one port is for this one.
+    #[inline]
+    pub(crate) fn accept(&self, at: u32, head: &Head) -> Result<(), Failed> {
+        let port = &self.ports[at as usize];
+        let here = port.owns(head.dlid) || head.management && head.dlid == LID_PERMISSIVE;
+        match here {
+            false => Err((at, Why::NotHere)),
+            true if head.management || port.admits(head.pkey) => Ok(()),
+            true => Err((at, Why::Partition)),
+        }
+    }
+
+    /// What follows at the other end of a port's cable.
+    #[inline]
+    pub(crate) fn land(&self, at: u32, head: &Head) -> Result<Next, Failed> {
+        self.enter(at, head)?;
+        match self.ports[at as usize].kind {
+            NodeKind::Switch => self.relay(at, head),
+            _ => self.accept(at, head).map(|()| Next::Here(at)),
+        }
+    }
+
+    /// Carry a packet to one port: where it arrived, and how long its cables took.
+    pub(crate) fn carry(&mut self, from: u32, head: &Head) -> Result<(u32, u64), Refusal> {
+        let mut latency_ns = 0;
+        let mut next = self.start(from, head);
+        for _ in 0..=HOPS_MAX {
+            match next.map_err(|failed| self.blame(failed, head))? {
+                Next::Here(at) => return Ok((at, latency_ns)),
+                Next::Out(out) => {
+                    let (at, ns) = self.cross(out, head, false)?;
+                    latency_ns += ns;
+                    next = self.land(at, head);
+                    // A port that is armed becomes active by data: the state's table says so.
+                    self.on_data(at, head);
+                }
+            }
+        }
+        Err(self.blame((from, Why::Loop), head))
+    }
+
+    /// One cable, from the port that may send to the port at its other end, with all that cables do to packets.
+    #[inline]
+    pub(crate) fn cross(&mut self, out: u32, head: &Head, multicast: bool) -> Result<(u32, u64), Refusal> {
+        let port = &mut self.ports[out as usize];
+        let (at, cable) = (port.peer, port.cable);
+        if at == NONE {
+            return Err(self.blame((out, Why::NoLink), head));
+        }
+        port.counters.sent(1, head.words, multicast);
+        let cable = &self.cables[cable as usize];
+        let (ns, errors_ppm) = (u64::from(cable.latency_ns), cable.errors_ppm);
+        let drop_ppm = if head.dest_qp <= 1 { cable.drop_ppm.max(self.drop_ppm) } else { 0 };
+        if errors_ppm | drop_ppm != 0 {
+            if self.rng.chance(errors_ppm) {
+                return Err(self.blame((at, Why::Damaged), head));
+            }
+            if self.rng.chance(drop_ppm) {
+                return Err(self.blame((at, Why::Dropped), head));
+            }
+        }
+        self.ports[at as usize].counters.received(1, head.words, multicast);
+        Ok((at, ns))
+    }
+
+    /// Count a packet that was dropped, and tell who is to hear of it.
+    #[cold]
+    pub(crate) fn blame(&mut self, (at, why): Failed, head: &Head) -> Refusal {
+        let port = &mut self.ports[at as usize];
+        for counter in why.counters(head.management) {
+            port.counters.count(*counter);
+        }
+        let refusal = Refusal { at: port.place(), why };
+        match why {
+            Why::Damaged => self.on_damage(at),
+            Why::Partition => self.on_bad_pkey(at, head),
+            Why::PartitionIn | Why::PartitionOut => self.on_bad_pkey_switch(at, head),
+            _ => {}
+        }
+        refusal
+    }
+}
+
+impl Port {
+    /// The lanes of an adapter's service levels.
+    pub(crate) fn lanes_of_service_levels(&self) -> u64 {
+        self.tables.as_ref().and_then(|tables| tables.sl2vl).unwrap_or(SL2VL_DEFAULT)
+    }
+}
