@@ -4,10 +4,12 @@
 
 mod address;
 mod retry;
+mod sa_client;
 mod timeout;
 
 pub use address::GmpAddress;
 pub use retry::{Due, Retry};
+pub use sa_client::{SaClient, SaError};
 pub use timeout::exponent_to_duration;
 
 /// A management datagram as bytes, header and data.
