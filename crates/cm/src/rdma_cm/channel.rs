@@ -38,17 +38,26 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// A new channel of a process.
-    pub fn open(&mut self, client: ClientId) -> ChannelId {
+    /// A number that no channel has.
+    pub fn unused(&mut self) -> ChannelId {
         loop {
             self.last = self.last.wrapping_add(1);
             let id = ChannelId(self.last);
             if self.last != 0 && !self.map.contains_key(&id) {
-                let channel = Channel { client, ids: BTreeSet::new(), waiting: VecDeque::new(), ready: true };
-                self.map.insert(id, channel);
                 return id;
             }
         }
+    }
+
+    /// A new channel of a process; false if the number is taken.
+    #[must_use]
+    pub fn open(&mut self, client: ClientId, id: ChannelId) -> bool {
+        let free = !self.map.contains_key(&id);
+        if free {
+            let channel = Channel { client, ids: BTreeSet::new(), waiting: VecDeque::new(), ready: true };
+            self.map.insert(id, channel);
+        }
+        free
     }
 
     /// Forgets a channel and what waits there.
@@ -161,7 +170,8 @@ mod tests {
     #[test]
     fn channels_take_turns_and_a_full_one_keeps_its_events() {
         let mut channels = Channels::default();
-        let (a, b) = (channels.open(ClientId(1)), channels.open(ClientId(2)));
+        let (a, b) = (channels.unused(), channels.unused());
+        assert!(channels.open(ClientId(1), a) && channels.open(ClientId(2), b) && !channels.open(ClientId(2), a));
         for owner in [1, 2] {
             channels.push(a, event(owner));
             channels.push(b, event(owner + 10));
@@ -180,7 +190,8 @@ mod tests {
     #[test]
     fn withdrawn_events_keep_their_order_and_so_do_the_others() {
         let mut channels = Channels::default();
-        let a = channels.open(ClientId(1));
+        let a = channels.unused();
+        assert!(channels.open(ClientId(1), a));
         for owner in [1, 2, 1, 3] {
             channels.push(a, event(owner));
         }

@@ -85,12 +85,21 @@ impl Service {
 
     /// A new event channel of a process. `EMFILE` if it has too many.
     pub fn open_channel(&mut self, client: ClientId) -> Result<ChannelId, Errno> {
+        let number = self.channels.unused();
+        self.open_channel_as(client, number).map(|()| number)
+    }
+
+    /// The same with a number that the owner of several services chose: `EINVAL` if it is taken.
+    pub fn open_channel_as(&mut self, client: ClientId, number: ChannelId) -> Result<(), Errno> {
         let owner = self.clients.map.get_mut(&client).ok_or(ENOENT)?;
         if owner.channels >= CHANNELS_PER_CLIENT_MAX {
             return Err(EMFILE);
         }
+        if !self.channels.open(client, number) {
+            return Err(EINVAL);
+        }
         owner.channels += 1;
-        Ok(self.channels.open(client))
+        Ok(())
     }
 
     /// An event channel was closed: its ids are destroyed.

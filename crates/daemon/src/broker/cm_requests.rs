@@ -27,7 +27,9 @@ impl Broker {
         if needs_network(&command) {
             self.open_gsi(host)?;
         }
-        self.cm.command(now, id, command, &self.devices, host).map(|reply| Response::Cm(reply).into())
+        let netdevs = &self.devices.netdevs;
+        let reply = self.cm.command(now, id, command, host, |host, asked| host.resolve(now, asked, netdevs))?;
+        Ok(Response::Cm(reply).into())
     }
 
     pub(super) fn open_cm_channel(
@@ -46,7 +48,8 @@ impl Broker {
                 format!("user {uid} already has {of_user} event channels, the most that one user may have"),
             ));
         }
-        let channel = self.cm.open_channel(now, id, host)?;
+        let channel = self.new_channel_number();
+        self.cm.open_channel(now, id, channel, host)?;
         let attach = Attach { channel: Some(channel), ..Attach::default() };
         Ok(Outcome::Reply(Box::new(Response::CmChannel { channel }), attach))
     }
@@ -60,6 +63,16 @@ impl Broker {
     ) -> Result<Outcome, Refusal> {
         self.cm.close_channel(now, id, channel, host);
         Ok(Response::Done.into())
+    }
+
+    /// A number that no open event channel has.
+    fn new_channel_number(&mut self) -> u32 {
+        loop {
+            self.last_channel = self.last_channel.wrapping_add(1);
+            if self.last_channel != 0 && !self.cm.has_channel(self.last_channel) {
+                return self.last_channel;
+            }
+        }
     }
 
     fn introduce_to_cm(&mut self, id: ClientId) {

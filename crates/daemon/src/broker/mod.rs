@@ -149,6 +149,8 @@ pub struct Broker {
     started: Instant,
     idle_since: Option<Instant>,
     cm: CmService,
+    /// Number of the event channel that was opened last.
+    last_channel: u32,
     /// Management datagrams of virtual hosts.
     umad: UmadService,
     /// Who has met whom.
@@ -179,6 +181,7 @@ impl Broker {
             started: now,
             idle_since: Some(now),
             cm: CmService::new(now, weft_sys::random::u64()),
+            last_channel: 0,
             umad: UmadService::default(),
             meetings: peer_requests::Meetings::default(),
             left: Left::default(),
@@ -200,7 +203,7 @@ impl Broker {
 
     /// Tells the host which questions of the connection manager nobody asks any more.
     pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
-        self.cm.forget_questions(now, &self.devices, host);
+        self.cm.forget_questions(now, host);
     }
 
     /// Whether what [`Broker::save`] tells may have changed since this was last asked.

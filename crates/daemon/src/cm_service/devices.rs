@@ -17,9 +17,14 @@ pub struct Known {
 
 impl Known {
     /// Tells the service what changed; answers whether devices did.
-    pub fn follow(&mut self, service: &mut Service, now: Instant, devices: &Devices) -> bool {
-        let list: BTreeMap<u32, Device> =
-            with_roce_v1(devices).iter().map(|info| (info.index, describe(info, devices))).collect();
+    pub fn follow(
+        &mut self,
+        service: &mut Service,
+        now: Instant,
+        devices: Vec<Device>,
+        addresses: Vec<LocalAddress>,
+    ) -> bool {
+        let list: BTreeMap<u32, Device> = devices.into_iter().map(|device| (device.index, device)).collect();
         let gone: Vec<u32> = self.devices.keys().filter(|index| !list.contains_key(index)).copied().collect();
         let mut changed = !gone.is_empty();
         for index in gone {
@@ -32,17 +37,26 @@ impl Known {
             }
         }
         self.devices = list;
-        let of_netdev = |netdev: &crate::netdev::Netdev| {
-            let ifindex = netdev.ifindex;
-            netdev.usable_addresses().into_iter().map(move |address| LocalAddress { ifindex, ip: address.ip })
-        };
-        let addresses: Vec<LocalAddress> = devices.netdevs.iter().flat_map(of_netdev).collect();
         if addresses != self.addresses {
             service.set_local_addresses(addresses.clone());
             self.addresses = addresses;
         }
         changed
     }
+}
+
+/// The devices on this machine's interfaces.
+pub fn of_machine(devices: &Devices) -> Vec<Device> {
+    with_roce_v1(devices).iter().map(|info| describe(info, devices)).collect()
+}
+
+/// The addresses of this machine's interfaces.
+pub fn addresses_of_machine(devices: &Devices) -> Vec<LocalAddress> {
+    let of_netdev = |netdev: &crate::netdev::Netdev| {
+        let ifindex = netdev.ifindex;
+        netdev.usable_addresses().into_iter().map(move |address| LocalAddress { ifindex, ip: address.ip })
+    };
+    devices.netdevs.iter().flat_map(of_netdev).collect()
 }
 
 /// The devices, with rows for RoCE v1 if the daemon may speak that.

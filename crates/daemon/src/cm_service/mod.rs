@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use weft_cm::rdma_cm::{
-    ChannelId, ClientId as CmClientId, CmEvent, Command, Credentials, GmpAddress, MadBytes, MulticastRequest,
-    MulticastResult, PathQuestion, PathResult, QuestionId, Reply, ResolveRequest, ResolveResult, Service, State,
+    ChannelId, ClientId as CmClientId, CmEvent, Command, Credentials, Device, GmpAddress, LocalAddress, MadBytes,
+    MulticastRequest, MulticastResult, PathQuestion, PathResult, QuestionId, Reply, ResolveQuestion, ResolveRequest,
+    ResolveResult, Service, State,
 };
 use weft_ipc::{CmStatus, Refusal};
 use weft_verbs::Instant as CmInstant;
@@ -90,12 +91,17 @@ impl CmService {
         self.service.set_local_ports(low, high);
     }
 
-    /// Follows devices and addresses.
+    /// Follows the devices and addresses of this machine.
     pub fn follow(&mut self, now: Instant, devices: &Devices) {
-        let time = self.time(now);
-        if self.known.follow(&mut self.service, time, devices) {
+        if self.follow_list(now, devices::of_machine(devices), devices::addresses_of_machine(devices)) {
             self.directory = Directory::new(&devices::with_roce_v1(devices));
         }
+    }
+
+    /// Follows these devices and addresses; answers whether devices changed.
+    pub fn follow_list(&mut self, now: Instant, devices: Vec<Device>, addresses: Vec<LocalAddress>) -> bool {
+        let time = self.time(now);
+        self.known.follow(&mut self.service, time, devices, addresses)
     }
 
     /// A process's first request.
@@ -119,17 +125,29 @@ impl CmService {
         });
     }
 
-    /// A new event channel; the reader's end goes out with the answer.
-    pub fn open_channel(&mut self, now: Instant, client: ClientId, host: &mut impl Host) -> Result<u32, Refusal> {
-        let number = self.service.open_channel(CmClientId(client)).map_err(|errno| said_no(errno, "open a channel"))?;
-        if let Err(refusal) = host.open_channel(number.0) {
+    /// A new event channel of this number; the reader's end goes out with the answer.
+    pub fn open_channel(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        channel: u32,
+        host: &mut impl Host,
+    ) -> Result<(), Refusal> {
+        let number = ChannelId(channel);
+        self.service.open_channel_as(CmClientId(client), number).map_err(|errno| said_no(errno, "open a channel"))?;
+        if let Err(refusal) = host.open_channel(channel) {
             let time = self.time(now);
             self.service.close_channel(time, number);
             return Err(refusal);
         }
-        self.channels.insert(number.0, client);
+        self.channels.insert(channel, client);
         *self.clients.entry(client).or_default() += 1;
-        Ok(number.0)
+        Ok(())
+    }
+
+    /// Whether there is an event channel of this number.
+    pub fn has_channel(&self, channel: u32) -> bool {
+        self.channels.contains_key(&channel)
     }
 
     /// Closes one of a process's channels.
@@ -145,17 +163,17 @@ impl CmService {
         }
     }
 
-    /// A command of a process.
-    pub fn command(
+    /// A command of a process. Where it leads to questions about addresses, `ask` asks them.
+    pub fn command<H: Host>(
         &mut self,
         now: Instant,
         client: ClientId,
         command: Command,
-        devices: &Devices,
-        host: &mut impl Host,
+        host: &mut H,
+        ask: impl FnMut(&mut H, &ResolveQuestion) -> Option<ResolveResult>,
     ) -> Result<Reply, Refusal> {
         let time = self.time(now);
-        let resolves = matches!(command, Command::ResolveAddr { .. });
+        let resolves = matches!(command, Command::ResolveAddr { .. } | Command::ResolveRoute { .. });
         if let Some(channel) = self.service.recalls(&command)
             && self.channels.get(&channel.0) == Some(&client)
         {
@@ -166,13 +184,18 @@ impl CmService {
         let reply =
             self.service.handle_command(time, CmClientId(client), command).map_err(|errno| said_no(errno, what))?;
         if resolves {
-            self.resolve(now, devices, host).map_err(|errno| said_no(errno, what))?;
+            self.resolve(now, host, ask).map_err(|errno| said_no(errno, what))?;
         }
         Ok(reply)
     }
 
-    /// Asks the host what the service wants to know. The command that led to the question fails where there is no way.
-    fn resolve(&mut self, now: Instant, devices: &Devices, host: &mut impl Host) -> Result<(), i32> {
+    /// Asks what the service wants to know. The command that led to the question fails where there is no way.
+    fn resolve<H: Host>(
+        &mut self,
+        now: Instant,
+        host: &mut H,
+        mut ask: impl FnMut(&mut H, &ResolveQuestion) -> Option<ResolveResult>,
+    ) -> Result<(), i32> {
         let time = self.time(now);
         let mut refused = Ok(());
         while let Some(request) = self.service.poll_resolve() {
@@ -182,7 +205,7 @@ impl CmService {
                     host.forget(question);
                 }
                 ResolveRequest::AskPath(asked) => self.paths.push_back(asked),
-                ResolveRequest::Ask(asked) => match host.resolve(now, &asked, &devices.netdevs) {
+                ResolveRequest::Ask(asked) => match ask(host, &asked) {
                     Some(Err(errno)) => {
                         self.service.refuse_question(asked.question);
                         refused = Err(errno);
@@ -196,9 +219,9 @@ impl CmService {
     }
 
     /// Tells the host which questions nobody asks any more.
-    pub fn forget_questions(&mut self, now: Instant, devices: &Devices, host: &mut impl Host) {
-        // Questions only come of commands, so that none can be refused here.
-        let _ = self.resolve(now, devices, host);
+    pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
+        // Questions only come of commands, so that none is asked or refused here.
+        let _ = self.resolve(now, host, |_, _| None);
     }
 
     /// A management datagram came.
