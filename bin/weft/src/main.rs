@@ -8,6 +8,7 @@ mod devinfo;
 mod errno;
 #[allow(dead_code, reason = "the tools come one by one")]
 mod ib;
+mod ibnet;
 mod output;
 mod perf;
 mod pingpong;

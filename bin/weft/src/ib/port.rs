@@ -241,9 +241,17 @@ impl Port {
     /// # Errors
     /// There is no such agent, or it cannot be sent.
     pub fn send(&self, class: u8, packet: &mut Packet, timeout_ms: i32) -> io::Result<()> {
+        self.send_with_retries(class, packet, timeout_ms, 0)
+    }
+
+    /// The same; the kernel, or who stands in for it, sends it again when no answer comes.
+    ///
+    /// # Errors
+    /// There is no such agent, or it cannot be sent.
+    pub fn send_with_retries(&self, class: u8, packet: &mut Packet, timeout_ms: i32, retries: i32) -> io::Result<()> {
         // What libibmad hands on for a class that nobody registered.
         let agent = self.agents[usize::from(class)].unwrap_or(-1);
-        self.umad.send(agent, packet, timeout_ms, 0)
+        self.umad.send(agent, packet, timeout_ms, retries)
     }
 
     /// Waits for any packet; a negative time is for ever.

@@ -7,6 +7,11 @@ use std::process::ExitCode;
 
 mod cmtime;
 pub mod getopt;
+mod ibcacheedit;
+mod ibidsverify;
+mod iblinkinfo;
+mod ibnetdiscover;
+mod ibnodes;
 mod ibv_devices;
 mod ibv_devinfo;
 mod ibv_rc_pingpong;
@@ -35,6 +40,14 @@ pub struct Tool {
 /// All tools.
 pub const TOOLS: &[Tool] = &[
     cmtime::TOOL,
+    ibcacheedit::TOOL,
+    ibnodes::HOSTS,
+    ibidsverify::TOOL,
+    iblinkinfo::TOOL,
+    ibnetdiscover::TOOL,
+    ibnodes::NODES,
+    ibnodes::ROUTERS,
+    ibnodes::SWITCHES,
     ibv_devices::TOOL,
     ibv_devinfo::TOOL,
     ibv_rc_pingpong::TOOL,
