@@ -1,13 +1,20 @@
-//! What every user of management datagrams needs, whatever the class: the address that a datagram goes to and comes
-//! from, how times are written, and when a datagram that was not answered is sent again.
+//! What every user of management datagrams needs, whatever the class: the agents of a port and what they wait for,
+//! multi-packet transfers, the address that a datagram goes to and comes from, how times are written, and when a datagram
+//! that was not answered is sent again.
 #![forbid(unsafe_code)]
 
 mod address;
+mod agent;
+pub mod limits;
+pub mod port;
 mod retry;
+pub mod rmpp;
 mod sa_client;
 mod timeout;
 
 pub use address::GmpAddress;
+pub use agent::{AgentId, AgentSpec, RegisterError, Wanted, is_response};
+pub use port::{Delivery, Peer, Port, Send, SendError};
 pub use retry::{Due, Retry};
 pub use sa_client::{SaClient, SaError};
 pub use timeout::exponent_to_duration;

@@ -1,0 +1,238 @@
+//! A port's management datagrams, as the kernel's MAD layer treats them: agents register, what they ask waits for its
+//! answer and is asked again, long ones go as multi-packet transfers, and what comes goes to whom it is for.
+//!
+//! A value like the other protocol objects: the port is told of time, hands out what is to be sent and what is to be
+//! delivered. How datagrams are addressed is its user's matter.
+
+mod receive;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+use std::collections::VecDeque;
+
+use weft_verbs::{Duration, Instant};
+use weft_wire::mad::rmpp::{RmppType, data_offset};
+use weft_wire::mad::{Mad, MadHeader};
+use zerocopy::IntoBytes;
+
+use crate::agent::{Agents, is_response};
+use crate::limits::OUTGOING_TRANSFERS_MAX;
+use crate::rmpp::{Sender, TransferError, first_mad, header};
+use crate::{AgentId, AgentSpec, RegisterError};
+use receive::Incoming;
+use requests::{Request, Requests};
+use timers::{TimerKey, Timers};
+
+/// How a datagram is addressed. The address that a datagram came with sends the answer back.
+pub trait Peer: Clone {
+    /// Whether both name the same other end.
+    fn same_end(&self, other: &Self) -> bool;
+}
+
+/// What an agent sends.
+#[derive(Clone, Debug)]
+pub struct Send<P> {
+    /// Who sends.
+    pub agent: AgentId,
+    /// To whom.
+    pub peer: P,
+    /// The datagram: at most 256 bytes, more where the port carries multi-packet transfers out for the agent.
+    pub bytes: Vec<u8>,
+    /// How long each try waits for the answer; zero for what is not answered.
+    pub timeout: Duration,
+    /// How often it is sent again.
+    pub retries: u32,
+}
+
+/// Why a datagram cannot be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// No such agent.
+    NoAgent,
+    /// Shorter than the common header.
+    TooShort,
+    /// Longer than 256 bytes and no multi-packet transfer.
+    TooLong,
+    /// A request with this transaction ID waits already.
+    Duplicate,
+    /// Too many requests or transfers wait.
+    TooMany,
+    /// No multi-packet transfer can be made of it.
+    Transfer(TransferError),
+}
+
+impl std::fmt::Display for SendError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SendError::NoAgent => f.write_str("no such agent: register it first"),
+            SendError::TooShort => f.write_str("a datagram has a header of 24 bytes at least"),
+            SendError::TooLong => f.write_str("more than 256 bytes need an agent registered with RMPP"),
+            SendError::Duplicate => f.write_str("a request with this transaction ID waits for its answer"),
+            SendError::TooMany => f.write_str("too many requests wait for their answers"),
+            SendError::Transfer(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+/// What an agent gets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery<P> {
+    /// Who.
+    pub agent: AgentId,
+    /// Nobody answered: `bytes` is the header of what was sent.
+    pub timed_out: bool,
+    /// From whom; of what nobody answered, to whom it went.
+    pub peer: P,
+    /// The datagram, or all of a multi-packet transfer behind the headers of its first segment.
+    pub bytes: Vec<u8>,
+}
+
+/// The management datagrams of one port.
+#[derive(Debug)]
+pub struct Port<P> {
+    agents: Agents,
+    requests: Requests<P>,
+    incoming: Vec<Incoming<P>>,
+    /// Numbers the incoming transfers.
+    last_incoming: u32,
+    timers: Timers,
+    transmit: VecDeque<(P, Mad)>,
+    deliveries: VecDeque<Delivery<P>>,
+}
+
+impl<P> Default for Port<P> {
+    fn default() -> Port<P> {
+        Port {
+            agents: Agents::default(),
+            requests: Requests::default(),
+            incoming: Vec::new(),
+            last_incoming: 0,
+            timers: Timers::default(),
+            transmit: VecDeque::new(),
+            deliveries: VecDeque::new(),
+        }
+    }
+}
+
+impl<P: Peer> Port<P> {
+    /// Register an agent.
+    pub fn register(&mut self, spec: AgentSpec) -> Result<AgentId, RegisterError> {
+        self.agents.register(spec)
+    }
+
+    /// Take an agent off. What it waits for is forgotten, and so is what came for it.
+    pub fn unregister(&mut self, agent: AgentId) -> bool {
+        if !self.agents.unregister(agent) {
+            return false;
+        }
+        for (key, deadline) in self.requests.remove_all_of(agent) {
+            self.timers.cancel(deadline, TimerKey::Request(key));
+        }
+        let timers = &mut self.timers;
+        self.incoming.retain(|transfer| {
+            let stays = transfer.agent != agent;
+            if !stays {
+                timers.cancel(transfer.deadline, TimerKey::Incoming(transfer.number));
+            }
+            stays
+        });
+        self.deliveries.retain(|delivery| delivery.agent != agent);
+        true
+    }
+
+    /// Requests and outgoing transfers that wait for something.
+    pub fn waiting(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Send a datagram. Of what is no response the upper half of the transaction ID becomes the agent's.
+    pub fn send(&mut self, now: Instant, send: Send<P>) -> Result<(), SendError> {
+        let spec = *self.agents.spec(send.agent).ok_or(SendError::NoAgent)?;
+        if send.bytes.len() < MadHeader::LEN {
+            return Err(SendError::TooShort);
+        }
+        let mut mad = first_mad(&send.bytes);
+        let response = is_response(&mad.header);
+        if !response {
+            mad.header.set_tid(u64::from(send.agent.0) << 32 | mad.header.tid() & 0xffff_ffff);
+        }
+        let data_at = data_offset(mad.header.class());
+        let head = header(&mad);
+        let transfer = spec.rmpp && data_at.is_some() && head.is_active() && head.kind() == RmppType::DATA;
+        if !transfer && send.bytes.len() > weft_wire::mad::MAD_LEN {
+            return Err(SendError::TooLong);
+        }
+        if !transfer && send.timeout.is_zero() {
+            self.transmit.push_back((send.peer, mad));
+            return Ok(());
+        }
+        if self.requests.is_duplicate(&mad, response, &send.peer) {
+            return Err(SendError::Duplicate);
+        }
+        let sender = match transfer {
+            true if self.requests.transfers() >= OUTGOING_TRANSFERS_MAX => return Err(SendError::TooMany),
+            true => {
+                let mut bytes = send.bytes;
+                bytes[..MadHeader::LEN].copy_from_slice(mad.header.as_bytes());
+                Some(Sender::new(bytes, data_at).map_err(SendError::Transfer)?)
+            }
+            false => None,
+        };
+        let request = Request::new(send.agent, send.peer, mad, response, sender, send.timeout, send.retries);
+        let key = self.requests.insert(request).ok_or(SendError::TooMany)?;
+        self.begin(now, key);
+        Ok(())
+    }
+
+    /// Send what a request has to send now, and wait.
+    fn begin(&mut self, now: Instant, key: usize) {
+        let Some(request) = self.requests.get_mut(key) else { return };
+        let before = request.deadline;
+        match &mut request.sender {
+            Some(sender) if !sender.is_done() => {
+                while let Some(segment) = sender.next_segment() {
+                    self.transmit.push_back((request.peer.clone(), segment));
+                }
+            }
+            _ => self.transmit.push_back((request.peer.clone(), request.mad)),
+        }
+        request.deadline = now + request.wait();
+        self.timers.move_to(before, request.deadline, TimerKey::Request(key));
+    }
+
+    /// Forget a request.
+    fn finish(&mut self, key: usize) -> Option<Request<P>> {
+        let request = self.requests.remove(key)?;
+        self.timers.cancel(request.deadline, TimerKey::Request(key));
+        Some(request)
+    }
+
+    fn deliver(&mut self, agent: AgentId, peer: P, bytes: Vec<u8>) {
+        self.deliveries.push_back(Delivery { agent, timed_out: false, peer, bytes });
+    }
+
+    /// Tell an agent that nobody answered.
+    fn give_up(&mut self, request: Request<P>) {
+        let bytes = request.mad.header.as_bytes().to_vec();
+        self.deliveries.push_back(Delivery { agent: request.agent, timed_out: true, peer: request.peer, bytes });
+    }
+
+    /// What is to be sent.
+    pub fn poll_transmit(&mut self) -> Option<(P, Mad)> {
+        self.transmit.pop_front()
+    }
+
+    /// What an agent gets.
+    pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
+        self.deliveries.pop_front()
+    }
+
+    /// When [`Port::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+}

@@ -1,0 +1,184 @@
+//! What a port's agents sent and wait for: an answer, or acknowledgements of a transfer.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use weft_verbs::{Duration, Instant};
+use weft_wire::mad::{Class, Mad};
+
+use super::Peer;
+use crate::AgentId;
+use crate::limits::{REQUESTS_MAX, RMPP_ACK_TIMEOUT};
+use crate::rmpp::Sender;
+
+/// Something that waits.
+#[derive(Debug)]
+pub(super) struct Request<P> {
+    pub agent: AgentId,
+    pub peer: P,
+    /// The datagram; of a transfer its first bytes.
+    pub mad: Mad,
+    /// It is an answer itself: nothing is waited for but acknowledgements.
+    pub response: bool,
+    /// The transfer, if it is one.
+    pub sender: Option<Sender>,
+    pub timeout: Duration,
+    /// Tries in all after the first; a transfer that gets on has them all again.
+    retries: u32,
+    left: u32,
+    pub deadline: Instant,
+}
+
+impl<P> Request<P> {
+    pub fn new(
+        agent: AgentId,
+        peer: P,
+        mad: Mad,
+        response: bool,
+        sender: Option<Sender>,
+        timeout: Duration,
+        retries: u32,
+    ) -> Request<P> {
+        Request { agent, peer, mad, response, sender, timeout, retries, left: retries, deadline: Instant(u64::MAX) }
+    }
+
+    /// How long it waits now.
+    pub fn wait(&self) -> Duration {
+        match &self.sender {
+            Some(sender) if !sender.is_done() && self.timeout.is_zero() => RMPP_ACK_TIMEOUT,
+            Some(sender) if !sender.is_done() => self.timeout.min(RMPP_ACK_TIMEOUT),
+            _ => self.timeout,
+        }
+    }
+
+    /// Use up a try; `false` if none is left. A transfer begins again with what is not acknowledged, and one whose answer
+    /// does not come, from its first segment.
+    pub fn try_again(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        match &mut self.sender {
+            Some(sender) if sender.is_done() => sender.restart(),
+            Some(sender) => sender.go_back(),
+            None => {}
+        }
+        true
+    }
+
+    /// There was progress: all tries are to be had again.
+    pub fn progress(&mut self) {
+        self.left = self.retries;
+    }
+
+    /// Whether its end is an answer, not the last acknowledgement.
+    pub fn wants_answer(&self) -> bool {
+        !self.response && !self.timeout.is_zero()
+    }
+}
+
+type Tid = (u64, Class);
+
+/// All of them, found by transaction ID and class.
+#[derive(Debug)]
+pub(super) struct Requests<P> {
+    slots: Vec<Option<Request<P>>>,
+    free: Vec<usize>,
+    by_tid: FxHashMap<Tid, SmallVec<[usize; 1]>>,
+    transfers: usize,
+}
+
+impl<P> Default for Requests<P> {
+    fn default() -> Requests<P> {
+        Requests { slots: Vec::new(), free: Vec::new(), by_tid: FxHashMap::default(), transfers: 0 }
+    }
+}
+
+fn tid(mad: &Mad) -> Tid {
+    (mad.header.tid(), mad.header.class())
+}
+
+impl<P: Peer> Requests<P> {
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// How many are transfers.
+    pub fn transfers(&self) -> usize {
+        self.transfers
+    }
+
+    /// Whether another with this transaction ID waits: of requests any, of responses one to the same end.
+    pub fn is_duplicate(&self, mad: &Mad, response: bool, peer: &P) -> bool {
+        self.keys(mad).iter().filter_map(|key| self.get(*key)).any(|other| match (response, other.response) {
+            (false, false) => true,
+            (true, true) => other.peer.same_end(peer),
+            _ => false,
+        })
+    }
+
+    pub fn insert(&mut self, request: Request<P>) -> Option<usize> {
+        if self.len() >= REQUESTS_MAX {
+            return None;
+        }
+        let tid = tid(&request.mad);
+        self.transfers += usize::from(request.sender.is_some());
+        let key = match self.free.pop() {
+            Some(key) => {
+                self.slots[key] = Some(request);
+                key
+            }
+            None => {
+                self.slots.push(Some(request));
+                self.slots.len() - 1
+            }
+        };
+        self.by_tid.entry(tid).or_default().push(key);
+        Some(key)
+    }
+
+    pub fn get(&self, key: usize) -> Option<&Request<P>> {
+        self.slots.get(key)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, key: usize) -> Option<&mut Request<P>> {
+        self.slots.get_mut(key)?.as_mut()
+    }
+
+    pub fn remove(&mut self, key: usize) -> Option<Request<P>> {
+        let request = self.slots.get_mut(key)?.take()?;
+        self.free.push(key);
+        self.transfers -= usize::from(request.sender.is_some());
+        if let std::collections::hash_map::Entry::Occupied(mut keys) = self.by_tid.entry(tid(&request.mad)) {
+            keys.get_mut().retain(|other| *other != key);
+            if keys.get().is_empty() {
+                keys.remove();
+            }
+        }
+        Some(request)
+    }
+
+    /// The one of this agent that a datagram from `peer` is about. `answer`: what it answers; else what it acknowledges.
+    pub fn find(&self, agent: AgentId, mad: &Mad, peer: &P, answer: bool) -> Option<usize> {
+        // A directed route names its end by the way to it: there is no address to compare.
+        let directed = mad.header.class() == Class::SUBN_DIRECTED_ROUTE;
+        self.keys(mad).iter().copied().find(|key| {
+            self.get(*key).is_some_and(|request| {
+                request.agent == agent
+                    && (if answer { request.wants_answer() } else { request.sender.is_some() })
+                    && (directed || request.peer.same_end(peer))
+            })
+        })
+    }
+
+    /// Remove all of an agent; their keys and deadlines.
+    pub fn remove_all_of(&mut self, agent: AgentId) -> Vec<(usize, Instant)> {
+        let of_agent = |(key, slot): (usize, &Option<Request<P>>)| {
+            slot.as_ref().filter(|request| request.agent == agent).map(|request| (key, request.deadline))
+        };
+        let found: Vec<_> = self.slots.iter().enumerate().filter_map(of_agent).collect();
+        found.iter().for_each(|(key, _)| drop(self.remove(*key)));
+        found
+    }
+
+    fn keys(&self, mad: &Mad) -> &[usize] {
+        self.by_tid.get(&tid(mad)).map_or(&[], |keys| keys)
+    }
+}
