@@ -2,15 +2,20 @@
 //! generators make, files give and take, and pictures are drawn of.
 
 mod builder;
+pub mod draw;
 mod error;
 pub mod file;
 pub mod generate;
 mod link;
 pub mod net;
+mod picture;
 
 pub use builder::Builder;
 pub use error::{Error, Result};
 pub use link::{Speed, Width};
+pub use picture::{LinkState, NodeState, Picture};
+
+use serde::{Deserialize, Serialize};
 
 /// Limits of a description, whatever it comes from. What exceeds them is refused with the limit's name.
 pub mod limits {
@@ -31,7 +36,7 @@ pub mod limits {
 }
 
 /// A whole fabric.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// A few words for people: the file's name, the generator's parameters.
     pub title: String,
@@ -42,7 +47,7 @@ pub struct Topology {
 }
 
 /// What a node is (IBA 14.2.5.3 NodeType).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum NodeKind {
     /// A host's channel adapter.
     Ca,
@@ -53,7 +58,7 @@ pub enum NodeKind {
 }
 
 /// An adapter, a switch or a router.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// What it is.
     pub kind: NodeKind,
@@ -80,7 +85,7 @@ pub struct Node {
 }
 
 /// One external port, with what its hardware supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// PortGUID; for a switch's port that of the switch.
     pub guid: u64,
@@ -91,7 +96,7 @@ pub struct Port {
 }
 
 /// One end of a cable: a node by its place in [`Topology::nodes`], and a port number from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct End {
     /// Place of the node in [`Topology::nodes`].
     pub node: u32,
@@ -100,7 +105,7 @@ pub struct End {
 }
 
 /// A cable between two ports. Its link trains to the best that both ports and the cable support.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
     /// One end.
     pub a: End,
