@@ -51,6 +51,15 @@ pub const VENDOR1_DATA_AT: usize = 24;
 /// Where data begins in a vendor's class with OUI.
 pub const VENDOR2_DATA_AT: usize = 40;
 
+const METHOD_AT: usize = 3;
+const STATUS_AT: usize = 4;
+/// The head of RMPP, of classes that have it.
+const RMPP_AT: usize = 24;
+const RMPP_LEN: usize = 12;
+const RMPP_VERSION: u8 = 1;
+const RMPP_DATA: u8 = 1;
+const RMPP_ACTIVE: u8 = 1;
+const RMPP_RESPONSE_TIME_NONE: u8 = 0x1f;
 /// M_Key, and by directed route the two LIDs.
 const M_KEY_AT: usize = 24;
 const DR_SLID_AT: usize = 32;
@@ -145,14 +154,30 @@ pub fn tid(mad: &[u8]) -> u32 {
 
 /// The status. By directed route its top bit is the direction.
 pub fn status(mad: &[u8], class: u8) -> u16 {
-    let status = u16::from_be_bytes(part(mad, 4));
+    let status = u16::from_be_bytes(part(mad, STATUS_AT));
     // libibmad looks at fifteen bits whatever the class, except in subnet administration.
     if class == CLASS_SUBN_ADM { status } else { status & 0x7fff }
 }
 
+/// The class.
+pub fn class(mad: &[u8]) -> u8 {
+    part::<1>(mad, 1)[0]
+}
+
+/// Makes an answer of a question: the response bit, status 0, and the head of RMPP for an answer in segments.
+pub fn make_response(mad: &mut [u8], is_segmented: bool) {
+    let method = if method(mad) == SET { GET } else { method(mad) };
+    put(mad, METHOD_AT, &[method | RESPONSE]);
+    put(mad, STATUS_AT, &[0, 0]);
+    put(mad, RMPP_AT, &[0; RMPP_LEN]);
+    if is_segmented {
+        put(mad, RMPP_AT, &[RMPP_VERSION, RMPP_DATA, RMPP_RESPONSE_TIME_NONE << 3 | RMPP_ACTIVE]);
+    }
+}
+
 /// The method.
 pub fn method(mad: &[u8]) -> u8 {
-    part::<1>(mad, 3)[0]
+    part::<1>(mad, METHOD_AT)[0]
 }
 
 /// The attribute.

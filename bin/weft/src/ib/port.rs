@@ -65,21 +65,10 @@ impl Port {
             let name = common.ca.as_deref().unwrap_or("(null)");
             End::failed(format!("Failed to open '{name}' port '{}'", common.port))
         };
-        let library = common.library()?;
-        let umad = umad_api::Port::open(library, common.ca.as_deref(), common.port).map_err(|_| {
-            let name = common.ca.as_deref().unwrap_or("(null)");
-            warn("mad_rpc_open_port", &format!("can't open UMAD port ({name}:{})", common.port));
+        let mut port = Port::bare(common)?.map_err(|_| {
+            warn("mad_rpc_open_port", &cannot_open(common));
             failed()
         })?;
-        let mut port = Port {
-            umad,
-            agents: vec![None; 256],
-            timeout_ms: common.timeout_ms.unwrap_or(TIMEOUT_MS),
-            m_key: common.m_key,
-            show_errors: common.errors || common.debug > 0,
-            debug: common.debug,
-            last_tid: first_tid(),
-        };
         for &class in classes {
             port.register_client(class, u8::from(class == mad::CLASS_SUBN_ADM)).map_err(|_| {
                 warn("mad_rpc_open_port", &format!("client_register for mgmt {class} failed"));
@@ -87,6 +76,29 @@ impl Port {
             })?;
         }
         Ok(port)
+    }
+
+    /// The same with one agent, for tools that end otherwise.
+    ///
+    /// # Errors
+    /// What the tool ends with.
+    pub fn open_or_panic(common: &Common, class: u8) -> Outcome<Port> {
+        let mut port = Port::bare(common)?.map_err(|e| End::panic(cannot_open(common), e))?;
+        port.register_client(class, 0).map_err(|e| End::panic("Couldn't register agent for SMPs", e))?;
+        Ok(port)
+    }
+
+    fn bare(common: &Common) -> Outcome<io::Result<Port>> {
+        let umad = umad_api::Port::open(common.library()?, common.ca.as_deref(), common.port);
+        Ok(umad.map(|umad| Port {
+            umad,
+            agents: vec![None; 256],
+            timeout_ms: common.timeout_ms.unwrap_or(TIMEOUT_MS),
+            m_key: common.m_key,
+            show_errors: common.errors || common.debug > 0,
+            debug: common.debug,
+            last_tid: first_tid(),
+        }))
     }
 
     /// Has an agent that asks within a class.
@@ -248,7 +260,13 @@ impl Port {
     ///
     /// # Errors
     /// There is no such agent, or it cannot be sent.
-    pub fn send_with_retries(&self, class: u8, packet: &mut Packet, timeout_ms: i32, retries: i32) -> io::Result<()> {
+    pub fn send_with_retries(
+        &self,
+        class: u8,
+        packet: &mut Packet,
+        timeout_ms: i32,
+        retries: i32,
+    ) -> io::Result<()> {
         // What libibmad hands on for a class that nobody registered.
         let agent = self.agents[usize::from(class)].unwrap_or(-1);
         self.umad.send(agent, packet, timeout_ms, retries)
@@ -262,6 +280,28 @@ impl Port {
         let mut packet = Packet::new(self.library(), MAD_LEN);
         self.umad.recv(&mut packet, timeout_ms)?;
         Ok(packet)
+    }
+
+    /// Answers what came in `question`: its MAD with the response bit, and `data` as its class's data. What does not
+    /// fit into one MAD goes as several segments.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub fn respond(&self, question: &Packet, data: &[u8]) -> io::Result<()> {
+        let mut header = [0; MAD_LEN];
+        let len = question.mad().len().min(mad::VENDOR2_DATA_AT);
+        header[..len].copy_from_slice(&question.mad()[..len]);
+        let class = mad::class(&header);
+        let at = mad::data_at(class);
+        let mut packet = Packet::new(self.library(), MAD_LEN.max(at + data.len()));
+        let from = question.address();
+        let qkey = if from.qkey == 0 && from.qpn == 1 { mad::QKEY_GSI } else { from.qkey };
+        packet.set_address(&Address { qpn: from.qpn.max(1), qkey, ..from });
+        let answer = packet.mad_mut();
+        answer[..len].copy_from_slice(&header[..len]);
+        mad::make_response(answer, at + data.len() > MAD_LEN);
+        answer[at..at + data.len()].copy_from_slice(data);
+        self.send(class, &mut packet, 0)
     }
 
     /// How long an answer is waited for.
@@ -281,6 +321,10 @@ impl Port {
             eprint!("{}", mad::hex_dump(packet.whole()));
         }
     }
+}
+
+fn cannot_open(common: &Common) -> String {
+    format!("can't open UMAD port ({}:{})", common.ca.as_deref().unwrap_or("(null)"), common.port)
 }
 
 /// The address of a request.

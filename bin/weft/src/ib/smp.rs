@@ -73,8 +73,23 @@ impl Port {
         modifier: u32,
         timeout_ms: u32,
     ) -> Result<Data, MadError> {
+        self.smp_query_with(to, attribute, modifier, &[0; DATA_LEN], timeout_ms)
+    }
+
+    /// Asks with a question that says more than which attribute.
+    ///
+    /// # Errors
+    /// No answer, or a bad one.
+    pub fn smp_query_with(
+        &mut self,
+        to: &PortId,
+        attribute: u16,
+        modifier: u32,
+        data: &Data,
+        timeout_ms: u32,
+    ) -> Result<Data, MadError> {
         self.trace("smp_query_status_via", to, attribute, modifier);
-        self.smp(GET, to, attribute, modifier, &[0; DATA_LEN], timeout_ms)
+        self.smp(GET, to, attribute, modifier, data, timeout_ms)
     }
 
     /// Sets an attribute of the node at `to`, and returns what it is then.

@@ -5,9 +5,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use libc::{c_char, c_int, c_void};
+use libc::{c_char, c_int};
 
-use super::types::{CA_NAME_LEN, umad_ca, umad_port};
+use super::types::{umad_ca, umad_port};
 use super::{Library, error_of, forget_error};
 
 /// Devices that are asked for at most.
@@ -79,17 +79,33 @@ impl CaPort {
 }
 
 impl Library {
-    /// The names of all devices, in the library's order.
+    /// The names of all devices, sorted.
     ///
     /// # Errors
-    /// What the call answered.
+    /// What the call left in errno.
     pub fn ca_names(self) -> io::Result<Vec<String>> {
-        let mut names = [[0 as c_char; CA_NAME_LEN]; CAS_MAX];
         forget_error();
-        // SAFETY: the array has room for as many names as is said.
-        let count = unsafe { (self.calls.umad_get_cas_names)(names.as_mut_ptr().cast::<c_void>(), CAS_MAX as c_int) };
-        let count = usize::try_from(count).map_err(|_| error_of(count))?;
-        Ok(names.iter().take(count).map(|name| text(name)).collect())
+        // SAFETY: the call takes nothing and returns a list that is ours until we free it.
+        let list = unsafe { (self.calls.umad_get_ca_device_list)() };
+        if list.is_null() {
+            return match io::Error::last_os_error() {
+                error if error.raw_os_error().is_none_or(|errno| errno == 0) => Ok(Vec::new()),
+                error => Err(error),
+            };
+        }
+        let mut names = Vec::new();
+        // SAFETY: each node is alive until the list is freed, and points to the next or nowhere.
+        let mut node = unsafe { list.as_ref() };
+        while let Some(this) = node.filter(|_| names.len() < CAS_MAX) {
+            // SAFETY: the name is a C string that lives as long as its node.
+            names.push(unsafe { CStr::from_ptr(this.ca_name) }.to_string_lossy().into_owned());
+            // SAFETY: as above.
+            node = unsafe { this.next.as_ref() };
+        }
+        // SAFETY: the list came from umad_get_ca_device_list and is freed once.
+        unsafe { (self.calls.umad_free_ca_device_list)(list) };
+        names.sort();
+        Ok(names)
     }
 
     /// The GUIDs of a device's ports, by number from 0; 0 where there is no such port.

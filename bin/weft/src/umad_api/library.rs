@@ -7,7 +7,7 @@ use std::io;
 use anyhow::{Context as _, Result, bail};
 use libc::{c_char, c_int, c_long, c_void};
 
-use super::types::{umad_ca, umad_port};
+use super::types::{umad_ca, umad_device_node, umad_port};
 use crate::verbs_api::{Library as Verbs, Which};
 
 macro_rules! calls {
@@ -37,7 +37,8 @@ calls! {
     umad_init: fn() -> c_int;
     umad_debug: fn(c_int) -> c_int;
     umad_size: fn() -> usize;
-    umad_get_cas_names: fn(*mut c_void, c_int) -> c_int;
+    umad_get_ca_device_list: fn() -> *mut umad_device_node;
+    umad_free_ca_device_list: fn(*mut umad_device_node) -> ();
     umad_get_ca_portguids: fn(*const c_char, *mut u64, c_int) -> c_int;
     umad_get_ca: fn(*const c_char, *mut umad_ca) -> c_int;
     umad_release_ca: fn(*mut umad_ca) -> c_int;

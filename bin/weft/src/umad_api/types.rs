@@ -41,4 +41,11 @@ pub struct umad_ca {
     pub ports: [*mut umad_port; CA_PORTS_MAX],
 }
 
+/// A name in the list of devices.
+#[repr(C)]
+pub struct umad_device_node {
+    pub next: *mut umad_device_node,
+    pub ca_name: *const c_char,
+}
+
 const _: () = assert!(size_of::<umad_port>() == 112 && size_of::<umad_ca>() == 208);

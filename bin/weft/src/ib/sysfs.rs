@@ -1,0 +1,31 @@
+//! Files of sysfs, read by the C library's own calls, which preloaded libraries may answer.
+
+use std::ffi::CString;
+use std::io;
+
+/// Bytes of a file at most: each is one page.
+const LEN_MAX: usize = 4096;
+
+/// Where devices are.
+pub const INFINIBAND: &str = "/sys/class/infiniband";
+
+/// A file's text without the end of its line.
+///
+/// # Errors
+/// It is not there, or cannot be read.
+pub fn read(path: &str) -> io::Result<String> {
+    let path = CString::new(path)?;
+    // SAFETY: a C string.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut bytes = [0u8; LEN_MAX];
+    // SAFETY: the buffer is as long as is said.
+    let len = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), LEN_MAX) };
+    let failed = io::Error::last_os_error();
+    // SAFETY: the descriptor is ours and closed once.
+    unsafe { libc::close(fd) };
+    let len = usize::try_from(len).map_err(|_| failed)?.min(LEN_MAX);
+    Ok(String::from_utf8_lossy(&bytes[..len]).trim_end_matches('\n').to_owned())
+}

@@ -1,0 +1,129 @@
+//! `ibportstate`: the state of a port, asked or changed; of a switch's port, the other end of its cable too.
+
+mod change;
+mod peer;
+mod show;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use self::change::Changes;
+use super::Tool;
+use crate::ib::address::PortId;
+use crate::ib::fields::subn::node_info;
+use crate::ib::options::{CommandLine, SMP_CLASSES, Spec};
+use crate::ib::port::Port;
+use crate::ib::port_info::has_mlnx_ext;
+use crate::ib::report::{End, Outcome};
+use crate::ib::smp::{self, Data};
+use crate::output;
+
+/// The tool.
+pub const TOOL: Tool = Tool { name: "ibportstate", about: "ask or change the state of a port", run };
+
+const SPEC: Spec = Spec {
+    program: TOOL.name,
+    options: &[],
+    exclude: "",
+    own: "",
+    usage: "<dest dr_path|lid|guid> <portnum> [<op>]
+
+Supported ops: enable, disable, on, off, reset, speed, espeed, fdr10,
+\twidth, query, down, arm, active, vls, mtu, lid, smlid, lmc,
+\tmkey, mkeylease, mkeyprot
+",
+    examples: &[
+        "-C qib0 -P 1 3 1 disable     # by CA name, CA Port Number, lid, physical port number",
+        "-C qib0 -P 1 3 1 enable      # by CA name, CA Port Number, lid, physical port number",
+        "-D 0 1\t\t\t# (query) by direct route",
+        "3 1 reset\t\t\t# by lid",
+        "3 1 speed 1\t\t\t# by lid",
+        "3 1 width 1\t\t\t# by lid",
+        "-D 0 1 lid 0x1234 arm\t\t# by direct route",
+    ],
+};
+
+fn run(args: &[OsString]) -> ExitCode {
+    SPEC.main(args, work)
+}
+
+/// A port of a node, as it answers.
+#[derive(Clone, Copy)]
+struct Asked {
+    to: PortId,
+    number: u32,
+    is_switch: bool,
+    has_mlnx_ext: bool,
+    /// Whether PortInfo holds extended speeds.
+    has_extended_speeds: bool,
+    info: Data,
+    /// The vendor's ExtendedPortInfo, or zeroes.
+    mlnx_ext: Data,
+}
+
+/// What is asked, and told.
+struct Session<'a> {
+    line: &'a CommandLine,
+    port: Port,
+    json: serde_json::Map<String, Value>,
+}
+
+impl Session<'_> {
+    fn print(&self, text: &str) {
+        if !self.line.common.json {
+            output::print(text);
+        }
+    }
+
+    /// NodeInfo of a node, and what is to be known of it here; its port is not asked yet.
+    fn node(&mut self, to: &PortId) -> Outcome<(Asked, u32)> {
+        let node = self.port.smp_get(to, smp::NODE_INFO, 0);
+        let node = node.map_err(|_| End::Failed { function: "get_node_info", text: "smp query nodeinfo failed".into() })?;
+        let is_known = has_mlnx_ext(node_info::VENDOR_ID.value(&node), node_info::DEV_ID.value(&node));
+        let asked = Asked {
+            to: *to,
+            number: 0,
+            is_switch: node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH,
+            has_mlnx_ext: self.line.common.mlx_epi && is_known,
+            has_extended_speeds: false,
+            info: [0; smp::DATA_LEN],
+            mlnx_ext: [0; smp::DATA_LEN],
+        };
+        Ok((asked, node_info::LOCAL_PORT.value(&node) as u32))
+    }
+}
+
+fn work(line: &CommandLine) -> Outcome<()> {
+    let [address, _, ops @ ..] = line.operands.as_slice() else { return Err(End::Usage) };
+    let mut port = Port::open(&line.common, SMP_CLASSES)?;
+    let to = line.common.destination(&mut port, address)?;
+    let to = to.ok_or_else(|| End::failed(format!("can't resolve destination port {address}")))?;
+    let changes = Changes::parse(ops)?;
+    let number = line.number(1) as u32;
+    let mut session = Session { line, port, json: serde_json::Map::new() };
+    let (mut asked, _) = session.node(&to)?;
+    asked.number = number;
+    if changes.sets_m_key() && asked.is_switch && number != 0 {
+        return Err(End::failed("Can't set M_Key fields on switch port != 0"));
+    }
+    let kind = if asked.is_switch { "Switch" } else { "CA/RT" };
+    let initial = if changes.is_query() { "" } else { "Initial " };
+    session.print(&format!("{initial}{kind} PortInfo:\n"));
+    show::ask(&mut session, &mut asked)?;
+    show::tell(&mut session, &asked, "port");
+    if asked.has_mlnx_ext {
+        show::ask_mlnx_ext(&mut session, &mut asked)?;
+        show::tell_mlnx_ext(&mut session, &asked, "port");
+    }
+    if !changes.is_query() {
+        change::apply(&mut session, asked, &changes)?;
+    } else if asked.is_switch && number != 0 {
+        peer::compare(&mut session, &asked)?;
+    }
+    if line.common.json {
+        output::print(&format!("{}\n", Value::from(session.json)));
+    }
+    Ok(())
+}
