@@ -49,11 +49,12 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::generate;
+    use crate::topology::generate::{Plan, Shape};
 
     #[test]
     fn every_port_of_an_adapter_has_one_and_switches_have_none() {
-        let topology = generate::fat_tree(&generate::FatTree::new(4, 2)).unwrap();
+        let topology =
+            Plan::new(Shape::FatTree { radix: 4, levels: 2, hosts: None, hosts_per_leaf: None }).generate().unwrap();
         let table = Addresses::new(&topology);
         let mut seen = 0;
         for (place, node) in (0u32..).zip(&topology.nodes) {
@@ -68,7 +69,10 @@ mod tests {
             assert_eq!(table.ip(PortRef::new(place, node.port_count() + 1)), None);
         }
         assert_eq!(seen, 8);
-        assert_eq!(table.port(Ipv4Addr::new(10, 0, 0, 1)).and_then(|port| table.ip(port)).map(|ip| ip.octets()[3]), Some(1));
+        assert_eq!(
+            table.port(Ipv4Addr::new(10, 0, 0, 1)).and_then(|port| table.ip(port)).map(|ip| ip.octets()[3]),
+            Some(1)
+        );
         assert_eq!([[10, 0, 0, 0], [10, 0, 0, 9], [9, 9, 9, 9], [255; 4]].map(|ip| table.port(ip.into())), [None; 4]);
     }
 }

@@ -7,6 +7,7 @@ pub mod limits;
 pub mod state;
 pub mod topology;
 
+mod addresses;
 mod agent;
 mod cable;
 mod counters;
@@ -31,6 +32,7 @@ mod view;
 mod violation;
 mod walk;
 
+pub use addresses::Addresses;
 pub use agent::unmatched;
 pub use counters::{Counter, Traffic};
 pub use datagram::{Delivery, GlobalRoute, MadAddress, MadOut, SendError};

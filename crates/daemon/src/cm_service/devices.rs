@@ -94,7 +94,7 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
 }
 
 /// Value of `enum ibv_mtu`.
-fn mtu_number(bytes: u16) -> u8 {
+pub fn mtu_number(bytes: u16) -> u8 {
     (1u8..).zip(Mtu::ALL).find(|(_, mtu)| mtu.bytes() == usize::from(bytes)).map_or(0, |(number, _)| number)
 }
 

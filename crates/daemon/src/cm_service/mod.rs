@@ -4,6 +4,7 @@
 mod channels;
 mod devices;
 mod memberships;
+pub mod on_fabric;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,0 +1,422 @@
+//! The connection manager of a virtual host: its messages cross the fabric as datagrams between queue pairs 1, its paths and
+//! groups are the subnet administration's, and addresses stand in a table that everybody knows.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Instant;
+
+use weft_cm::rdma_cm::{
+    Device, DeviceGid, GmpAddress, LinkLayer, LocalAddress, MulticastRequest, PathQuestion, PathRecord, QuestionId,
+    ResolveQuestion, ResolveResult, Resolved, RoceMode,
+};
+use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PortRef};
+use weft_ipc::{DeviceInfo, IbPort};
+use weft_mad::{SaClient, SaError};
+use weft_verbs::{Duration, Gid, GidType};
+use weft_wire::mad::sa::{self, ComponentMask, JoinState, McMemberRecord, SaMad};
+use weft_wire::mad::{Class, GSI_QPN, Mad, Method};
+use zerocopy::IntoBytes;
+
+use super::CmService;
+use super::devices::mtu_number;
+
+/// How long the subnet administration may take: the time of a route is the program's, and kept elsewhere.
+const SA_WITHIN: Duration = Duration::from_secs(4);
+
+/// Q_Key of the groups that programs make (`RDMA_UDP_QKEY`).
+const GROUP_QKEY: u32 = 0x0123_4567;
+
+/// PortState of a port that carries traffic (IBA 14.2.5.6).
+const PORT_ACTIVE: u8 = 4;
+
+const EAGAIN: i32 = 11;
+const EINVAL: i32 = 22;
+const ENETUNREACH: i32 = 101;
+const ETIMEDOUT: i32 = 110;
+
+/// What it needs of the fabric.
+pub trait Subnet {
+    /// The address of a port.
+    fn ip(&self, port: PortRef) -> Option<IpAddr>;
+    /// GID of the port that has an address.
+    fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]>;
+    /// GID of the port that has a LID.
+    fn gid_of_lid(&self, lid: u16) -> Option<[u8; 16]>;
+    /// LID and service level of the subnet manager that a port was told of; `None` before it was told.
+    fn manager(&self, port: PortRef) -> Option<(u16, u8)>;
+    /// Sends a datagram; what cannot be sent is lost, as on the way.
+    fn send(&mut self, from: PortRef, out: &MadOut);
+}
+
+/// A fabric with its table of addresses.
+#[derive(Debug)]
+pub struct Addressed<'a> {
+    /// The fabric.
+    pub fabric: &'a mut Fabric,
+    /// The addresses of its ports.
+    pub addresses: &'a Addresses,
+    /// The fabric's time.
+    pub now: weft_verbs::Instant,
+}
+
+impl Subnet for Addressed<'_> {
+    fn ip(&self, port: PortRef) -> Option<IpAddr> {
+        self.addresses.ip(port).map(IpAddr::from)
+    }
+
+    fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
+        match ip {
+            IpAddr::V4(ip) => self.fabric.gid(self.addresses.port(ip)?, 0),
+            // A GID in the place of an address is itself.
+            IpAddr::V6(ip) => Some(ip.octets()),
+        }
+    }
+
+    fn gid_of_lid(&self, lid: u16) -> Option<[u8; 16]> {
+        self.fabric.gid(self.fabric.by_lid(lid)?, 0)
+    }
+
+    fn manager(&self, port: PortRef) -> Option<(u16, u8)> {
+        let info = self.fabric.port_info(port)?;
+        (info.master_sm_lid != 0).then_some((info.master_sm_lid, info.master_sm_sl))
+    }
+
+    fn send(&mut self, from: PortRef, out: &MadOut) {
+        // A port without power or a link sends nothing, and whoever waits for an answer will notice.
+        let _ = self.fabric.send(self.now, from, out);
+    }
+}
+
+/// The connection manager of one host.
+#[derive(Debug)]
+pub struct HostCm {
+    /// Its ids, channels and connections.
+    pub cm: CmService,
+    adapters: BTreeMap<u32, Adapter>,
+    seed: u64,
+    /// Repeats and questions that are due to leave.
+    out: VecDeque<(PortRef, MadOut)>,
+}
+
+/// The first port of an adapter.
+#[derive(Debug)]
+struct Adapter {
+    port: PortRef,
+    gid: [u8; 16],
+    pkey: u16,
+    sa: SaClient<Asked>,
+}
+
+/// What the subnet administration was asked.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Path(QuestionId),
+    Join(u32),
+    Leave,
+}
+
+impl HostCm {
+    /// One without adapters. `seed` must not be predictable.
+    pub fn new(now: Instant, seed: u64) -> HostCm {
+        HostCm { cm: CmService::new(now, seed), adapters: BTreeMap::new(), seed, out: VecDeque::new() }
+    }
+
+    /// Follows the host's adapters; `place` says which node of the fabric a device is.
+    pub fn follow(
+        &mut self,
+        now: Instant,
+        list: &[DeviceInfo],
+        place: impl Fn(&DeviceInfo) -> Option<u32>,
+        subnet: &impl Subnet,
+    ) {
+        let (mut devices, mut addresses) = (Vec::new(), Vec::new());
+        let mut adapters = BTreeMap::new();
+        for info in list {
+            let Some((node, port)) = place(info).zip(info.infiniband.as_deref().and_then(|ib| ib.port(1))) else {
+                continue;
+            };
+            let at = PortRef::new(node, port.number);
+            let device = describe(info, port, subnet.ip(at));
+            addresses.extend(device.gids.iter().map(|row| LocalAddress { ifindex: row.ifindex, ip: row.ip }));
+            let gid = port.gid(0).unwrap_or_default();
+            let pkey = device.pkeys.first().copied().unwrap_or_default();
+            devices.push(device);
+            let seed = self.seed.rotate_left(info.index % 64) ^ u64::from(info.index);
+            let known = self.adapters.remove(&info.index).filter(|adapter| adapter.port == at);
+            let sa = known.map_or_else(|| SaClient::new(seed), |adapter| adapter.sa);
+            adapters.insert(info.index, Adapter { port: at, gid, pkey, sa });
+        }
+        self.adapters = adapters;
+        self.cm.follow_list(now, devices, addresses);
+    }
+
+    /// The answer to a question about an address: the table is at hand, so it comes at once.
+    pub fn resolve(asked: &ResolveQuestion, own: &[LocalAddress], subnet: &impl Subnet) -> ResolveResult {
+        let dgid = subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?;
+        let local = own.iter().any(|address| address.ip == asked.dst);
+        let fits = |address: &&LocalAddress| {
+            (asked.ifindex == 0 || address.ifindex == asked.ifindex) && address.ip.is_ipv4() == asked.dst.is_ipv4()
+        };
+        let chosen = match asked.src {
+            Some(src) => own.iter().find(|address| address.ip == src),
+            None if local => own.iter().find(|address| address.ip == asked.dst),
+            None => own.iter().find(fits),
+        };
+        let LocalAddress { ifindex, ip: src } = *chosen.ok_or(ENETUNREACH)?;
+        Ok(Resolved { src, ifindex, local, gateway: false, hop_limit: 0, dgid: Some(dgid) })
+    }
+
+    /// A datagram came to one of the host's ports; whether it was for the connection manager.
+    pub fn handle_delivery(&mut self, now: Instant, delivery: &Delivery, subnet: &impl Subnet) -> bool {
+        let Some((&device, adapter)) = self.adapters.iter_mut().find(|(_, adapter)| adapter.port == delivery.port)
+        else {
+            return false;
+        };
+        match delivery.mad.header.class() {
+            Class::CM => {
+                if let (Some(from), Ok(bytes)) =
+                    (origin(device, adapter.gid, delivery, subnet), delivery.mad.as_bytes().try_into())
+                {
+                    self.cm.handle_gmp(now, &from, bytes);
+                }
+                true
+            }
+            Class::SUBN_ADM => match adapter.sa.handle_mad(&delivery.mad) {
+                Some((asked, answer)) => {
+                    self.on_answer(now, asked, answer);
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn on_answer(&mut self, now: Instant, asked: Asked, answer: Result<SaMad, SaError>) {
+        let errno = |error| match error {
+            SaError::TimedOut => ETIMEDOUT,
+            SaError::Refused(_) => EINVAL,
+        };
+        match asked {
+            Asked::Path(question) => {
+                let record = answer.map_err(errno).and_then(|mad| mad.record().ok_or(EINVAL));
+                self.cm.handle_path(now, question, record.map(path_record));
+            }
+            Asked::Join(group) => {
+                let record = answer.map_err(errno).and_then(|mad| mad.record::<McMemberRecord>().ok_or(EINVAL));
+                self.cm.handle_multicast(now, group, record.map(|record| record.mlid));
+            }
+            Asked::Leave => {}
+        }
+    }
+
+    /// When [`HostCm::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let sa = self.adapters.values().filter_map(|adapter| adapter.sa.poll_timeout()).min();
+        [self.cm.poll_timeout(), sa.map(|at| self.cm.instant(at))].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant, subnet: &impl Subnet) {
+        self.cm.handle_timeout(now);
+        let time = self.cm.time(now);
+        let mut expired = Vec::new();
+        for adapter in self.adapters.values_mut() {
+            while let Some(due) = adapter.sa.poll_due(time) {
+                match due {
+                    Ok(mad) => self.out.extend(to_manager(adapter, mad, subnet)),
+                    Err(asked) => expired.push(asked),
+                }
+            }
+        }
+        for asked in expired {
+            self.on_answer(now, asked, Err(SaError::TimedOut));
+        }
+    }
+
+    /// Sends what there is to send, and asks what there is to ask, until nothing is left.
+    pub fn perform(&mut self, now: Instant, subnet: &mut impl Subnet) {
+        while let Some(asked) = self.cm.poll_path() {
+            self.ask_path(now, &asked, subnet);
+        }
+        while let Some(request) = self.cm.poll_multicast() {
+            self.change_group(now, &request, subnet);
+        }
+        while let Some((to, bytes)) = self.cm.poll_transmit() {
+            if let (Some(adapter), Some(mad)) = (self.adapters.get(&to.device), Mad::parse(&bytes)) {
+                self.out.push_back((adapter.port, MadOut { to: destination(&to), mad }));
+            }
+        }
+        while let Some((port, out)) = self.out.pop_front() {
+            subnet.send(port, &out);
+        }
+    }
+
+    fn ask_path(&mut self, now: Instant, asked: &PathQuestion, subnet: &impl Subnet) {
+        let time = self.cm.time(now);
+        let question = wanted_path(&asked.wanted);
+        let sent = self.adapters.get_mut(&asked.device).and_then(|adapter| {
+            subnet.manager(adapter.port)?;
+            let token = Asked::Path(asked.question);
+            let mad = adapter.sa.ask(time, SA_WITHIN, token, Method::GET, (question.0, &question.1)).ok()?;
+            to_manager(adapter, mad, subnet)
+        });
+        match sent {
+            Some(out) => self.out.push_back(out),
+            // No manager has been there yet, or too much is asked.
+            None => self.cm.handle_path(now, asked.question, Err(EAGAIN)),
+        }
+    }
+
+    fn change_group(&mut self, now: Instant, request: &MulticastRequest, subnet: &impl Subnet) {
+        let time = self.cm.time(now);
+        let sent = self.adapters.get_mut(&request.device).and_then(|adapter| {
+            subnet.manager(adapter.port)?;
+            let record = McMemberRecord {
+                mgid: request.mgid,
+                port_gid: adapter.gid,
+                qkey: GROUP_QKEY,
+                pkey: adapter.pkey,
+                join_state: JoinState::FULL_MEMBER,
+                ..McMemberRecord::default()
+            };
+            let member = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+            // What a group is made with, if it is not there yet.
+            let made = McMemberRecord::QKEY
+                | McMemberRecord::PKEY
+                | McMemberRecord::SL
+                | McMemberRecord::FLOW_LABEL
+                | McMemberRecord::TCLASS;
+            let (token, method, mask) = match request.join {
+                true => (Asked::Join(request.group), Method::SET, member | made),
+                false => (Asked::Leave, Method::DELETE, member),
+            };
+            let mad = adapter.sa.ask(time, SA_WITHIN, token, method, (mask, &record)).ok()?;
+            to_manager(adapter, mad, subnet)
+        });
+        match sent {
+            Some(out) => self.out.push_back(out),
+            None if request.join => self.cm.handle_multicast(now, request.group, Err(EAGAIN)),
+            None => {}
+        }
+    }
+}
+
+/// A question to the subnet manager that a port was told of.
+fn to_manager(adapter: &Adapter, mad: Mad, subnet: &impl Subnet) -> Option<(PortRef, MadOut)> {
+    let (lid, sl) = subnet.manager(adapter.port)?;
+    Some((adapter.port, MadOut { to: MadAddress { sl, ..MadAddress::gsi(lid, adapter.pkey) }, mad }))
+}
+
+/// Where a datagram goes.
+fn destination(to: &GmpAddress) -> MadAddress {
+    let grh = to.is_global().then_some(GlobalRoute {
+        sgid: to.sgid.0,
+        dgid: to.dgid.0,
+        flow_label: to.flow_label,
+        traffic_class: to.traffic_class,
+        hop_limit: to.hop_limit,
+    });
+    MadAddress { sl: to.sl, dest_qp: to.remote_qpn, grh, ..MadAddress::gsi(to.dlid, to.pkey) }
+}
+
+/// Where a datagram came from; `None` if no port has the LID that it names.
+fn origin(device: u32, sgid: [u8; 16], delivery: &Delivery, subnet: &impl Subnet) -> Option<GmpAddress> {
+    let grh = delivery.grh.as_ref();
+    let dgid = grh.map(|grh| grh.sgid).or_else(|| subnet.gid_of_lid(delivery.slid))?;
+    Some(GmpAddress {
+        device,
+        port: delivery.port.port,
+        sgid_index: 0,
+        sgid: Gid(sgid),
+        gid_type: GidType::IbOrRoceV1,
+        dgid: Gid(dgid),
+        dlid: delivery.slid,
+        remote_qpn: if delivery.src_qp == 0 { GSI_QPN } else { delivery.src_qp },
+        pkey: delivery.pkey,
+        sl: delivery.sl,
+        traffic_class: grh.map_or(0, |grh| grh.traffic_class),
+        flow_label: grh.map_or(0, |grh| grh.flow_label),
+        hop_limit: grh.map_or(0, |grh| grh.hop_limit),
+        ifindex: 0,
+    })
+}
+
+/// What a program wants of a path, as the subnet administration is asked (`cma_query_ib_route`).
+fn wanted_path(wanted: &PathRecord) -> (ComponentMask, sa::PathRecord) {
+    let record = sa::PathRecord {
+        service_id: wanted.service_id,
+        dgid: wanted.dgid,
+        sgid: wanted.sgid,
+        flow_label: wanted.flow_label,
+        tclass: wanted.traffic_class,
+        reversible: true,
+        numb_path: 1,
+        pkey: wanted.pkey,
+        ..sa::PathRecord::default()
+    };
+    let mut mask = sa::PathRecord::DGID
+        | sa::PathRecord::SGID
+        | sa::PathRecord::PKEY
+        | sa::PathRecord::NUMB_PATH
+        | sa::PathRecord::REVERSIBLE
+        | sa::PathRecord::SERVICE_ID_MSB
+        | sa::PathRecord::SERVICE_ID_LSB;
+    if wanted.traffic_class != 0 {
+        mask |= sa::PathRecord::TCLASS;
+    }
+    (mask, record)
+}
+
+fn path_record(record: sa::PathRecord) -> PathRecord {
+    PathRecord {
+        service_id: record.service_id,
+        dgid: record.dgid,
+        sgid: record.sgid,
+        dlid: record.dlid,
+        slid: record.slid,
+        raw_traffic: record.raw_traffic,
+        flow_label: record.flow_label,
+        hop_limit: record.hop_limit,
+        traffic_class: record.tclass,
+        reversible: record.reversible,
+        numb_path: record.numb_path,
+        pkey: record.pkey,
+        qos_class: record.qos_class,
+        sl: record.sl,
+        mtu_selector: record.mtu_selector.0,
+        mtu: record.mtu,
+        rate_selector: record.rate_selector.0,
+        rate: record.rate.0,
+        packet_life_time_selector: record.packet_life_time_selector.0,
+        packet_life_time: record.packet_life_time,
+        preference: record.preference,
+    }
+}
+
+/// An adapter as the connection manager sees it; its first GID answers to the address of its port, and every GID to itself.
+fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
+    let ifindex = port.umad + 1;
+    let row = |index: u8, gid: [u8; 16], ip| DeviceGid { index, gid, ip, mode: RoceMode::V1, ifindex };
+    let named = (0u8..).zip((0..port.gid_rows()).filter_map(|row| port.gid(row)));
+    let gids = named.filter(|(_, gid)| *gid != [0; 16]).map(|(index, gid)| match (index, ip) {
+        (0, Some(ip)) => row(0, gid, ip),
+        _ => row(index, gid, Ipv6Addr::from(gid).into()),
+    });
+    Device {
+        index: info.index,
+        name: info.name.clone(),
+        node_guid: info.node_guid,
+        ifindex,
+        loopback: false,
+        active: port.state == PORT_ACTIVE,
+        active_mtu: mtu_number(port.active_mtu),
+        rate: 0,
+        link_layer: LinkLayer::InfiniBand,
+        pkeys: port.pkeys.clone(),
+        gids: gids.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
