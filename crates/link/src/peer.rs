@@ -9,12 +9,17 @@ use weft_sys::udp::{self, Path};
 use weft_sys::{fork, roce_port};
 use weft_wire::icrc::Flow;
 
+use crate::run::Run;
 use crate::seal::Seeds;
 use crate::sockets::SEND_BUFFER_BYTES;
 
 /// Messages after which the kernel is asked again how it numbers them: whatever else may touch the count, a wrong one
 /// must not last, because a peer drops packets with a wrong ICRC.
 const MESSAGES_TRUSTED: u32 = 1 << 14;
+
+/// Messages that are to be cut alike after which the socket is told once for all: what the kernel is told with a message
+/// it takes time to read.
+const CUTS_TO_TELL: u32 = 32;
 
 /// The socket.
 #[derive(Debug)]
@@ -30,6 +35,10 @@ pub struct PeerSocket {
     /// IPv4's identification of the next message.
     next_id: u16,
     messages: u32,
+    /// How the socket cuts by itself; 0 if it does not.
+    told: u16,
+    /// How it was to cut otherwise lately, and how often.
+    wanted: (u16, u32),
 }
 
 impl PeerSocket {
@@ -46,7 +55,8 @@ impl PeerSocket {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let seeds = Seeds::new(covered);
-        let mut socket = PeerSocket { fd, src: path.src, port, segments, seeds, next_id: 0, messages: 0 };
+        let mut socket =
+            PeerSocket { fd, src: path.src, port, segments, seeds, next_id: 0, messages: 0, told: 0, wanted: (0, 0) };
         socket.next_id = socket.ask()?;
         fork::track(&socket.fd);
         Ok(socket)
@@ -56,6 +66,28 @@ impl PeerSocket {
     #[inline]
     pub fn ip_id(&self, nth: usize) -> u16 {
         self.next_id.wrapping_add(nth as u16)
+    }
+
+    /// What is to be said of a message's cut, because the socket would do otherwise.
+    #[inline]
+    pub fn cut(&mut self, run: &Run) -> Option<u16> {
+        let segment = run.segment();
+        let fits = if segment == 0 { self.told == 0 || run.bytes() <= self.told.into() } else { segment == self.told };
+        if fits || segment != 0 && self.learns(segment) { None } else { Some(segment) }
+    }
+
+    /// Whether the socket cuts so by itself from now on.
+    fn learns(&mut self, segment: u16) -> bool {
+        self.wanted = (segment, if self.wanted.0 == segment { self.wanted.1 + 1 } else { 1 });
+        if self.wanted.1 < CUTS_TO_TELL {
+            return false;
+        }
+        self.wanted = (0, 0);
+        let told = udp::cut(&self.fd, segment).is_ok();
+        if told {
+            self.told = segment;
+        }
+        told
     }
 
     /// The kernel took that many messages.
@@ -94,5 +126,33 @@ impl Drop for PeerSocket {
 impl AsFd for PeerSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_that_is_wanted_again_and_again_is_said_no_more() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let path = Path { src: here, dst: here, port: 9, ifindex: 0, traffic_class: 0, hop_limit: 64 };
+        let mut peer = PeerSocket::open(&path, true, weft_sys::random::u64() as u32).unwrap();
+        let run = |lens: &[usize]| {
+            let mut run = Run::default();
+            lens.iter().for_each(|&len| _ = run.add(len, 1));
+            run
+        };
+        assert_eq!(peer.cut(&run(&[1000])), None, "nothing was said");
+        for _ in 1..CUTS_TO_TELL {
+            assert_eq!(peer.cut(&run(&[24, 20])), Some(24));
+        }
+        assert_eq!(peer.cut(&run(&[24, 20])), None);
+        assert_eq!(peer.cut(&run(&[24])), None);
+        assert_eq!(peer.cut(&run(&[28])), Some(0), "not to be cut");
+        for _ in 0..2 * CUTS_TO_TELL {
+            assert_eq!(peer.cut(&run(&[28, 28])).unwrap_or(28), 28);
+            assert_eq!(peer.cut(&run(&[24, 24])).unwrap_or(24), 24);
+        }
     }
 }

@@ -1,64 +1,53 @@
-//! The way in: the sockets of port 4791 that the daemon handed us, one for IPv4 and one for IPv6, read without sleeping
-//! into a few large buffers that are used again and again. A look at a socket where nothing is costs a system call, so
-//! a family in which nothing came lately is looked at more rarely than the one in use.
+//! The way in: the sockets of port 4791 that the daemon handed us, one for IPv4 and one for IPv6, and the inlet of a flow
+//! that earned one ([`crate::inlet`]), read without sleeping into a few large buffers that are used again and again. A
+//! look at a socket where nothing is costs a system call, so one in which nothing came lately is looked at more rarely
+//! than the one in use.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use weft_sys::fork;
-use weft_sys::roce_port::{self, Family};
-use weft_sys::udp::{Inbox, Received};
+use weft_sys::roce_port::{self, Family, ROCE_V2_UDP_PORT};
+use weft_sys::udp::Inbox;
 
 use crate::datagram::Datagram;
+use crate::inlet::Inlet;
+use crate::rx_socket::RxSocket;
 use crate::stats::LinkStats;
 
 /// Buffers of 64 KiB.
 const RECEIVE_BUFFERS: usize = 8;
 /// A family where nothing came lately is looked at once in this many receives.
 const COLD_PERIOD: u32 = 64;
-/// Receives after the last packet for which a family counts as in use.
+/// Both families, while a flow has its inlet, once in this many.
+const SHARED_PERIOD: u32 = 16;
+/// Receives after the last packet for which a socket counts as in use.
 const WARM_RECEIVES: u32 = 4096;
-/// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
-const LONG_MESSAGE_BYTES: usize = 16 << 10;
-/// Datagrams of one message that are looked at; no merged buffer of packets with a BTH and an ICRC holds more.
-const SEGMENTS_MAX: usize = 4096;
-
-#[derive(Debug)]
-struct RxSocket {
-    fd: OwnedFd,
-    /// Receives until it counts as cold.
-    warm: u32,
-    /// Messages to ask for at once: grows while that many come, time after time.
-    depth: usize,
-    /// Whether the last receive brought as many as asked for.
-    filled: bool,
-}
-
-impl RxSocket {
-    fn new(fd: OwnedFd) -> RxSocket {
-        fork::track(&fd);
-        RxSocket { fd, warm: 0, depth: 1, filled: false }
-    }
-}
-
-impl Drop for RxSocket {
-    fn drop(&mut self) {
-        fork::forget(&self.fd);
-    }
-}
+/// Receives in which a socket is emptied at most.
+const EMPTYING_MAX: usize = 1 << 12;
 
 /// Receives datagrams.
 #[derive(Debug)]
 pub struct Receiver {
     v4: Option<RxSocket>,
     v6: Option<RxSocket>,
+    inlet: Inlet,
     tick: u32,
     inbox: Inbox,
 }
 
+/// What is done with each datagram.
+pub trait Each: FnMut(&Datagram<'_>, &mut LinkStats) {}
+impl<F: FnMut(&Datagram<'_>, &mut LinkStats)> Each for F {}
+
 impl Receiver {
     /// From sockets bound to port 4791.
     pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>) -> Receiver {
-        Receiver { v4: v4.map(RxSocket::new), v6: v6.map(RxSocket::new), tick: 0, inbox: Inbox::new(RECEIVE_BUFFERS) }
+        Receiver {
+            v4: v4.map(RxSocket::new),
+            v6: v6.map(RxSocket::new),
+            inlet: Inlet::new(ROCE_V2_UDP_PORT),
+            tick: 0,
+            inbox: Inbox::new(RECEIVE_BUFFERS),
+        }
     }
 
     /// The socket for IPv4.
@@ -72,92 +61,193 @@ impl Receiver {
     }
 
     /// Learn traffic class and hop limit of what comes from now on. A kernel that refuses leaves them at their defaults.
-    pub fn learn_network_header(&self) {
+    pub fn learn_network_header(&mut self) {
         for (socket, family) in [(&self.v4, Family::V4), (&self.v6, Family::V6)] {
             if let Some(socket) = socket {
                 let _ = roce_port::describe_network_header(&socket.fd, family);
             }
         }
+        self.inlet.learn_network_header();
     }
 
-    /// Receive some of what waits, without sleeping; answers how many datagrams came. `thorough` looks at both families
-    /// whatever came lately (somebody slept until one of them was readable).
-    pub fn receive(
-        &mut self,
-        thorough: bool,
-        stats: &mut LinkStats,
-        each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats),
-    ) -> usize {
+    /// Receive some of what waits, without sleeping; answers how many datagrams came. `thorough` looks everywhere
+    /// whatever came lately: somebody slept until one of the shared sockets was readable, and if nothing comes will
+    /// again. Without it somebody polls.
+    pub fn receive(&mut self, thorough: bool, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         self.tick = self.tick.wrapping_add(1);
-        let look_at_all = thorough || self.tick.is_multiple_of(COLD_PERIOD);
+        let mut count = self.receive_aimed(stats, each);
+        let aimed = self.inlet.is_aimed();
+        let look_at_all =
+            thorough || self.tick.is_multiple_of(COLD_PERIOD) || aimed && self.tick.is_multiple_of(SHARED_PERIOD);
         let v6_alone = self.v6.as_ref().is_some_and(|s| s.warm > 0) && self.v4.as_ref().is_none_or(|s| s.warm == 0);
-        let mut count = 0;
-        for (socket, cold) in [(&mut self.v4, v6_alone), (&mut self.v6, true)] {
+        let (mut earned, inlet) = (false, &mut self.inlet);
+        for (socket, cold) in [(&mut self.v4, v6_alone || aimed), (&mut self.v6, true)] {
             let Some(socket) = socket else { continue };
             if cold && socket.warm == 0 && !look_at_all {
                 continue;
             }
-            let came = receive_from(socket, &mut self.inbox, stats, each);
-            socket.warm = match came {
-                0 => socket.warm.saturating_sub(1),
-                _ => WARM_RECEIVES,
-            };
+            let came = socket.read(&mut self.inbox, None, stats, each, |flow| earned |= inlet.on_shared(flow));
+            warm(socket, came);
             count += came;
+        }
+        if thorough && count == 0 {
+            count += self.rest(stats, each);
+        } else if earned && !thorough {
+            count += self.aim(stats, each);
         }
         count
     }
+
+    /// What came to the inlet.
+    #[inline]
+    fn receive_aimed(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        let Some((socket, flow)) = self.inlet.aimed() else { return 0 };
+        let misrouted = stats.rx_misrouted;
+        let mut came = socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {});
+        warm(socket, came);
+        if stats.rx_misrouted != misrouted {
+            came += self.rest(stats, each);
+            self.inlet.give_up();
+        } else if socket.warm == 0 {
+            came += self.rest(stats, each);
+        }
+        came
+    }
+
+    /// Give the inlet to who earned it, and take what came for him until then.
+    #[cold]
+    fn aim(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        if !self.inlet.aim() {
+            return 0;
+        }
+        let mut count = 0;
+        for socket in [&mut self.v4, &mut self.v6].into_iter().flatten() {
+            count += empty(socket, |socket| socket.read(&mut self.inbox, None, stats, each, |_| {}));
+            socket.warm = 0;
+        }
+        if let Some((socket, _)) = self.inlet.aimed() {
+            socket.warm = WARM_RECEIVES;
+        }
+        count
+    }
+
+    /// Nobody has the inlet from now on; take what came to it until then.
+    #[cold]
+    fn rest(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        let Some((socket, flow)) = self.inlet.rest() else { return 0 };
+        empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
+    }
 }
 
-/// One system call: a second one, to find the socket empty, would stand between a packet and whoever waits for it.
-fn receive_from(
-    socket: &mut RxSocket,
-    inbox: &mut Inbox,
-    stats: &mut LinkStats,
-    each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats),
-) -> usize {
-    let asked = socket.depth;
-    // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
-    let messages = inbox.receive(&socket.fd, asked).unwrap_or(0);
-    let (mut count, mut longest) = (0, 0);
-    for index in 0..messages {
-        let Some(message) = inbox.message(index) else {
-            stats.rx_malformed += 1;
-            count += 1;
-            continue;
-        };
-        longest = longest.max(message.bytes.len());
-        count += cut(&message, stats, each);
-    }
-    stats.rx_messages += messages as u64;
-    socket.depth = match messages {
-        _ if longest > LONG_MESSAGE_BYTES => 1,
-        // A lone message, with nothing behind it, is the answer that somebody polls for: asking for two costs him a look
-        // at an empty socket.
-        n if n == asked && socket.filled => (asked * 2).min(inbox.buffers()),
-        n if n * 2 <= asked => (asked / 2).max(1),
-        _ => asked,
+/// Count down to where a socket counts as cold.
+#[inline]
+fn warm(socket: &mut RxSocket, came: usize) {
+    socket.warm = match came {
+        0 => socket.warm.saturating_sub(1),
+        _ => WARM_RECEIVES,
     };
-    socket.filled = messages == asked;
-    count
 }
 
-/// Take a merged message apart.
-fn cut(message: &Received<'_>, stats: &mut LinkStats, each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats)) -> usize {
-    let mut count = 0;
-    for (number, ib) in message.bytes.chunks(message.segment.max(1)).take(SEGMENTS_MAX).enumerate() {
-        let datagram = Datagram {
-            ib,
-            src: message.src,
-            sport: message.sport,
-            dst: message.dst,
-            ifindex: message.ifindex,
-            traffic_class: message.traffic_class,
-            hop_limit: message.hop_limit,
-            segment: number as u16,
-            grh: None,
-        };
-        each(&datagram, stats);
-        count += 1;
+fn empty(socket: &mut RxSocket, mut read: impl FnMut(&mut RxSocket) -> usize) -> usize {
+    (0..EMPTYING_MAX).map(|_| read(socket)).take_while(|&came| came > 0).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{SocketAddr, UdpSocket};
+    use weft_sys::sockopt::set_int;
+
+    /// What came: source port and first byte of each.
+    fn polled(receiver: &mut Receiver, stats: &mut LinkStats, thorough: bool) -> Vec<(u16, u8)> {
+        let mut came = Vec::new();
+        receiver.receive(thorough, stats, &mut |d: &Datagram<'_>, stats: &mut LinkStats| {
+            assert_eq!((d.src, d.dst), ([127, 0, 0, 1].into(), [127, 0, 0, 1].into()));
+            assert_eq!(d.ifindex, 1, "as the first message told");
+            // As the stack counts what belongs to others.
+            stats.rx_misrouted += u64::from(d.ib == [99]);
+            came.push((d.sport, d.ib[0]));
+        });
+        came
     }
-    count.max(1)
+
+    /// A receiver at a port of its own, and two who send to it.
+    fn host() -> (Receiver, SocketAddr, [UdpSocket; 2]) {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let shared = roce_port::portless(Family::V4).unwrap();
+        const SO_REUSEPORT: i32 = 15;
+        const IP_PKTINFO: i32 = 8;
+        set_int(&shared, 1, SO_REUSEPORT, 1).unwrap();
+        set_int(&shared, 0, IP_PKTINFO, 1).unwrap();
+        let port = weft_sys::udp::bind_any(&shared, Family::V4, weft_sys::random::u64() as u32).unwrap();
+        let at = SocketAddr::new(here.ip(), port);
+        let mut receiver = Receiver::new(Some(shared), None);
+        receiver.inlet = Inlet::new(port);
+        (receiver, at, [(); 2].map(|()| UdpSocket::bind(here).unwrap()))
+    }
+
+    fn say(from: &UdpSocket, to: SocketAddr, byte: u8) -> (u16, u8) {
+        from.send_to(&[byte], to).unwrap();
+        (from.local_addr().unwrap().port(), byte)
+    }
+
+    #[test]
+    fn nothing_is_lost_or_overtaken_while_a_flow_gets_and_loses_its_inlet() {
+        let (mut receiver, at, [a, b]) = host();
+        let mut stats = LinkStats::default();
+        for byte in (0..90).chain(0..90) {
+            // Some wait while it is aimed.
+            let sent = [say(&a, at, byte), say(&a, at, byte)];
+            let mut came = Vec::new();
+            for _ in 0..4 {
+                came.extend(polled(&mut receiver, &mut stats, false));
+            }
+            assert_eq!(came, sent);
+        }
+        assert!(receiver.inlet.is_aimed());
+        // Others are heard soon.
+        let (first, second) = (say(&b, at, 1), say(&a, at, 2));
+        let mut came: Vec<_> = (0..2 * SHARED_PERIOD).flat_map(|_| polled(&mut receiver, &mut stats, false)).collect();
+        came.sort_unstable();
+        let mut sent = [first, second];
+        sent.sort_unstable();
+        assert_eq!(came, sent);
+        // Somebody is about to sleep.
+        let last = say(&a, at, 3);
+        assert_eq!(polled(&mut receiver, &mut stats, true), [last]);
+        assert!(receiver.inlet.is_aimed());
+        assert!(polled(&mut receiver, &mut stats, true).is_empty());
+        assert!(!receiver.inlet.is_aimed());
+        let after = say(&a, at, 4);
+        assert_eq!(polled(&mut receiver, &mut stats, true), [after]);
+    }
+
+    #[test]
+    fn an_inlet_that_takes_what_is_for_others_is_given_up() {
+        let (mut receiver, at, [a, _]) = host();
+        let mut stats = LinkStats::default();
+        let mut exchange = |byte| {
+            let sent = say(&a, at, byte);
+            assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+            receiver.inlet.is_aimed()
+        };
+        assert!((0..90).map(&mut exchange).collect::<Vec<_>>()[89]);
+        assert!(!exchange(99));
+        assert!((0..90).all(|byte| !exchange(byte)), "and not given again");
+    }
+
+    #[test]
+    fn a_flow_that_went_quiet_has_no_inlet() {
+        let (mut receiver, at, [a, _]) = host();
+        let mut stats = LinkStats::default();
+        for byte in 0..90 {
+            say(&a, at, byte);
+            assert_eq!(polled(&mut receiver, &mut stats, false).len(), 1);
+        }
+        for _ in 0..WARM_RECEIVES {
+            assert!(receiver.inlet.is_aimed());
+            assert!(polled(&mut receiver, &mut stats, false).is_empty());
+        }
+        assert!(!receiver.inlet.is_aimed());
+    }
 }

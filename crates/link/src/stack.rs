@@ -54,7 +54,7 @@ struct Upper {
 impl Stack {
     /// Put together.
     pub fn new(config: StackConfig) -> Stack {
-        let udp = UdpLink::new(config.v4, config.v6, config.entropy);
+        let mut udp = UdpLink::new(config.v4, config.v6, config.entropy);
         if config.capture.is_some() {
             udp.learn_network_header();
         }
@@ -77,7 +77,7 @@ impl Stack {
     }
 
     /// Learn traffic class and hop limit of what comes from now on: datagrams are received, whose GRH shows them.
-    pub fn learn_network_header(&self) {
+    pub fn learn_network_header(&mut self) {
         self.udp.learn_network_header();
     }
 

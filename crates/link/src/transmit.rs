@@ -263,8 +263,8 @@ impl Sender<'_> {
     }
 
     fn end(&mut self, run: &Run) {
-        match &self.flow.peer {
-            Some(_) => self.outbox.end_to_peer(run.segment()),
+        match &mut self.flow.peer {
+            Some(peer) => self.outbox.end_to_peer(peer.cut(run)),
             None => self.outbox.end(&self.flow.path, run.segment()),
         }
         self.spans.push(run.count());

@@ -7,8 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_transport::TxBatch;
 use weft_verbs::Instant;
 
-use crate::datagram::Datagram;
-use crate::receive::Receiver;
+use crate::receive::{Each, Receiver};
 use crate::stats::LinkStats;
 use crate::transmit::{Tap, Transmitter};
 
@@ -38,7 +37,7 @@ impl UdpLink {
     }
 
     /// Learn traffic class and hop limit of what comes from now on.
-    pub fn learn_network_header(&self) {
+    pub fn learn_network_header(&mut self) {
         self.receiver.learn_network_header();
     }
 
@@ -59,7 +58,7 @@ impl UdpLink {
     }
 
     /// Receive some of what waits; answers how many datagrams came.
-    pub fn receive(&mut self, thorough: bool, each: &mut impl FnMut(&Datagram<'_>, &mut LinkStats)) -> usize {
+    pub fn receive(&mut self, thorough: bool, each: &mut impl Each) -> usize {
         self.receiver.receive(thorough, &mut self.stats, each)
     }
 }

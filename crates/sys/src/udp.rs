@@ -4,6 +4,7 @@
 
 mod calls;
 mod inbox;
+mod inlet;
 mod outbox;
 mod peer;
 
@@ -34,8 +35,9 @@ pub const SOURCE_PORT_MIN: u16 = 49_152;
 pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
 pub use inbox::{Inbox, Received};
+pub use inlet::{Incoming, aim, describe_inlet, inlet, rest};
 pub use outbox::{Handed, Outbox};
-pub use peer::{connected, identification};
+pub use peer::{connected, cut, identification};
 
 /// How a datagram travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +60,16 @@ pub struct Path {
 /// the segment), bound to a source port of RoCE's range. Answers the port too. `entropy` chooses where to look first.
 pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     let fd = open_sender(family, HOP_LIMIT_DEFAULT)?;
-    let port = bind_source_port(&fd, entropy, |port| peer::any(family, port))?;
+    let port = bind_any(&fd, family, entropy)?;
     Ok((fd, port))
+}
+
+/// Binds a socket to a free port of RoCE's range at no address; answers the port. `entropy` chooses where to look first.
+///
+/// # Errors
+/// None is free.
+pub fn bind_any(fd: &OwnedFd, family: Family, entropy: u32) -> io::Result<u16> {
+    bind_source_port(fd, entropy, |port| peer::any(family, port))
 }
 
 fn open_sender(family: Family, hop_limit: u8) -> io::Result<OwnedFd> {

@@ -1,7 +1,9 @@
 //! The system calls themselves. The C library's wrappers are cancellation points: a thread of the program that is
 //! cancelled while it polls would end in the middle of our work, with our locks held. `syscall` is none.
 
-use libc::{SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, c_int, c_long, mmsghdr, msghdr, syscall};
+use libc::{
+    SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, mmsghdr, msghdr, syscall,
+};
 
 /// recvmsg(2).
 ///
@@ -32,6 +34,16 @@ pub(super) unsafe fn recvmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flag
 pub(super) unsafe fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> c_long {
     // SAFETY: the caller's.
     unsafe { syscall(SYS_sendmsg, fd, header, flags) }
+}
+
+/// send(2).
+///
+/// # Safety
+/// None is needed: the piece is the kernel's to check.
+#[inline]
+pub(super) unsafe fn send(fd: c_int, piece: &iovec, flags: c_int) -> c_long {
+    // SAFETY: no pointers but the piece's, which the kernel checks, and an address that is not there.
+    unsafe { syscall(SYS_sendto, fd, piece.iov_base, piece.iov_len, flags, std::ptr::null::<libc::sockaddr>(), 0) }
 }
 
 /// sendmmsg(2).

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::{HOP_LIMIT_DEFAULT, RECEIVE_BYTES_MAX, calls};
+use super::{HOP_LIMIT_DEFAULT, Incoming, RECEIVE_BYTES_MAX, calls};
 
 const UDP_GRO: i32 = 104;
 /// Room for the control messages of one receive, in 8-byte words (cmsghdr must be aligned).
@@ -81,11 +81,30 @@ impl Inbox {
     }
 
     /// Receives what waits, at most `limit` messages, never sleeping; answers how many came, 0 for none.
+    #[inline]
     pub fn receive(&mut self, fd: impl AsFd, limit: usize) -> io::Result<usize> {
-        let fd = fd.as_fd().as_raw_fd();
+        let limit = limit.clamp(1, self.headers.len());
+        for (header, name) in self.headers[..limit].iter_mut().zip(&mut self.names) {
+            header.msg_hdr.msg_name = name.as_mut_ptr().cast();
+            header.msg_hdr.msg_namelen = (NAME_WORDS * 8) as u32;
+        }
+        self.fill(fd.as_fd().as_raw_fd(), limit)
+    }
+
+    /// Receives from a socket that takes one flow; nobody needs to be told the addresses.
+    #[inline]
+    pub fn receive_flow(&mut self, fd: impl AsFd, limit: usize) -> io::Result<usize> {
         let limit = limit.clamp(1, self.headers.len());
         for header in &mut self.headers[..limit] {
-            header.msg_hdr.msg_namelen = (NAME_WORDS * 8) as u32;
+            header.msg_hdr.msg_name = std::ptr::null_mut();
+            header.msg_hdr.msg_namelen = 0;
+        }
+        self.fill(fd.as_fd().as_raw_fd(), limit)
+    }
+
+    #[inline]
+    fn fill(&mut self, fd: i32, limit: usize) -> io::Result<usize> {
+        for header in &mut self.headers[..limit] {
             header.msg_hdr.msg_controllen = (CONTROL_WORDS * 8) as _;
         }
         loop {
@@ -119,28 +138,34 @@ impl Inbox {
     /// What the last receive put into buffer `index`; `None` if it is no IP datagram or was cut off.
     pub fn message(&self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index)?;
+        let (src, sport) = address(self.names.get(index)?, header.msg_hdr.msg_namelen as usize)?;
+        let (received, known) = self.described(index, &Incoming { src, sport, dst: src, ifindex: 0 })?;
+        known.then_some(received)
+    }
+
+    /// What [`Inbox::receive_flow`] put into buffer `index`; `None` if it was cut off.
+    #[inline]
+    pub fn message_of(&self, index: usize, flow: &Incoming) -> Option<Received<'_>> {
+        Some(self.described(index, flow)?.0)
+    }
+
+    /// What is in a buffer, and whether control messages told the destination.
+    #[inline]
+    fn described(&self, index: usize, flow: &Incoming) -> Option<(Received<'_>, bool)> {
+        let header = self.headers.get(index)?;
         if header.msg_hdr.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
             return None;
         }
         let start = index * RECEIVE_BYTES_MAX;
         let bytes = self.data.get(start..start + header.msg_len as usize)?;
-        let (src, sport) = address(self.names.get(index)?, header.msg_hdr.msg_namelen as usize)?;
-        let mut received = Received {
-            bytes,
-            segment: bytes.len(),
-            src,
-            sport,
-            dst: src,
-            ifindex: 0,
-            traffic_class: 0,
-            hop_limit: HOP_LIMIT_DEFAULT,
-        };
-        let words = self.controls.get(index)?;
+        let Incoming { src, sport, dst, ifindex } = *flow;
+        let (traffic_class, hop_limit) = (0, HOP_LIMIT_DEFAULT);
+        let mut received = Received { bytes, segment: bytes.len(), src, sport, dst, ifindex, traffic_class, hop_limit };
         let mut known = false;
-        each_control(words, header.msg_hdr.msg_controllen, |c| {
+        each_control(self.controls.get(index)?, header.msg_hdr.msg_controllen, |c| {
             known |= c.apply(&mut received);
         });
-        known.then_some(received)
+        Some((received, known))
     }
 
     /// Pieces, for the compiler to see that they are kept alive.

@@ -123,10 +123,13 @@ impl Outbox {
         self.open = self.pieces.len();
     }
 
-    /// Ends a message for a connected socket, which knows where it goes.
-    pub fn end_to_peer(&mut self, segment: u16) {
+    /// Ends a message for a connected socket, which knows where it goes, and the length of segments unless it is said (0:
+    /// it is not to be cut).
+    pub fn end_to_peer(&mut self, segment: Option<u16>) {
         let mut control = Control::EMPTY;
-        control.segment(segment);
+        if let Some(segment) = segment {
+            control.put(libc::IPPROTO_UDP, UDP_SEGMENT, segment);
+        }
         let name = Name { words: [0; NAME_WORDS], len: 0 };
         self.messages.push(Message { pieces: (self.open as u32, self.pieces.len() as u32), name, control });
         self.open = self.pieces.len();
@@ -135,6 +138,13 @@ impl Outbox {
     /// Hands the messages to the kernel in order, until one is refused; then all are forgotten.
     pub fn hand_over(&mut self, fd: impl AsFd) -> Handed {
         let fd = fd.as_fd().as_raw_fd();
+        if let ([Message { name: Name { len: 0, .. }, control: Control { len: 0, .. }, .. }], [piece]) =
+            (self.messages.as_slice(), self.pieces.as_slice())
+        {
+            let error = send(fd, piece).err();
+            self.clear();
+            return Handed { messages: usize::from(error.is_none()), error };
+        }
         self.headers.clear();
         for m in &mut self.messages {
             let (start, end) = (m.pieces.0 as usize, m.pieces.1 as usize);
@@ -187,6 +197,20 @@ impl Outbox {
 impl Default for Outbox {
     fn default() -> Outbox {
         Outbox::new()
+    }
+}
+
+/// Sends the shortest way: where it goes and how it is cut the socket knows.
+fn send(fd: i32, piece: &libc::iovec) -> io::Result<()> {
+    loop {
+        // SAFETY: the piece is the stage's, or is checked by the kernel (EFAULT).
+        if unsafe { calls::send(fd, piece, libc::MSG_NOSIGNAL) } >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
 }
 

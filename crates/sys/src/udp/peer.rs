@@ -34,6 +34,15 @@ pub fn connected(path: &Path, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     Ok((fd, port))
 }
 
+/// Have the kernel cut what is sent into segments of this many bytes, unless a message says otherwise.
+///
+/// # Errors
+/// The kernel is too old.
+pub fn cut(fd: impl AsFd, segment: u16) -> io::Result<()> {
+    const UDP_SEGMENT: i32 = 103;
+    set_int(fd, libc::IPPROTO_UDP, UDP_SEGMENT, segment.into())
+}
+
 fn address(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
     match ip {
         IpAddr::V4(ip) => SocketAddrV4::new(ip, port).into(),
@@ -162,10 +171,10 @@ mod tests {
         let mut out = Outbox::new();
         // A message of three segments, and two of one: three identifications.
         out.stage(250).fill(1);
-        out.end_to_peer(100);
+        out.end_to_peer(Some(100));
         for _ in 0..2 {
             out.stage(4).fill(2);
-            out.end_to_peer(0);
+            out.end_to_peer(None);
         }
         let handed = out.hand_over(&fd);
         assert!(handed.error.is_none() && handed.messages == 3, "{handed:?}");
@@ -173,5 +182,24 @@ mod tests {
         assert_eq!(identification(&fd, here).unwrap(), first.wrapping_add(3 + 1));
         let mut bytes = [0; 300];
         assert_eq!(sink.recv(&mut bytes).unwrap(), 100);
+    }
+
+    #[test]
+    fn a_socket_that_was_told_how_to_cut_can_be_told_otherwise() {
+        let here = Ipv4Addr::LOCALHOST;
+        let sink = std::net::UdpSocket::bind((here, 0)).unwrap();
+        let port = sink.local_addr().unwrap().port();
+        let path = Path { src: here.into(), dst: here.into(), port, ifindex: 0, traffic_class: 0, hop_limit: 64 };
+        let (fd, _) = connected(&path, crate::random::u64() as u32).unwrap();
+        cut(&fd, 24).unwrap();
+        let mut out = Outbox::new();
+        for (len, segment) in [(44, None), (24, None), (44, Some(0)), (44, Some(40))] {
+            out.stage(len).fill(1);
+            out.end_to_peer(segment);
+            let handed = out.hand_over(&fd);
+            assert!(handed.error.is_none() && handed.messages == 1, "{handed:?}");
+        }
+        let mut bytes = [0; 300];
+        assert_eq!([(); 6].map(|()| sink.recv(&mut bytes).unwrap()), [24, 20, 24, 44, 40, 4]);
     }
 }

@@ -1,0 +1,144 @@
+//! A flow's own way in. Whoever polls for the messages of one peer gets them through a socket that takes nothing else
+//! ([`weft_sys::udp::inlet`]): they arrive sooner, and there is less to read. A flow earns it while nearly all that comes
+//! is its own; before anybody sleeps, and when it goes quiet, the socket rests. What is in it by then is read.
+//!
+//! One source port carries packets for one process of ours, if the sender is Weft, or another that has a port for each
+//! queue pair. Some have not; then packets for other processes come through the inlet and are lost. The first of these
+//! ends it for good.
+
+use std::net::IpAddr;
+
+use weft_sys::udp::{self, Incoming};
+
+use crate::rx_socket::RxSocket;
+
+/// Messages in a row from which on a flow has earned it.
+const MESSAGES_TO_EARN: u32 = 64;
+/// What a message of another flow takes off the count.
+const OTHER_COSTS: u32 = 16;
+
+/// The socket, and who is to have it.
+#[derive(Debug, Default)]
+pub struct Inlet {
+    /// The port that packets come to.
+    port: u16,
+    socket: Option<RxSocket>,
+    /// Whose packets the socket takes.
+    aimed: Option<Incoming>,
+    /// The address that the socket is bound to.
+    here: Option<IpAddr>,
+    /// Who may earn it, and how far he is.
+    candidate: Option<Incoming>,
+    messages: u32,
+    /// It is not to be had here, or does harm.
+    given_up: bool,
+    /// Whether traffic class and hop limit are told.
+    describes: bool,
+}
+
+impl Inlet {
+    /// For packets to this port; nobody has it yet.
+    pub fn new(port: u16) -> Inlet {
+        Inlet { port, ..Inlet::default() }
+    }
+
+    /// Whether it takes anybody's packets.
+    #[inline]
+    pub fn is_aimed(&self) -> bool {
+        self.aimed.is_some()
+    }
+
+    /// Whose packets it takes, if anybody's, and from where they are read.
+    #[inline]
+    pub fn aimed(&mut self) -> Option<(&mut RxSocket, Incoming)> {
+        let flow = self.aimed?;
+        Some((self.socket.as_mut()?, flow))
+    }
+
+    /// A message came by a shared socket. Answers whether its flow has earned the inlet.
+    #[inline]
+    pub fn on_shared(&mut self, flow: &Incoming) -> bool {
+        if self.candidate.as_ref() == Some(flow) {
+            self.messages = self.messages.saturating_add(1);
+        } else {
+            self.messages = self.messages.saturating_sub(OTHER_COSTS);
+            if self.messages == 0 {
+                (self.candidate, self.messages) = (Some(*flow), 1);
+            }
+        }
+        self.messages >= MESSAGES_TO_EARN && self.aimed.is_none() && !self.given_up
+    }
+
+    /// Aim at who earned it. Answers whether that could be; what came before still waits in the shared socket.
+    #[cold]
+    pub fn aim(&mut self) -> bool {
+        let Some(flow) = self.candidate.take() else { return false };
+        self.messages = 0;
+        let scoped = matches!(flow.src, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if scoped || flow.dst.is_multicast() {
+            return false;
+        }
+        if self.here != Some(flow.dst) {
+            self.socket = None;
+        }
+        let aimed = match &self.socket {
+            Some(socket) => udp::aim(&socket.fd, &flow),
+            None => udp::inlet(self.port, &flow).map(|fd| {
+                if self.describes {
+                    let _ = udp::describe_inlet(&fd);
+                }
+                (self.socket, self.here) = (Some(RxSocket::new(fd)), Some(flow.dst));
+            }),
+        };
+        self.given_up = aimed.is_err();
+        self.aimed = aimed.is_ok().then_some(flow);
+        self.aimed.is_some()
+    }
+
+    /// Take no more packets. Answers where those are that came until now, and whose they are.
+    #[cold]
+    pub fn rest(&mut self) -> Option<(&mut RxSocket, Incoming)> {
+        let flow = self.aimed.take()?;
+        let socket = self.socket.as_mut()?;
+        if udp::rest(&socket.fd, self.port, flow.dst).is_err() {
+            // The address has gone, and with it what the socket could take.
+            self.given_up = true;
+        }
+        Some((socket, flow))
+    }
+
+    /// It took what is not for this process: no more of that.
+    #[cold]
+    pub fn give_up(&mut self) {
+        *self = Inlet { given_up: true, ..Inlet::default() };
+    }
+
+    /// Tell traffic class and hop limit of what comes from now on.
+    pub fn learn_network_header(&mut self) {
+        self.describes = true;
+        if let Some(socket) = &self.socket {
+            let _ = udp::describe_inlet(&socket.fd);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(sport: u16) -> Incoming {
+        Incoming { src: [10, 0, 0, 1].into(), sport, dst: [10, 0, 0, 2].into(), ifindex: 1 }
+    }
+
+    #[test]
+    fn who_sends_nearly_all_earns_it() {
+        let mut inlet = Inlet::default();
+        let earned = |inlet: &mut Inlet, sport, n: u32| (0..n).any(|_| inlet.on_shared(&flow(sport)));
+        assert!(!earned(&mut inlet, 1, MESSAGES_TO_EARN - 1));
+        assert!(!earned(&mut inlet, 2, 1));
+        assert!(!earned(&mut inlet, 1, OTHER_COSTS));
+        assert!(earned(&mut inlet, 1, 1));
+        let mut inlet = Inlet::default();
+        assert!(!(0..1000).any(|i| earned(&mut inlet, i % 9, OTHER_COSTS)), "many do");
+    }
+}

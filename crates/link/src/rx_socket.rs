@@ -1,0 +1,110 @@
+//! One socket to receive from, and how many messages it is asked for at once.
+
+use std::os::fd::OwnedFd;
+
+use weft_sys::fork;
+use weft_sys::udp::{Inbox, Incoming, Received};
+
+use crate::datagram::Datagram;
+use crate::receive::Each;
+use crate::stats::LinkStats;
+
+/// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
+const LONG_MESSAGE_BYTES: usize = 16 << 10;
+/// Datagrams of one message that are looked at; no merged buffer of packets with a BTH and an ICRC holds more.
+const SEGMENTS_MAX: usize = 4096;
+
+/// The socket.
+#[derive(Debug)]
+pub struct RxSocket {
+    /// The descriptor.
+    pub fd: OwnedFd,
+    /// Receives until it counts as cold.
+    pub warm: u32,
+    /// Messages to ask for at once: grows while that many come, time after time.
+    depth: usize,
+    /// Whether the last receive brought as many as asked for.
+    filled: bool,
+}
+
+impl RxSocket {
+    /// Of a descriptor that a forked child is not to keep.
+    pub fn new(fd: OwnedFd) -> RxSocket {
+        fork::track(&fd);
+        RxSocket { fd, warm: 0, depth: 1, filled: false }
+    }
+
+    /// Receive some of what waits; `flow` is all that comes, if that is known. `of` hears whose each message is.
+    ///
+    /// One system call: a second one, to find the socket empty, would stand between a packet and whoever waits for it.
+    pub fn read(
+        &mut self,
+        inbox: &mut Inbox,
+        flow: Option<&Incoming>,
+        stats: &mut LinkStats,
+        each: &mut impl Each,
+        mut of: impl FnMut(&Incoming),
+    ) -> usize {
+        let asked = self.depth;
+        let received = match flow {
+            None => inbox.receive(&self.fd, asked),
+            Some(_) => inbox.receive_flow(&self.fd, asked),
+        };
+        // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
+        let messages = received.unwrap_or(0);
+        let (mut count, mut longest) = (0, 0);
+        for index in 0..messages {
+            let message = match flow {
+                None => inbox.message(index),
+                Some(flow) => inbox.message_of(index, flow),
+            };
+            let Some(message) = message else {
+                stats.rx_malformed += 1;
+                count += 1;
+                continue;
+            };
+            longest = longest.max(message.bytes.len());
+            count += cut(&message, stats, each);
+            let Received { src, sport, dst, ifindex, .. } = message;
+            of(&Incoming { src, sport, dst, ifindex });
+        }
+        stats.rx_messages += messages as u64;
+        self.depth = match messages {
+            _ if longest > LONG_MESSAGE_BYTES => 1,
+            // A lone message, with nothing behind it, is the answer that somebody polls for: asking for two costs him a
+            // look at an empty socket.
+            n if n == asked && self.filled => (asked * 2).min(inbox.buffers()),
+            n if n * 2 <= asked => (asked / 2).max(1),
+            _ => asked,
+        };
+        self.filled = messages == asked;
+        count
+    }
+}
+
+impl Drop for RxSocket {
+    fn drop(&mut self) {
+        fork::forget(&self.fd);
+    }
+}
+
+/// Take a merged message apart.
+fn cut(message: &Received<'_>, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+    let mut count = 0;
+    for (number, ib) in message.bytes.chunks(message.segment.max(1)).take(SEGMENTS_MAX).enumerate() {
+        let datagram = Datagram {
+            ib,
+            src: message.src,
+            sport: message.sport,
+            dst: message.dst,
+            ifindex: message.ifindex,
+            traffic_class: message.traffic_class,
+            hop_limit: message.hop_limit,
+            segment: number as u16,
+            grh: None,
+        };
+        each(&datagram, stats);
+        count += 1;
+    }
+    count.max(1)
+}
