@@ -81,7 +81,11 @@ impl Fabric {
             return self.hand_up(at, packet);
         }
         if self.answer_smp(at, packet) == Answer::Reply {
+            let deferred = self.deferred.take();
             self.reply_smp(at, packet);
+            if let Some((place, event)) = deferred {
+                self.set_physical(place, event);
+            }
         }
     }
 

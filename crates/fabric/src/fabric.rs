@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::packet::Packet;
 use crate::port::Port;
 use crate::rng::Rng;
+use crate::state::PhysEvent;
 use crate::topology::{NodeKind, Topology};
 use crate::traps::Raised;
 use crate::{Delivery, MadOut, PortRef, SendError};
@@ -33,6 +34,8 @@ pub struct Fabric {
     pub(crate) flight: Flight,
     pub(crate) raised: VecDeque<Raised>,
     pub(crate) trap_tid: u64,
+    /// A port whose physical state is to change when the answer has left by it.
+    pub(crate) deferred: Option<(u32, PhysEvent)>,
     pub(crate) copies: Vec<Replica>,
     generation: u64,
     deliveries: VecDeque<Delivery>,
@@ -56,6 +59,7 @@ impl Fabric {
             flight: Flight::default(),
             raised: VecDeque::new(),
             trap_tid: 0,
+            deferred: None,
             copies: Vec::new(),
             generation: 0,
             deliveries: VecDeque::new(),
@@ -101,8 +105,9 @@ impl Fabric {
 
     /// Time went on: do what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.advance(now);
-        while let Some((at, timer)) = self.timers.due(self.now) {
+        while let Some((at, timer)) = self.timers.due(now) {
+            // What follows from it counts from when it was due.
+            self.advance(at);
             match timer {
                 Timer::Train(cable) => self.on_trained(cable, at),
                 Timer::Rejoin(cable) => self.on_rejoin(cable, at),
@@ -118,6 +123,7 @@ impl Fabric {
             }
             self.send_raised();
         }
+        self.advance(now);
     }
 
     /// When [`Fabric::handle_timeout`] is wanted next.

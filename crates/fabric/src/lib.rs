@@ -26,6 +26,8 @@ mod port;
 mod rng;
 mod sma;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod traps;
 mod verdict;
 mod view;
@@ -34,6 +36,8 @@ mod walk;
 
 pub use addresses::Addresses;
 pub use agent::unmatched;
+#[cfg(test)]
+use counters::Counters;
 pub use counters::{Counter, Traffic};
 pub use datagram::{Delivery, GlobalRoute, MadAddress, MadOut, SendError};
 pub use event::{Changes, Event};

@@ -119,7 +119,7 @@ impl Fabric {
             }
             return;
         }
-        if port.info.partition_enforcement_inbound && !port.admits(head.pkey) {
+        if port.info.partition_enforcement_inbound && !port.lets_in(head.pkey) {
             self.blame((copy.at, Why::PartitionIn), head);
             return;
         }

@@ -2,7 +2,7 @@
 
 use crate::counters::Counters;
 use crate::limits::{GUIDS, MTU_CAP, VL_ARBITRATION_CAP, VL_CAP};
-use crate::tables::{PKEY_DEFAULT, PortTables, pkeys_match};
+use crate::tables::{PKEY_DEFAULT, PortTables, pkey_enters, pkeys_match};
 use crate::topology::{self, Node as NodeSpec, NodeKind, Speed, Width};
 use crate::{Changes, PortRef};
 use weft_verbs::Instant;
@@ -204,6 +204,11 @@ impl Port {
     /// Whether its table has a P_Key that goes with this one.
     pub fn admits(&self, pkey: u16) -> bool {
         self.pkeys().iter().any(|own| pkeys_match(*own, pkey))
+    }
+
+    /// Whether a switch lets a P_Key in here.
+    pub fn lets_in(&self, pkey: u16) -> bool {
+        self.pkeys().iter().any(|own| pkey_enters(*own, pkey))
     }
 
     pub fn tables(&mut self) -> &mut PortTables {

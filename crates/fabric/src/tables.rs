@@ -18,6 +18,12 @@ pub fn pkeys_match(a: u16, b: u16) -> bool {
     a & !PKEY_FULL != 0 && (a ^ b) & !PKEY_FULL == 0 && (a | b) & PKEY_FULL != 0
 }
 
+/// Whether a switch's port with this entry lets a P_Key in. Who is behind it may be a limited member, and must not claim
+/// to be a full one; whether two limited members meet is for the way out to judge.
+pub(crate) fn pkey_enters(entry: u16, pkey: u16) -> bool {
+    entry & !PKEY_FULL != 0 && (entry ^ pkey) & !PKEY_FULL == 0 && entry >= pkey
+}
+
 /// What a port has if its manager wrote it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortTables {
@@ -170,6 +176,8 @@ mod tests {
     #[test]
     fn limited_members_do_not_match_each_other() {
         assert!(pkeys_match(0xffff, 0x7fff) && pkeys_match(0x8001, 0x8001));
+        let enters = [(0xffff, 0x7fff), (0xffff, 0xffff), (0x7fff, 0x7fff), (0x7fff, 0xffff), (0xffff, 0x8001)];
+        assert_eq!(enters.map(|(entry, pkey)| pkey_enters(entry, pkey)), [true, true, true, false, false]);
         assert!(!pkeys_match(0x7fff, 0x7fff) && !pkeys_match(0x8001, 0x8002) && !pkeys_match(0x8000, 0x8000));
     }
 

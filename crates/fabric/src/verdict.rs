@@ -72,7 +72,7 @@ impl Fabric {
             payload: query.payload,
             words: 0,
         };
-        if !self.ports[start as usize].admits(query.pkey) {
+        if !self.ports[start as usize].pkeys().contains(&query.pkey) {
             return Err(refuse(start, Why::Partition));
         }
         if !is_unicast(query.dlid) {

@@ -148,7 +148,7 @@ impl Fabric {
         let port = &self.ports[from as usize];
         let own = port.base;
         let info = &port.info;
-        if !head.management && info.partition_enforcement_inbound && port.number != 0 && !port.admits(head.pkey) {
+        if !head.management && info.partition_enforcement_inbound && port.number != 0 && !port.lets_in(head.pkey) {
             return Err((from, Why::PartitionIn));
         }
         let Some(switch) = self.nodes[port.node as usize].switch.as_deref() else { return Err((from, Why::NoRoute)) };

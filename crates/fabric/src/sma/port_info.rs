@@ -45,7 +45,7 @@ pub(super) fn set(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), St
     set_counts(&mut fabric.ports[place as usize].info, &asked);
     told(fabric, place, &before, &asked);
     // The state last: what else was set is to hold when the link comes up.
-    valid &= set_state(fabric, place, &asked);
+    valid &= set_state(fabric, ask.at, place, &asked);
     // A manager that sets its own key is answered by it.
     smp.set_mkey(fabric.ports[ask.agent as usize].info.mkey);
     if valid { Ok(()) } else { Err(Status::INVALID_FIELD) }
@@ -165,7 +165,7 @@ fn set_counts(info: &mut PortInfo, asked: &PortInfo) {
     }
 }
 
-fn set_state(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
+fn set_state(fabric: &mut Fabric, at: u32, place: u32, asked: &PortInfo) -> bool {
     if fabric.ports[place as usize].number == 0 {
         // Port 0 has no link: what is asked of it is what it is.
         return matches!(asked.port_state, PortState::NO_CHANGE | PortState::ARMED | PortState::ACTIVE);
@@ -185,13 +185,19 @@ fn set_state(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
         PortState::ACTIVE => Some(LinkEvent::SetActive),
         _ => return false,
     };
-    match (physical, logical) {
-        (Some(event), None | Some(LinkEvent::SetDown)) => fabric.set_physical(place, event),
-        (None, Some(LinkEvent::SetDown)) => fabric.set_physical(place, PhysEvent::Lost),
+    let event = match (physical, logical) {
+        (Some(event), None | Some(LinkEvent::SetDown)) => event,
+        (None, Some(LinkEvent::SetDown)) => PhysEvent::Lost,
         (None, Some(event)) => return fabric.link_event(place, event),
-        (None, None) => {}
+        (None, None) => return true,
         // A physical state that takes the link down, and a state that needs one.
         (Some(_), Some(_)) => return false,
+    };
+    if place == at {
+        // The answer goes back by this link.
+        fabric.deferred = Some((place, event));
+    } else {
+        fabric.set_physical(place, event);
     }
     true
 }

@@ -1,0 +1,77 @@
+//! Packets to groups are copied along the tables, once for each port, whatever the tables say.
+
+use super::*;
+use crate::{Counter, PacketInfo, Why};
+use weft_wire::mad::subn::MulticastForwardingTable;
+
+const GROUP: u16 = 0xc005;
+
+fn join(lab: &mut Lab, switch: u32, mask: u16) {
+    let mut table = MulticastForwardingTable::default();
+    table.masks[usize::from(GROUP - 0xc000)] = mask;
+    lab.set(switch, AttrId::MULTICAST_FORWARDING_TABLE, 0, &table);
+}
+
+fn send(lab: &mut Lab, from: u32) -> Result<Vec<PortRef>, Why> {
+    let packet = PacketInfo {
+        dlid: GROUP,
+        path_bits: 0,
+        sl: 0,
+        pkey: 0xffff,
+        src_qp: 9,
+        dest_qp: 0xff_ffff,
+        payload: 256,
+        words: 80,
+    };
+    let mut arrived = Vec::new();
+    let sent = lab.fabric.transmit(lab.now, PortRef::new(from, 1), &packet, |arrival| arrived.push(arrival.port));
+    arrived.sort();
+    sent.map(|()| arrived).map_err(|refusal| refusal.why)
+}
+
+#[test]
+fn every_member_but_the_sender_hears() {
+    let mut lab = Lab::up();
+    join(&mut lab, S0, 0b1110);
+    join(&mut lab, S1, 0b1110);
+    let hosts = |hosts: &[u32]| Ok(hosts.iter().map(|host| PortRef::new(*host, 1)).collect());
+    assert_eq!(send(&mut lab, H0), hosts(&[H1, H2, H3]));
+    assert_eq!(send(&mut lab, H3), hosts(&[H0, H1, H2]));
+    let trunk = lab.fabric.traffic(PortRef::new(S1, 3));
+    assert_eq!((trunk.multicast_rcv_packets, trunk.multicast_xmit_packets), (1, 1));
+    join(&mut lab, S1, 0b1010);
+    assert_eq!(send(&mut lab, H0), hosts(&[H1, H2]));
+    lab.set_pkeys(H1, 0, &[0x8005]);
+    assert_eq!(send(&mut lab, H0), hosts(&[H2]));
+    assert_eq!(lab.info(H1, 1).pkey_violations, 1);
+}
+
+#[test]
+fn groups_that_no_table_has_go_to_the_default_ports() {
+    let mut lab = Lab::up();
+    assert_eq!(send(&mut lab, H0), Ok(vec![]));
+    assert_eq!(lab.fabric.counter(PortRef::new(S0, 1), Counter::DlidMappingErrors), 1);
+    let info: SwitchInfo = lab.get(S0, AttrId::SWITCH_INFO, 0);
+    let ports = SwitchInfo { default_multicast_primary_port: 1, default_multicast_not_primary_port: 2, ..info };
+    lab.set(S0, AttrId::SWITCH_INFO, 0, &ports);
+    assert_eq!(send(&mut lab, H0), Ok(vec![PortRef::new(H1, 1)]));
+    assert_eq!(send(&mut lab, H1), Ok(vec![PortRef::new(H0, 1)]));
+    join(&mut lab, S0, 0b0110);
+    lab.set(S0, AttrId::SWITCH_INFO, 0, &SwitchInfo { multicast_fdb_top: GROUP - 1, ..ports });
+    assert_eq!(send(&mut lab, H0), Ok(vec![PortRef::new(H1, 1)]), "the table ends before the group");
+}
+
+#[test]
+fn tables_that_loop_do_not_last() {
+    let mut lab = Lab::up();
+    lab.fabric.join(lab.now, PortRef::new(S0, 4), PortRef::new(S1, 4)).expect("free ports");
+    lab.pass(Duration::from_millis(10));
+    for switch in [S0, S1] {
+        for state in [PortState::ARMED, PortState::ACTIVE] {
+            lab.set_port(switch, 4, |info| info.port_state = state);
+        }
+        join(&mut lab, switch, 0b11110);
+    }
+    let arrived = send(&mut lab, H0).expect("it was sent");
+    assert!(arrived.len() > 3 && arrived.len() < 400, "{}", arrived.len());
+}

@@ -1,0 +1,124 @@
+//! The agent of performance management: registers, selections, all ports at once, what it has not.
+
+use super::*;
+use crate::{Counter, Counters};
+use weft_wire::mad::ClassPortInfo;
+use weft_wire::mad::perf::{
+    CounterSelect, PortCounters, PortCountersExtended, PortRcvErrorDetails, PortSamplesControl,
+};
+
+fn read<A: Attribute>(mad: &Mad) -> A {
+    A::read(&mad.data[40..]).expect("long enough")
+}
+
+fn counters(lab: &mut Lab, lid: u16, port: u8) -> PortCounters {
+    let asked = PortCounters { port_select: port, ..PortCounters::default() };
+    read(&lab.perf(H0, lid, Method::GET, AttrId::PORT_COUNTERS, &asked).expect("an answer"))
+}
+
+fn of(lab: &mut Lab, node: u32, port: u8) -> &mut Counters {
+    let place = lab.fabric.place(PortRef::new(node, port)).expect("a port");
+    &mut lab.fabric.ports[place as usize].counters
+}
+
+#[test]
+fn registers_stop_at_their_top() {
+    let mut lab = Lab::up();
+    for counter in [Counter::SymbolErrors, Counter::LinkDowned, Counter::LocalLinkIntegrityErrors, Counter::XmitWait] {
+        of(&mut lab, S1, 2).add(counter, 1 << 40);
+    }
+    of(&mut lab, S1, 2).sent(1 << 33, 1 << 40, false);
+    let got = counters(&mut lab, LIDS[S1 as usize], 2);
+    assert_eq!(
+        (got.symbol_error_counter, got.link_downed_counter, got.local_link_integrity_errors),
+        (0xffff, 0xff, 15)
+    );
+    assert_eq!((got.port_xmit_data, got.port_xmit_pkts, got.port_xmit_wait), (u32::MAX, u32::MAX, u32::MAX));
+    let asked = PortCountersExtended { port_select: 2, ..PortCountersExtended::default() };
+    let mad = lab.perf(H0, LIDS[S1 as usize], Method::GET, AttrId::PORT_COUNTERS_EXTENDED, &asked).expect("an answer");
+    let got: PortCountersExtended = read(&mad);
+    assert!(got.port_xmit_data >= 1 << 40 && got.symbol_error_counter == 1 << 40);
+    assert_eq!(got.port_unicast_xmit_pkts, got.port_xmit_pkts);
+}
+
+#[test]
+fn what_is_selected_is_cleared_and_nothing_else() {
+    let mut lab = Lab::up();
+    of(&mut lab, H3, 1).add(Counter::SymbolErrors, 5);
+    of(&mut lab, H3, 1).add(Counter::RcvErrors, 6);
+    of(&mut lab, H3, 1).add(Counter::XmitWait, 7);
+    let lid = LIDS[H3 as usize];
+    let asked = PortCounters { port_select: 1, counter_select: CounterSelect::SYMBOL_ERROR, ..PortCounters::default() };
+    let mad = lab.perf(H0, lid, Method::SET, AttrId::PORT_COUNTERS, &asked).expect("an answer");
+    let got: PortCounters = read(&mad);
+    assert_eq!((mad.header.method(), mad.header.status()), (Method::GET_RESP, Status::SUCCESS));
+    assert_eq!((got.symbol_error_counter, got.port_rcv_errors, got.port_xmit_wait), (0, 6, 7));
+    let asked = PortCounters { port_select: 1, counter_select2: 1, ..PortCounters::default() };
+    let got: PortCounters = read(&lab.perf(H0, lid, Method::SET, AttrId::PORT_COUNTERS, &asked).expect("an answer"));
+    assert_eq!((got.port_rcv_errors, got.port_xmit_wait), (6, 0));
+    let asked = PortCountersExtended { port_select: 1, ..PortCountersExtended::default() };
+    let mad = lab.perf(H0, lid, Method::GET, AttrId::PORT_COUNTERS_EXTENDED, &asked).expect("an answer");
+    assert_eq!(read::<PortCountersExtended>(&mad).symbol_error_counter, 5, "64 bits are cleared apart");
+    let asked = PortCountersExtended { counter_select: 0xff, counter_select2: 1, ..asked };
+    let mad = lab.perf(H0, lid, Method::SET, AttrId::PORT_COUNTERS_EXTENDED, &asked).expect("an answer");
+    let got: PortCountersExtended = read(&mad);
+    assert_eq!((got.symbol_error_counter, got.port_rcv_errors), (0, 6));
+    assert_eq!((got.port_rcv_pkts, got.port_xmit_data), (0, 0));
+}
+
+#[test]
+fn port_255_stands_for_all_of_a_node() {
+    let mut lab = Lab::up();
+    of(&mut lab, S1, 1).add(Counter::RcvErrors, 2);
+    of(&mut lab, S1, 4).add(Counter::RcvErrors, 3);
+    let lid = LIDS[S1 as usize];
+    assert_eq!(counters(&mut lab, lid, 255).port_rcv_errors, 5);
+    let asked = PortCounters { port_select: 255, counter_select: CounterSelect::all(), ..PortCounters::default() };
+    lab.perf(H0, lid, Method::SET, AttrId::PORT_COUNTERS, &asked).expect("an answer");
+    assert_eq!((counters(&mut lab, lid, 1).port_rcv_errors, counters(&mut lab, lid, 4).port_rcv_errors), (0, 0));
+}
+
+#[test]
+fn details_say_why() {
+    let mut lab = Lab::up();
+    let to = MadAddress::gsi(40, 0xffff);
+    let mad = Mad { header: MadHeader::new(Class(0x32), 1, Method::GET, 5, AttrId(1)), data: [0; 232] };
+    lab.lid(H1, to, mad);
+    let asked = PortRcvErrorDetails { port_select: 2, ..PortRcvErrorDetails::default() };
+    let lid = LIDS[S0 as usize];
+    let got: PortRcvErrorDetails =
+        read(&lab.perf(H0, lid, Method::GET, AttrId::PORT_RCV_ERROR_DETAILS, &asked).expect("an answer"));
+    assert_eq!((got.port_dlid_mapping_errors, got.port_looping_errors), (1, 0));
+    assert_eq!(counters(&mut lab, lid, 2).port_rcv_switch_relay_errors, 1);
+    let asked = PortRcvErrorDetails { counter_select: 1 << 3, ..asked };
+    let got: PortRcvErrorDetails =
+        read(&lab.perf(H0, lid, Method::SET, AttrId::PORT_RCV_ERROR_DETAILS, &asked).expect("an answer"));
+    assert_eq!(got.port_dlid_mapping_errors, 0);
+}
+
+#[test]
+fn what_it_has_not_is_unsupported() {
+    let mut lab = Lab::up();
+    let lid = LIDS[H3 as usize];
+    let status = |mad: Option<Mad>| mad.map(|mad| mad.header.status());
+    let asked = PortSamplesControl::default();
+    for attr in [AttrId::PORT_SAMPLES_CONTROL, AttrId::PORT_XMIT_DATA_SL, AttrId(0x7777)] {
+        assert_eq!(status(lab.perf(H0, lid, Method::GET, attr, &asked)), Some(Status::BAD_METHOD_ATTRIBUTE));
+    }
+    let asked = PortCounters { port_select: 3, ..PortCounters::default() };
+    let got = lab.perf(H0, lid, Method::GET, AttrId::PORT_COUNTERS, &asked);
+    assert_eq!(status(got), Some(Status::INVALID_FIELD), "a port that it has not");
+    assert_eq!(status(lab.perf(H0, lid, Method::GET_TABLE, AttrId::PORT_COUNTERS, &asked)), Some(Status::BAD_METHOD));
+    assert_eq!(status(lab.perf(H0, lid, Method::SEND, AttrId::PORT_COUNTERS, &asked)), None);
+    let info = ClassPortInfo::default();
+    let mad = lab.perf(H0, lid, Method::GET, AttrId::CLASS_PORT_INFO, &info).expect("an answer");
+    let info: ClassPortInfo = read(&mad);
+    assert_eq!((info.base_version, info.capability_mask & 0x300), (1, 0x300), "all ports, extended width");
+}
+
+#[test]
+fn a_host_asks_its_own_agent() {
+    let mut lab = Lab::up();
+    let lid = LIDS[H0 as usize];
+    assert_eq!(counters(&mut lab, lid, 1).port_select, 1);
+}
