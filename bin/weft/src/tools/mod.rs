@@ -6,12 +6,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 mod cmtime;
+mod dump_fts;
 pub mod getopt;
 mod ibcacheedit;
 mod ibidsverify;
 mod iblinkinfo;
 mod ibnetdiscover;
 mod ibnodes;
+mod ibqueryerrors;
 mod ibv_devices;
 mod ibv_devinfo;
 mod ibv_rc_pingpong;
@@ -23,6 +25,7 @@ mod mckey;
 mod qperf;
 mod rping;
 mod rstream;
+mod saquery;
 mod ucmatose;
 mod udaddy;
 
@@ -40,12 +43,16 @@ pub struct Tool {
 /// All tools.
 pub const TOOLS: &[Tool] = &[
     cmtime::TOOL,
+    dump_fts::FTS,
+    dump_fts::LFTS,
+    dump_fts::MFTS,
     ibcacheedit::TOOL,
     ibnodes::HOSTS,
     ibidsverify::TOOL,
     iblinkinfo::TOOL,
     ibnetdiscover::TOOL,
     ibnodes::NODES,
+    ibqueryerrors::TOOL,
     ibnodes::ROUTERS,
     ibnodes::SWITCHES,
     ibv_devices::TOOL,
@@ -59,6 +66,7 @@ pub const TOOLS: &[Tool] = &[
     qperf::TOOL,
     rping::TOOL,
     rstream::TOOL,
+    saquery::TOOL,
     ucmatose::TOOL,
     udaddy::TOOL,
 ];

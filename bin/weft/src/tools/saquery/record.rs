@@ -1,0 +1,223 @@
+//! Records of subnet administration as they are read and written: bytes at offsets, lines with dots.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+
+use serde_json::{Map, Value, json};
+
+/// A record's bytes; what an answer left out reads as zeros.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn part<const N: usize>(self, at: usize) -> [u8; N] {
+        let mut part = [0; N];
+        for (byte, from) in part.iter_mut().zip(self.0.get(at..).unwrap_or_default()) {
+            *byte = *from;
+        }
+        part
+    }
+
+    /// One byte.
+    pub fn u8(self, at: usize) -> u8 {
+        u8::from_be_bytes(self.part(at))
+    }
+
+    /// Two bytes.
+    pub fn u16(self, at: usize) -> u16 {
+        u16::from_be_bytes(self.part(at))
+    }
+
+    /// Four bytes.
+    pub fn u32(self, at: usize) -> u32 {
+        u32::from_be_bytes(self.part(at))
+    }
+
+    /// Eight bytes.
+    pub fn u64(self, at: usize) -> u64 {
+        u64::from_be_bytes(self.part(at))
+    }
+
+    /// A GID's sixteen bytes.
+    pub fn gid(self, at: usize) -> [u8; 16] {
+        self.part(at)
+    }
+
+    /// `len` bytes, or as many as there are.
+    pub fn slice(self, at: usize, len: usize) -> &'a [u8] {
+        let rest = self.0.get(at..).unwrap_or_default();
+        &rest[..len.min(rest.len())]
+    }
+}
+
+/// A GID as inet_ntop writes it: like [`Ipv6Addr`], but addresses that are an IPv4 address end as one.
+pub fn gid_text(gid: [u8; 16]) -> String {
+    let [a, b, c, d] = [gid[12], gid[13], gid[14], gid[15]];
+    if gid[..12] == [0; 12] && (a, b) != (0, 0) {
+        return format!("::{a}.{b}.{c}.{d}");
+    }
+    Ipv6Addr::from(gid).to_string()
+}
+
+/// A value as it is printed.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// Decimal.
+    Decimal(u64),
+    /// `0x` and capitals, with at least so many digits.
+    Hex(u64, usize),
+    /// `0x` and small letters, with at least so many digits.
+    Small(u64, usize),
+    /// As it is.
+    Text(String),
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        match *self {
+            Shown::Decimal(value) => value.to_string(),
+            Shown::Hex(value, digits) => format!("0x{value:0digits$X}"),
+            Shown::Small(value, digits) => format!("0x{value:0digits$x}"),
+            Shown::Text(ref text) => text.clone(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Shown::Decimal(value) => (*value).into(),
+            other => other.text().into(),
+        }
+    }
+}
+
+/// Decimal.
+pub fn dec(value: impl Into<u64>) -> Shown {
+    Shown::Decimal(value.into())
+}
+
+/// Capitals.
+pub fn hex(value: impl Into<u64>) -> Shown {
+    Shown::Hex(value.into(), 1)
+}
+
+/// Capitals, so many digits.
+pub fn hex_of(value: impl Into<u64>, digits: usize) -> Shown {
+    Shown::Hex(value.into(), digits)
+}
+
+/// Small letters.
+pub fn small(value: impl Into<u64>) -> Shown {
+    Shown::Small(value.into(), 1)
+}
+
+/// A GUID.
+pub fn guid(value: u64) -> Shown {
+    Shown::Small(value, 16)
+}
+
+/// A GID.
+pub fn gid(value: [u8; 16]) -> Shown {
+    Shown::Text(gid_text(value))
+}
+
+/// A part of a record.
+#[derive(Clone, Debug)]
+enum Part {
+    /// A name and a value.
+    Field(String, Shown),
+    /// Lines as they are, and what they say.
+    Lines(String, Option<(&'static str, Value)>),
+}
+
+/// A record, to be written.
+#[derive(Clone, Debug)]
+pub struct Record {
+    title: &'static str,
+    column: usize,
+    parts: Vec<Part>,
+}
+
+impl Record {
+    /// A record under its title, whose values stand in that column.
+    pub fn new(title: &'static str, column: usize) -> Record {
+        Record { title, column, parts: Vec::new() }
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: Shown) -> Record {
+        self.parts.push(Part::Field(name.to_owned(), value));
+        self
+    }
+
+    /// Adds lines that are no field.
+    #[must_use]
+    pub fn lines(mut self, lines: impl Into<String>) -> Record {
+        self.parts.push(Part::Lines(lines.into(), None));
+        self
+    }
+
+    /// Adds lines that are a table, with what they say.
+    #[must_use]
+    pub fn table(mut self, lines: String, name: &'static str, values: Value) -> Record {
+        self.parts.push(Part::Lines(lines, Some((name, values))));
+        self
+    }
+
+    /// The text.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n", self.title);
+        for part in &self.parts {
+            let _ = match part {
+                Part::Lines(lines, _) => out.write_str(lines),
+                Part::Field(name, value) => {
+                    writeln!(out, "\t\t{name:.<width$}{}", value.text(), width = self.column)
+                }
+            };
+        }
+        out
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let mut fields = Map::new();
+        fields.insert("record".to_owned(), self.title.trim_end_matches(" dump:").trim_end_matches(':').into());
+        for part in &self.parts {
+            match part {
+                Part::Field(name, value) => fields.insert(name.clone(), value.json()),
+                Part::Lines(_, Some((name, values))) => fields.insert((*name).to_owned(), values.clone()),
+                Part::Lines(..) => None,
+            };
+        }
+        json!(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gids_are_written_as_c_does() {
+        let text = |text: &str| gid_text(text.parse::<Ipv6Addr>().unwrap().octets());
+        for same in ["::", "::1", "fe80::2:c903:10:0", "ff12:401b:ffff::1", "1:0:0:2::", "::ffff:10.0.0.1"] {
+            assert_eq!(text(same), same);
+        }
+        assert_eq!(text("::0102:0304"), "::1.2.3.4");
+    }
+
+    #[test]
+    fn a_short_record_reads_as_zeros() {
+        let bytes = Bytes(&[1, 2, 3]);
+        assert_eq!((bytes.u16(0), bytes.u16(2), bytes.u64(8)), (0x102, 0x300, 0));
+        assert_eq!(bytes.slice(2, 5), [3]);
+        assert!(bytes.slice(9, 1).is_empty());
+    }
+
+    #[test]
+    fn values_stand_in_one_column() {
+        let record = Record::new("X dump:", 8).field("ab", dec(7u8)).lines("\t\tRID\n").field("c", hex(0xab_u8));
+        assert_eq!(record.text(), "X dump:\n\t\tab......7\n\t\tRID\n\t\tc.......0xAB\n");
+        assert_eq!(record.json(), json!({"record": "X", "ab": 7, "c": "0xAB"}));
+    }
+}
