@@ -14,6 +14,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("rdma-core", "/etc/rdma/modules/rdma.conf"),
     ("rdmacm-utils", "/usr/bin/rping"),
     ("infiniband-diags", "/usr/sbin/ibstat"),
+    ("ibsim-utils", "/usr/bin/ibsim"),
+    ("opensm", "/usr/sbin/opensm"),
     ("tshark", "/usr/bin/tshark"),
     ("libibverbs-dev", "/usr/include/infiniband/verbs.h"),
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),

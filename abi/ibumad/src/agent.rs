@@ -1,10 +1,12 @@
 //! Agents: what a program registers on a port to send requests of a class, and to get what others send.
 
 use libc::{EINVAL, ENOTTY, EPERM, c_int, c_long, c_ulong};
-use weft_abi_types::umad_reg_attr;
+use weft_abi_types::{UMAD_USER_RMPP, umad_reg_attr};
+use weft_ipc::umad::UmadAgent;
 
 use crate::debug::trace;
-use crate::errors::errno;
+use crate::errors::{errno, set_errno};
+use crate::virtual_host::{self, Opened};
 
 /// `_IOWR(0x1b, 1, 28 bytes)`.
 const REGISTER_AGENT: c_ulong = 0xc01c_1b01;
@@ -61,21 +63,64 @@ fn oui_bytes(oui: u32) -> [u8; 3] {
 
 impl Request {
     fn register(&mut self, fd: c_int) -> Result<u32, c_int> {
+        if let Some(opened) = virtual_host::opened(fd) {
+            return self.register_with(&opened);
+        }
         // SAFETY: the ioctl reads and writes as many bytes as the structure has.
         match unsafe { libc::ioctl(fd, REGISTER_AGENT, &raw mut *self) } {
             0 => Ok(self.id),
             _ => Err(errno()),
         }
     }
+
+    fn register_with(&self, opened: &Opened) -> Result<u32, c_int> {
+        let [a, b, c] = self.oui;
+        opened.register(UmadAgent {
+            qpn: self.qpn,
+            class: self.mgmt_class,
+            class_version: self.mgmt_class_version,
+            oui: u32::from_be_bytes([0, a, b, c]),
+            method_mask: mask(self.method_mask),
+            rmpp_version: self.rmpp_version,
+            user_rmpp: false,
+        })
+    }
+}
+
+/// The methods of a mask, which is an array of longs.
+fn mask(words: [u32; 4]) -> u128 {
+    let [a, b, c, d] = words;
+    let in_order = if cfg!(target_endian = "little") { [a, b, c, d] } else { [b, a, d, c] };
+    in_order.iter().rev().fold(0, |mask, word| mask << 32 | u128::from(*word))
 }
 
 impl Request2 {
     fn register(&mut self, fd: c_int) -> Result<u32, c_int> {
+        if let Some(opened) = virtual_host::opened(fd) {
+            return self.register_with(&opened);
+        }
         // SAFETY: as above.
         match unsafe { libc::ioctl(fd, REGISTER_AGENT2, &raw mut *self) } {
             0 => Ok(self.id),
             _ => Err(errno()),
         }
+    }
+
+    fn register_with(&mut self, opened: &Opened) -> Result<u32, c_int> {
+        if self.flags & !UMAD_USER_RMPP != 0 {
+            self.flags = UMAD_USER_RMPP;
+            return Err(EINVAL);
+        }
+        let [low, high] = self.method_mask;
+        opened.register(UmadAgent {
+            qpn: self.qpn as u8,
+            class: self.mgmt_class,
+            class_version: self.mgmt_class_version,
+            oui: self.oui,
+            method_mask: u128::from(high) << 64 | u128::from(low),
+            rmpp_version: self.rmpp_version,
+            user_rmpp: self.flags & UMAD_USER_RMPP != 0,
+        })
     }
 
     /// The same for kernels that know no flags.
@@ -208,6 +253,15 @@ pub unsafe extern "C" fn umad_register2(port_fd: c_int, attr: *mut umad_reg_attr
 /// Takes an agent off a port.
 pub extern "C" fn umad_unregister(port_id: c_int, agent_id: c_int) -> c_int {
     trace!("umad_unregister", "fd {port_id} unregistering agent {agent_id}");
+    if let Some(opened) = virtual_host::opened(port_id) {
+        return match opened.unregister(agent_id as u32) {
+            Ok(()) => 0,
+            Err(errno) => {
+                set_errno(errno);
+                -1
+            }
+        };
+    }
     let mut id = agent_id as u32;
     // SAFETY: the ioctl reads four bytes.
     unsafe { libc::ioctl(port_id, UNREGISTER_AGENT, &raw mut id) }

@@ -1,10 +1,12 @@
-//! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`.
+//! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`, and for programs of a
+//! virtual host (`weft run --host`) to and from a fabric in the daemon.
 //!
-//! What adapters there are, and how their ports stand, comes from a [`source`]; everything else (which port is meant,
-//! pairs of interfaces, lists) is worked out from that. The C structures are in `weft_abi_types`; what is exported at
+//! What adapters there are, and how their ports stand, comes from a [`source`], of which there are two, [`kernel`] and
+//! [`virtual_host`]; everything else (which port is meant, pairs of interfaces, lists) is worked out from that. A port of
+//! a virtual host is a [`socket`] to the daemon. The C structures are in `weft_abi_types`; what is exported at
 //! which version stands in `ibumad.sym`.
 //!
-//! Every system call goes through the C library's own symbols (`open`, `read`, `write`, `poll`, `ioctl`, `opendir`,
+//! Every system call to the kernel's devices goes through the C library's own symbols (`open`, `read`, `write`, `poll`, `ioctl`, `opendir`,
 //! `close`), because simulators preload a library that takes these over, and may hand out descriptors that only it knows.
 
 #![allow(clippy::missing_safety_doc, reason = "the contracts are those of the umad manual pages")]
@@ -17,11 +19,14 @@ mod debug;
 mod errors;
 mod exports;
 mod files;
+mod kernel;
 mod list;
 mod names;
 mod pairs;
 mod port;
 mod resolve;
+mod socket;
 mod source;
 mod text;
 mod transfer;
+mod virtual_host;

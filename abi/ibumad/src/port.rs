@@ -7,7 +7,7 @@ use weft_abi_types::umad_port;
 use crate::debug::{trace, warn};
 use crate::errors::errno;
 use crate::source::{self, NODES, Port};
-use crate::{resolve, text};
+use crate::{kernel, resolve, text, virtual_host};
 
 /// The interface to the kernel that is spoken here; every kernel since 2.6.24 does.
 const ABI_VERSION: u32 = 5;
@@ -140,7 +140,11 @@ pub unsafe extern "C" fn umad_get_issm_path(
 }
 
 fn open(name: Option<&[u8]>, portnum: c_int, smi: bool) -> Result<c_int, c_int> {
-    match source::abi_version() {
+    if virtual_host::is_ours() {
+        let (ca, port) = resolve::place(name, portnum, smi)?;
+        return virtual_host::open(&ca, port);
+    }
+    match kernel::abi_version() {
         Ok(version) if version >= ABI_VERSION => {}
         Ok(version) => {
             warn("umad_open_port", &format!("the kernel speaks version {version}, and {ABI_VERSION} is needed"));
@@ -188,6 +192,7 @@ pub unsafe extern "C" fn umad_open_smi_port(ca_name: *const c_char, portnum: c_i
 
 /// Closes a port; its agents go with it.
 pub extern "C" fn umad_close_port(port_id: c_int) -> c_int {
+    virtual_host::close(port_id);
     // SAFETY: the descriptor is the caller's to close.
     unsafe { libc::close(port_id) };
     trace!("umad_close_port", "closed fd {port_id}");

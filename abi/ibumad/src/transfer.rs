@@ -1,10 +1,14 @@
 //! Sending and receiving.
 
-use libc::{EINVAL, EIO, ETIMEDOUT, EWOULDBLOCK, c_int, c_void};
+use libc::{EAGAIN, EINVAL, EIO, ETIMEDOUT, EWOULDBLOCK, c_int, c_void};
 use weft_abi_types::ib_user_mad;
+use weft_ipc::umad::UmadHead;
+use zerocopy::FromBytes;
 
 use crate::debug::{self, trace, umad_dump};
 use crate::errors::{errno, set_errno};
+use crate::socket::{Received, Socket};
+use crate::virtual_host;
 
 const HEAD: usize = size_of::<ib_user_mad>();
 
@@ -34,7 +38,13 @@ pub unsafe extern "C" fn umad_send(
         if debug::level() > 1 {
             umad_dump(umad);
         }
-        libc::write(port_id, umad, whole)
+        match virtual_host::opened(port_id) {
+            None => libc::write(port_id, umad, whole),
+            Some(opened) => {
+                let mad = std::slice::from_raw_parts(umad.cast::<u8>().add(HEAD), length);
+                written(&opened.socket, &umad.cast::<UmadHead>().read_unaligned(), mad)
+            }
+        }
     };
     if usize::try_from(written) == Ok(whole) {
         return 0;
@@ -46,8 +56,22 @@ pub unsafe extern "C" fn umad_send(
     -EIO
 }
 
+/// Sends by a virtual host's port as write(2) does.
+fn written(socket: &Socket, head: &UmadHead, mad: &[u8]) -> isize {
+    match socket.send(*head, mad) {
+        Ok(()) => (HEAD + mad.len()) as isize,
+        Err(errno) => {
+            set_errno(errno);
+            -1
+        }
+    }
+}
+
 /// 0 once the port has something to receive, -ETIMEDOUT if it does not within the time, -EIO if that fails.
 fn wait(port_id: c_int, timeout_ms: c_int) -> c_int {
+    if virtual_host::opened(port_id).is_some_and(|opened| opened.socket.has_kept()) {
+        return 0;
+    }
     let mut poll = libc::pollfd { fd: port_id, events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure.
     match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
@@ -67,6 +91,12 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
         set_errno(EINVAL);
         return -EINVAL;
     };
+    if let Some(opened) = virtual_host::opened(port_id) {
+        let room = HEAD + usize::try_from(*length).unwrap_or(0);
+        // SAFETY: the caller's buffer has a head and `length` bytes behind it, and nobody else uses it meanwhile.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(umad.cast::<u8>(), room) };
+        return receive(port_id, &opened.socket, buffer, length, timeout_ms);
+    }
     if timeout_ms != 0 {
         let result = wait(port_id, timeout_ms);
         if result < 0 {
@@ -103,6 +133,36 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
             -errno()
         }
     }
+}
+
+/// Receives from a virtual host's port, with the answers that the kernel's would give.
+fn receive(port_id: c_int, socket: &Socket, buffer: &mut [u8], length: &mut c_int, timeout_ms: c_int) -> c_int {
+    let mut received = socket.receive(buffer);
+    if matches!(received, Err(EAGAIN)) && timeout_ms != 0 {
+        let result = wait(port_id, timeout_ms);
+        if result < 0 {
+            if errno() == 0 {
+                set_errno(-result);
+            }
+            return result;
+        }
+        received = socket.receive(buffer);
+    }
+    let head = || UmadHead::read_from_prefix(buffer).map(|(head, _)| head).unwrap_or_default();
+    let errno = match received {
+        Ok(Received::Whole(whole)) => {
+            *length = whole.saturating_sub(HEAD) as c_int;
+            set_errno(0);
+            return head().agent as c_int;
+        }
+        Ok(Received::TooShort(errno)) => {
+            *length = (head().length as usize).saturating_sub(HEAD) as c_int;
+            errno
+        }
+        Err(errno) => errno,
+    };
+    set_errno(errno);
+    -errno
 }
 
 /// Waits until the port has something to receive.

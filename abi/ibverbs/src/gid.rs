@@ -1,7 +1,9 @@
 //! The GID table of a port.
 
 use libc::c_int;
-use weft_abi_types::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_gid, ibv_gid_entry};
+use weft_abi_types::{
+    IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_gid, ibv_gid_entry,
+};
 use weft_verbs::{GID_TABLE_LEN, GidEntry, GidType};
 
 use crate::context::Context;
@@ -9,13 +11,14 @@ use crate::errors::{code, fail_minus_one};
 use crate::object::zeroed;
 use crate::port::PORT;
 
-fn entry_of(row: &GidEntry) -> ibv_gid_entry {
+fn entry_of(row: &GidEntry, fabric: bool) -> ibv_gid_entry {
     let mut entry: ibv_gid_entry = zeroed();
     entry.gid = ibv_gid { raw: row.gid.0 };
     entry.gid_index = row.index;
     entry.port_num = u32::from(PORT);
     entry.gid_type = match row.gid_type {
         GidType::RoceV2 => IBV_GID_TYPE_ROCE_V2,
+        GidType::IbOrRoceV1 if fabric => IBV_GID_TYPE_IB,
         GidType::IbOrRoceV1 => IBV_GID_TYPE_ROCE_V1,
     };
     entry.ndev_ifindex = row.ifindex;
@@ -23,13 +26,14 @@ fn entry_of(row: &GidEntry) -> ibv_gid_entry {
 }
 
 /// Valid rows of the table.
-fn rows(context: *mut ibv_context) -> Result<Vec<GidEntry>, c_int> {
+fn rows(context: *mut ibv_context) -> Result<Vec<ibv_gid_entry>, c_int> {
     if context.is_null() {
         return Err(libc::EINVAL);
     }
     // SAFETY: a context of ours.
     let device = unsafe { Context::of(context) }.device_attr()?;
-    Ok(device.port.gids)
+    let fabric = device.port.infiniband.is_some();
+    Ok(device.port.gids.iter().map(|row| entry_of(row, fabric)).collect())
 }
 
 /// One row: ENODATA for an empty one.
@@ -38,7 +42,7 @@ fn row(context: *mut ibv_context, port_num: u32, index: u32) -> Result<ibv_gid_e
         return Err(libc::EINVAL);
     }
     let rows = rows(context)?;
-    rows.iter().find(|row| row.index == index).map(entry_of).ok_or(libc::ENODATA)
+    rows.into_iter().find(|row| row.gid_index == index).ok_or(libc::ENODATA)
 }
 
 /// Writes the part of an entry that the caller knows.
@@ -120,7 +124,7 @@ pub unsafe extern "C" fn _ibv_query_gid_table(
     }
     for (i, row) in rows.iter().enumerate() {
         // SAFETY: the caller says that it has room for max_entries entries of this size.
-        unsafe { write_entry(entries.cast::<u8>().add(i * entry_size), entry_size, &entry_of(row)) };
+        unsafe { write_entry(entries.cast::<u8>().add(i * entry_size), entry_size, row) };
     }
     rows.len() as isize
 }

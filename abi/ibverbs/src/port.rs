@@ -2,10 +2,10 @@
 
 use libc::c_int;
 use weft_abi_types::{
-    _compat_ibv_port_attr, IBV_LINK_LAYER_ETHERNET, IBV_MTU_4096, IBV_PORT_IP_BASED_GIDS, IBV_QPF_GRH_REQUIRED, be16,
-    ibv_context, ibv_port_attr,
+    _compat_ibv_port_attr, IBV_LINK_LAYER_ETHERNET, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_4096, IBV_PORT_IP_BASED_GIDS,
+    IBV_QPF_GRH_REQUIRED, be16, ibv_context, ibv_port_attr,
 };
-use weft_verbs::{DEFAULT_PKEY, GID_TABLE_LEN, MSG_SIZE_MAX, PKEY_TABLE_LEN, PortAttr, PortState};
+use weft_verbs::{DEFAULT_PKEY, GID_TABLE_LEN, IbPortAttr, MSG_SIZE_MAX, Mtu, PKEY_TABLE_LEN, PortAttr, PortState};
 
 use crate::context::Context;
 use crate::errors::{code, fail_minus_one};
@@ -20,6 +20,9 @@ const OLD_PORT_ATTR_LEN: usize = 48;
 /// `phys_state` of IBA 14.2.5.6.
 const PHYS_DISABLED: u8 = 3;
 const PHYS_LINK_UP: u8 = 5;
+
+/// The fastest speed that eight bits can say.
+const SPEED_NDR: u8 = 128;
 
 /// Speeds that an interface may say, at most this many Mbit/s: width code and lane speed code of IBA 14.2.5.6.
 const SPEEDS: [(u32, u8, u8); 10] = [
@@ -38,7 +41,38 @@ const SPEEDS: [(u32, u8, u8); 10] = [
 /// An interface that does not know its speed (the loopback, a tunnel) is taken for one of 1 Gbit/s.
 const SPEED_UNKNOWN_MBPS: u32 = 1_000;
 
+/// A port of a fabric.
+fn describe_fabric(port: &PortAttr, fabric: &IbPortAttr) -> ibv_port_attr {
+    let mut attr: ibv_port_attr = zeroed();
+    attr.state = u32::from(fabric.state);
+    attr.max_mtu = Mtu::at_most(usize::from(fabric.max_mtu)).unwrap_or(Mtu::Mtu4096) as u32;
+    attr.active_mtu = port.active_mtu as u32;
+    attr.gid_tbl_len = fabric.gid_rows as c_int;
+    attr.port_cap_flags = fabric.capabilities;
+    attr.port_cap_flags2 = fabric.capabilities2;
+    attr.max_msg_sz = MSG_SIZE_MAX;
+    attr.bad_pkey_cntr = u32::from(fabric.pkey_violations);
+    attr.qkey_viol_cntr = u32::from(fabric.qkey_violations);
+    attr.pkey_tbl_len = fabric.pkeys.len() as u16;
+    attr.lid = fabric.lid;
+    attr.sm_lid = fabric.sm_lid;
+    attr.lmc = fabric.lmc;
+    attr.max_vl_num = fabric.vl_cap;
+    attr.sm_sl = fabric.sm_sl;
+    attr.subnet_timeout = fabric.subnet_timeout;
+    attr.init_type_reply = fabric.init_type_reply;
+    attr.active_width = fabric.active_width;
+    attr.active_speed = u8::try_from(fabric.active_speed).unwrap_or(SPEED_NDR);
+    attr.active_speed_ex = u32::from(fabric.active_speed);
+    attr.phys_state = fabric.phys_state;
+    attr.link_layer = IBV_LINK_LAYER_INFINIBAND as u8;
+    attr
+}
+
 fn describe(port: &PortAttr) -> ibv_port_attr {
+    if let Some(fabric) = &port.infiniband {
+        return describe_fabric(port, fabric);
+    }
     let mbps = port.link_speed_mbps.unwrap_or(SPEED_UNKNOWN_MBPS);
     let (_, width, speed) = SPEEDS.into_iter().find(|(at_most, ..)| mbps <= *at_most).unwrap_or(SPEEDS[0]);
     let mut attr: ibv_port_attr = zeroed();
@@ -113,15 +147,34 @@ pub unsafe extern "C" fn ibv_query_pkey(
     index: c_int,
     pkey: *mut be16,
 ) -> c_int {
-    if context.is_null() || pkey.is_null() || port_num != PORT || !(0..c_int::from(PKEY_TABLE_LEN)).contains(&index) {
-        return fail_minus_one(libc::EINVAL);
-    }
+    let row = match pkeys(context, port_num) {
+        Ok(rows) if !pkey.is_null() => usize::try_from(index).ok().and_then(|index| rows.get(index).copied()),
+        Ok(_) => None,
+        Err(errno) => return fail_minus_one(errno),
+    };
+    let Some(row) = row else { return fail_minus_one(libc::EINVAL) };
     // SAFETY: the caller's place for the answer.
-    unsafe { *pkey = DEFAULT_PKEY.to_be() };
+    unsafe { *pkey = row.to_be() };
     0
 }
 
+/// The P_Key table.
+fn pkeys(context: *mut ibv_context, port_num: u8) -> Result<Vec<u16>, c_int> {
+    if context.is_null() || port_num != PORT {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: a context of ours.
+    let device = unsafe { Context::of(context) }.device_attr()?;
+    let roce = || vec![DEFAULT_PKEY; usize::from(PKEY_TABLE_LEN)];
+    Ok(device.port.infiniband.map_or_else(roce, |fabric| fabric.pkeys))
+}
+
 /// The row of a P_Key that is given in network order, or -1.
-pub extern "C" fn ibv_get_pkey_index(_context: *mut ibv_context, port_num: u8, pkey: be16) -> c_int {
-    if port_num == PORT && u16::from_be(pkey) == DEFAULT_PKEY { 0 } else { fail_minus_one(libc::EINVAL) }
+pub extern "C" fn ibv_get_pkey_index(context: *mut ibv_context, port_num: u8, pkey: be16) -> c_int {
+    let wanted = u16::from_be(pkey);
+    match pkeys(context, port_num).map(|rows| rows.iter().position(|row| *row == wanted)) {
+        Ok(Some(row)) => row as c_int,
+        Ok(None) => fail_minus_one(libc::EINVAL),
+        Err(errno) => fail_minus_one(errno),
+    }
 }

@@ -85,6 +85,12 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
     attr.max_pkeys = PKEY_TABLE_LEN;
     attr.local_ca_ack_delay = LOCAL_CA_ACK_DELAY;
     attr.phys_port_cnt = 1;
+    if let Some(fabric) = &device.port.infiniband {
+        attr.sys_image_guid = fabric.system_image_guid.to_be();
+        attr.vendor_part_id = u32::from(fabric.device_id);
+        attr.hw_ver = fabric.revision;
+        attr.max_pkeys = fabric.pkeys.len() as u16;
+    }
     attr
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{cm, daemon, dev, link, qp, resource, run, stat, status};
+use crate::commands::{cable, cm, daemon, dev, link, node, qp, resource, run, stat, status, topology, up};
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
@@ -36,6 +36,16 @@ pub enum Command {
     Resource(resource::ResourceArgs),
     /// What new connections start with: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]
     Cm(cm::CmArgs),
+    /// Bring up an InfiniBand fabric: weft up FILE, weft up --fat-tree 36,2
+    Up(up::UpArgs),
+    /// Take it down
+    Down,
+    /// The fabric that is up, or a file, drawn or in another format
+    Topology(topology::TopologyArgs),
+    /// Cut, join and degrade cables of the fabric
+    Cable(cable::CableArgs),
+    /// Power nodes of the fabric off and on
+    Node(node::NodeArgs),
     /// The daemon and the processes that use it
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate

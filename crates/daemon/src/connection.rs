@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use weft_sys::epoll::Interest;
@@ -86,9 +86,16 @@ impl Connection {
             if next.attach.anchor {
                 fds.extend(host.anchor());
             }
+            let umad = next.attach.umad.and_then(|handle| Some((handle, host.umad.take_programs_end(handle)?)));
+            fds.extend(umad.as_ref().map(|(_, fd)| fd.as_fd()));
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
                 Ok(_) => drop(self.outbox.pop_front()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if let Some((handle, fd)) = umad {
+                        host.umad.keep_programs_end(handle, fd);
+                    }
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -73,6 +73,12 @@ pub trait Host {
     /// Closes them.
     fn close_channel(&mut self, channel: u32);
 
+    /// Makes the socket of a port for management datagrams.
+    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal>;
+
+    /// Closes it.
+    fn close_umad(&mut self, handle: u32);
+
     /// Takes back the events that were sent to a channel and not read, the oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
 
@@ -125,6 +131,8 @@ pub struct FakeHost {
     pub gsi: bool,
     /// Event channels.
     pub channels: std::collections::BTreeSet<u32>,
+    /// Ports for management datagrams.
+    pub umad: std::collections::BTreeSet<u32>,
     /// What clients wrote to their ledgers.
     pub ledgers: std::collections::BTreeMap<ClientId, (CountersPage, ObjectsPage)>,
     /// What processes published, by slot.
@@ -217,6 +225,15 @@ impl Host for FakeHost {
 
     fn close_channel(&mut self, channel: u32) {
         assert!(self.channels.remove(&channel), "channel {channel} is not open");
+    }
+
+    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal> {
+        assert!(self.umad.insert(handle), "port {handle} is open already");
+        Ok(())
+    }
+
+    fn close_umad(&mut self, handle: u32) {
+        assert!(self.umad.remove(&handle), "port {handle} is not open");
     }
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {

@@ -14,6 +14,7 @@ pub mod broker;
 pub mod cm_service;
 pub mod connection;
 pub mod devices;
+pub mod fabric;
 pub mod gid_table;
 pub mod gsi;
 pub mod host;

@@ -25,6 +25,7 @@ use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
 use crate::resolve::{Linux, Resolver};
 use crate::saved::{Saved, SavedFile};
 use crate::slots::ClientId;
+use crate::umad::UmadSockets;
 
 #[derive(Debug)]
 struct Pool {
@@ -49,6 +50,8 @@ pub struct PoolHost {
     capture: String,
     /// Sockets of event channels.
     pub channels: ChannelSockets,
+    /// Sockets of ports for management datagrams.
+    pub umad: UmadSockets,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
@@ -259,6 +262,14 @@ impl Host for PoolHost {
 
     fn close_channel(&mut self, channel: u32) {
         self.channels.close(channel);
+    }
+
+    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal> {
+        self.umad.open(handle).map_err(|error| failed("open a port for management datagrams", &error))
+    }
+
+    fn close_umad(&mut self, handle: u32) {
+        self.umad.close(handle);
     }
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {

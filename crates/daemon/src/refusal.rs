@@ -6,6 +6,8 @@ use weft_ipc::Refusal;
 pub const EPERM: i32 = 1;
 /// Nothing there now; a limit is reached.
 pub const EAGAIN: i32 = 11;
+/// No room.
+pub const ENOMEM: i32 = 12;
 /// Not the device that was meant.
 pub const ENODEV: i32 = 19;
 /// Exists already.

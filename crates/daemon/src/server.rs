@@ -2,6 +2,7 @@
 //! and the broker, and the broker decides.
 
 mod cm;
+mod umad;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,9 +10,11 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_ipc::umad::UMAD_PACKET_BYTES_MAX;
 use weft_ipc::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use weft_link::FaultSpec;
 use weft_mad::GmpAddress;
+use weft_sys::batch::RecvBatch;
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::unix::{self, Wait};
 use weft_wire::mad::Mad;
@@ -33,6 +36,8 @@ const TOKEN_CLIENTS: u64 = 2;
 
 /// Sockets of queue pair 1.
 const TOKEN_GSI: u64 = 1 << 62;
+/// Sockets of ports for management datagrams: this with their handles.
+const TOKEN_UMAD: u64 = 1 << 61;
 /// An event channel that is full: this with its number.
 const TOKEN_CHANNELS: u64 = 1 << 63;
 
@@ -58,6 +63,8 @@ pub(crate) struct Server {
     gsi_watched: bool,
     /// Datagrams on their way from queue pair 1 to the service; kept for its room.
     gmps: Vec<(GmpAddress, Mad)>,
+    /// Packets of ports for management datagrams; kept for its room.
+    umad_batch: RecvBatch,
 }
 
 /// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
@@ -140,6 +147,7 @@ impl Server {
             standby: None,
             gsi_watched: false,
             gmps: Vec::new(),
+            umad_batch: RecvBatch::new(umad::PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
         }))
     }
 
@@ -188,6 +196,7 @@ impl Server {
             }
             TOKEN_GSI => self.on_gsi(now),
             token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
+            token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
                 if (token - TOKEN_CLIENTS) % 2 == 1 {
@@ -296,6 +305,7 @@ impl Server {
     fn perform(&mut self) {
         self.perform_for_clients();
         self.perform_for_cm(Instant::now());
+        self.perform_for_umad(Instant::now());
         if !self.broker.take_changed() {
             return;
         }

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_hca::HcaUsage;
-use weft_ipc::Usage;
+use weft_ipc::{PathTraffic, Usage};
 use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
 use weft_verbs::{Duration, Instant};
 
 use crate::clock;
 use crate::engine::Engine;
+use crate::fabric;
 use crate::handover::{LOOK_INTERVAL, Seen};
 use crate::instruments::Told;
 use crate::spin::Spin;
@@ -62,6 +63,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         told: None,
         asked: false,
         wants_to_meet: false,
+        traffic: Vec::new(),
         wakeups: 0,
     };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
@@ -95,6 +97,8 @@ struct Background {
     asked: bool,
     /// There is a datagram for a process that was not met.
     wants_to_meet: bool,
+    /// What passed over the fabric and the daemon has not been told.
+    traffic: Vec<PathTraffic>,
     /// Times that the thread woke.
     wakeups: u64,
 }
@@ -161,6 +165,7 @@ impl Background {
         let contexts = |device| engine.sinks.lock().open(device);
         if let Some(told) = pump.poll_ledger(now, engine.handover.tally(), self.asked, contexts) {
             (self.told, self.asked) = (Some(told), false);
+            self.traffic.extend(pump.take_fabric_traffic());
         }
         self.wants_to_meet |= pump.wants_to_meet();
         let armed = pump.hca.any_cq_armed();
@@ -244,6 +249,9 @@ impl Background {
         }
         if let Some(told) = self.told.take() {
             session.publish(&told);
+        }
+        if !self.traffic.is_empty() {
+            fabric::tell_traffic(&mut session, std::mem::take(&mut self.traffic));
         }
         self.asked |= session.take_asked();
         if self.wants_to_meet {

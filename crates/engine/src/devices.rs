@@ -1,7 +1,7 @@
 //! Devices as the daemon tells of them, in the nouns of verbs.
 
-use weft_ipc::DeviceInfo;
-use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, Mtu, PortAttr, PortState};
+use weft_ipc::{DeviceInfo, IbPort, InfiniBand};
+use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, IbPortAttr, Mtu, PortAttr, PortState};
 
 /// A device as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +34,20 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
         },
         ifindex: row.ifindex,
     });
+    let fabric = info.infiniband.as_deref().and_then(|adapter| Some((adapter, adapter.port(1)?)));
+    let gids: Vec<GidEntry> = match fabric {
+        Some((_, port)) => fabric_gids(port),
+        None => gids.collect(),
+    };
     let port = PortAttr {
         state: match info.state {
             weft_ipc::PortState::Down => PortState::Down,
             weft_ipc::PortState::Active => PortState::Active,
         },
         active_mtu: Mtu::at_most(usize::from(info.active_mtu)).unwrap_or(Mtu::Mtu256),
-        gids: gids.collect(),
+        gids,
         link_speed_mbps: info.link_speed_mbps,
+        infiniband: fabric.map(|(adapter, port)| Box::new(fabric_port(adapter, port))),
     };
     DeviceSnapshot {
         id: DeviceId(info.index),
@@ -52,5 +58,41 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
             ifindex: info.ifindex,
             port,
         },
+    }
+}
+
+/// The GID table of a port on a fabric, without its empty rows.
+fn fabric_gids(port: &IbPort) -> Vec<GidEntry> {
+    let row = |index: usize| {
+        let gid = Gid(port.gid(index)?);
+        (gid != Gid::ZERO).then_some(GidEntry { index: index as u32, gid, gid_type: GidType::IbOrRoceV1, ifindex: 0 })
+    };
+    (0..port.gid_rows()).filter_map(row).collect()
+}
+
+fn fabric_port(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
+    IbPortAttr {
+        system_image_guid: adapter.system_image_guid,
+        vendor_id: adapter.vendor_id,
+        device_id: adapter.device_id,
+        revision: adapter.revision,
+        state: port.state,
+        phys_state: port.phys_state,
+        lid: port.lid,
+        lmc: port.lmc,
+        sm_lid: port.sm_lid,
+        sm_sl: port.sm_sl,
+        capabilities: port.capabilities,
+        capabilities2: port.capabilities2,
+        max_mtu: port.max_mtu,
+        active_width: port.active_width,
+        active_speed: port.active_speed,
+        vl_cap: port.vl_cap,
+        subnet_timeout: port.subnet_timeout,
+        init_type_reply: port.init_type_reply,
+        pkey_violations: port.pkey_violations,
+        qkey_violations: port.qkey_violations,
+        gid_rows: port.gid_rows() as u32,
+        pkeys: port.pkeys.clone(),
     }
 }

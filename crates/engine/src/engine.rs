@@ -226,6 +226,7 @@ impl Engine {
                 && let Some(session) = &mut session
             {
                 session.publish(&told);
+                crate::fabric::tell_traffic(session, pump.take_fabric_traffic());
             }
             trace::flush();
         }
@@ -366,6 +367,8 @@ impl Engine {
                     Change::Removed(id) => pump.hca.remove_device(*id),
                     Change::Came(_) => {}
                     Change::Gone(slot, generation) => pump.hca.memory().on_gone(*slot, *generation),
+                    Change::Path(path, open) => pump.hca.memory().same_host.fabric.on_changed(*path, *open),
+                    Change::FabricLost => pump.hca.memory().same_host.fabric.on_lost(),
                 }
             }
             pump.transmit(now);

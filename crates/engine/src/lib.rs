@@ -16,6 +16,7 @@ mod devices;
 mod engine;
 mod error;
 mod events;
+mod fabric;
 mod fork;
 mod gather;
 mod handover;

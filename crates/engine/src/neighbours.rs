@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use weft_link::shm::Host;
 use weft_sys::share::Extent;
 use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
+use weft_transport::same_host::{
+    AtomicOp, Direct, FabricWay, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach, WayState,
+};
 use weft_verbs::{Qpn, Sge};
 
+use crate::fabric::FabricWays;
 use crate::memory::HostMemory;
 
 /// The other processes of this host.
@@ -21,6 +24,8 @@ pub struct Neighbours {
     extents: BTreeMap<u64, (u32, Extent)>,
     /// Where they are, by their keys.
     addresses: BTreeMap<u32, u64>,
+    /// Ways over the InfiniBand fabric.
+    pub(crate) fabric: FabricWays,
 }
 
 impl Neighbours {
@@ -100,6 +105,9 @@ impl HostMemory {
 impl SameHost for HostMemory {
     #[inline]
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
+        if self.same_host.fabric.loses(frame.src_qpn) {
+            return true;
+        }
         self.host().is_some_and(|host| host.push(peer, frame, payload))
     }
 
@@ -115,6 +123,14 @@ impl SameHost for HostMemory {
     #[inline]
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
         self.host()?.neighbour(slot)
+    }
+
+    fn fabric_way(&mut self, way: &FabricWay) -> WayState {
+        match self.same_host.fabric.find(way) {
+            None => WayState::Asked,
+            Some(reply) if !reply.open || !reply.meets => WayState::Closed,
+            Some(_) => self.host().and_then(|host| host.neighbour(way.slot)).map_or(WayState::Asked, WayState::Open),
+        }
     }
 
     fn is_alive(&self, peer: PeerId) -> bool {
@@ -163,14 +179,17 @@ impl SameHost for HostMemory {
 
     #[inline]
     fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
-        self.host().is_some_and(|host| host.write_direct(at, from))
+        !self.same_host.fabric.loses(at.qpn) && self.host().is_some_and(|host| host.write_direct(at, from))
     }
 
     fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
-        self.host().is_some_and(|host| host.read_direct(at, to))
+        !self.same_host.fabric.loses(at.qpn) && self.host().is_some_and(|host| host.read_direct(at, to))
     }
 
     fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
+        if self.same_host.fabric.loses(at.qpn) {
+            return None;
+        }
         self.host()?.atomic_direct(at, op)
     }
 

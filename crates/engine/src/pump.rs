@@ -221,13 +221,15 @@ impl Pump {
 
     /// Whether there is a datagram for a process of this host that was not met.
     pub fn wants_to_meet(&mut self) -> bool {
-        self.hca.memory().same_host.host().is_some_and(|host| host.wants_to_meet())
+        let neighbours = &mut self.hca.memory().same_host;
+        neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.wants_to_meet())
     }
 
     /// Whether we left a frame for ourselves, or somebody is to be met: nobody else will tell.
     #[inline]
     fn wants_turn(&mut self) -> bool {
-        self.hca.memory().same_host.host().is_some_and(|host| host.has_own_frame() || host.wants_to_meet())
+        let neighbours = &mut self.hca.memory().same_host;
+        neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.has_own_frame() || host.wants_to_meet())
     }
 
     /// When the next turn is due: now if something can be sent at once, else the earliest deadline.

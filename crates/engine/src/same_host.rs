@@ -27,8 +27,16 @@ impl Engine {
     pub fn modify_qp(&self, id: QpId, attr: &QpAttr, mask: QpAttrMask) -> Result<(), VerbsError> {
         let needed = QpAttrMask::STATE | QpAttrMask::AV | QpAttrMask::DEST_QPN;
         let connects = mask.contains(needed) && attr.qp_state == QpState::Rtr;
-        let peer = match attr.av {
-            Some(av) if connects => self.neighbour(av.dgid, attr.dest_qpn >> QPN_INDEX_BITS)?,
+        let way = match connects {
+            true => self.quietly(|hca, _| Ok((hca.qpn(id)?, hca.fabric_way(id, attr, mask)))).ok(),
+            false => None,
+        };
+        let peer = match (way, attr.av) {
+            (Some((qpn, Some(way))), _) => self.fabric_neighbour(qpn, way)?,
+            (Some((qpn, None)), Some(av)) => {
+                self.leaves_fabric(qpn);
+                self.neighbour(av.dgid, attr.dest_qpn >> QPN_INDEX_BITS)?
+            }
             _ => None,
         };
         if peer.is_some() {
@@ -62,7 +70,7 @@ impl Engine {
     }
 
     /// Meet the process of a slot, if it can be met.
-    fn meet(&self, session: &mut Session, slot: u32) -> Result<Option<PeerId>, EngineError> {
+    pub(crate) fn meet(&self, session: &mut Session, slot: u32) -> Result<Option<PeerId>, EngineError> {
         let known = |engine: &Engine| engine.with_host(|host| host.number_of_slot(slot)).flatten();
         if let Some(known) = known(self) {
             return Ok(Some(known));
@@ -162,11 +170,16 @@ impl Engine {
 
     /// Meet those that somebody had datagrams for.
     pub(crate) fn meet_wanted(&self, session: &mut Session) {
+        self.ask_wanted_ways(session);
+        let wanted_before = self.with_host(|host| host.wants_to_meet()).unwrap_or_default();
         for slot in self.with_host(Host::take_wanted).unwrap_or_default() {
             let may = session.is_published() && session.is_connected();
             if !may || self.meet(session, slot).is_err() {
                 self.with_host(|host| host.on_refused(slot));
             }
+        }
+        if wanted_before {
+            self.release_datagrams();
         }
         self.attend(session);
     }

@@ -24,6 +24,10 @@ pub enum Change {
     Came(u32),
     /// A process that ours has met, by slot and generation, is gone.
     Gone(u32, u64),
+    /// A way over the fabric, by its number, opened or closed.
+    Path(u32, bool),
+    /// The daemon is another one: its fabric is gone.
+    FabricLost,
 }
 
 /// The session.
@@ -162,6 +166,7 @@ impl Session {
             match event {
                 Event::DeviceChanged(info) => self.set(snapshot(&info), &mut changes),
                 Event::DeviceRemoved { index } => self.remove(DeviceId(index), &mut changes),
+                Event::PathChanged { path, open } => changes.push(Change::Path(path, open)),
                 Event::Overrun => {
                     if let Ok(devices) = self.client.list_devices() {
                         self.replace(devices.iter().map(snapshot).collect(), &mut changes);
@@ -190,7 +195,7 @@ impl Session {
             self.open_ledger();
         }
         self.publish_again();
-        let mut changes = Vec::new();
+        let mut changes = vec![Change::FabricLost];
         if let SlotFate::Lost(why) = &reconnected.slot {
             crate::log::note(&format!("the place of this process is lost: {why}"));
             for device in std::mem::take(&mut self.devices) {

@@ -31,6 +31,11 @@ pub(crate) struct Cable {
 }
 
 impl Cable {
+    /// Whether it takes time, or damages or loses packets.
+    pub fn is_rough(&self) -> bool {
+        self.latency_ns | self.errors_ppm | self.drop_ppm != 0
+    }
+
     pub fn new(ends: [u32; 2], spec: &topology::Cable) -> Cable {
         Cable {
             ends,
@@ -67,9 +72,11 @@ impl Fabric {
     pub(crate) fn plug(&mut self, cable: u32) {
         let [a, b] = self.cables[cable as usize].ends;
         self.cables[cable as usize].plugged = true;
+        let rough = self.cables[cable as usize].is_rough();
         for (own, peer) in [(a, b), (b, a)] {
             let port = &mut self.ports[own as usize];
             (port.peer, port.cable) = (peer, cable);
+            port.rough = rough;
         }
         self.bump();
     }
@@ -108,7 +115,7 @@ impl Fabric {
         let steps = states.map(|state| state::physical(state, PhysEvent::PeerSeen, PhysState::POLLING));
         let [Step::To(a), Step::To(b)] = steps else { return false };
         for (end, state) in ends.into_iter().zip([a, b]) {
-            self.ports[end as usize].info.port_physical_state = state;
+            self.ports[end as usize].set_physical_state(state);
         }
         true
     }
@@ -144,7 +151,7 @@ impl Fabric {
             let port = &mut self.ports[end as usize];
             let step = state::physical(port.info.port_physical_state, PhysEvent::Trained, PhysState::POLLING);
             if let Step::To(state) = step {
-                port.info.port_physical_state = state;
+                port.set_physical_state(state);
                 port.run_at(width, speed);
                 self.link_event(end, LinkEvent::PhyUp);
             }
@@ -166,12 +173,11 @@ impl Fabric {
         self.cables[cable as usize].trained_at = None;
         for end in self.cables[cable as usize].ends {
             let port = &mut self.ports[end as usize];
-            let info = &mut port.info;
-            let was_up = info.port_physical_state == PhysState::LINK_UP;
-            let default = info.link_down_default_state;
-            if let Step::To(state) = state::physical(info.port_physical_state, PhysEvent::Lost, default) {
-                info.port_physical_state = state;
+            let (physical, default) = (port.info.port_physical_state, port.info.link_down_default_state);
+            if let Step::To(state) = state::physical(physical, PhysEvent::Lost, default) {
+                port.set_physical_state(state);
             }
+            let was_up = physical == PhysState::LINK_UP;
             if was_up && by != Some(end) {
                 port.counters.count(Counter::LinkDowned);
             }
@@ -213,9 +219,10 @@ impl Fabric {
         if cable != NONE {
             self.lose(cable, Some(place));
         }
-        let info = &mut self.ports[place as usize].info;
+        let port = &mut self.ports[place as usize];
+        let info = &port.info;
         if let Step::To(state) = state::physical(info.port_physical_state, event, info.link_down_default_state) {
-            info.port_physical_state = state;
+            port.set_physical_state(state);
             self.tell(place, Changes::STATE);
         }
         if cable != NONE {

@@ -113,10 +113,14 @@ struct Ledger {
     bases: [Base; 2],
 }
 
-/// All that a port counts.
+/// All that a port counts: what every packet counts stands beside what the packet is forwarded by, see
+/// [`crate::port::Port`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    pub traffic: Traffic,
+    xmit_data: u64,
+    rcv_data: u64,
+    xmit_packets: u64,
+    rcv_packets: u64,
     ledger: Option<Box<Ledger>>,
 }
 
@@ -126,25 +130,35 @@ impl Counters {
         self.ledger.get_or_insert_with(empty)
     }
 
-    /// Packets that left, all of them of traffic to one or to many.
+    /// Packets that left, all of them to one port or all of them to groups.
     #[inline]
     pub fn sent(&mut self, packets: u64, words: u64, multicast: bool) {
-        let t = &mut self.traffic;
-        t.xmit_packets = t.xmit_packets.wrapping_add(packets);
-        t.xmit_data = t.xmit_data.wrapping_add(words);
+        self.xmit_packets = self.xmit_packets.wrapping_add(packets);
+        self.xmit_data = self.xmit_data.wrapping_add(words);
         if multicast {
-            t.multicast_xmit_packets = t.multicast_xmit_packets.wrapping_add(packets);
+            self.add(Counter::MulticastXmitPackets, packets);
         }
     }
 
     /// Packets that came.
     #[inline]
     pub fn received(&mut self, packets: u64, words: u64, multicast: bool) {
-        let t = &mut self.traffic;
-        t.rcv_packets = t.rcv_packets.wrapping_add(packets);
-        t.rcv_data = t.rcv_data.wrapping_add(words);
+        self.rcv_packets = self.rcv_packets.wrapping_add(packets);
+        self.rcv_data = self.rcv_data.wrapping_add(words);
         if multicast {
-            t.multicast_rcv_packets = t.multicast_rcv_packets.wrapping_add(packets);
+            self.add(Counter::MulticastRcvPackets, packets);
+        }
+    }
+
+    /// Traffic since the port was powered on.
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            xmit_data: self.xmit_data,
+            rcv_data: self.rcv_data,
+            xmit_packets: self.xmit_packets,
+            rcv_packets: self.rcv_packets,
+            multicast_xmit_packets: self.total(Counter::MulticastXmitPackets),
+            multicast_rcv_packets: self.total(Counter::MulticastRcvPackets),
         }
     }
 
@@ -161,17 +175,16 @@ impl Counters {
 
     /// What happened since the port was powered on.
     pub fn total(&self, counter: Counter) -> u64 {
-        let t = &self.traffic;
+        let counted =
+            |counter: Counter| self.ledger.as_ref().map_or(0, |ledger| ledger.errors[counter as usize]);
         match counter {
-            Counter::XmitData => t.xmit_data,
-            Counter::RcvData => t.rcv_data,
-            Counter::XmitPackets => t.xmit_packets,
-            Counter::RcvPackets => t.rcv_packets,
-            Counter::MulticastXmitPackets => t.multicast_xmit_packets,
-            Counter::MulticastRcvPackets => t.multicast_rcv_packets,
-            Counter::UnicastXmitPackets => t.xmit_packets.wrapping_sub(t.multicast_xmit_packets),
-            Counter::UnicastRcvPackets => t.rcv_packets.wrapping_sub(t.multicast_rcv_packets),
-            other => self.ledger.as_ref().map_or(0, |ledger| ledger.errors[other as usize]),
+            Counter::XmitData => self.xmit_data,
+            Counter::RcvData => self.rcv_data,
+            Counter::XmitPackets => self.xmit_packets,
+            Counter::RcvPackets => self.rcv_packets,
+            Counter::UnicastXmitPackets => self.xmit_packets.wrapping_sub(counted(Counter::MulticastXmitPackets)),
+            Counter::UnicastRcvPackets => self.rcv_packets.wrapping_sub(counted(Counter::MulticastRcvPackets)),
+            other => counted(other),
         }
     }
 
@@ -209,6 +222,6 @@ mod tests {
         assert_eq!(counters.register(View::Extended, Counter::XmitData), 288);
         assert_eq!(counters.register(View::Short, Counter::RcvErrors), 5);
         assert_eq!(counters.total(Counter::RcvErrors), 1);
-        assert_eq!((counters.traffic.multicast_xmit_packets, counters.traffic.multicast_rcv_packets), (1, 1));
+        assert_eq!((counters.traffic().multicast_xmit_packets, counters.traffic().multicast_rcv_packets), (1, 1));
     }
 }

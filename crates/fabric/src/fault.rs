@@ -122,7 +122,7 @@ impl Fabric {
     pub fn set_latency(&mut self, port: PortRef, ns: u32) -> Result<(), FaultError> {
         let cable = self.cable_at(port)?;
         self.cables[cable as usize].latency_ns = ns.min(topology::limits::LATENCY_NS_MAX);
-        self.bump();
+        self.roughen(cable);
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl Fabric {
     pub fn set_errors(&mut self, port: PortRef, ppm: u32) -> Result<(), FaultError> {
         let cable = self.cable_at(port)?;
         self.cables[cable as usize].errors_ppm = ppm.min(1_000_000);
-        self.bump();
+        self.roughen(cable);
         Ok(())
     }
 
@@ -141,10 +141,21 @@ impl Fabric {
             Some(port) => {
                 let cable = self.cable_at(port)?;
                 self.cables[cable as usize].drop_ppm = ppm;
+                self.roughen(cable);
             }
             None => self.drop_ppm = ppm,
         }
         Ok(())
+    }
+
+    /// A cable is like another now: its ports know whether to look at it.
+    fn roughen(&mut self, cable: u32) {
+        let spec = &self.cables[cable as usize];
+        let rough = spec.is_rough();
+        for end in spec.ends {
+            self.ports[end as usize].rough = rough;
+        }
+        self.bump();
     }
 
     /// Take a node's power: its links go down, and what was written to it is lost.

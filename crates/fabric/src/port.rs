@@ -21,8 +21,10 @@ const RESP_TIME: u8 = 16;
 /// LocalPhyErrors and OverrunErrors until a manager says others.
 const THRESHOLD_DEFAULT: u8 = 8;
 
-/// A port of a running fabric. What is looked at for every packet stands first.
+/// A port of a running fabric. Tens of thousands of them are far more than caches hold, so what an SMP on its way looks
+/// at and counts stands first and fills one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Port {
     /// Place of the port at the other end of its cable.
     pub peer: u32,
@@ -32,14 +34,18 @@ pub(crate) struct Port {
     pub base: u32,
     /// Place of its node.
     pub node: u32,
+    pub counters: Counters,
     pub number: u8,
     /// External ports of its node.
     pub count: u8,
     pub kind: NodeKind,
+    /// Whether there is a link: PortPhysicalState is LinkUp.
+    up: bool,
+    /// Whether its cable takes time, or damages or loses packets.
+    pub rough: bool,
     /// Lanes that its arbitration tables serve, a bit each.
     pub served: u16,
     pub info: PortInfo,
-    pub counters: Counters,
     pub tables: Option<Box<PortTables>>,
     pub guid: u64,
     pub width: Width,
@@ -54,6 +60,8 @@ pub(crate) struct Port {
     pub damaged: u8,
 }
 
+const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
+
 impl Port {
     /// External port `number` of a node, or port 0 of a switch, as it is after power came.
     pub fn new(spec: &NodeSpec, node: u32, base: u32, number: u8) -> Port {
@@ -67,6 +75,8 @@ impl Port {
             cable: NONE,
             base,
             node,
+            up: false,
+            rough: false,
             number,
             count: spec.port_count(),
             kind: spec.kind,
@@ -89,6 +99,7 @@ impl Port {
     /// Forget all that was written since power came.
     pub fn reset(&mut self) {
         self.info = self.power_on();
+        self.up = self.number == 0;
         self.counters = Counters::default();
         self.tables = None;
         self.served = u16::MAX;
@@ -175,10 +186,16 @@ impl Port {
         self.kind == NodeKind::Switch && self.number != 0
     }
 
+    /// It is in this physical state now.
+    pub fn set_physical_state(&mut self, state: PhysState) {
+        self.info.port_physical_state = state;
+        self.up = state == PhysState::LINK_UP;
+    }
+
     /// Whether there is a link.
     #[inline]
     pub fn is_up(&self) -> bool {
-        self.peer != NONE && self.info.port_physical_state == PhysState::LINK_UP
+        self.up && self.peer != NONE
     }
 
     /// Whether a unicast LID is its own, by base LID and LMC.

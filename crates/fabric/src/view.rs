@@ -117,7 +117,7 @@ impl Fabric {
 
     /// Traffic of a port since power came.
     pub fn traffic(&self, port: PortRef) -> Traffic {
-        self.place(port).map_or(Traffic::default(), |place| self.ports[place as usize].counters.traffic)
+        self.place(port).map_or(Traffic::default(), |place| self.ports[place as usize].counters.traffic())
     }
 
     /// The port that has a LID by its base LID and LMC, if any: the first of them. It looks at every port.

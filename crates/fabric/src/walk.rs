@@ -266,19 +266,24 @@ impl Fabric {
             return Err(self.blame((out, Why::NoLink), head));
         }
         port.counters.sent(1, head.words, multicast);
+        let rough = port.rough || self.drop_ppm != 0;
+        let ns = if rough { self.wear(at, cable, head)? } else { 0 };
+        self.ports[at as usize].counters.received(1, head.words, multicast);
+        Ok((at, ns))
+    }
+
+    /// What a cable that is not like new does to a packet on its way to a port.
+    fn wear(&mut self, at: u32, cable: u32, head: &Head) -> Result<u64, Refusal> {
         let cable = &self.cables[cable as usize];
         let (ns, errors_ppm) = (u64::from(cable.latency_ns), cable.errors_ppm);
         let drop_ppm = if head.dest_qp <= 1 { cable.drop_ppm.max(self.drop_ppm) } else { 0 };
-        if errors_ppm | drop_ppm != 0 {
-            if self.rng.chance(errors_ppm) {
-                return Err(self.blame((at, Why::Damaged), head));
-            }
-            if self.rng.chance(drop_ppm) {
-                return Err(self.blame((at, Why::Dropped), head));
-            }
+        if self.rng.chance(errors_ppm) {
+            return Err(self.blame((at, Why::Damaged), head));
         }
-        self.ports[at as usize].counters.received(1, head.words, multicast);
-        Ok((at, ns))
+        if self.rng.chance(drop_ppm) {
+            return Err(self.blame((at, Why::Dropped), head));
+        }
+        Ok(ns)
     }
 
     /// Count a packet that was dropped, and tell who is to hear of it.

@@ -1,7 +1,9 @@
 //! From what a program says of a destination to the address vector that packets are sent by.
 
-use weft_transport::Memory;
-use weft_verbs::{AddressVector, DeviceId, Gid, GidEntry, GidType, VerbsError};
+use weft_transport::{Memory, RxPacket};
+use weft_verbs::{
+    AddressVector, DEFAULT_PKEY, DeviceId, Gid, GidEntry, GidType, IbPortAttr, PKEY_TABLE_LEN, VerbsError,
+};
 
 use crate::Hca;
 use crate::device::{Device, PORT};
@@ -42,6 +44,46 @@ impl Device {
         self.attr.port.gids.iter().any(|row| row.gid == gid && row.gid_type == gid_type)
     }
 
+    /// Whether a datagram is for this device: over a fabric its LID brought it, and only a GRH says more.
+    pub(crate) fn accepts_datagram(&self, rx: &RxPacket<'_>) -> bool {
+        rx.local.is_some_and(|local| !local.global) || self.accepts(rx.dgid, rx.gid_type)
+    }
+
+    /// Whether the port is one of an InfiniBand fabric, and what it is there.
+    pub(crate) fn fabric(&self) -> Option<&IbPortAttr> {
+        self.attr.port.infiniband.as_deref()
+    }
+
+    /// Rows of the P_Key table.
+    pub(crate) fn pkey_rows(&self) -> usize {
+        self.fabric().map_or(usize::from(PKEY_TABLE_LEN), |port| port.pkeys.len())
+    }
+
+    /// A row of the P_Key table; 0 for an empty one.
+    pub(crate) fn pkey(&self, index: u16) -> u16 {
+        self.fabric().map_or(DEFAULT_PKEY, |port| port.pkeys.get(usize::from(index)).copied().unwrap_or(0))
+    }
+
+    /// Whether an address vector that was resolved leads anywhere: over a fabric by LID, and a GRH is optional.
+    pub(crate) fn check_av(&self, av: &AddressVector) -> Result<(), VerbsError> {
+        if self.fabric().is_some() {
+            return self.check_fabric_path(av.dlid, av.is_global.then_some(av.sgid_index)).map(drop);
+        }
+        self.check_path(av.sgid_index, av.dgid).map(drop)
+    }
+
+    /// Whether a LID can be a destination; with a GRH, the row of its source.
+    fn check_fabric_path(&self, dlid: u16, row: Option<u8>) -> Result<Option<&GidEntry>, VerbsError> {
+        if dlid == 0 {
+            return Err(VerbsError::Invalid("dlid is 0: InfiniBand addresses peers by LID"));
+        }
+        let named = |index| {
+            let found = self.gid(index).filter(|row| row.gid != Gid::ZERO);
+            found.ok_or(VerbsError::Invalid("sgid_index names no valid row of the port's GID table"))
+        };
+        row.map(named).transpose()
+    }
+
     /// Whether an address can be reached from a row of the table.
     pub(crate) fn check_path(&self, sgid_index: u8, dgid: Gid) -> Result<&GidEntry, VerbsError> {
         if dgid == Gid::ZERO {
@@ -59,16 +101,22 @@ impl Device {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Resolve an address for a device. RoCE has no way to a destination but its GID, so `is_global` must be set.
+    /// Resolve an address for a device. RoCE has no way to a destination but its GID, so `is_global` must be set;
+    /// InfiniBand's is the LID, and the GID only for what reads it.
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {
         let device = self.world.present(device)?;
         if ah.port_num != PORT {
             return Err(VerbsError::Invalid("port_num: the device has port 1 alone"));
         }
-        if !ah.is_global {
+        let row = if device.fabric().is_some() {
+            device.check_fabric_path(ah.dlid, ah.is_global.then_some(ah.sgid_index))?.copied()
+        } else if ah.is_global {
+            Some(*device.check_path(ah.sgid_index, ah.dgid)?)
+        } else {
             return Err(VerbsError::Invalid("is_global must be set: RoCE addresses peers by GID"));
-        }
-        let row = device.check_path(ah.sgid_index, ah.dgid)?;
+        };
+        let local = GidEntry { index: 0, gid: Gid::ZERO, gid_type: GidType::IbOrRoceV1, ifindex: 0 };
+        let row = row.unwrap_or(local);
         Ok(AddressVector {
             sgid: row.gid,
             sgid_index: ah.sgid_index,

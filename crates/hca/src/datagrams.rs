@@ -1,23 +1,47 @@
 //! Datagrams between two processes of one host: the packet as it would go over the wire, in a frame of a lane. Where the
-//! lane is full, or the peer was not met yet, it goes over the wire: a datagram has no place in an order to lose.
+//! lane is full, or the peer was not met yet, it goes over the wire: a datagram has no place in an order to lose. On an
+//! InfiniBand fabric there is no wire: a datagram waits until its way is known, and is lost where there is none.
 
-use weft_transport::same_host::{Frame, FrameKind, Outgoing, PeerId};
-use weft_transport::{Memory, Piece, RxPacket, TxBatch, TxPacket};
-use weft_verbs::{Gid, GidType, Instant, QPN_INDEX_BITS};
+use std::collections::{BTreeMap, VecDeque};
+
+use weft_transport::same_host::{FabricWay, Frame, FrameKind, Outgoing, PeerId, WayState};
+use weft_transport::{LocalRoute, Memory, Passed, Piece, RxPacket, TxBatch, TxPacket};
+use weft_verbs::{DeviceId, Gid, GidType, Instant, QPN_INDEX_BITS};
 use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{MULTICAST_QPN, Packet, Service};
 
 use crate::Hca;
+use crate::device::PORT;
 
 /// Bytes of the two GIDs in front of the packet.
 const GIDS_LEN: usize = 32;
 /// The longest payload of a frame that holds a datagram: GIDs, headers, an MTU of payload, pad and ICRC.
 const DATAGRAM_MAX: usize = 4096 + 256;
 
+/// Datagrams that wait until it is known whether they arrive: as a link has room for a while.
+const HELD_MAX: usize = 1024;
+/// Bit of a datagram's frame: it came over a fabric, and `imm` is its local route.
+const CODE_FABRIC: u8 = 2;
+/// Bit of a datagram's frame: it has a GRH.
+const CODE_GRH: u8 = 4;
+/// Where the P_Key stands in a BTH.
+const PKEY_AT: std::ops::Range<usize> = 2..4;
+
+/// What the datagrams of a queue pair on a fabric are sent with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FabricSource {
+    pub device: DeviceId,
+    pub pkey_index: u16,
+}
+
 /// What a batch's datagrams pass through.
 #[derive(Debug, Default)]
 pub(crate) struct Diversion {
     scratch: Vec<u8>,
+    /// Those whose way is being asked for.
+    held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
+    /// What passed by each way, of at most [`HELD_MAX`] of them.
+    passed: BTreeMap<FabricWay, Passed>,
     /// The GID looked up last, and whether it is one of this host's.
     last: Option<(Gid, bool)>,
 }
@@ -26,6 +50,18 @@ impl Diversion {
     /// The GID tables have changed.
     pub(crate) fn forget(&mut self) {
         self.last = None;
+    }
+
+    pub(crate) fn take_passed(&mut self) -> Vec<(FabricWay, Passed)> {
+        std::mem::take(&mut self.passed).into_iter().collect()
+    }
+
+    fn count(&mut self, way: FabricWay, bytes: usize) {
+        if self.passed.len() < HELD_MAX || self.passed.contains_key(&way) {
+            let passed = self.passed.entry(way).or_default();
+            passed.packets += 1;
+            passed.bytes += bytes as u64;
+        }
     }
 }
 
@@ -54,6 +90,76 @@ impl<M: Memory> Hca<M> {
         frame.code = u8::from(packet.av.gid_type == GidType::IbOrRoceV1);
         frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
         self.world.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch))
+    }
+
+    /// Take everything from `before` on out of the batch: datagrams go where the fabric lets them, all else is lost.
+    pub(crate) fn divert_to_fabric(&mut self, tx: &mut TxBatch, before: usize, datagrams: bool, source: FabricSource) {
+        for at in before..tx.packets.len() {
+            if datagrams {
+                self.pass_over_fabric(tx, at, source);
+            }
+        }
+        tx.packets.truncate(before);
+    }
+
+    fn pass_over_fabric(&mut self, tx: &TxBatch, at: usize, source: FabricSource) {
+        let packet = &tx.packets[at];
+        let Some(device) = self.world.devices.get(&source.device) else { return };
+        let Some(port) = device.fabric() else { return };
+        if packet.dest_qpn == MULTICAST_QPN {
+            return;
+        }
+        let way = FabricWay {
+            device: source.device,
+            port: PORT,
+            dlid: packet.av.dlid,
+            sl: packet.av.sl,
+            pkey: device.pkey(source.pkey_index),
+            // One way for datagrams of every length: the port's MTU bounds them.
+            mtu: device.attr.port.active_mtu.bytes() as u16,
+            slot: packet.dest_qpn >> QPN_INDEX_BITS,
+            there_and_back: false,
+        };
+        let (low, mask) = (packet.av.src_path_bits, (1_u16 << port.lmc.min(7)) - 1);
+        let slid = port.lid | u16::from(low) & mask;
+        let mut frame = Frame::new(FrameKind::Datagram, packet.src_qpn, packet.dest_qpn);
+        frame.code = u8::from(true) | CODE_FABRIC | if packet.av.is_global { CODE_GRH } else { 0 };
+        frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
+        frame.imm = u32::from(slid) << 16 | u32::from(packet.av.sl) << 8 | u32::from((way.dlid & mask) as u8);
+        self.compose(tx, packet);
+        let pkey = GIDS_LEN + PKEY_AT.start..GIDS_LEN + PKEY_AT.end;
+        if let Some(bytes) = self.diversion.scratch.get_mut(pkey) {
+            bytes.copy_from_slice(&way.pkey.to_be_bytes());
+        }
+        match self.world.memory.fabric_way(&way) {
+            WayState::Open(peer) => {
+                self.lanes = true;
+                if self.world.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch)) {
+                    self.diversion.count(way, self.diversion.scratch.len());
+                }
+            }
+            WayState::Asked if self.diversion.held.len() < HELD_MAX => {
+                self.diversion.held.push_back((way, frame, self.diversion.scratch.clone()));
+            }
+            WayState::Asked | WayState::Closed => {}
+        }
+    }
+
+    /// More is known of ways over the fabric: what waited for it goes, or is lost.
+    pub fn release_datagrams(&mut self) {
+        for _ in 0..self.diversion.held.len() {
+            let Some((way, frame, bytes)) = self.diversion.held.pop_front() else { return };
+            match self.world.memory.fabric_way(&way) {
+                WayState::Open(peer) => {
+                    self.lanes = true;
+                    if self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
+                        self.diversion.count(way, bytes.len());
+                    }
+                }
+                WayState::Asked => self.diversion.held.push_back((way, frame, bytes)),
+                WayState::Closed => {}
+            }
+        }
     }
 
     fn is_ours(&mut self, gid: Gid) -> bool {
@@ -101,12 +207,25 @@ impl<M: Memory> Hca<M> {
         if packet.info.service != Service::Ud || packet.bth.dest_qp() != frame.dest_qpn {
             return;
         }
-        // As the kernel would see to: nobody sends in the name of another host, or to one.
-        if !self.is_ours(sgid) || !self.is_ours(dgid) {
+        let [high, low, sl, path_bits] = frame.imm.to_be_bytes();
+        let local = (frame.code & CODE_FABRIC != 0).then_some(LocalRoute {
+            slid: u16::from_be_bytes([high, low]),
+            sl,
+            path_bits,
+            global: frame.code & CODE_GRH != 0,
+        });
+        // As the kernel would see to: nobody sends in the name of another host, or to one. Over a fabric the sender is
+        // another host, and the daemon has said whose way it is.
+        let ours = match local {
+            Some(local) => !local.global || self.is_ours(dgid),
+            None => self.is_ours(sgid) && self.is_ours(dgid),
+        };
+        if !ours {
             return;
         }
         let [.., traffic_class, hop_limit] = frame.key.to_be_bytes();
-        let gid_type = if frame.code == 0 { GidType::RoceV2 } else { GidType::IbOrRoceV1 };
-        self.handle_packet(now, &RxPacket { packet, sgid, dgid, traffic_class, hop_limit, ifindex: 0, gid_type });
+        let gid_type = if frame.code & 1 == 0 { GidType::RoceV2 } else { GidType::IbOrRoceV1 };
+        let rx = RxPacket { packet, sgid, dgid, traffic_class, hop_limit, ifindex: 0, gid_type, local };
+        self.handle_packet(now, &rx);
     }
 }

@@ -65,12 +65,18 @@ impl<M: Memory> Hca<M> {
     fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) {
         let Ok(entry) = self.qps.get_mut(id) else { return };
         let Some(device) = self.world.devices.get_mut(&entry.device) else { return };
-        let verdict = if !pkey_matches(rx.packet.bth.pkey(), DEFAULT_PKEY) {
+        let pkey = match device.fabric() {
+            Some(_) => device.pkey(entry.qp.query().pkey_index),
+            None => DEFAULT_PKEY,
+        };
+        let verdict = if !pkey_matches(rx.packet.bth.pkey(), pkey) {
             Verdict::BadPkey
+        } else if rx.local.is_some() != device.fabric().is_some() {
+            Verdict::BadAddress
         } else if let Some(peer) = entry.peer {
             let from_peer = rx.sgid == peer.dgid && rx.dgid == peer.sgid && rx.gid_type == peer.gid_type;
             if from_peer { Verdict::Deliver } else { Verdict::BadAddress }
-        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts(rx.dgid, rx.gid_type)) {
+        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts_datagram(rx)) {
             Verdict::Deliver
         } else {
             // A connected queue pair that has no peer yet listens to nobody.

@@ -1,7 +1,7 @@
 //! Devices as the daemon describes them, and what changes of them mean for the objects on them.
 
 use weft_transport::Memory;
-use weft_verbs::{AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, PortState, QpId, VerbsError};
+use weft_verbs::{AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, PortState, QpId, VerbsError};
 
 use crate::counters::PortCounters;
 use crate::{Hca, world::World};
@@ -28,6 +28,17 @@ impl<M> World<M> {
     }
 }
 
+/// The events that tell of what subnet management changed.
+fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<AsyncEvent> {
+    let (Some(before), Some(now)) = (before, now) else { return Vec::new() };
+    let changed = [
+        (AsyncEvent::LidChange, (before.lid, before.lmc) != (now.lid, now.lmc)),
+        (AsyncEvent::SmChange, (before.sm_lid, before.sm_sl) != (now.sm_lid, now.sm_sl)),
+        (AsyncEvent::PkeyChange, before.pkeys != now.pkeys),
+    ];
+    changed.into_iter().filter(|(_, changed)| *changed).map(|(event, _)| event).collect()
+}
+
 impl<M: Memory> Hca<M> {
     /// Take note of a device, new or changed. A change of the port's state or of its GID table raises an event.
     pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
@@ -45,6 +56,7 @@ impl<M: Memory> Hca<M> {
         if before.port.state == PortState::Active && state == PortState::Down {
             device.counters.link_downed += 1;
         }
+        let fabric_changes = fabric_changes(before.port.infiniband.as_deref(), device.attr.port.infiniband.as_deref());
         let mtu = device.attr.port.active_mtu;
         if before.port.active_mtu != mtu {
             for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == id) {
@@ -53,6 +65,9 @@ impl<M: Memory> Hca<M> {
         }
         if gids_changed {
             self.world.raise(id, AsyncEvent::GidChange, port, 0);
+        }
+        for event in fabric_changes {
+            self.world.raise(id, event, port, 0);
         }
         if before.port.state != state {
             let event = match state {

@@ -8,7 +8,7 @@ use weft_verbs::{Instant, QP_MAX, QpId, QpType};
 
 use crate::HcaConfig;
 use crate::crowds::Crowds;
-use crate::datagrams::Diversion;
+use crate::datagrams::{Diversion, FabricSource};
 use crate::lanes::OwedAcks;
 use crate::mcast::Groups;
 use crate::qp::QpEntry;
@@ -146,11 +146,18 @@ impl<M: Memory> Hca<M> {
             if entry.qp.poll_transmit(now, tx, &mut self.world) {
                 self.schedule.add(id, &mut entry.queued);
             }
+            let mut fabric = false;
             if let Some(device) = self.world.devices.get_mut(&entry.device) {
                 device.counters.on_sent(&tx.packets[before..]);
+                fabric = device.fabric().is_some();
             }
             fruitless = if tx.packets.len() > before { 0 } else { fruitless + 1 };
-            if entry.qp.qp_type() == QpType::Ud {
+            let datagrams = entry.qp.qp_type() == QpType::Ud;
+            if fabric {
+                let source = FabricSource { device: entry.device, pkey_index: entry.qp.query().pkey_index };
+                // No packets leave by a fabric's port: a peer that was not met is one that is not reached.
+                self.divert_to_fabric(tx, before, datagrams, source);
+            } else if datagrams {
                 self.divert(tx, before);
             }
             self.settle(id, now);

@@ -2,9 +2,9 @@
 //! error nothing has changed.
 
 use weft_transport::Memory;
-use weft_transport::same_host::PeerId;
+use weft_transport::same_host::{FabricWay, PeerId};
 use weft_verbs::{
-    Instant, PKEY_TABLE_LEN, QpAttr, QpAttrMask as Mask, QpId, QpState, RD_ATOMIC_MAX, VerbsError, qp_state,
+    Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, RD_ATOMIC_MAX, VerbsError, qp_state,
 };
 
 use crate::Hca;
@@ -28,7 +28,11 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
     let bad = |given: Mask, bad: bool, why| refuse_if(mask.contains(given) && bad, why);
 
     bad(Mask::PORT, attr.port_num != PORT, "port_num: the device has port 1 alone")?;
-    bad(Mask::PKEY_INDEX, attr.pkey_index >= PKEY_TABLE_LEN, "pkey_index is outside the port's P_Key table")?;
+    bad(
+        Mask::PKEY_INDEX,
+        usize::from(attr.pkey_index) >= device.pkey_rows(),
+        "pkey_index is outside the port's P_Key table",
+    )?;
     bad(Mask::PATH_MTU, attr.path_mtu > device.attr.port.active_mtu, "path_mtu is above the port's active_mtu")?;
     bad(Mask::TIMEOUT, attr.timeout > TIMER_CODE_MAX, "timeout is above 31")?;
     bad(Mask::RETRY_CNT, attr.retry_cnt > RETRY_MAX, "retry_cnt is above 7")?;
@@ -45,7 +49,7 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
         let av = attr.av.ok_or(VerbsError::Invalid("the primary path is missing"))?;
         refuse_if(av.port_num != PORT, "the primary path's port_num: the device has port 1 alone")?;
         refuse_if(av.dgid.is_multicast(), "the primary path leads to a multicast group")?;
-        device.check_path(av.sgid_index, av.dgid)?;
+        device.check_av(&av)?;
     }
     if mask.contains(Mask::QKEY) && attr.qkey & CONTROLLED_QKEY != 0 && !privileged {
         return Err(VerbsError::Permission("a Q_Key with the top bit set is reserved to the privileged"));
@@ -57,6 +61,28 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
 }
 
 impl<M: Memory> Hca<M> {
+    /// The way over the fabric that a queue pair will send by if it goes to RTR with these attributes; `None` for one that
+    /// is not on a fabric.
+    pub fn fabric_way(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricWay> {
+        let entry = self.qps.get(id).ok()?;
+        let device = self.world.devices.get(&entry.device)?;
+        device.fabric()?;
+        let av = attr.av.filter(|_| mask.contains(Mask::AV))?;
+        let now = entry.qp.query();
+        let index = if mask.contains(Mask::PKEY_INDEX) { attr.pkey_index } else { now.pkey_index };
+        let mtu = if mask.contains(Mask::PATH_MTU) { attr.path_mtu } else { now.path_mtu };
+        Some(FabricWay {
+            device: entry.device,
+            port: PORT,
+            dlid: av.dlid,
+            sl: av.sl,
+            pkey: device.pkey(index),
+            mtu: mtu.bytes() as u16,
+            slot: attr.dest_qpn >> QPN_INDEX_BITS,
+            there_and_back: entry.qp.qp_type() != QpType::Uc,
+        })
+    }
+
     /// Move a queue pair from state to state and set its attributes.
     pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
         self.modify_qp_local(now, id, attr, mask, None)
@@ -87,6 +113,7 @@ impl<M: Memory> Hca<M> {
             return Err(VerbsError::NoDevice("the device has gone"));
         }
         check_values(device, attr, mask, self.privileged)?;
+        let device_is_fabric = device.fabric().is_some();
 
         let mut attr = *attr;
         attr.qp_state = to;
@@ -94,7 +121,7 @@ impl<M: Memory> Hca<M> {
         attr.sq_psn &= BITS_24;
         if let Some(av) = attr.av.as_mut().filter(|_| mask.contains(Mask::AV)) {
             // The row may have been given another address since the caller resolved it.
-            if let Some(row) = device.gid(av.sgid_index) {
+            if let Some(row) = device.gid(av.sgid_index).filter(|_| av.is_global) {
                 (av.sgid, av.ifindex) = (row.gid, row.ifindex);
             }
             entry.peer = Some(*av);
@@ -103,6 +130,9 @@ impl<M: Memory> Hca<M> {
             entry.peer = None;
         }
         self.world.act(entry.device, now);
+        if device_is_fabric {
+            entry.qp.count_passed();
+        }
         if let Some(peer) = peer.filter(|_| to == QpState::Rtr && from != QpState::Rtr) {
             entry.qp.set_peer(peer);
             self.lanes |= entry.qp.peer().is_some();

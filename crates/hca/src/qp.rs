@@ -1,7 +1,7 @@
 //! Queue pairs: making, numbering, destroying them, and posting work.
 
-use weft_transport::same_host::Reach;
-use weft_transport::{Memory, Qp, QpStats};
+use weft_transport::same_host::{FabricWay, Reach};
+use weft_transport::{Memory, Passed, Qp, QpStats};
 use weft_verbs::{
     AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
     QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
@@ -308,6 +308,16 @@ impl<M: Memory> Hca<M> {
         entry.posted.1 += u64::from(posted.is_ok());
         self.settle(id, now);
         posted
+    }
+
+    /// What passed over the fabric since this was last asked, a queue pair.
+    pub fn take_passed(&mut self) -> Vec<(Qpn, Passed)> {
+        self.qps.iter_mut().filter_map(|(_, entry)| Some((entry.qp.qpn(), entry.qp.take_passed()?))).collect()
+    }
+
+    /// Datagrams that passed over the fabric since this was last asked, a way.
+    pub fn take_passed_datagrams(&mut self) -> Vec<(FabricWay, Passed)> {
+        self.diversion.take_passed()
     }
 
     /// Counters of a queue pair that is connected and answers its peer; `None` for any other.

@@ -5,15 +5,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_cm::rdma_cm::{CmEvent, Command, Reply};
 use weft_sys::channel;
 
 use crate::limits::CM_EVENT_BYTES_MAX;
 use crate::message::decode;
-use crate::{Client, ConnectError, ConnectOptions, Request, RequestError, Response};
+use crate::process::{ProcessClient, Session};
+use crate::{ConnectError, ConnectOptions, Request, RequestError, Response};
 
 /// Why a command was not done.
 #[derive(Debug, thiserror::Error)]
@@ -39,18 +40,7 @@ impl CmError {
 /// A process's connection manager: connects when it is first asked, and again when a channel is opened after the daemon
 /// died. Any thread may use it.
 #[derive(Debug)]
-pub struct CmClient {
-    options: ConnectOptions,
-    session: Mutex<Option<Arc<Session>>>,
-}
-
-/// One session; what was opened on it ends with it.
-#[derive(Debug)]
-struct Session {
-    client: Mutex<Client>,
-    /// The process that connected: a child of fork shares the socket and must not speak on it.
-    process: u32,
-}
+pub struct CmClient(ProcessClient);
 
 /// An event channel.
 #[derive(Debug)]
@@ -67,25 +57,21 @@ struct Reader {
     closed: AtomicBool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl CmClient {
     /// Not connected yet.
     pub fn new(options: ConnectOptions) -> CmClient {
-        CmClient { options, session: Mutex::new(None) }
+        CmClient(ProcessClient::new(options))
     }
 
     /// Asks and waits for the answer. Commands about an id belong to the daemon that the id is from: ask those by
     /// [`EventChannel::call`].
     pub fn call(&self, command: Command) -> Result<Reply, CmError> {
-        Ok(self.session()?.call(command)?)
+        Ok(call(&*self.0.session()?, command)?)
     }
 
     /// A new channel.
     pub fn open_channel(&self) -> Result<EventChannel, CmError> {
-        let session = self.session()?;
+        let session = self.0.session()?;
         let (response, mut fds) = session.client()?.request_with_descriptor(Request::OpenCmChannel)?;
         match (response, fds.pop()) {
             (Response::CmChannel { channel }, Some(fd)) => {
@@ -95,40 +81,12 @@ impl CmClient {
             _ => Err(RequestError::Protocol.into()),
         }
     }
-
-    /// The session there is, if its daemon lives, or a new one.
-    fn session(&self) -> Result<Arc<Session>, ConnectError> {
-        let mut held = lock(&self.session);
-        if let Some(session) = held.as_ref()
-            && session.is_alive()
-        {
-            return Ok(session.clone());
-        }
-        let client = Mutex::new(Client::connect(&self.options)?);
-        let session = Arc::new(Session { client, process: std::process::id() });
-        *held = Some(session.clone());
-        Ok(session)
-    }
 }
 
-impl Session {
-    fn is_alive(&self) -> bool {
-        self.process == std::process::id() && lock(&self.client).look_alive()
-    }
-
-    fn client(&self) -> Result<MutexGuard<'_, Client>, RequestError> {
-        // Asked before the lock is taken: in a child of fork a thread that is not there may hold it.
-        match self.process == std::process::id() {
-            true => Ok(lock(&self.client)),
-            false => Err(RequestError::Disconnected),
-        }
-    }
-
-    fn call(&self, command: Command) -> Result<Reply, RequestError> {
-        match self.client()?.request(Request::Cm(command))? {
-            Response::Cm(reply) => Ok(reply),
-            _ => Err(RequestError::Protocol),
-        }
+fn call(session: &Session, command: Command) -> Result<Reply, RequestError> {
+    match session.request(Request::Cm(command))? {
+        Response::Cm(reply) => Ok(reply),
+        _ => Err(RequestError::Protocol),
     }
 }
 
@@ -145,7 +103,7 @@ impl EventChannel {
 
     /// Asks the daemon that this channel is from, about ids of this or another channel of the process.
     pub fn call(&self, command: Command) -> Result<Reply, RequestError> {
-        self.session.call(command)
+        call(&self.session, command)
     }
 
     /// The next event. Sleeps unless the descriptor is in non-blocking mode (`WouldBlock` then); a signal may end it

@@ -12,15 +12,19 @@ mod connect;
 mod device;
 mod error;
 mod executable;
+pub mod fabric;
 mod hello;
 mod infiniband;
 mod limits;
 mod message;
+mod paths;
 mod peers;
 mod printable;
+mod process;
 pub mod stat;
 pub mod trust;
 pub mod umad;
+mod umad_client;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
@@ -37,7 +41,9 @@ pub use message::{
     ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
     Request, Response, SlotGrant, StatusReport, Usage, decode, encode,
 };
+pub use paths::{PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
+pub use umad_client::{OpenPort, UmadClient, UmadError};
 
 /// Number of the protocol; it changes whenever a message changes its form.
 pub const PROTOCOL_VERSION: u32 = 4;

@@ -83,3 +83,24 @@ pub const STAT_DEVICES_PER_PAGE: usize = 24;
 
 /// Queue pairs that one page of their list holds.
 pub const QPS_PER_PAGE: usize = 64;
+
+/// Longest description of a fabric, or picture of one, in bytes.
+pub const FABRIC_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of it in one message.
+pub const FABRIC_PART_BYTES_MAX: usize = 24 << 10;
+
+/// Hosts of a fabric that programs can run as.
+pub const FABRIC_HOSTS_MAX: usize = 1 << 17;
+
+/// Hosts with programs that one page of their list holds.
+pub const FABRIC_HOSTS_PER_PAGE: usize = 128;
+
+/// Subnet managers that a status names.
+pub const FABRIC_MANAGERS_MAX: usize = 16;
+
+/// Ways over the fabric that one message tells the traffic of.
+pub const FABRIC_PATHS_PER_MESSAGE_MAX: usize = 256;
+
+/// Ways over the fabric that one program may ask about.
+pub const FABRIC_PATHS_MAX: usize = 1 << 16;

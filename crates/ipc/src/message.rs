@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
+use crate::fabric::{FabricReply, FabricRequest};
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::paths::{PathReply, PathRequest, PathTraffic};
 use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
 use crate::umad::{UmadRequest, UmadResponse};
@@ -93,8 +95,16 @@ pub enum Request {
         /// Number of the channel.
         channel: u32,
     },
+    /// Whether packets arrive by a way over the fabric.
+    Path(PathRequest),
+    /// What passed by ways over the fabric, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
+    ///
+    /// [`FABRIC_PATHS_PER_MESSAGE_MAX`]: crate::FABRIC_PATHS_PER_MESSAGE_MAX
+    PathTraffic(Vec<PathTraffic>),
     /// Management datagrams of a virtual host's ports.
     Umad(UmadRequest),
+    /// The fabric.
+    Fabric(FabricRequest),
 }
 
 /// A multicast group on an interface.
@@ -152,8 +162,12 @@ pub enum Response {
         /// Number of the channel, never 0.
         channel: u32,
     },
+    /// What is known of a way over the fabric.
+    Path(PathReply),
     /// About management datagrams.
     Umad(UmadResponse),
+    /// The fabric.
+    Fabric(FabricReply),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot
@@ -292,6 +306,13 @@ pub enum Event {
         slot: u32,
         /// What it gave as its generation.
         generation: u64,
+    },
+    /// Packets arrive by a way over the fabric, or no longer.
+    PathChanged {
+        /// Number of the way.
+        path: u32,
+        /// Whether they do.
+        open: bool,
     },
     /// The daemon is gone; `Client::reconnect` brings another.
     Disconnected,

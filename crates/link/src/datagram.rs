@@ -70,6 +70,7 @@ impl<'a> Datagram<'a> {
             hop_limit: self.hop_limit,
             ifindex: self.ifindex,
             gid_type: if self.grh.is_some() { GidType::IbOrRoceV1 } else { GidType::RoceV2 },
+            local: None,
         };
         Ok((rx, ip_id))
     }

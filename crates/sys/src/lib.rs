@@ -8,6 +8,7 @@ pub mod epoll;
 pub mod ethtool;
 pub mod event;
 pub mod exit;
+pub mod fifo;
 pub mod fork;
 pub mod lease;
 pub mod mapping;

@@ -201,6 +201,13 @@ pub fn set_receive_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::R
     Ok(rustix::net::sockopt::set_socket_timeout(fd, rustix::net::sockopt::Timeout::Recv, value)?)
 }
 
+/// How much may wait on its way from this end: as much as that where the kernel lets us, else as much as it lets anybody.
+pub fn set_send_buffer(fd: impl AsFd, bytes: i32) {
+    if sockopt::set_int(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes).is_err() {
+        let _ = sockopt::set_int(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes);
+    }
+}
+
 /// Limits how long a blocking send sleeps; `WouldBlock` after it. Zero is for ever.
 pub fn set_send_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
     let value = if timeout.is_zero() { None } else { Some(timeout) };

@@ -39,6 +39,36 @@ pub(crate) struct Core {
     pub established: bool,
     /// The memory of the peer, on this host, may be reached directly.
     pub direct: bool,
+    /// What passed to the peer and back, if anybody wants to know: the fabric's ports on the way count it.
+    pub passed: Option<Box<Passed>>,
+}
+
+/// What a queue pair's requests moved, as packets of its path MTU would have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    /// Packets to the peer.
+    pub packets: u64,
+    /// Bytes of payload in them.
+    pub bytes: u64,
+    /// Packets back, acknowledgements aside.
+    pub packets_back: u64,
+    /// Bytes of payload in them.
+    pub bytes_back: u64,
+}
+
+impl Passed {
+    /// A request of so many bytes is done; `reads`: they came back.
+    pub(crate) fn count(&mut self, bytes: u64, mtu: Mtu, reads: bool) {
+        let packets = bytes.div_ceil(mtu.bytes() as u64).max(1);
+        if reads {
+            self.packets += 1;
+            self.packets_back += packets;
+            self.bytes_back += bytes;
+        } else {
+            self.packets += packets;
+            self.bytes += bytes;
+        }
+    }
 }
 
 /// A protection domain that owns nothing: what a queue pair without one is checked against.
@@ -58,6 +88,7 @@ impl Core {
             now: Instant::default(),
             established: false,
             direct: false,
+            passed: None,
         }
     }
 

@@ -25,11 +25,12 @@ mod testing;
 mod uc;
 mod ud;
 
+pub use crate::core::Passed;
 pub use crate::stats::QpStats;
 pub use batch::{Piece, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use crowd::Crowd;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 pub use qp::{Qp, TX_BURST_PACKETS};
-pub use rx::RxPacket;
+pub use rx::{LocalRoute, RxPacket};
 pub use same_host::SameHost;

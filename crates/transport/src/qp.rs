@@ -13,7 +13,7 @@ use weft_verbs::{
     SendOp, SendWr, VerbsError, WcOpcode, WcStatus,
 };
 
-use crate::core::{Core, Fault};
+use crate::core::{Core, Fault, Passed};
 use crate::crowd::Crowd;
 use crate::local::Local;
 use crate::rc::Rc;
@@ -114,6 +114,18 @@ impl Qp {
     /// What it was created with.
     pub fn init(&self) -> &QpInit {
         &self.core.init
+    }
+
+    /// From now on count what passes to the peer and back.
+    pub fn count_passed(&mut self) {
+        self.core.passed.get_or_insert_default();
+    }
+
+    /// What passed since this was last asked.
+    pub fn take_passed(&mut self) -> Option<Passed> {
+        let passed = self.core.passed.as_deref_mut()?;
+        let told = std::mem::take(passed);
+        (told != Passed::default()).then_some(told)
     }
 
     /// Its counters.

@@ -20,4 +20,19 @@ pub struct RxPacket<'a> {
     pub ifindex: u32,
     /// How it was framed.
     pub gid_type: GidType,
+    /// What its local route header said, if it came over an InfiniBand fabric.
+    pub local: Option<LocalRoute>,
+}
+
+/// What the local route header of a packet said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalRoute {
+    /// LID of the sender.
+    pub slid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// Low bits of the LID that it was sent to.
+    pub path_bits: u8,
+    /// A global route header followed.
+    pub global: bool,
 }

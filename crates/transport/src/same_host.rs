@@ -16,7 +16,7 @@
 //! is bytes from outside. Implementations hand out frames whose kind is known and whose sizes fit; what the numbers in
 //! them mean is for the transport to check.
 
-use weft_verbs::{Access, PdId, Qpn, Sge};
+use weft_verbs::{Access, DeviceId, PdId, Qpn, Sge};
 
 /// Payload of one frame at most; longer messages are several.
 pub const FRAME_BYTES_MAX: u32 = 16 << 10;
@@ -285,6 +285,38 @@ pub enum Reach {
     Lane,
 }
 
+/// A way over the InfiniBand fabric to a process of this host, as packets would go.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FabricWay {
+    /// Our device.
+    pub device: DeviceId,
+    /// Its port.
+    pub port: u8,
+    /// Destination LID.
+    pub dlid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// P_Key.
+    pub pkey: u16,
+    /// Bytes of payload of the longest packet.
+    pub mtu: u16,
+    /// Slot of the peer's process.
+    pub slot: u32,
+    /// Answers must come back too.
+    pub there_and_back: bool,
+}
+
+/// What is known of such a way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WayState {
+    /// Packets arrive at this process.
+    Open(PeerId),
+    /// They do not.
+    Closed,
+    /// Nobody knows yet; it is being asked.
+    Asked,
+}
+
 /// Lanes, boards and direct copies. The defaults are those of a process that met nobody.
 #[allow(unused_variables)]
 pub trait SameHost {
@@ -307,6 +339,11 @@ pub trait SameHost {
     /// the next time that it is asked.
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
         None
+    }
+
+    /// Whether datagrams arrive by this way over the fabric. What is not known is asked, for the next time.
+    fn fabric_way(&mut self, way: &FabricWay) -> WayState {
+        WayState::Closed
     }
 
     /// Whether the peer's process is there.

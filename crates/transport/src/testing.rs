@@ -396,6 +396,7 @@ impl Pair {
             hop_limit: 64,
             ifindex: 0,
             gid_type: weft_verbs::GidType::RoceV2,
+            local: None,
         };
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }

@@ -130,13 +130,21 @@ impl Ud {
         let stored = if bytes as u64 > segment::total(&self.recv.sges) {
             Err(WcStatus::LocLenErr)
         } else {
-            segment::scatter(env, pd, &self.recv.sges, 0, &network_header(rx))
+            let header = if rx.local.is_some_and(|local| !local.global) { [0; GRH_LEN] } else { network_header(rx) };
+            segment::scatter(env, pd, &self.recv.sges, 0, &header)
                 .and_then(|()| segment::scatter(env, pd, &self.recv.sges, GRH_LEN as u64, packet.payload))
         };
         let mut wc = core.wc(self.recv.wr_id, stored.err().unwrap_or_default(), WcOpcode::Recv);
         wc.byte_len = bytes as u32;
         wc.src_qp = deth.src_qp();
-        wc.flags = WcFlags::GRH;
+        match rx.local {
+            Some(local) => {
+                (wc.slid, wc.sl, wc.dlid_path_bits) = (local.slid, local.sl, local.path_bits);
+                wc.pkey_index = core.attr.pkey_index;
+                wc.flags.set(WcFlags::GRH, local.global);
+            }
+            None => wc.flags = WcFlags::GRH,
+        }
         wc.solicited |= packet.bth.solicited();
         if let Some(imm) = packet.ext.imm {
             wc.imm_data = imm.value().to_be();

@@ -134,7 +134,7 @@ pub struct AddressVector {
     pub sl: u8,
     /// Port of the device, 1.
     pub port_num: u8,
-    /// Destination LID (InfiniBand only; kept for queries).
+    /// Destination LID (InfiniBand only).
     pub dlid: u16,
     /// Source path bits (InfiniBand only; kept for queries).
     pub src_path_bits: u8,

@@ -213,6 +213,57 @@ pub struct PortAttr {
     pub gids: Vec<crate::GidEntry>,
     /// Megabits a second of the interface, if it says.
     pub link_speed_mbps: Option<u32>,
+    /// The port is one of an InfiniBand fabric, and this is what it is there; else it is RoCE's.
+    pub infiniband: Option<Box<IbPortAttr>>,
+}
+
+/// A port on an InfiniBand fabric: what subnet management made of it, in the numbers of the specification (IBA 14.2.5).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct IbPortAttr {
+    /// SystemImageGUID of the adapter.
+    pub system_image_guid: u64,
+    /// VendorID of the adapter.
+    pub vendor_id: u32,
+    /// DeviceID of the adapter.
+    pub device_id: u16,
+    /// Hardware revision of the adapter.
+    pub revision: u32,
+    /// PortState: 1 down, 2 init, 3 armed, 4 active.
+    pub state: u8,
+    /// PortPhysicalState.
+    pub phys_state: u8,
+    /// Base LID, 0 before a subnet manager gave one.
+    pub lid: u16,
+    /// Low bits of LIDs that the port passes over.
+    pub lmc: u8,
+    /// LID of the subnet manager.
+    pub sm_lid: u16,
+    /// Service level to it.
+    pub sm_sl: u8,
+    /// CapabilityMask.
+    pub capabilities: u32,
+    /// CapabilityMask2.
+    pub capabilities2: u16,
+    /// Largest MTU in bytes.
+    pub max_mtu: u16,
+    /// LinkWidthActive.
+    pub active_width: u8,
+    /// Speed in the numbers of `ibv_port_attr`.
+    pub active_speed: u16,
+    /// VLCap.
+    pub vl_cap: u8,
+    /// SubnetTimeOut.
+    pub subnet_timeout: u8,
+    /// InitTypeReply.
+    pub init_type_reply: u8,
+    /// P_KeyViolations.
+    pub pkey_violations: u16,
+    /// Q_KeyViolations.
+    pub qkey_violations: u16,
+    /// Rows of the GID table, empty ones too.
+    pub gid_rows: u32,
+    /// The whole P_Key table; 0 is an empty row.
+    pub pkeys: Vec<u16>,
 }
 
 /// A device as a process knows it.

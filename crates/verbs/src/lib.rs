@@ -17,7 +17,9 @@ mod wr;
 
 pub use access::Access;
 pub use address::{AddressVector, Gid, GidEntry, GidType, Mtu};
-pub use attr::{CqInit, DeviceAttr, PortAttr, PortState, QpAttr, QpAttrMask, QpCap, QpInit, SrqAttr, SrqInit};
+pub use attr::{
+    CqInit, DeviceAttr, IbPortAttr, PortAttr, PortState, QpAttr, QpAttrMask, QpCap, QpInit, SrqAttr, SrqInit,
+};
 pub use error::{Errno, VerbsError};
 pub use event::{AsyncEvent, AsyncSubject, Event};
 pub use ids::*;

@@ -10,6 +10,7 @@
 pub mod device;
 pub mod guest;
 pub mod guest_peer;
+pub mod ibsim;
 pub mod lab;
 pub mod pair;
 pub mod path;
@@ -23,6 +24,7 @@ pub mod user;
 pub use device::Device;
 pub use guest::{Guest, GuestProc};
 pub use guest_peer::{Peer, Server};
+pub use ibsim::{IbSim, Said};
 pub use lab::{Lab, Shape, Side};
 pub use pair::{Outcome, Pair};
 pub use path::Path;

@@ -349,6 +349,7 @@ impl World {
             hop_limit: datagram.hop_limit,
             ifindex: 0,
             gid_type: weft_verbs::GidType::RoceV2,
+            local: None,
         };
         if let Some(strict) = self.strict.get_mut(&packet.bth.dest_qp())
             && let Verdict::Drop(nak) = strict.judge(&packet, datagram)
@@ -449,6 +450,7 @@ pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
             active_mtu: Mtu::Mtu4096,
             gids: vec![GidEntry { index: 0, gid: Gid::from(ip), gid_type: GidType::RoceV2, ifindex: 2 }],
             link_speed_mbps: Some(100_000),
+                infiniband: None,
         },
     }
 }

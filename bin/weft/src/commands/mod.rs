@@ -1,5 +1,6 @@
 //! The subcommands of `weft` that are Weft's own.
 
+pub mod cable;
 pub mod cm;
 pub mod daemon;
 pub mod demo;
@@ -7,11 +8,15 @@ pub mod dev;
 pub mod env;
 mod iproute;
 pub mod link;
+pub mod node;
 pub mod qp;
 pub mod resource;
 pub mod run;
 pub mod stat;
 pub mod status;
+pub mod topology;
+mod topology_source;
+pub mod up;
 
 use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError};
 

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use weft_fabric::topology::LinkState;
+use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
 
 use crate::{outln, output};
@@ -21,7 +23,13 @@ pub struct StatusArgs {
 pub fn run(args: &StatusArgs) -> ExitCode {
     let options = ConnectOptions { program: "weft".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
     let report = match Client::connect(&options) {
-        Ok(mut client) => client.status(),
+        Ok(mut client) => client.status().and_then(|report| {
+            let fabric = match client.fabric_status()? {
+                Some(status) => Some((status, client.fabric_hosts()?)),
+                None => None,
+            };
+            Ok((report, fabric))
+        }),
         Err(ConnectError::NotRunning) => {
             if args.json {
                 outln!("{}", json!({"running": false}));
@@ -36,8 +44,9 @@ pub fn run(args: &StatusArgs) -> ExitCode {
         }
     };
     match report {
-        Ok(report) => {
-            output::print(&if args.json { as_json(&report) } else { text(&report) });
+        Ok((report, fabric)) => {
+            let fabric = fabric.as_ref();
+            output::print(&if args.json { as_json(&report, fabric) } else { text(&report, fabric) });
             ExitCode::SUCCESS
         }
         Err(e) => {
@@ -56,7 +65,13 @@ fn port_text(port: &PortHealth) -> String {
     }
 }
 
-fn text(r: &StatusReport) -> String {
+/// A fabric, and the hosts that programs run as.
+type Fabric = (FabricStatus, Vec<HostPrograms>);
+
+/// Hosts with programs that the text names; `--json` has all.
+const HOSTS_SHOWN: usize = 12;
+
+fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "daemon     version {}, pid {}, uid {}, up {} s", r.version, r.pid, r.uid, r.uptime_s);
     let _ = writeln!(out, "UDP 4791   {}", port_text(&r.port));
@@ -67,6 +82,9 @@ fn text(r: &StatusReport) -> String {
     );
     let _ = writeln!(out, "devices    {}", r.devices);
     cm_text(&mut out, &r.cm);
+    if let Some((status, hosts)) = fabric {
+        fabric_text(&mut out, status, hosts);
+    }
     let _ = writeln!(out, "processes  {}", r.processes.len());
     if r.processes.is_empty() {
         return out;
@@ -86,6 +104,42 @@ fn text(r: &StatusReport) -> String {
         );
     }
     out
+}
+
+/// The fabric: what it is, who manages it, where programs run.
+fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) {
+    let _ = writeln!(out, "fabric     {}, up {} s", super::up::summary(status), status.uptime_s);
+    if status.powered_off > 0 {
+        let _ = writeln!(out, "           {} nodes are powered off", status.powered_off);
+    }
+    match &status.managers[..] {
+        [] => drop(writeln!(out, "  SM       none: weft run --host HOST -- opensm starts one")),
+        managers => managers.iter().for_each(|sm| {
+            let _ = writeln!(out, "  SM       {}:{}, LID {}, {} ports follow it", sm.node, sm.port, sm.lid, sm.followers);
+        }),
+    }
+    if !hosts.is_empty() {
+        let shown = hosts.iter().take(HOSTS_SHOWN).map(|entry| format!("{} ({})", entry.host, entry.programs));
+        let more = hosts.len().saturating_sub(HOSTS_SHOWN);
+        let more = if more > 0 { format!(" and {more} more hosts") } else { String::new() };
+        let _ = writeln!(out, "  programs {}{more}", shown.collect::<Vec<_>>().join(", "));
+    }
+}
+
+fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
+    let links: serde_json::Map<String, serde_json::Value> =
+        LinkState::ALL.iter().zip(status.links).map(|(state, count)| (state.word().to_owned(), count.into())).collect();
+    let managers: Vec<_> = status
+        .managers
+        .iter()
+        .map(|sm| json!({"node": sm.node, "port": sm.port, "lid": sm.lid, "followers": sm.followers}))
+        .collect();
+    let programs: Vec<_> = hosts.iter().map(|entry| json!({"host": entry.host, "programs": entry.programs})).collect();
+    json!({
+        "title": status.title, "uptime_s": status.uptime_s, "hosts": status.hosts, "adapters": status.adapters,
+        "switches": status.switches, "routers": status.routers, "powered_off": status.powered_off, "links": links,
+        "managers": managers, "programs": programs,
+    })
 }
 
 /// The RDMA connection manager, once somebody uses it.
@@ -120,7 +174,7 @@ fn cm_json(cm: &CmStatus) -> serde_json::Value {
     })
 }
 
-fn as_json(r: &StatusReport) -> String {
+fn as_json(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     let processes: Vec<_> = r
         .processes
         .iter()
@@ -145,6 +199,7 @@ fn as_json(r: &StatusReport) -> String {
         "devices": r.devices,
         "slot0_packets": r.slot0_packets,
         "cm": cm_json(&r.cm),
+        "fabric": fabric.map(fabric_json),
         "processes": processes,
     });
     format!("{value}\n")
@@ -153,6 +208,7 @@ fn as_json(r: &StatusReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_ipc::fabric::SmPort;
     use weft_ipc::{ProcessInfo, Usage};
 
     #[test]
@@ -178,9 +234,24 @@ mod tests {
             }],
             more: false,
         };
-        let text = text(&report);
+        let fabric = FabricStatus {
+            title: "fat-tree 4,2".to_owned(),
+            uptime_s: 5,
+            hosts: 8,
+            adapters: 8,
+            switches: 6,
+            links: [15, 0, 0, 0, 1],
+            managers: vec![SmPort { node: "node1".to_owned(), port: 1, lid: 1, followers: 14 }],
+            ..FabricStatus::default()
+        };
+        let fabric = (fabric, vec![HostPrograms { host: "node1".to_owned(), programs: 2 }]);
+        let text = text(&report, Some(&fabric));
+        let lines = "fabric     fat-tree 4,2: 8 hosts, 6 switches, 16 links (15 active, 1 cut), up 5 s\n  \
+                     SM       node1:1, LID 1, 14 ports follow it\n  programs node1 (2)\n";
+        assert!(text.contains(lines), "{text}");
+        assert!(as_json(&report, Some(&fabric)).contains("\"active\":15"));
         assert!(text.starts_with("daemon     version 0.1.0, pid 42, uid 0, up 7 s\nUDP 4791   open\n"));
         assert!(text.ends_with("      99   1000     3     1     1     1     1     0  ib_write_bw\n"), "{text}");
-        assert!(as_json(&report).contains("\"slot\":3"));
+        assert!(as_json(&report, None).contains("\"slot\":3"));
     }
 }

@@ -8,12 +8,20 @@ use std::process::ExitCode;
 mod cmtime;
 mod dump_fts;
 pub mod getopt;
+mod ibaddr;
 mod ibcacheedit;
 mod ibidsverify;
 mod iblinkinfo;
 mod ibnetdiscover;
 mod ibnodes;
+mod ibping;
+mod ibportstate;
 mod ibqueryerrors;
+mod ibroute;
+mod ibstat;
+mod ibstatus;
+mod ibsysstat;
+mod ibtracert;
 mod ibv_devices;
 mod ibv_devinfo;
 mod ibv_rc_pingpong;
@@ -22,12 +30,17 @@ mod ibv_uc_pingpong;
 mod ibv_ud_pingpong;
 mod ibv_xsrq_pingpong;
 mod mckey;
+mod perfquery;
 mod qperf;
 mod rping;
 mod rstream;
 mod saquery;
+mod sminfo;
+mod smpdump;
+mod smpquery;
 mod ucmatose;
 mod udaddy;
+mod vendstat;
 
 /// A tool.
 #[derive(Clone, Copy)]
@@ -46,15 +59,23 @@ pub const TOOLS: &[Tool] = &[
     dump_fts::FTS,
     dump_fts::LFTS,
     dump_fts::MFTS,
+    ibaddr::TOOL,
     ibcacheedit::TOOL,
     ibnodes::HOSTS,
     ibidsverify::TOOL,
     iblinkinfo::TOOL,
     ibnetdiscover::TOOL,
     ibnodes::NODES,
+    ibping::TOOL,
+    ibportstate::TOOL,
     ibqueryerrors::TOOL,
+    ibroute::TOOL,
     ibnodes::ROUTERS,
+    ibstat::TOOL,
+    ibstatus::TOOL,
     ibnodes::SWITCHES,
+    ibsysstat::TOOL,
+    ibtracert::TOOL,
     ibv_devices::TOOL,
     ibv_devinfo::TOOL,
     ibv_rc_pingpong::TOOL,
@@ -63,12 +84,17 @@ pub const TOOLS: &[Tool] = &[
     ibv_ud_pingpong::TOOL,
     ibv_xsrq_pingpong::TOOL,
     mckey::TOOL,
+    perfquery::TOOL,
     qperf::TOOL,
     rping::TOOL,
     rstream::TOOL,
     saquery::TOOL,
+    sminfo::TOOL,
+    smpdump::TOOL,
+    smpquery::TOOL,
     ucmatose::TOOL,
     udaddy::TOOL,
+    vendstat::TOOL,
 ];
 
 /// The tool of that name.

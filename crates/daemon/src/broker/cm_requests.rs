@@ -9,10 +9,10 @@ use weft_ipc::{Refusal, Response};
 
 use super::session::Outcome;
 use super::{Attach, Broker};
-use crate::cm_service::needs_network;
+use crate::cm_service::{CmService, needs_network};
 use crate::host::Host;
 use crate::limits::{CM_CHANNELS_PER_USER_MAX, POOL_SLOTS_INITIAL};
-use crate::refusal::{EMFILE, refuse};
+use crate::refusal::{EMFILE, ENODEV, refuse};
 use crate::slots::ClientId;
 
 impl Broker {
@@ -23,7 +23,10 @@ impl Broker {
         command: Command,
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        self.introduce_to_cm(id);
+        self.introduce_to_cm(now, id)?;
+        if self.host_of(id).is_some() {
+            return self.host_cm_command(now, id, command, host);
+        }
         if needs_network(&command) {
             self.open_gsi(host)?;
         }
@@ -38,10 +41,10 @@ impl Broker {
         id: ClientId,
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        self.introduce_to_cm(id);
+        self.introduce_to_cm(now, id)?;
         let uid = self.clients.get(&id).map_or(u32::MAX, |client| client.credentials.uid);
         let is_users = |client: &ClientId| self.clients.get(client).is_some_and(|client| client.credentials.uid == uid);
-        let of_user = self.cm.channels_of(is_users);
+        let of_user: usize = self.all_cms().map(|cm| cm.channels_of(is_users)).sum();
         if uid != 0 && of_user >= CM_CHANNELS_PER_USER_MAX {
             return Err(refuse(
                 EMFILE,
@@ -49,7 +52,8 @@ impl Broker {
             ));
         }
         let channel = self.new_channel_number();
-        self.cm.open_channel(now, id, channel, host)?;
+        let cm = self.cm_of(id).ok_or_else(no_fabric)?;
+        cm.open_channel(now, id, channel, host)?;
         let attach = Attach { channel: Some(channel), ..Attach::default() };
         Ok(Outcome::Reply(Box::new(Response::CmChannel { channel }), attach))
     }
@@ -61,7 +65,9 @@ impl Broker {
         channel: u32,
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        self.cm.close_channel(now, id, channel, host);
+        if let Some(cm) = self.cm_of(id) {
+            cm.close_channel(now, id, channel, host);
+        }
         Ok(Response::Done.into())
     }
 
@@ -69,16 +75,35 @@ impl Broker {
     fn new_channel_number(&mut self) -> u32 {
         loop {
             self.last_channel = self.last_channel.wrapping_add(1);
-            if self.last_channel != 0 && !self.cm.has_channel(self.last_channel) {
+            if self.last_channel != 0 && !self.all_cms().any(|cm| cm.has_channel(self.last_channel)) {
                 return self.last_channel;
             }
         }
     }
 
-    fn introduce_to_cm(&mut self, id: ClientId) {
-        let Some(client) = self.clients.get(&id) else { return };
-        if self.cm.has_client(id) {
-            return;
+    /// The connection manager of a client: its host's, or the machine's; `None` if its host has gone.
+    fn cm_of(&mut self, id: ClientId) -> Option<&mut CmService> {
+        match self.host_of(id).map(str::to_owned) {
+            Some(host) => self.host_cms.get_mut(&host).map(|host| &mut host.cm),
+            None => Some(&mut self.cm),
+        }
+    }
+
+    /// All connection managers.
+    fn all_cms(&self) -> impl Iterator<Item = &CmService> {
+        std::iter::once(&self.cm).chain(self.host_cms.values().map(|host| &host.cm))
+    }
+
+    /// All connection managers, to be changed.
+    pub fn all_cms_mut(&mut self) -> impl Iterator<Item = &mut CmService> {
+        std::iter::once(&mut self.cm).chain(self.host_cms.values_mut().map(|host| &mut host.cm))
+    }
+
+    fn introduce_to_cm(&mut self, now: Instant, id: ClientId) -> Result<(), Refusal> {
+        let Some(client) = self.clients.get(&id) else { return Ok(()) };
+        let known = self.all_cms().any(|cm| cm.has_client(id));
+        if known {
+            return Ok(());
         }
         let uid = client.credentials.uid;
         let credentials = Credentials {
@@ -88,7 +113,11 @@ impl Broker {
             privileged_ports: uid == 0,
             admin: self.is_trusted(uid),
         };
+        if self.host_of(id).is_some() {
+            return self.open_host_cm_client(now, id, credentials);
+        }
         self.cm.open_client(id, credentials);
+        Ok(())
     }
 
     fn open_gsi(&mut self, host: &mut impl Host) -> Result<(), Refusal> {
@@ -99,4 +128,8 @@ impl Broker {
         }
         host.open_gsi()
     }
+}
+
+fn no_fabric() -> Refusal {
+    refuse(ENODEV, "the fabric of this program's host has gone")
 }

@@ -7,6 +7,9 @@
 //! ```
 
 mod cm_requests;
+mod fabric_requests;
+mod host_cm;
+mod path_requests;
 mod peer_requests;
 mod requests;
 mod session;
@@ -25,11 +28,12 @@ use weft_sys::unix::Credentials;
 
 use crate::cm_service::CmService;
 use crate::devices::Devices;
+use crate::fabric::FabricHost;
 use crate::host::Host;
 use crate::limits;
 use crate::saved::Saved;
 use crate::slots::{ClientId, SlotTable};
-use crate::umad::UmadService;
+use crate::umad::{SmHolders, UmadService};
 
 pub use stat_requests::Left;
 
@@ -86,6 +90,8 @@ pub struct Attach {
     pub anchor: bool,
     /// The program's end of this event channel.
     pub channel: Option<u32>,
+    /// The program's end of this port for management datagrams.
+    pub umad: Option<u32>,
     /// The ledger of this client.
     pub ledger_of: Option<ClientId>,
     /// What the process of this slot is met with: doorbell, board, arena.
@@ -149,12 +155,22 @@ pub struct Broker {
     started: Instant,
     idle_since: Option<Instant>,
     cm: CmService,
+    /// Those of virtual hosts.
+    host_cms: host_cm::HostCms,
     /// Number of the event channel that was opened last.
     last_channel: u32,
     /// Management datagrams of virtual hosts.
     umad: UmadService,
+    /// The fabric that its ports are on.
+    umad_generation: (bool, u64),
+    /// Who says that subnet managers run where.
+    sm_holders: SmHolders,
+    /// The InfiniBand fabric, if one is up.
+    fabric: FabricHost,
     /// Who has met whom.
     meetings: peer_requests::Meetings,
+    /// Ways over the fabric that programs asked about.
+    paths: path_requests::Paths,
     /// What the dead counted.
     left: Left,
     /// When processes were last asked to bring their ledgers up to date.
@@ -181,9 +197,14 @@ impl Broker {
             started: now,
             idle_since: Some(now),
             cm: CmService::new(now, weft_sys::random::u64()),
+            host_cms: host_cm::HostCms::new(),
             last_channel: 0,
             umad: UmadService::default(),
+            umad_generation: (false, 0),
+            sm_holders: SmHolders::default(),
+            fabric: FabricHost::new(now),
             meetings: peer_requests::Meetings::default(),
+            paths: path_requests::Paths::default(),
             left: Left::default(),
             ledgers_refreshed: None,
             changed: true,
@@ -203,7 +224,9 @@ impl Broker {
 
     /// Tells the host which questions of the connection manager nobody asks any more.
     pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
-        self.cm.forget_questions(now, host);
+        for cm in self.all_cms_mut() {
+            cm.forget_questions(now, host);
+        }
     }
 
     /// Whether what [`Broker::save`] tells may have changed since this was last asked.
@@ -261,7 +284,12 @@ impl Broker {
     /// A connection ended: everything that the process held is free.
     pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         self.changed = true;
-        self.cm.close_client(now, id, host);
+        for cm in self.all_cms_mut() {
+            cm.close_client(now, id, host);
+        }
+        self.leave_fabric(now, id, host);
+        self.fabric.forget(id);
+        self.paths.forget(id);
         self.close_ledger(id, host);
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
@@ -319,12 +347,16 @@ impl Broker {
             Phase::Recovering { until } | Phase::Grace { until } => Some(until),
         };
         let idle = self.idle_since.and_then(|since| Some(since + self.config.idle_exit?));
-        [phase, idle, self.cm.poll_timeout()].into_iter().flatten().min()
+        [phase, idle, self.cm.poll_timeout(), self.fabric.poll_timeout(), self.poll_umad_timeout(), self.poll_host_cm_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
         self.cm.handle_timeout(now);
+        self.fabric.handle_timeout(now);
         match self.phase {
             Phase::Recovering { until } if now >= until => self.phase = Phase::Normal,
             Phase::Grace { until } if now >= until => {
@@ -351,7 +383,7 @@ impl Broker {
     }
 
     fn update_idle(&mut self, now: Instant) {
-        let needed = !self.clients.is_empty() || self.devices.any_explicit();
+        let needed = !self.clients.is_empty() || self.devices.any_explicit() || self.fabric.running().is_some();
         self.idle_since = match (needed, self.idle_since) {
             (true, _) => None,
             (false, since) => since.or(Some(now)),
@@ -368,7 +400,7 @@ impl Broker {
             let about = match event {
                 Event::DeviceChanged(info) => Some(info.index),
                 Event::DeviceRemoved { index } => Some(*index),
-                Event::PeerCame { .. } | Event::PeerGone { .. } => None,
+                Event::PeerCame { .. } | Event::PeerGone { .. } | Event::PathChanged { .. } => None,
                 Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) else { continue };

@@ -10,7 +10,12 @@ use crate::host::Host;
 use crate::slots::ClientId;
 
 impl Broker {
-    pub(super) fn list_devices(&self, offset: u32) -> Response {
+    pub(super) fn list_devices(&self, id: ClientId, offset: u32) -> Response {
+        if let Some(client) = self.clients.get(&id).filter(|client| !client.host.is_empty()) {
+            // One on a page: its tables are long.
+            let mut list = self.devices_of_host(&client.host).into_iter().skip(offset as usize);
+            return Response::Devices { devices: list.next().into_iter().collect(), more: list.next().is_some() };
+        }
         let list = self.devices.list();
         let rest = list.get(offset as usize..).unwrap_or_default();
         Response::Devices {

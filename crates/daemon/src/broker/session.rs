@@ -85,7 +85,7 @@ impl Broker {
             return self.close(id);
         }
         if !hello.host.is_empty()
-            && let Err(text) = self.umad.check_host(&hello.host)
+            && let Err(text) = self.fabric.check_host(&hello.host)
         {
             self.greet(id, HelloStatus::Refused, &text);
             return self.close(id);
@@ -121,10 +121,13 @@ impl Broker {
                 | Request::RefreshLedgers
                 | Request::Stat { .. }
                 | Request::ListQps(_)
+                | Request::Path(_)
+                | Request::PathTraffic(_)
                 | Request::Umad(_)
+                | Request::Fabric(_)
         );
         match request {
-            Request::ListDevices { offset } => Ok(self.list_devices(offset).into()),
+            Request::ListDevices { offset } => Ok(self.list_devices(id, offset).into()),
             Request::Subscribe => self.subscribe(id),
             Request::AllocateSlot => self.allocate_slot(id, host),
             Request::Reattach { slot, groups } => self.reattach(now, id, slot, groups, fds, host),
@@ -165,11 +168,14 @@ impl Broker {
             Request::Cm(command) => self.cm_command(now, id, command, host),
             Request::OpenCmChannel => self.open_cm_channel(now, id, host),
             Request::CloseCmChannel { channel } => self.close_cm_channel(now, id, channel, host),
+            Request::Path(request) => self.path_request(id, request),
+            Request::PathTraffic(traffic) => Ok(self.path_traffic(id, &traffic)),
             Request::Umad(request) => self.umad_request(now, id, request, host),
+            Request::Fabric(request) => self.fabric_request(now, id, request),
         }
     }
 
-    fn must_be_trusted(&self, id: ClientId, what: &str) -> Result<(), Refusal> {
+    pub(super) fn must_be_trusted(&self, id: ClientId, what: &str) -> Result<(), Refusal> {
         let uid = self.clients.get(&id).map_or(u32::MAX, |client| client.credentials.uid);
         if self.is_trusted(uid) {
             return Ok(());

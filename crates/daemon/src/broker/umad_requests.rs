@@ -1,23 +1,152 @@
-//! Requests about management datagrams.
+//! Requests about management datagrams, and about the adapters that a virtual host has.
 
 use std::time::Instant;
 
-use weft_ipc::Refusal;
-use weft_ipc::umad::UmadRequest;
+use weft_fabric::PortRef;
+use weft_ipc::umad::{UmadRequest, UmadResponse};
+use weft_ipc::{DeviceInfo, Refusal, Response};
 
-use super::Broker;
 use super::session::Outcome;
+use super::{Attach, Broker};
 use crate::host::Host;
+use crate::refusal::{EINVAL, EMFILE, ENODEV, refuse};
 use crate::slots::ClientId;
+use crate::umad;
 
 impl Broker {
+    /// The adapters of a virtual host.
+    pub(super) fn devices_of_host(&self, host: &str) -> Vec<DeviceInfo> {
+        let generation = self.fabric.generation();
+        let described = self.fabric.running().and_then(|running| {
+            let adapters = running.adapters(host)?;
+            Some(umad::describe(running.fabric(), running.topology(), generation, host, adapters))
+        });
+        described.unwrap_or_default()
+    }
+
     pub(super) fn umad_request(
         &mut self,
-        _now: Instant,
-        _id: ClientId,
-        _request: UmadRequest,
-        _host: &mut impl Host,
+        now: Instant,
+        id: ClientId,
+        request: UmadRequest,
+        host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        Err(self.umad.refuse())
+        match request {
+            UmadRequest::Open { device, port } => {
+                self.must_be_trusted(id, "send management datagrams")?;
+                let port = self.host_port(id, device, port)?;
+                let handle = self.umad.open(id, port)?;
+                if let Err(refusal) = host.open_umad(handle) {
+                    self.umad.close(handle);
+                    return Err(refusal);
+                }
+                let attach = Attach { umad: Some(handle), ..Attach::default() };
+                return Ok(Outcome::Reply(Box::new(Response::Umad(UmadResponse::Opened { handle })), attach));
+            }
+            UmadRequest::Close { handle } => {
+                self.must_have_open(id, handle)?;
+                self.close_umad(handle, host);
+            }
+            UmadRequest::Register { handle, agent } => {
+                self.must_have_open(id, handle)?;
+                let agent = self.umad.register(handle, &agent)?;
+                return Ok(Response::Umad(UmadResponse::Registered { agent }).into());
+            }
+            UmadRequest::Unregister { handle, agent } => {
+                self.must_have_open(id, handle)?;
+                self.umad.unregister(handle, agent)?;
+            }
+            UmadRequest::SetIsSm { device, port, is_sm } => {
+                self.must_be_trusted(id, "run a subnet manager")?;
+                let port = self.host_port(id, device, port)?;
+                let time = self.fabric.time(now);
+                let fabric = self.fabric.required()?.fabric_mut();
+                if !self.sm_holders.set(time, fabric, port, id, is_sm) {
+                    return Err(refuse(EMFILE, "the program says of too many ports that a subnet manager runs there"));
+                }
+                self.umad.pump(time, fabric);
+            }
+            UmadRequest::Counters { device, port } => {
+                let port = self.host_port(id, device, port)?;
+                let counters = umad::counters(self.fabric.required()?.fabric(), port);
+                return Ok(Response::Umad(UmadResponse::Counters(Box::new(counters))).into());
+            }
+        }
+        Ok(Response::Umad(UmadResponse::Done).into())
+    }
+
+    /// The port that a program's device and number mean.
+    pub(super) fn host_port(&mut self, id: ClientId, device: u32, port: u8) -> Result<PortRef, Refusal> {
+        let host = self.clients.get(&id).map(|client| client.host.clone()).unwrap_or_default();
+        let generation = self.fabric.generation();
+        let running = self.fabric.required()?;
+        let adapters = running.adapters(&host).unwrap_or_default();
+        let found = umad::port_of(generation, adapters, device, port);
+        found
+            .filter(|port| running.fabric().port_info(*port).is_some())
+            .ok_or_else(|| refuse(ENODEV, format!("host {host:?} has no such port: `ibstat` shows what it has")))
+    }
+
+    fn must_have_open(&self, id: ClientId, handle: u32) -> Result<(), Refusal> {
+        if self.umad.is_of(id, handle) { Ok(()) } else { Err(refuse(EINVAL, "the port is not open")) }
+    }
+
+    /// Closes a port that a program opened.
+    pub fn close_umad(&mut self, handle: u32, host: &mut impl Host) {
+        self.umad.close(handle);
+        host.close_umad(handle);
+    }
+
+    /// A program is gone: so are its ports, and what it said of them.
+    pub(super) fn leave_fabric(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
+        for handle in self.umad.of_client(id) {
+            self.close_umad(handle, host);
+        }
+        let time = self.fabric.time(now);
+        let fabric = self.fabric.running_mut().map(|running| running.fabric_mut());
+        self.sm_holders.forget(time, fabric, id);
+    }
+
+    /// Open ports end with the fabric that they are on.
+    fn follow_fabric(&mut self, now: Instant, host: &mut impl Host) {
+        let generation = (self.fabric.running().is_some(), self.fabric.generation());
+        if std::mem::replace(&mut self.umad_generation, generation) != generation {
+            for handle in self.umad.handles() {
+                self.close_umad(handle, host);
+            }
+            self.sm_holders = umad::SmHolders::default();
+            self.end_host_cms(now);
+        }
+    }
+
+    /// A packet from a program, on the socket of a port that it opened.
+    pub fn handle_umad_packet(&mut self, now: Instant, handle: u32, packet: &[u8]) {
+        let time = self.fabric.time(now);
+        if let Some(running) = self.fabric.running_mut() {
+            self.umad.handle_packet(time, running.fabric_mut(), handle, packet);
+        }
+    }
+
+    /// Hands what the fabric delivers to programs, and does what is due.
+    pub fn carry_datagrams(&mut self, now: Instant, host: &mut impl Host) {
+        self.follow_fabric(now, host);
+        self.follow_paths();
+        let time = self.fabric.time(now);
+        let Some(running) = self.fabric.running_mut() else { return };
+        self.umad.pump(time, running.fabric_mut());
+        if self.umad.poll_timeout().is_some_and(|at| at <= time) {
+            self.umad.handle_timeout(time, running.fabric_mut());
+        }
+        self.carry_to_host_cms(now);
+    }
+
+    /// When [`Broker::carry_datagrams`] has something to do.
+    pub(super) fn poll_umad_timeout(&self) -> Option<Instant> {
+        self.umad.poll_timeout().map(|at| self.fabric.instant(at))
+    }
+
+    /// Management datagrams of virtual hosts.
+    pub fn umad(&mut self) -> &mut umad::UmadService {
+        &mut self.umad
     }
 }

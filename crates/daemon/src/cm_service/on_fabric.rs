@@ -93,6 +93,7 @@ pub struct HostCm {
     /// Its ids, channels and connections.
     pub cm: CmService,
     adapters: BTreeMap<u32, Adapter>,
+    addresses: Vec<LocalAddress>,
     seed: u64,
     /// Repeats and questions that are due to leave.
     out: VecDeque<(PortRef, MadOut)>,
@@ -118,7 +119,8 @@ enum Asked {
 impl HostCm {
     /// One without adapters. `seed` must not be predictable.
     pub fn new(now: Instant, seed: u64) -> HostCm {
-        HostCm { cm: CmService::new(now, seed), adapters: BTreeMap::new(), seed, out: VecDeque::new() }
+        let (adapters, addresses) = (BTreeMap::new(), Vec::new());
+        HostCm { cm: CmService::new(now, seed), adapters, addresses, seed, out: VecDeque::new() }
     }
 
     /// Follows the host's adapters; `place` says which node of the fabric a device is.
@@ -147,7 +149,21 @@ impl HostCm {
             adapters.insert(info.index, Adapter { port: at, gid, pkey, sa });
         }
         self.adapters = adapters;
+        self.addresses.clone_from(&addresses);
         self.cm.follow_list(now, devices, addresses);
+    }
+
+    /// The addresses of the host's ports.
+    pub fn addresses(&self) -> &[LocalAddress] {
+        &self.addresses
+    }
+
+    /// The fabric has gone: programs hear that their devices have.
+    pub fn end(&mut self, now: Instant) {
+        self.adapters.clear();
+        self.addresses.clear();
+        self.out.clear();
+        self.cm.follow_list(now, Vec::new(), Vec::new());
     }
 
     /// The answer to a question about an address: the table is at hand, so it comes at once.

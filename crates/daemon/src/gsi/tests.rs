@@ -57,6 +57,7 @@ fn admitted(gmp: &Gmp, to: &str, ifindex: u32, spoil: impl Fn(&mut Vec<u8>)) -> 
         hop_limit: 64,
         ifindex,
         gid_type: GidType::RoceV2,
+        local: None,
     };
     let (mut counts, mut found) = (Counts::default(), None);
     admit(&mut counts, &directory(), &rx, &mut |from, taken| {

@@ -69,7 +69,9 @@ impl Server {
         {
             let _ = self.epoll.delete(writer);
         }
-        self.broker.cm().set_channel_ready(channel, true);
+        for cm in self.broker.all_cms_mut() {
+            cm.set_channel_ready(channel, true);
+        }
     }
 
     /// Does what the connection manager wants done, until it wants nothing more.
@@ -95,16 +97,17 @@ impl Server {
     }
 
     fn carry_events(&mut self) {
-        let cm = self.broker.cm();
-        while let Some((channel, event)) = cm.poll_event() {
-            if self.host.channels.send(channel, event) == Sent::Done {
-                continue;
-            }
-            cm.set_channel_ready(channel, false);
-            if self.host.channels.set_watched(channel, true)
-                && let Some(writer) = self.host.channels.writer(channel)
-            {
-                let _ = self.epoll.add(writer, TOKEN_CHANNELS | u64::from(channel), Interest::WRITE);
+        for cm in self.broker.all_cms_mut() {
+            while let Some((channel, event)) = cm.poll_event() {
+                if self.host.channels.send(channel, event) == Sent::Done {
+                    continue;
+                }
+                cm.set_channel_ready(channel, false);
+                if self.host.channels.set_watched(channel, true)
+                    && let Some(writer) = self.host.channels.writer(channel)
+                {
+                    let _ = self.epoll.add(writer, TOKEN_CHANNELS | u64::from(channel), Interest::WRITE);
+                }
             }
         }
     }

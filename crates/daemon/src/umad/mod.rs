@@ -1,21 +1,177 @@
-//! Management datagrams of virtual hosts: who has which port open, which agents are on it, what they wait for.
+//! Management datagrams of virtual hosts: who has which port open, which agents are on it, what they send and get. The
+//! rules are those of Linux's ib_mad and ib_umad, and [`weft_mad::Port`] carries them out; here its agents are given to
+//! programs, and its datagrams to the fabric.
+//!
+//! Values in, values out, but for [`Outbox`], which knows how to empty itself into a socket.
 
+mod agent;
+mod devices;
+mod is_sm;
+mod outbox;
+mod peer;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use weft_fabric::{Delivery, PortRef};
 use weft_ipc::Refusal;
+use weft_ipc::umad::{UmadAgent, UmadHead};
+use weft_mad::{AgentId, RegisterError};
 
-use crate::refusal::{ENODEV, refuse};
+use crate::refusal::{EINVAL, EMFILE, ENOMEM, refuse};
+use crate::slots::ClientId;
+
+pub use devices::{counters, describe, port_of};
+pub use is_sm::SmHolders;
+pub use outbox::Outbox;
+pub use peer::HostPeer;
+pub use sockets::UmadSockets;
+
+/// Agents on one open port, as in Linux.
+const AGENTS_PER_PORT_MAX: usize = 32;
+
+/// Ports that one program may have open.
+const PORTS_PER_CLIENT_MAX: usize = 256;
+
+/// An open port.
+#[derive(Debug)]
+struct Open {
+    client: ClientId,
+    port: PortRef,
+    agents: [Option<AgentId>; AGENTS_PER_PORT_MAX],
+    /// A long datagram that is not here in full.
+    partial: Option<(UmadHead, Vec<u8>)>,
+    outbox: Outbox,
+}
+
+/// Whose an agent is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Owner {
+    handle: u32,
+    /// Its number on the open port.
+    number: u32,
+    /// Its queue pair.
+    qpn: u32,
+}
+
+/// A port of the fabric that has agents.
+#[derive(Debug, Default)]
+struct HostPort {
+    mad: weft_mad::Port<HostPeer>,
+    owners: BTreeMap<AgentId, Owner>,
+}
 
 /// All open ports.
 #[derive(Debug, Default)]
-pub struct UmadService {}
+pub struct UmadService {
+    open: BTreeMap<u32, Open>,
+    next_handle: u32,
+    ports: BTreeMap<PortRef, HostPort>,
+    /// Ports that have something to send or to deliver.
+    busy: Vec<PortRef>,
+    /// Open ports with something new in their outboxes.
+    ready: BTreeSet<u32>,
+    /// What is for the connection manager and no program's agent.
+    unclaimed: VecDeque<Delivery>,
+}
 
 impl UmadService {
-    /// Whether programs can run as this host; else what a person is told.
-    pub fn check_host(&self, host: &str) -> Result<(), String> {
-        Err(format!("no host {host}, for no fabric is up in this network namespace: bring one up with `weft up`"))
+    /// Opens a port for a program: its handle.
+    pub fn open(&mut self, client: ClientId, port: PortRef) -> Result<u32, Refusal> {
+        if self.open.values().filter(|open| open.client == client).count() >= PORTS_PER_CLIENT_MAX {
+            let text = format!("the program has {PORTS_PER_CLIENT_MAX} ports open, the most there can be: close some");
+            return Err(refuse(EMFILE, text));
+        }
+        loop {
+            self.next_handle = self.next_handle.wrapping_add(1).max(1);
+            if !self.open.contains_key(&self.next_handle) {
+                break;
+            }
+        }
+        let outbox = Outbox::default();
+        let open = Open { client, port, agents: [None; AGENTS_PER_PORT_MAX], partial: None, outbox };
+        self.open.insert(self.next_handle, open);
+        Ok(self.next_handle)
     }
 
-    /// Why nothing can be asked.
-    pub fn refuse(&self) -> Refusal {
-        refuse(ENODEV, "no fabric is up in this network namespace: bring one up with `weft up`")
+    /// Closes a port; its agents go.
+    pub fn close(&mut self, handle: u32) {
+        let Some(open) = self.open.remove(&handle) else { return };
+        self.ready.remove(&handle);
+        for id in open.agents.into_iter().flatten() {
+            self.forget_agent(open.port, id);
+        }
+    }
+
+    /// The open ports of a program.
+    pub fn of_client(&self, client: ClientId) -> Vec<u32> {
+        self.open.iter().filter(|(_, open)| open.client == client).map(|(&handle, _)| handle).collect()
+    }
+
+    /// All open ports.
+    pub fn handles(&self) -> Vec<u32> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Whether a program has this port open.
+    pub fn is_of(&self, client: ClientId, handle: u32) -> bool {
+        self.open.get(&handle).is_some_and(|open| open.client == client)
+    }
+
+    /// Registers an agent: its number on the port.
+    pub fn register(&mut self, handle: u32, agent: &UmadAgent) -> Result<u32, Refusal> {
+        let spec = agent::check(agent)?;
+        let gone = || refuse(EINVAL, "the port is not open");
+        let open = self.open.get_mut(&handle).ok_or_else(gone)?;
+        let free = (0u32..).zip(&mut open.agents).find(|(_, place)| place.is_none());
+        let Some((number, place)) = free else {
+            let text = format!("the port has {AGENTS_PER_PORT_MAX} agents, the most there can be");
+            return Err(refuse(ENOMEM, text));
+        };
+        let port = self.ports.entry(open.port).or_default();
+        let id = port.mad.register(spec).map_err(|error| match error {
+            RegisterError::Taken(_) => refuse(EINVAL, error.to_string()),
+            RegisterError::TooMany => refuse(ENOMEM, error.to_string()),
+        })?;
+        *place = Some(id);
+        port.owners.insert(id, Owner { handle, number, qpn: agent.qpn.into() });
+        Ok(number)
+    }
+
+    /// Takes an agent off its port.
+    pub fn unregister(&mut self, handle: u32, number: u32) -> Result<(), Refusal> {
+        let missing = || refuse(EINVAL, "the port has no such agent");
+        let open = self.open.get_mut(&handle).ok_or_else(missing)?;
+        let id = open.agents.get_mut(number as usize).and_then(Option::take).ok_or_else(missing)?;
+        let port = open.port;
+        self.forget_agent(port, id);
+        Ok(())
+    }
+
+    fn forget_agent(&mut self, port: PortRef, id: AgentId) {
+        let Some(of) = self.ports.get_mut(&port) else { return };
+        of.mad.unregister(id);
+        of.owners.remove(&id);
+        if of.owners.is_empty() {
+            self.ports.remove(&port);
+        }
+    }
+
+    /// An open port whose outbox has something new.
+    pub fn poll_ready(&mut self) -> Option<u32> {
+        self.ready.pop_first()
+    }
+
+    /// The outbox of an open port.
+    pub fn outbox(&mut self, handle: u32) -> Option<&mut Outbox> {
+        self.open.get_mut(&handle).map(|open| &mut open.outbox)
+    }
+
+    /// A datagram of the connection manager's class that no program's agent wants.
+    pub fn poll_unclaimed(&mut self) -> Option<Delivery> {
+        self.unclaimed.pop_front()
     }
 }

@@ -88,6 +88,7 @@ impl Node {
                 active_mtu: Mtu::Mtu4096,
                 gids: vec![gid],
                 link_speed_mbps: None,
+                infiniband: None,
             },
         };
         let hca = &mut pump.hca;

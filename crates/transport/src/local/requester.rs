@@ -378,6 +378,9 @@ impl Requester {
                 break;
             }
             let status = wqe.status;
+            if let Some(passed) = &mut core.passed {
+                passed.count(wqe.length, core.attr.path_mtu, reads_into(wqe));
+            }
             if status != WcStatus::Success || wqe.signaled {
                 let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
                 if status == WcStatus::Success {

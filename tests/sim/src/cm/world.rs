@@ -86,6 +86,7 @@ pub fn gmp_address(own: IpAddr, other: IpAddr) -> GmpAddress {
         sgid: Gid::from(own),
         gid_type: GidType::RoceV2,
         dgid: Gid::from(other),
+        dlid: 0,
         remote_qpn: GSI_QPN,
         pkey: PKEY,
         sl: 0,

@@ -127,7 +127,7 @@ fn head(ports: u32, is_brief: bool) -> String {
         return " MLid       Port Mask\n".to_owned();
     }
     // Beyond 99 the original goes on with what follows the digits.
-    let ten = |i: u32| if i % 10 == 0 { char::from(b'0' + (i / 10) as u8) } else { ' ' };
+    let ten = |i: u32| if i.is_multiple_of(10) { char::from(b'0' + (i / 10) as u8) } else { ' ' };
     let tens: String = (0..=ports).flat_map(|i| [ten(i), ' ']).collect();
     let tens = if ports > 9 { format!("            {tens}\n") } else { String::new() };
     let ones: String = (0..=ports).map(|i| format!("{} ", i % 10)).collect();

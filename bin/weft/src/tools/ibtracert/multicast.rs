@@ -205,7 +205,7 @@ impl Search<'_, '_> {
         }
         let mut ports = Vec::new();
         for position in 0..seen.ports / PORTS_IN_POSITION + 1 {
-            let modifier = index / LIDS_IN_BLOCK | position << 28;
+            let modifier = (index / LIDS_IN_BLOCK) | (position << 28);
             let data = self.session.port.smp_get_within(to, smp::MULTICAST_FORWARDING, modifier, timeout_ms).ok()?;
             let at = (index % LIDS_IN_BLOCK) as usize * 2;
             let mask = u16::from_be_bytes([data[at], data[at + 1]]);

@@ -45,7 +45,7 @@ pub fn pkeys(query: &mut Query<'_>) -> Told {
         let mut text = String::new();
         for (row, eight) in keys.chunks(8).enumerate() {
             let _ = write!(text, "{:4}:", block as usize * PKEYS_IN_BLOCK as usize + row * 8);
-            eight.iter().for_each(|key| drop(write!(text, " 0x{key:04x}")));
+            text += &eight.iter().map(|key| format!(" 0x{key:04x}")).collect::<String>();
             text += "\n";
         }
         query.print(&text);

@@ -1,0 +1,152 @@
+//! Programs of a virtual host, whose adapters are on a fabric in the daemon: what they are, and opening their ports.
+
+use libc::{EIO, ENODEV, c_int};
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use weft_ipc::umad::UmadAgent;
+use weft_ipc::{ConnectOptions, DeviceInfo, HOST_VARIABLE, IbPort, InfiniBand, OpenPort, UmadClient, UmadError};
+
+use crate::debug::{trace, warn};
+use crate::socket::Socket;
+use crate::source::{Ca, Port};
+
+const NODE_TYPE_CA: u32 = 1;
+
+static IS_OURS: LazyLock<bool> = LazyLock::new(|| std::env::var_os(HOST_VARIABLE).is_some_and(|host| !host.is_empty()));
+
+static CLIENT: LazyLock<UmadClient> = LazyLock::new(|| {
+    let here = is_ours as fn() -> bool;
+    let library = weft_sys::mapping::file_of_code(here as usize);
+    let library_dir = library.and_then(|file| file.parent().map(ToOwned::to_owned));
+    UmadClient::new(ConnectOptions { library_dir, ..ConnectOptions::default() })
+});
+
+/// The ports that are open, by the descriptors that programs know them by.
+static OPEN: Mutex<BTreeMap<c_int, Arc<Opened>>> = Mutex::new(BTreeMap::new());
+
+/// An open port.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    port: OpenPort,
+    /// What comes and goes on its socket.
+    pub(crate) socket: Socket,
+}
+
+/// Whether this process is a virtual host's.
+pub(crate) fn is_ours() -> bool {
+    *IS_OURS
+}
+
+/// What a refusal means for C; people read it if they have asked to.
+fn errno_of(error: &UmadError) -> c_int {
+    if crate::debug::level() > 0 || std::env::var_os("WEFT_LOG").is_some_and(|to| to == "stderr") {
+        warn("umad", &error.to_string());
+    }
+    error.errno()
+}
+
+fn devices() -> Result<Vec<DeviceInfo>, c_int> {
+    CLIENT.devices().map_err(|error| errno_of(&error))
+}
+
+fn device(name: &[u8]) -> Result<DeviceInfo, c_int> {
+    devices()?.into_iter().find(|device| device.name.as_bytes() == name).ok_or(ENODEV)
+}
+
+pub(crate) fn ca_names() -> Result<Vec<Vec<u8>>, c_int> {
+    Ok(devices()?.into_iter().map(|device| device.name.into_bytes()).collect())
+}
+
+pub(crate) fn ca(name: &[u8]) -> Result<Ca, c_int> {
+    let device = device(name)?;
+    let infiniband = device.infiniband.as_deref().ok_or(ENODEV)?;
+    Ok(Ca {
+        name: name.to_vec(),
+        node_type: NODE_TYPE_CA,
+        fw_ver: env!("CARGO_PKG_VERSION").into(),
+        hw_ver: format!("{:x}", infiniband.revision).into_bytes(),
+        ca_type: device.kind.clone().into_bytes(),
+        node_guid: device.node_guid,
+        system_guid: infiniband.system_image_guid,
+        ports: infiniband.ports.iter().map(describe).collect(),
+    })
+}
+
+pub(crate) fn port(ca: &[u8], number: u8) -> Result<Port, c_int> {
+    with_port(ca, c_int::from(number), |_, port| describe(port)).ok_or(EIO)
+}
+
+pub(crate) fn node_number(ca: &[u8], number: c_int) -> Option<usize> {
+    with_port(ca, number, |_, port| port.umad as usize)
+}
+
+fn with_port<T>(ca: &[u8], number: c_int, f: impl FnOnce(&DeviceInfo, &IbPort) -> T) -> Option<T> {
+    let device = device(ca).ok()?;
+    let infiniband: &InfiniBand = device.infiniband.as_deref()?;
+    Some(f(&device, infiniband.port(u8::try_from(number).ok()?)?))
+}
+
+fn describe(port: &IbPort) -> Port {
+    Port {
+        number: port.number,
+        lid: u32::from(port.lid),
+        lmc: u32::from(port.lmc),
+        sm_lid: u32::from(port.sm_lid),
+        sm_sl: u32::from(port.sm_sl),
+        state: u32::from(port.state),
+        phys_state: u32::from(port.phys_state),
+        rate: port.lanes() * port.lane_speed().0 / 10,
+        capabilities: port.capabilities,
+        gid_prefix: port.gid_prefix,
+        guid: port.guid,
+        pkeys: port.pkeys.clone(),
+        link_layer: b"InfiniBand".to_vec(),
+    }
+}
+
+/// Opens a port: a descriptor that is the program's.
+pub(crate) fn open(ca: &[u8], number: c_int) -> Result<c_int, c_int> {
+    let (device, number) = with_port(ca, number, |device, port| (device.index, port.number)).ok_or(libc::EINVAL)?;
+    let (fd, port) = CLIENT.open(device, number).map_err(|error| {
+        errno_of(&error);
+        EIO
+    })?;
+    crate::socket::prepare(fd.as_raw_fd());
+    let fd = fd.into_raw_fd();
+    trace!("umad_open_port", "opened port {number} of the virtual host, fd {fd}");
+    // One that was closed behind our back had the same descriptor.
+    let stale = table().insert(fd, Arc::new(Opened { port, socket: Socket::new(fd) }));
+    drop(stale);
+    Ok(fd)
+}
+
+fn table() -> std::sync::MutexGuard<'static, BTreeMap<c_int, Arc<Opened>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The port of this descriptor.
+pub(crate) fn opened(fd: c_int) -> Option<Arc<Opened>> {
+    table().get(&fd).cloned()
+}
+
+/// Closes a port, but for its descriptor.
+pub(crate) fn close(fd: c_int) {
+    let closed = table().remove(&fd);
+    drop(closed);
+}
+
+impl Opened {
+    pub(crate) fn register(&self, agent: UmadAgent) -> Result<u32, c_int> {
+        self.socket.may_register()?;
+        let number = self.port.register(agent).map_err(|error| errno_of(&error.into()))?;
+        self.socket.add_agent(number);
+        Ok(number)
+    }
+
+    pub(crate) fn unregister(&self, number: u32) -> Result<(), c_int> {
+        self.port.unregister(number).map_err(|error| errno_of(&error.into()))?;
+        self.socket.remove_agent(number);
+        Ok(())
+    }
+}

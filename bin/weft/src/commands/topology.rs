@@ -1,0 +1,85 @@
+//! `weft topology`: the fabric that is up, or a description, in any format: drawn, or for `weft up`, ibsim and Graphviz.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use weft_fabric::topology::{Picture, draw, file, net};
+use weft_ipc::Spawn;
+use weft_ipc::fabric::unpack;
+
+use super::topology_source::SourceArgs;
+use super::up::{finish, session, spell};
+use crate::output;
+
+/// Options of `weft topology`.
+#[derive(Args, Debug)]
+pub struct TopologyArgs {
+    /// What to print
+    #[arg(short, long, value_enum, default_value_t = Format::Ascii)]
+    format: Format,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Format {
+    /// A drawing in letters, and who is cabled to whom
+    Ascii,
+    /// For Graphviz
+    Dot,
+    /// For browsers
+    Svg,
+    /// As ibnetdiscover prints it and ibsim reads it
+    Net,
+    /// The file that people write
+    Toml,
+    /// Nodes and cables with their states
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: &TopologyArgs) -> ExitCode {
+    finish("weft topology", show(args))
+}
+
+fn show(args: &TopologyArgs) -> Result<(), String> {
+    let picture = if args.source.is_empty() { ask()? } else { Picture::of(args.source.load()?) };
+    output::print(&match args.format {
+        Format::Ascii => draw::ascii(&picture),
+        Format::Dot => draw::dot(&picture),
+        Format::Svg => draw::svg(&picture),
+        Format::Net => net::write(&picture.topology, &picture),
+        Format::Toml => file::write(&picture.topology),
+        Format::Json => json(&picture),
+    });
+    Ok(())
+}
+
+fn ask() -> Result<Picture, String> {
+    let bytes = session(Spawn::Never)?.fabric_picture().map_err(spell)?;
+    let picture: Picture = unpack(&bytes).map_err(|error| error.to_string())?;
+    if picture.is_sane() { Ok(picture) } else { Err("the daemon tells what cannot be".to_owned()) }
+}
+
+fn json(picture: &Picture) -> String {
+    let topology = &picture.topology;
+    let nodes = topology.nodes.iter().zip(&picture.nodes).map(|(node, state)| {
+        let lids: Vec<u16> = state.lids.iter().map(|(lid, _)| *lid).collect();
+        serde_json::json!({
+            "name": node.name, "kind": node.kind.word(), "host": node.host, "description": node.description,
+            "guid": format!("{:#018x}", node.guid), "ports": node.ports.len(), "powered": state.powered, "lids": lids,
+        })
+    });
+    let cables = topology.cables.iter().zip(&picture.links).map(|(cable, link)| {
+        let trained = topology.trained(cable).filter(|_| link.is_up());
+        serde_json::json!({
+            "a": topology.spell(cable.a), "b": topology.spell(cable.b), "state": link.word(),
+            "width": trained.map(|(width, _)| width.to_string()), "speed": trained.map(|(_, speed)| speed.to_string()),
+            "latency_ns": cable.latency_ns, "errors_ppm": cable.errors_ppm,
+        })
+    });
+    let value = serde_json::json!({
+        "title": topology.title, "nodes": nodes.collect::<Vec<_>>(), "cables": cables.collect::<Vec<_>>(),
+    });
+    format!("{value}\n")
+}

@@ -1,0 +1,55 @@
+//! Requests about the fabric. To look at it is everybody's right; to bring it up, take it down and harm it is that of who
+//! may change devices.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weft_ipc::fabric::FabricRequest;
+use weft_ipc::{Refusal, Response};
+
+use super::session::Outcome;
+use super::{Broker, Standing};
+use crate::fabric::FabricHost;
+use crate::slots::ClientId;
+
+impl Broker {
+    /// The fabric of this network namespace.
+    pub fn fabric(&mut self) -> &mut FabricHost {
+        &mut self.fabric
+    }
+
+    pub(super) fn fabric_request(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        request: FabricRequest,
+    ) -> Result<Outcome, Refusal> {
+        let looks = match &request {
+            FabricRequest::Status | FabricRequest::Hosts { .. } | FabricRequest::Picture { .. } => true,
+            FabricRequest::Describe(_) | FabricRequest::Up { .. } => {
+                self.must_be_trusted(id, "bring up a fabric")?;
+                false
+            }
+            _ => {
+                self.must_be_trusted(id, "change the fabric")?;
+                false
+            }
+        };
+        let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
+        let reply = self.fabric.answer(now, id, request, &counted)?;
+        if !looks {
+            self.update_idle(now);
+        }
+        Ok(Response::Fabric(reply).into())
+    }
+
+    /// How many programs run as each virtual host.
+    fn programs_of_hosts(&self) -> BTreeMap<String, u32> {
+        let mut counted = BTreeMap::new();
+        let sessions = self.clients.values().filter(|client| matches!(client.standing, Standing::Session));
+        for client in sessions.filter(|client| !client.host.is_empty()) {
+            *counted.entry(client.host.clone()).or_insert(0) += 1;
+        }
+        counted
+    }
+}

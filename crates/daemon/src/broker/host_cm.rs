@@ -1,0 +1,144 @@
+//! Connection managers of virtual hosts: one for each host whose programs connect, or that is asked for a connection. They
+//! end with the fabric.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weft_cm::rdma_cm::{Command, Credentials};
+use weft_fabric::Delivery;
+use weft_ipc::{Refusal, Response};
+
+use super::Broker;
+use super::session::Outcome;
+use crate::cm_service::on_fabric::{Addressed, HostCm};
+use crate::host::Host;
+use crate::refusal::{ENODEV, refuse};
+use crate::slots::ClientId;
+
+/// By the names of hosts.
+pub(super) type HostCms = BTreeMap<String, HostCm>;
+
+impl Broker {
+    /// The virtual host that a client runs as.
+    pub(super) fn host_of(&self, id: ClientId) -> Option<&str> {
+        self.clients.get(&id).map(|client| client.host.as_str()).filter(|host| !host.is_empty())
+    }
+
+    /// The connection manager of a host of the fabric, which is started if there is none.
+    pub(super) fn start_host_cm(&mut self, now: Instant, name: &str) -> Result<(), Refusal> {
+        if self.host_cms.contains_key(name) {
+            return Ok(());
+        }
+        if self.fabric.running().and_then(|running| running.adapters(name)).is_none() {
+            return Err(refuse(
+                ENODEV,
+                format!("no host {name} is on a fabric: `weft status` shows the one that is up"),
+            ));
+        }
+        self.host_cms.insert(name.to_owned(), HostCm::new(now, weft_sys::random::u64()));
+        self.follow_host(now, name);
+        Ok(())
+    }
+
+    /// Tells a host's connection manager how its adapters are now.
+    pub(super) fn follow_host(&mut self, now: Instant, name: &str) {
+        let list = self.devices_of_host(name);
+        let time = self.fabric.time(now);
+        let generation = self.fabric.generation();
+        let (Some(cm), Some(running)) = (self.host_cms.get_mut(name), self.fabric.running_mut()) else { return };
+        let adapters = running.adapters(name).unwrap_or_default().to_vec();
+        let (fabric, addresses) = running.addressed();
+        let subnet = Addressed { fabric, addresses, now: time };
+        let place = |info: &weft_ipc::DeviceInfo| {
+            crate::umad::port_of(generation, &adapters, info.index, 1).map(|port| port.node)
+        };
+        cm.follow(now, &list, place, &subnet);
+    }
+
+    /// A command of a program of a virtual host.
+    pub(super) fn host_cm_command(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        command: Command,
+        host: &mut impl Host,
+    ) -> Result<Outcome, Refusal> {
+        let name = self.host_of(id).unwrap_or_default().to_owned();
+        let time = self.fabric.time(now);
+        let (Some(cm), Some(running)) = (self.host_cms.get_mut(&name), self.fabric.running_mut()) else {
+            return Err(refuse(ENODEV, "the fabric has gone"));
+        };
+        let (fabric, addresses) = running.addressed();
+        let mut subnet = Addressed { fabric, addresses, now: time };
+        let own = cm.addresses().to_vec();
+        let ask = |_: &mut _, asked: &_| Some(HostCm::resolve(asked, &own, &subnet));
+        let reply = cm.cm.command(now, id, command, host, ask)?;
+        cm.perform(now, &mut subnet);
+        Ok(Response::Cm(reply).into())
+    }
+
+    /// A client that uses the connection manager of its host.
+    pub(super) fn open_host_cm_client(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        credentials: Credentials,
+    ) -> Result<(), Refusal> {
+        let name = self.host_of(id).unwrap_or_default().to_owned();
+        self.start_host_cm(now, &name)?;
+        if let Some(cm) = self.host_cms.get_mut(&name).filter(|cm| !cm.cm.has_client(id)) {
+            cm.cm.open_client(id, credentials);
+        }
+        Ok(())
+    }
+
+    /// Datagrams that no program's agent wanted: those of connection managers are theirs.
+    pub(super) fn carry_to_host_cms(&mut self, now: Instant) {
+        while let Some(delivery) = self.umad.poll_unclaimed() {
+            self.hand_to_host_cm(now, &delivery);
+        }
+        let due: Vec<String> = self
+            .host_cms
+            .iter()
+            .filter(|(_, cm)| cm.poll_timeout().is_some_and(|at| at <= now))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in due {
+            self.with_host_cm(now, &name, |cm, subnet| cm.handle_timeout(now, subnet));
+        }
+    }
+
+    fn hand_to_host_cm(&mut self, now: Instant, delivery: &Delivery) {
+        let node = delivery.port.node as usize;
+        let topology = self.fabric.running().map(|running| running.topology());
+        let Some(name) = topology.and_then(|topology| topology.nodes.get(node)).map(|node| node.host.clone()) else {
+            return;
+        };
+        if self.start_host_cm(now, &name).is_ok() {
+            self.with_host_cm(now, &name, |cm, subnet| {
+                cm.handle_delivery(now, delivery, subnet);
+            });
+        }
+    }
+
+    fn with_host_cm(&mut self, now: Instant, name: &str, what: impl FnOnce(&mut HostCm, &Addressed<'_>)) {
+        let time = self.fabric.time(now);
+        let (Some(cm), Some(running)) = (self.host_cms.get_mut(name), self.fabric.running_mut()) else { return };
+        let (fabric, addresses) = running.addressed();
+        let mut subnet = Addressed { fabric, addresses, now: time };
+        what(cm, &subnet);
+        cm.perform(now, &mut subnet);
+    }
+
+    /// When [`Broker::carry_to_host_cms`] has something to do.
+    pub(super) fn poll_host_cm_timeout(&self) -> Option<Instant> {
+        self.host_cms.values().filter_map(HostCm::poll_timeout).min()
+    }
+
+    /// The fabric has gone, and another may be up: the devices of its hosts are gone for their programs.
+    pub(super) fn end_host_cms(&mut self, now: Instant) {
+        for cm in self.host_cms.values_mut() {
+            cm.end(now);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Ways over the fabric that programs ask about. Each is judged when it is asked for, and again whenever something
+//! changed that a verdict may rest on; its program is told if the answer is another. What passed is told to the ports on
+//! the way. Here, too, programs hear of what changed at the ports of their hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_fabric::{Fabric, Path, PathQuery, PortRef, Verdict};
+use weft_ipc::{DaemonFrame, Event, FABRIC_PATHS_MAX, PathReply, PathRequest, PathTraffic, Refusal, Response, encode};
+
+use super::session::Outcome;
+use super::{Attach, Broker, Output, Standing};
+use crate::refusal::{ENOSPC, refuse};
+use crate::slots::ClientId;
+
+/// Packets and bytes that one report may tell of: nobody moves as much between two of them.
+const PASSED_MAX: u64 = 1 << 40;
+/// What a packet is besides its payload, in bytes: LRH, BTH and ICRC.
+const HEADERS_BYTES: u64 = 24;
+/// The bit of a P_Key that says full member.
+const FULL_MEMBER: u16 = 0x8000;
+
+/// A way that a program asked about.
+#[derive(Debug)]
+struct Watched {
+    request: PathRequest,
+    from: PortRef,
+    open: bool,
+    there: Option<Path>,
+    back: Option<Path>,
+}
+
+/// All ways.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// By client, in the order in which they were asked for: their numbers are their places.
+    watched: BTreeMap<ClientId, Vec<Watched>>,
+    numbers: BTreeMap<(ClientId, PathRequest), u32>,
+    /// The fabric, and its generation, that the verdicts are of.
+    judged: (bool, u64, u64),
+}
+
+impl Paths {
+    /// A client is gone.
+    pub fn forget(&mut self, client: ClientId) {
+        for watched in self.watched.remove(&client).unwrap_or_default() {
+            self.numbers.remove(&(client, watched.request));
+        }
+    }
+}
+
+/// The paths of a way, if packets arrive by it at one of these adapters.
+fn judge(fabric: &Fabric, from: PortRef, request: &PathRequest, adapters: &[u32]) -> Option<(Path, Option<Path>)> {
+    let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };
+    let there: Verdict = fabric.verdict(from, &query).ok()?;
+    if !adapters.contains(&there.to.node) {
+        return None;
+    }
+    if !request.there_and_back {
+        return Some((there.path, None));
+    }
+    let own = fabric.port_info(from)?;
+    // The other end answers with its own P_Key of the partition.
+    let partition = |key: &&u16| (**key ^ request.pkey) & !FULL_MEMBER == 0;
+    let pkey = *fabric.pkeys(there.to).iter().find(partition)?;
+    let query = PathQuery { dlid: own.lid, sl: request.sl, pkey, payload: request.mtu.into() };
+    let back = fabric.verdict(there.to, &query).ok()?;
+    Some((there.path, Some(back.path)))
+}
+
+/// Whether one of these adapters has the LID.
+fn have_lid(fabric: &Fabric, adapters: &[u32], lid: u16) -> bool {
+    let has = |node: u32, port: u8| {
+        fabric.port_info(PortRef::new(node, port)).map(|info| info.lid != 0 && lid & !0 << info.lmc.min(7) == info.lid)
+    };
+    adapters.iter().any(|node| (1..=u8::MAX).map_while(|port| has(*node, port)).any(|has| has))
+}
+
+impl Broker {
+    pub(super) fn path_request(&mut self, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
+        let from = self.host_port(id, request.device, request.port)?;
+        let adapters = self.adapters_of_slot(request.slot);
+        let fabric = self.fabric.required()?.fabric();
+        let meets = have_lid(fabric, &adapters, request.dlid);
+        let judged = judge(fabric, from, &request, &adapters);
+        let open = judged.is_some();
+        let (there, back) = judged.map_or((None, None), |(there, back)| (Some(there), back));
+        let watched = self.paths.watched.entry(id).or_default();
+        let known = self.paths.numbers.get(&(id, request)).copied();
+        if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
+            return Err(refuse(ENOSPC, "the program asked about too many ways over the fabric: run it anew"));
+        }
+        let path = known.unwrap_or(watched.len() as u32);
+        let fresh = Watched { request, from, open, there, back };
+        match watched.get_mut(path as usize) {
+            Some(old) => *old = fresh,
+            None => watched.push(fresh),
+        }
+        self.paths.numbers.insert((id, request), path);
+        Ok(Response::Path(PathReply { path, open, meets }).into())
+    }
+
+    pub(super) fn path_traffic(&mut self, id: ClientId, traffic: &[PathTraffic]) -> Outcome {
+        let watched = self.paths.watched.get(&id).map_or(&[][..], Vec::as_slice);
+        if let Some(running) = self.fabric.running_mut() {
+            let fabric = running.fabric_mut();
+            let mut account = |path: &Option<Path>, packets: u64, bytes: u64| {
+                let (packets, bytes) = (packets.min(PASSED_MAX), bytes.min(PASSED_MAX));
+                if let Some(path) = path.as_ref().filter(|_| packets > 0) {
+                    fabric.account(path, packets, (bytes + packets * HEADERS_BYTES).div_ceil(4));
+                }
+            };
+            for told in traffic {
+                let Some(way) = watched.get(told.path as usize) else { continue };
+                account(&way.there, told.packets, told.bytes);
+                account(&way.back, told.packets_back, told.bytes_back);
+            }
+        }
+        Response::Done.into()
+    }
+
+    /// The adapters of the host that the process of a slot runs on.
+    fn adapters_of_slot(&self, slot: u32) -> Vec<u32> {
+        let host = self.clients.values().find(|client| client.slot == Some(slot)).map(|client| client.host.as_str());
+        let adapters = host.and_then(|host| self.fabric.running()?.adapters(host));
+        adapters.unwrap_or_default().to_vec()
+    }
+
+    /// Judges all ways anew if something changed, and tells programs what changed for them.
+    pub(super) fn follow_paths(&mut self) {
+        self.follow_ports();
+        let fabric = self.fabric.running().map(|running| running.fabric().generation());
+        let now = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
+        if std::mem::replace(&mut self.paths.judged, now) == now || self.paths.watched.is_empty() {
+            return;
+        }
+        let slots: BTreeSet<u32> = self.paths.watched.values().flatten().map(|way| way.request.slot).collect();
+        let adapters: BTreeMap<u32, Vec<u32>> =
+            slots.into_iter().map(|slot| (slot, self.adapters_of_slot(slot))).collect();
+        let fabric = self.fabric.running().map(|running| running.fabric());
+        let mut changed = Vec::new();
+        for (client, watched) in &mut self.paths.watched {
+            for (path, way) in (0u32..).zip(watched) {
+                let ends = adapters.get(&way.request.slot).map_or(&[][..], Vec::as_slice);
+                let judged = fabric.and_then(|fabric| judge(fabric, way.from, &way.request, ends));
+                let open = judged.is_some();
+                if let Some((there, back)) = judged {
+                    (way.there, way.back) = (Some(there), back);
+                }
+                if std::mem::replace(&mut way.open, open) != open {
+                    changed.push((*client, Event::PathChanged { path, open }));
+                }
+            }
+        }
+        for (client, event) in changed {
+            self.tell(client, &event, None);
+        }
+    }
+
+    /// Tells the programs of a host what its ports are now.
+    fn follow_ports(&mut self) {
+        let Some(running) = self.fabric.running_mut() else { return };
+        let mut nodes = BTreeSet::new();
+        while let Some(event) = running.fabric_mut().poll_event() {
+            nodes.insert(event.port.node);
+        }
+        if nodes.is_empty() {
+            return;
+        }
+        let subscribed = |client: &super::Client| client.subscribed && matches!(client.standing, Standing::Session);
+        let mut hosts: BTreeMap<String, Vec<ClientId>> = BTreeMap::new();
+        for (id, client) in self.clients.iter().filter(|(_, client)| subscribed(client) && !client.host.is_empty()) {
+            hosts.entry(client.host.clone()).or_default().push(*id);
+        }
+        for (host, clients) in hosts {
+            let adapters = self.fabric.running().and_then(|running| running.adapters(&host)).unwrap_or_default();
+            if !adapters.iter().any(|node| nodes.contains(node)) {
+                continue;
+            }
+            for device in self.devices_of_host(&host) {
+                let index = device.index;
+                let event = Event::DeviceChanged(device);
+                clients.iter().for_each(|client| self.tell(*client, &event, Some(index)));
+            }
+        }
+    }
+
+    fn tell(&mut self, client: ClientId, event: &Event, about: Option<u32>) {
+        if let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) {
+            self.output.push_back(Output::Send { client, bytes, attach: Attach::default(), about });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What requests about the fabric lead to.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weft_ipc::fabric::{FabricReply, FabricRequest, FabricStatus, HostPrograms, pack};
+use weft_ipc::{FABRIC_HOSTS_PER_PAGE, FABRIC_PART_BYTES_MAX, Refusal};
+
+use super::FabricHost;
+use crate::refusal::{EINVAL, ENOSPC, refuse};
+use crate::slots::ClientId;
+
+impl FabricHost {
+    /// Does what a client that may do so asks. `programs` says how many programs run as each host.
+    pub fn answer(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        request: FabricRequest,
+        programs: &BTreeMap<String, u32>,
+    ) -> Result<FabricReply, Refusal> {
+        let time = self.time(now);
+        match request {
+            FabricRequest::Describe(part) => self.describe(client, &part)?,
+            FabricRequest::Up { length, seed } => self.up(now, client, length, seed)?,
+            FabricRequest::Down => self.down()?,
+            FabricRequest::Status => return Ok(FabricReply::Status(self.status(now, programs).map(Box::new))),
+            FabricRequest::Hosts { offset } => return Ok(page_of_hosts(programs, offset as usize)),
+            FabricRequest::Picture { offset } => return self.picture(client, offset as usize),
+            FabricRequest::Cable { a, b, change } => self.required()?.change_cable(time, &a, b.as_ref(), &change)?,
+            FabricRequest::Node { name, change } => self.required()?.change_node(time, &name, change)?,
+            FabricRequest::Drop { ppm } => self.required()?.drop_datagrams(ppm)?,
+        }
+        Ok(FabricReply::Done)
+    }
+
+    fn status(&self, now: Instant, programs: &BTreeMap<String, u32>) -> Option<FabricStatus> {
+        let running = self.running()?;
+        let since = now.saturating_duration_since(self.instant(running.since()));
+        let hosts_with_programs = programs.len() as u32;
+        Some(FabricStatus { uptime_s: since.as_secs(), hosts_with_programs, ..running.status() })
+    }
+
+    /// A piece of a picture, which stays as it was until the client has all of it.
+    fn picture(&mut self, client: ClientId, offset: usize) -> Result<FabricReply, Refusal> {
+        if offset == 0 {
+            let picture = self.required()?.picture();
+            let bytes = pack(&picture).map_err(|_| refuse(ENOSPC, "the fabric is too large for a picture of it"))?;
+            self.pictures.insert(client, bytes);
+        }
+        let bytes = self.pictures.get(&client).map(Vec::as_slice).unwrap_or_default();
+        let Some(rest) = bytes.get(offset..) else {
+            return Err(refuse(EINVAL, "no such part of the picture: ask from its start"));
+        };
+        let part = rest[..rest.len().min(FABRIC_PART_BYTES_MAX)].to_vec();
+        let more = rest.len() > part.len();
+        if !more {
+            self.pictures.remove(&client);
+        }
+        Ok(FabricReply::Part { bytes: part, more })
+    }
+}
+
+fn page_of_hosts(programs: &BTreeMap<String, u32>, offset: usize) -> FabricReply {
+    let page = programs.iter().skip(offset).take(FABRIC_HOSTS_PER_PAGE);
+    let hosts: Vec<_> = page.map(|(host, count)| HostPrograms { host: host.clone(), programs: *count }).collect();
+    FabricReply::Hosts { more: programs.len() > offset.saturating_add(hosts.len()), hosts }
+}

@@ -1,0 +1,137 @@
+//! The InfiniBand fabric of this network namespace, if one is up: who may bring it up, what was described so far, the way
+//! from its time to ours. [`Running`] is the fabric itself with its names.
+
+mod answers;
+mod faults;
+mod running;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use weft_fabric::topology::Topology;
+use weft_ipc::fabric::unpack;
+use weft_ipc::{FABRIC_BYTES_MAX, Refusal};
+use weft_verbs::Instant as FabricInstant;
+
+use crate::refusal::{EEXIST, EINVAL, ENODEV, ENOSPC, refuse};
+use crate::slots::ClientId;
+
+pub use running::Running;
+
+/// What people are told who ask for a fabric where there is none.
+const NONE: &str = "no fabric is up in this network namespace: bring one up with `weft up`";
+
+/// The fabric and what is on its way to it.
+#[derive(Debug)]
+pub struct FabricHost {
+    started: Instant,
+    running: Option<Running>,
+    /// How many there were: programs of one must not be taken for programs of the next.
+    generation: u64,
+    /// Parts of descriptions, and pictures on their way out, by client.
+    parts: BTreeMap<ClientId, Vec<u8>>,
+    pictures: BTreeMap<ClientId, Vec<u8>>,
+}
+
+impl FabricHost {
+    /// None is up.
+    pub fn new(now: Instant) -> FabricHost {
+        let (parts, pictures) = (BTreeMap::new(), BTreeMap::new());
+        FabricHost { started: now, running: None, generation: 0, parts, pictures }
+    }
+
+    /// The fabric's time.
+    pub fn time(&self, now: Instant) -> FabricInstant {
+        let since = now.saturating_duration_since(self.started);
+        FabricInstant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// And back.
+    pub fn instant(&self, at: FabricInstant) -> Instant {
+        self.started + Duration::from_nanos(at.0)
+    }
+
+    /// The fabric, if one is up.
+    pub fn running(&self) -> Option<&Running> {
+        self.running.as_ref()
+    }
+
+    /// The fabric, if one is up.
+    pub fn running_mut(&mut self) -> Option<&mut Running> {
+        self.running.as_mut()
+    }
+
+    /// The fabric, or what people are told.
+    pub fn required(&mut self) -> Result<&mut Running, Refusal> {
+        self.running.as_mut().ok_or_else(|| refuse(ENODEV, NONE))
+    }
+
+    /// Whether programs can run as this host; else what a person is told.
+    pub fn check_host(&self, host: &str) -> Result<(), String> {
+        let Some(running) = &self.running else { return Err(format!("no host {host}, for {NONE}")) };
+        match running.adapters(host) {
+            Some(_) => Ok(()),
+            None => Err(format!("the fabric has no host {host:?}: `weft topology` shows the names of all")),
+        }
+    }
+
+    /// Number of the fabric that is up; another one has another.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// When [`FabricHost::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.running.as_ref().and_then(Running::poll_timeout).map(|at| self.instant(at))
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let time = self.time(now);
+        if let Some(running) = &mut self.running {
+            running.handle_timeout(time);
+        }
+    }
+
+    /// A client is gone.
+    pub fn forget(&mut self, client: ClientId) {
+        self.parts.remove(&client);
+        self.pictures.remove(&client);
+    }
+
+    /// The next part of a description.
+    fn describe(&mut self, client: ClientId, part: &[u8]) -> Result<(), Refusal> {
+        let all: usize = self.parts.values().map(Vec::len).sum();
+        if all + part.len() > FABRIC_BYTES_MAX {
+            return Err(refuse(ENOSPC, "the description is too long: describe a smaller fabric"));
+        }
+        self.parts.entry(client).or_default().extend_from_slice(part);
+        Ok(())
+    }
+
+    /// Brings up what was described.
+    fn up(&mut self, now: Instant, client: ClientId, length: u32, seed: u64) -> Result<(), Refusal> {
+        let bytes = self.parts.remove(&client).unwrap_or_default();
+        if let Some(running) = &self.running {
+            let text = format!("a fabric is up already ({}): take it down first with `weft down`", running.title());
+            return Err(refuse(EEXIST, text));
+        }
+        if bytes.len() != length as usize {
+            return Err(refuse(EINVAL, "the description did not come whole: try again"));
+        }
+        let topology: Topology =
+            unpack(&bytes).map_err(|_| refuse(EINVAL, "the description is malformed: is weft of another version?"))?;
+        drop(bytes);
+        topology.check().map_err(|error| refuse(EINVAL, error.to_string()))?;
+        let seed = if seed == 0 { weft_sys::random::u64() } else { seed };
+        self.running = Some(Running::new(self.time(now), topology, seed));
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// Takes it down.
+    fn down(&mut self) -> Result<(), Refusal> {
+        self.pictures.clear();
+        self.running.take().map(drop).ok_or_else(|| refuse(ENODEV, NONE))
+    }
+}

@@ -1,0 +1,183 @@
+//! A fabric that is up, with the names by which people call its nodes.
+
+use std::collections::BTreeMap;
+
+use weft_fabric::topology::{Cable, End, LinkState, NodeKind, NodeState, Picture, Topology};
+use weft_fabric::{Addresses, CableView, Fabric, PortRef};
+use weft_ipc::FABRIC_MANAGERS_MAX;
+use weft_ipc::fabric::{FabricStatus, SmPort};
+use weft_verbs::Instant;
+use weft_wire::mad::subn::{CapabilityMask, PortState};
+
+/// A fabric that is up.
+#[derive(Debug)]
+pub struct Running {
+    pub(super) fabric: Fabric,
+    pub(super) topology: Topology,
+    addresses: Addresses,
+    since: Instant,
+    pub(super) nodes: BTreeMap<String, u32>,
+    /// The adapters of each host, in the order of the description.
+    hosts: BTreeMap<String, Vec<u32>>,
+}
+
+impl Running {
+    /// Brings one up.
+    pub fn new(now: Instant, topology: Topology, seed: u64) -> Running {
+        let places = || (0u32..).zip(&topology.nodes);
+        let nodes = places().map(|(place, node)| (node.name.clone(), place)).collect();
+        let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (place, node) in places().filter(|(_, node)| node.kind == NodeKind::Ca) {
+            hosts.entry(node.host.clone()).or_default().push(place);
+        }
+        let addresses = Addresses::new(&topology);
+        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts }
+    }
+
+    /// The fabric itself.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// The fabric itself.
+    pub fn fabric_mut(&mut self) -> &mut Fabric {
+        &mut self.fabric
+    }
+
+    /// The fabric itself, and the addresses of its ports.
+    pub fn addressed(&mut self) -> (&mut Fabric, &Addresses) {
+        (&mut self.fabric, &self.addresses)
+    }
+
+    /// What it was made from.
+    pub fn title(&self) -> &str {
+        &self.topology.title
+    }
+
+    /// Its description, as it was brought up.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// When it came up.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// All hosts with the places of their adapters.
+    pub fn hosts(&self) -> &BTreeMap<String, Vec<u32>> {
+        &self.hosts
+    }
+
+    /// The places of a host's adapters, in the order of its devices.
+    pub fn adapters(&self, host: &str) -> Option<&[u32]> {
+        self.hosts.get(host).map(Vec::as_slice)
+    }
+
+    /// When the fabric wants to do something.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.fabric.poll_timeout()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.fabric.poll_timeout().is_some_and(|at| at <= now) {
+            self.fabric.handle_timeout(now);
+        }
+    }
+
+    /// Numbers about it.
+    pub fn status(&self) -> FabricStatus {
+        let count = |kind| self.topology.count(kind) as u32;
+        let mut links = [0; LinkState::ALL.len()];
+        for cable in self.fabric.cables() {
+            let state = self.link(&cable);
+            if let Some(place) = LinkState::ALL.iter().position(|other| *other == state) {
+                links[place] += 1;
+            }
+        }
+        FabricStatus {
+            title: self.topology.title.clone(),
+            hosts: self.hosts.len() as u32,
+            adapters: count(NodeKind::Ca),
+            switches: count(NodeKind::Switch),
+            routers: count(NodeKind::Router),
+            powered_off: (0..self.fabric.node_count()).filter(|node| !self.fabric.powered(*node)).count() as u32,
+            links,
+            managers: self.managers(),
+            ..FabricStatus::default()
+        }
+    }
+
+    /// The ports that say that a subnet manager runs there, and how many follow each.
+    fn managers(&self) -> Vec<SmPort> {
+        let mut followers: BTreeMap<u16, u32> = BTreeMap::new();
+        let mut managers = Vec::new();
+        for (place, node) in (0u32..).zip(&self.topology.nodes) {
+            for port in end_ports(node.kind, node.port_count()) {
+                let Some(info) = self.fabric.port_info(PortRef::new(place, port)) else { continue };
+                *followers.entry(info.master_sm_lid).or_insert(0) += 1;
+                if info.capability_mask.contains(CapabilityMask::SM) && managers.len() < FABRIC_MANAGERS_MAX {
+                    managers.push(SmPort { node: node.name.clone(), port, lid: info.lid, followers: 0 });
+                }
+            }
+        }
+        for manager in managers.iter_mut().filter(|manager| manager.lid != 0) {
+            manager.followers = followers.get(&manager.lid).copied().unwrap_or(0);
+        }
+        managers
+    }
+
+    /// What the link of a cable does: the lower state of its ends.
+    fn link(&self, cable: &CableView) -> LinkState {
+        if !cable.plugged {
+            return LinkState::Cut;
+        }
+        let state = |port: PortRef| match self.fabric.port_info(port).map(|info| info.port_state) {
+            Some(PortState::ACTIVE) => LinkState::Active,
+            Some(PortState::ARMED) => LinkState::Armed,
+            Some(PortState::INIT) => LinkState::Init,
+            _ => LinkState::Down,
+        };
+        cable.ends.map(state).into_iter().min().unwrap_or(LinkState::Down)
+    }
+
+    /// How it stands.
+    pub fn picture(&self) -> Picture {
+        let mut picture = Picture::of(Topology {
+            title: self.topology.title.clone(),
+            nodes: self.topology.nodes.clone(),
+            cables: Vec::new(),
+        });
+        let end = |port: PortRef| End { node: port.node, port: port.port };
+        for cable in self.fabric.cables() {
+            // A cable that was cut hangs beside the one that has its port now: that one is shown.
+            if !cable.plugged && cable.ends.iter().any(|port| self.fabric.cable(*port).is_some()) {
+                continue;
+            }
+            let [a, b] = cable.ends.map(end);
+            picture.topology.cables.push(Cable {
+                width: cable.width,
+                speed: cable.speed,
+                latency_ns: cable.latency_ns,
+                errors_ppm: cable.errors_ppm,
+                ..Cable::new(a, b)
+            });
+            picture.links.push(self.link(&cable));
+        }
+        for (place, (node, state)) in (0u32..).zip(self.topology.nodes.iter().zip(&mut picture.nodes)) {
+            let lid = |port| {
+                let info = self.fabric.port_info(PortRef::new(place, port));
+                info.map_or((0, 0), |info| (info.lid, info.lmc))
+            };
+            let lids = end_ports(node.kind, node.port_count()).map(lid).collect();
+            *state = NodeState { powered: self.fabric.powered(place), lids };
+        }
+        picture
+    }
+}
+
+/// The ports of a node that have LIDs: a switch's port 0, all of another's.
+fn end_ports(kind: NodeKind, ports: u8) -> std::ops::RangeInclusive<u8> {
+    if kind == NodeKind::Switch { 0..=0 } else { 1..=ports }
+}

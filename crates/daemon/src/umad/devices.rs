@@ -1,0 +1,176 @@
+//! The adapters of a virtual host as its programs see them.
+
+use weft_fabric::topology::{Node, Speed, Topology};
+use weft_fabric::{Counter, Fabric, PortRef};
+use weft_ipc::umad::IbCounters;
+use weft_ipc::{
+    DEVICE_KIND_IB, DeviceInfo, IB_DEVICE_INDEX_BASE, IB_PKEYS_MAX, IB_PORTS_MAX, IbPort, InfiniBand, PhysState,
+    PortState,
+};
+
+/// Bits of a device's identity that are the place of its node; those above are the fabric's number.
+const NODE_BITS: u32 = 17;
+const GENERATION_MASK: u64 = (1 << (31 - NODE_BITS)) - 1;
+
+/// Identity of the device that a node is on the fabric of this number.
+fn index_of(generation: u64, node: u32) -> u32 {
+    IB_DEVICE_INDEX_BASE | ((generation & GENERATION_MASK) as u32) << NODE_BITS | node
+}
+
+/// The port that a device's number and a port's mean, if the device is one of the host's adapters at these places.
+pub fn port_of(generation: u64, adapters: &[u32], device: u32, port: u8) -> Option<PortRef> {
+    let node = adapters.iter().copied().find(|node| index_of(generation, *node) == device)?;
+    (port >= 1 && usize::from(port) <= IB_PORTS_MAX).then_some(PortRef::new(node, port))
+}
+
+/// Describes a host's adapters, which are the nodes at these places.
+pub fn describe(
+    fabric: &Fabric,
+    topology: &Topology,
+    generation: u64,
+    host: &str,
+    adapters: &[u32],
+) -> Vec<DeviceInfo> {
+    let mut umad = 0;
+    let nodes = adapters.iter().filter_map(|place| Some((*place, topology.nodes.get(*place as usize)?)));
+    (0u32..)
+        .zip(nodes)
+        .map(|(number, (place, node))| {
+            let index = index_of(generation, place);
+            device(fabric, host, number, index, place, node, &mut umad)
+        })
+        .collect()
+}
+
+fn device(fabric: &Fabric, host: &str, number: u32, index: u32, place: u32, node: &Node, umad: &mut u32) -> DeviceInfo {
+    let ports: Vec<IbPort> = (1..=node.port_count())
+        .take(IB_PORTS_MAX)
+        .filter_map(|number| {
+            let port = describe_port(fabric, PortRef::new(place, number), *umad)?;
+            *umad += 1;
+            Some(port)
+        })
+        .collect();
+    let first = ports.first();
+    let state = if first.is_some_and(|port| port.state == PortState::Active as u8) {
+        PortState::Active
+    } else {
+        PortState::Down
+    };
+    let phys_state = match first.map_or(0, |port| port.phys_state) {
+        5 => PhysState::LinkUp,
+        3 => PhysState::Disabled,
+        _ => PhysState::Polling,
+    };
+    let active_mtu = first.map_or(256, |port| port.active_mtu);
+    let description =
+        fabric.description(place).map(|text| text.text().replace(char::is_control, "?")).unwrap_or_default();
+    DeviceInfo {
+        index,
+        name: format!("weft{number}"),
+        kind: DEVICE_KIND_IB.to_owned(),
+        node_guid: node.guid,
+        netdev: String::new(),
+        ifindex: 0,
+        mac: [0; 6],
+        netdev_mtu: 0,
+        active_mtu,
+        state,
+        phys_state,
+        gids: Vec::new(),
+        pkeys: Vec::new(),
+        link_speed_mbps: first.map(|port| port.lanes() * port.lane_speed().0 * 100),
+        auto: true,
+        infiniband: Some(Box::new(InfiniBand {
+            host: host.to_owned(),
+            node_description: description,
+            system_image_guid: node.system_image_guid,
+            vendor_id: node.vendor_id,
+            device_id: node.device_id,
+            revision: 0,
+            ports,
+        })),
+    }
+}
+
+fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
+    let info = fabric.port_info(at)?;
+    let guid_of = |row: u8| fabric.gid(at, row).map(|gid| (u128::from_be_bytes(gid) & u128::from(u64::MAX)) as u64);
+    let mut pkeys = fabric.pkeys(at).to_vec();
+    pkeys.resize(pkeys.len().max(weft_fabric::limits::PKEYS.into()).min(IB_PKEYS_MAX), 0);
+    Some(IbPort {
+        number: at.port,
+        umad,
+        guid: fabric.port_guid(at)?,
+        gid_prefix: info.gid_prefix,
+        alias_guids: (1..info.guid_cap).map_while(guid_of).collect(),
+        lid: info.lid,
+        lmc: info.lmc,
+        sm_lid: info.master_sm_lid,
+        sm_sl: info.master_sm_sl,
+        state: info.port_state.0,
+        phys_state: info.port_physical_state.0,
+        active_width: info.link_width_active.bits(),
+        active_speed: fabric.speed(at).map_or(1, verbs_speed),
+        max_mtu: mtu_bytes(info.mtu_cap),
+        active_mtu: mtu_bytes(info.neighbor_mtu),
+        capabilities: info.capability_mask.bits(),
+        capabilities2: info.capability_mask2.bits(),
+        vl_cap: info.vl_cap,
+        subnet_timeout: info.subnet_timeout,
+        init_type_reply: info.init_type_reply,
+        pkey_violations: info.pkey_violations,
+        qkey_violations: info.qkey_violations,
+        pkeys,
+    })
+}
+
+/// Bytes of an MTU's code.
+fn mtu_bytes(code: u8) -> u16 {
+    128 << code.clamp(1, 5)
+}
+
+/// A speed in the numbers of `ibv_port_attr`.
+fn verbs_speed(speed: Speed) -> u16 {
+    match speed {
+        Speed::Sdr => 1,
+        Speed::Ddr => 2,
+        Speed::Qdr => 4,
+        Speed::Fdr10 => 8,
+        Speed::Fdr => 16,
+        Speed::Edr => 32,
+        Speed::Hdr => 64,
+        Speed::Ndr => 128,
+        Speed::Xdr => 256,
+    }
+}
+
+/// What a port counted.
+pub fn counters(fabric: &Fabric, port: PortRef) -> IbCounters {
+    let of = |counter| fabric.counter(port, counter);
+    let (sent, received) = (of(Counter::XmitPackets), of(Counter::RcvPackets));
+    let (sent_to_groups, received_for_groups) = (of(Counter::MulticastXmitPackets), of(Counter::MulticastRcvPackets));
+    IbCounters {
+        symbol_error: of(Counter::SymbolErrors),
+        link_error_recovery: of(Counter::LinkErrorRecovery),
+        link_downed: of(Counter::LinkDowned),
+        port_rcv_errors: of(Counter::RcvErrors),
+        port_rcv_remote_physical_errors: of(Counter::RcvRemotePhysicalErrors),
+        port_rcv_switch_relay_errors: of(Counter::RcvSwitchRelayErrors),
+        port_xmit_discards: of(Counter::XmitDiscards),
+        port_xmit_constraint_errors: of(Counter::XmitConstraintErrors),
+        port_rcv_constraint_errors: of(Counter::RcvConstraintErrors),
+        local_link_integrity_errors: of(Counter::LocalLinkIntegrityErrors),
+        excessive_buffer_overrun_errors: of(Counter::ExcessiveBufferOverrunErrors),
+        vl15_dropped: of(Counter::Vl15Dropped),
+        port_xmit_wait: of(Counter::XmitWait),
+        port_xmit_data: of(Counter::XmitData),
+        port_rcv_data: of(Counter::RcvData),
+        port_xmit_packets: sent,
+        port_rcv_packets: received,
+        unicast_xmit_packets: sent.saturating_sub(sent_to_groups),
+        unicast_rcv_packets: received.saturating_sub(received_for_groups),
+        multicast_xmit_packets: sent_to_groups,
+        multicast_rcv_packets: received_for_groups,
+    }
+}

@@ -1,0 +1,148 @@
+//! What waits for a program on its port's socket. A program that is slow keeps its answers, as Linux would keep them. Where
+//! many wait, what comes unasked is dropped; where more do, nothing more is read from the program.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
+use weft_sys::batch;
+use weft_wire::mad::MAD_LEN;
+use zerocopy::IntoBytes;
+
+/// Bytes that may wait before what comes unasked is dropped.
+const UNASKED_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes that may wait before no more requests are taken; answers that are under way come on top.
+const BYTES_MAX: usize = 16 << 20;
+
+const SINGLE: usize = UMAD_HEAD_BYTES + MAD_LEN;
+
+/// A packet; almost all are one datagram with its head.
+#[derive(Debug)]
+enum Packet {
+    Single([u8; SINGLE]),
+    Other(Box<[u8]>),
+}
+
+impl Packet {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Packet::Single(bytes) => bytes,
+            Packet::Other(bytes) => bytes,
+        }
+    }
+}
+
+/// Packets on their way to a program.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    packets: VecDeque<Packet>,
+    bytes: usize,
+}
+
+impl Outbox {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Whether so much waits that the program should read before it asks for more.
+    pub fn is_crowded(&self) -> bool {
+        self.bytes >= BYTES_MAX
+    }
+
+    /// Whether there is no room for what nobody asked for.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= UNASKED_BYTES_MAX
+    }
+
+    /// Queues a datagram; its length is written into the head.
+    pub fn push(&mut self, mut head: UmadHead, mad: &[u8]) {
+        let whole = UMAD_HEAD_BYTES + mad.len();
+        head.length = whole as u32;
+        if whole == SINGLE {
+            let mut packet = [0; SINGLE];
+            packet[..UMAD_HEAD_BYTES].copy_from_slice(head.as_bytes());
+            packet[UMAD_HEAD_BYTES..].copy_from_slice(mad);
+            self.bytes += SINGLE;
+            self.packets.push_back(Packet::Single(packet));
+            return;
+        }
+        let (first, rest) = mad.split_at(mad.len().min(UMAD_PACKET_BYTES_MAX - UMAD_HEAD_BYTES));
+        self.push_other([head.as_bytes(), first].concat());
+        for packet in rest.chunks(UMAD_PACKET_BYTES_MAX) {
+            self.push_other(packet.to_vec());
+        }
+    }
+
+    fn push_other(&mut self, bytes: Vec<u8>) {
+        self.bytes += bytes.len();
+        self.packets.push_back(Packet::Other(bytes.into()));
+    }
+
+    /// Sends what the socket takes without sleeping. An error means that the program is gone.
+    pub fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
+        while !self.packets.is_empty() {
+            let packets = self.packets.iter().map(|packet| IoSlice::new(packet.bytes()));
+            match batch::send(&fd, packets) {
+                Ok(sent) => {
+                    for packet in self.packets.drain(..sent.min(self.packets.len())) {
+                        self.bytes -= packet.bytes().len();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next packet.
+    #[cfg(test)]
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.bytes().len();
+        Some(packet.bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_datagrams_go_on_in_packets_without_a_head() {
+        let mut outbox = Outbox::default();
+        let mad: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+        outbox.push(UmadHead::default(), &mad);
+        let (head, first) = outbox.pop().map(|p| (UmadHead::decode(&p).unwrap().0, p[64..].to_vec())).unwrap();
+        assert_eq!((head.length, first.len()), (10_064, 4032));
+        let rest: Vec<u8> = std::iter::from_fn(|| outbox.pop()).flatten().collect();
+        assert_eq!([first, rest].concat(), mad);
+        assert!(outbox.is_empty() && outbox.bytes == 0);
+    }
+
+    #[test]
+    fn what_is_not_read_waits_and_is_counted() {
+        let (a, b) = weft_sys::unix::pair().unwrap();
+        let mut outbox = Outbox::default();
+        while !outbox.is_crowded() {
+            outbox.push(UmadHead::default(), &[7; MAD_LEN]);
+            outbox.flush(&a).unwrap();
+        }
+        let mut room = batch::RecvBatch::new(64, SINGLE);
+        let mut received = 0;
+        while !outbox.is_empty() {
+            received += room.recv(&b).unwrap();
+            outbox.flush(&a).unwrap();
+        }
+        while let Ok(count) = room.recv(&b) {
+            received += count;
+        }
+        assert!(received * SINGLE >= BYTES_MAX && outbox.bytes == 0);
+        drop(b);
+        outbox.push(UmadHead::default(), &[7; MAD_LEN]);
+        assert!(outbox.flush(&a).is_err());
+    }
+}

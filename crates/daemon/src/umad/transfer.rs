@@ -1,0 +1,129 @@
+//! Datagrams: from programs to the fabric, from the fabric to programs, and time.
+
+use weft_fabric::{Delivery, Fabric, MadOut, PortRef};
+use weft_ipc::umad::{UMAD_HEAD_BYTES, UmadHead};
+use weft_mad::is_response;
+use weft_mad::rmpp::first_mad;
+use weft_verbs::{Duration, Instant};
+use weft_wire::mad::{Class, Mad};
+
+use super::{HostPeer, UmadService};
+
+/// Shortest datagram that is taken; what is missing to a full one is zeroes.
+const MAD_BYTES_MIN: usize = 36;
+
+/// The status of what was not answered.
+const ETIMEDOUT: u32 = 110;
+
+/// Datagrams of the connection manager's class that wait for it.
+const UNCLAIMED_MAX: usize = 1 << 12;
+
+impl UmadService {
+    /// A packet from a program, on the socket of this open port. What no library of ours sends is dropped.
+    pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, packet: &[u8]) {
+        let Some(open) = self.open.get_mut(&handle) else { return };
+        let (head, mad) = match open.partial.take() {
+            Some((head, mut mad)) => {
+                mad.extend_from_slice(packet);
+                (head, mad)
+            }
+            None => match UmadHead::decode(packet) {
+                Some((head, mad)) => (head, mad.to_vec()),
+                None => return,
+            },
+        };
+        if UMAD_HEAD_BYTES + mad.len() < head.length as usize {
+            open.partial = Some((head, mad));
+        } else {
+            self.send(now, fabric, handle, &head, mad);
+        }
+    }
+
+    fn send(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, head: &UmadHead, bytes: Vec<u8>) {
+        let Some(open) = self.open.get(&handle) else { return };
+        let at = open.port;
+        let Some(agent) = open.agents.get(head.agent as usize).copied().flatten() else { return };
+        let Some(port) = self.ports.get_mut(&at) else { return };
+        let Some(owner) = port.owners.get(&agent) else { return };
+        if bytes.len() < MAD_BYTES_MIN {
+            return;
+        }
+        let peer = HostPeer::of_head(fabric, at, owner.qpn, head);
+        let timeout = Duration::from_millis(u64::from(head.timeout_ms));
+        let send = weft_mad::Send { agent, peer, bytes, timeout, retries: head.retries };
+        // The kernel would refuse what cannot be sent; here the program has been told already that it was.
+        if port.mad.send(now, send).is_ok() {
+            self.busy.push(at);
+            self.pump(now, fabric);
+        }
+    }
+
+    /// Carries datagrams between the fabric and the agents until there is nothing left to carry.
+    pub fn pump(&mut self, now: Instant, fabric: &mut Fabric) {
+        loop {
+            while let Some(at) = self.busy.pop() {
+                self.serve(now, fabric, at);
+            }
+            let Some(delivery) = fabric.poll_delivery() else { return };
+            self.deliver(now, fabric, delivery);
+        }
+    }
+
+    /// Sends and hands out what a port has.
+    fn serve(&mut self, now: Instant, fabric: &mut Fabric, at: PortRef) {
+        let Some(port) = self.ports.get_mut(&at) else { return };
+        while let Some((peer, mad)) = port.mad.poll_transmit() {
+            // What the fabric does not take is as good as lost on the way.
+            let _ = fabric.send(now, at, &MadOut { to: peer.to, mad });
+        }
+        while let Some(delivery) = port.mad.poll_delivery() {
+            let Some(owner) = port.owners.get(&delivery.agent) else { continue };
+            let Some(open) = self.open.get_mut(&owner.handle) else { continue };
+            let status = if delivery.timed_out { ETIMEDOUT } else { 0 };
+            // Who does not read loses what nobody asked for.
+            if status == 0 && open.outbox.is_full() && !is_response(&first_mad(&delivery.bytes).header) {
+                continue;
+            }
+            open.outbox.push(delivery.peer.head(owner.number, status), &delivery.bytes);
+            self.ready.insert(owner.handle);
+        }
+    }
+
+    /// Gives a datagram from the fabric to the agents of its port.
+    fn deliver(&mut self, now: Instant, fabric: &mut Fabric, delivery: Delivery) {
+        let peer = HostPeer::of_delivery(&delivery);
+        if let Some(port) = self.ports.get_mut(&delivery.port)
+            && port.mad.handle(now, peer, &delivery.mad)
+        {
+            self.busy.push(delivery.port);
+        } else if is_of_connection_manager(&delivery.mad) {
+            if self.unclaimed.len() < UNCLAIMED_MAX {
+                self.unclaimed.push_back(delivery);
+            }
+        } else if let Some(mad) = weft_fabric::unmatched(&delivery.mad) {
+            let _ = fabric.send(now, delivery.port, &MadOut { to: peer.to, mad });
+        }
+    }
+
+    /// When [`UmadService::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.ports.values().filter_map(|port| port.mad.poll_timeout()).min()
+    }
+
+    /// Sends again what was not answered in time, or gives it back.
+    pub fn handle_timeout(&mut self, now: Instant, fabric: &mut Fabric) {
+        for (&at, port) in &mut self.ports {
+            if port.mad.poll_timeout().is_some_and(|due| due <= now) {
+                port.mad.handle_timeout(now);
+                self.busy.push(at);
+            }
+        }
+        self.pump(now, fabric);
+    }
+}
+
+/// Messages of connections, and answers of the subnet administration that no agent waits for.
+fn is_of_connection_manager(mad: &Mad) -> bool {
+    let (class, method) = (mad.header.class(), mad.header.method());
+    class == Class::CM || (class == Class::SUBN_ADM && method.is_response())
+}

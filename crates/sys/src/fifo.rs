@@ -1,0 +1,81 @@
+//! Named pipes as signs: that somebody has one open for reading is noticed, and so is that nobody has any more. Nothing is
+//! ever written.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::inotify;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+
+/// Makes a named pipe that everybody may open.
+pub fn make(path: &Path) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(0o666);
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, mode, 0)?;
+    // Whatever the umask took away.
+    Ok(rustix::fs::chmod(path, mode)?)
+}
+
+/// A hold on it that opens neither end.
+pub fn hold(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())?)
+}
+
+/// What becomes readable when somebody opens one of these.
+pub fn watch_opens<'a>(pipes: impl Iterator<Item = &'a OwnedFd>) -> io::Result<OwnedFd> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    for pipe in pipes {
+        inotify::add_watch(&watch, path_of(pipe), inotify::WatchFlags::OPEN)?;
+    }
+    Ok(watch)
+}
+
+/// Takes what [`watch_opens`] told.
+pub fn take(watch: impl AsFd) {
+    let mut events = [0; 4096];
+    while rustix::io::read(&watch, &mut events).is_ok_and(|length| length > 0) {}
+}
+
+/// The writing end, if somebody has the reading end open: it hangs up when nobody has any more.
+pub fn writer(pipe: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path_of(pipe), flags, Mode::empty()) {
+        Ok(writer) => Ok(Some(writer)),
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn path_of(fd: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::{Epoll, Interest, wait_readable};
+    use std::time::Duration;
+
+    #[test]
+    fn a_reader_is_noticed_and_so_is_its_end() {
+        let path = std::env::temp_dir().join(format!("weft-fifo-{}", std::process::id()));
+        make(&path).unwrap();
+        let pipe = hold(&path).unwrap();
+        let watch = watch_opens([&pipe].into_iter()).unwrap();
+        assert!(writer(&pipe).unwrap().is_none());
+        assert!(!wait_readable(&watch, Duration::ZERO).unwrap());
+        let reader = rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+        assert!(wait_readable(&watch, Duration::from_secs(5)).unwrap());
+        take(&watch);
+        let writer = writer(&pipe).unwrap().unwrap();
+        let epoll = Epoll::new().unwrap();
+        epoll.add(&writer, 1, Interest::NONE).unwrap();
+        let mut ready = Vec::new();
+        epoll.wait(&mut ready, Some(Duration::ZERO)).unwrap();
+        assert!(ready.is_empty());
+        drop(reader);
+        epoll.wait(&mut ready, Some(Duration::from_secs(5))).unwrap();
+        assert!(ready.iter().any(|event| event.hung_up));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
