@@ -56,6 +56,7 @@ proptest! {
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), op in opcodes()) {
         fuzzing::packet(&bytes);
         fuzzing::frame(&bytes);
+        fuzzing::mad(&bytes);
         let mut known = bytes;
         if known.len() > 1 {
             known[0] = op.0;

@@ -118,3 +118,82 @@ message! {
         link_speed_ext_enabled: LinkSpeedExt = bits(63, 3, 5),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mad::subn::{SlToVlTable, SwitchInfo, VlArbitrationTable, VlWeight};
+
+    fn golden(rows: &[u16]) -> [u8; 64] {
+        let mut data = [0; 64];
+        for (to, word) in data.as_chunks_mut::<2>().0.iter_mut().zip(rows) {
+            *to = word.to_be_bytes();
+        }
+        data
+    }
+
+    /// What a simulated adapter of another program answered, and how a tool of its project read it.
+    #[test]
+    fn port_info_as_others_write_and_read_it() {
+        let data = golden(&[
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0050, 0xc048, 0, 0x0ff9, 0x0103, 0x1f02, 0x7252, 0x0047, 0x4040, 0x0008,
+            0x0804, 0xe040, 0, 0, 0, 0x201f, 0, 0, 0, 0, 0x0030, 0x2703,
+        ]);
+        let info = PortInfo {
+            capability_mask: CapabilityMask::TRAP
+                | CapabilityMask::SL_MAPPING
+                | CapabilityMask::EXTENDED_SPEEDS
+                | CapabilityMask::CAPABILITY_MASK2
+                | CapabilityMask::VENDOR_CLASS
+                | CapabilityMask::CAPABILITY_MASK_NOTICE,
+            mkey_lease_period: 4089,
+            local_port_num: 1,
+            link_width_enabled: LinkWidth::X1 | LinkWidth::X4,
+            link_width_supported: LinkWidth::from_bits_retain(0x1f),
+            link_width_active: LinkWidth::X4,
+            link_speed_supported: LinkSpeed::all(),
+            port_state: PortState::INIT,
+            port_physical_state: PhysState::LINK_UP,
+            link_down_default_state: PhysState::POLLING,
+            link_speed_active: LinkSpeed::QDR,
+            link_speed_enabled: LinkSpeed::all(),
+            neighbor_mtu: 4,
+            vl_cap: 4,
+            vl_arbitration_high_cap: 8,
+            vl_arbitration_low_cap: 8,
+            mtu_cap: 4,
+            vl_stall_count: 7,
+            operational_vls: 4,
+            guid_cap: 32,
+            subnet_timeout: 31,
+            capability_mask2: CapabilityMask2::LINK_WIDTH_2X | CapabilityMask2::LINK_SPEED_HDR,
+            link_speed_ext_active: LinkSpeedExt::EDR,
+            link_speed_ext_supported: LinkSpeedExt::FDR | LinkSpeedExt::EDR | LinkSpeedExt::HDR,
+            link_speed_ext_enabled: LinkSpeedExt::FDR | LinkSpeedExt::EDR,
+            ..PortInfo::default()
+        };
+        assert_eq!(PortInfo::parse(&data), info);
+        assert_eq!(info.encode(), data);
+    }
+
+    #[test]
+    fn a_switch_as_others_write_and_read_it() {
+        let data = golden(&[0x7800, 0, 0x0400, 0, 0, 0x0004, 0, 0x0040, 0x3800]);
+        let info = SwitchInfo {
+            linear_fdb_cap: 30720,
+            multicast_fdb_cap: 1024,
+            port_state_change: true,
+            partition_enforcement_cap: 64,
+            filter_raw_inbound_cap: true,
+            filter_raw_outbound_cap: true,
+            enhanced_port0: true,
+            ..SwitchInfo::default()
+        };
+        assert_eq!((SwitchInfo::parse(&data), info.encode()), (info, data));
+        let lanes = SlToVlTable::parse(&golden(&[0x0123, 0x4567, 0x89ab, 0xcde7]));
+        assert_eq!(lanes.vls, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7]);
+        let low = [0, 0x0104, 0x0204, 0x0304, 0x0404, 0x0504, 0x0604, 0x0704];
+        let weights = VlArbitrationTable::parse(&golden(&low)).entries;
+        assert_eq!((weights[0], weights[7]), (VlWeight { vl: 0, weight: 0 }, VlWeight { vl: 7, weight: 4 }));
+    }
+}
