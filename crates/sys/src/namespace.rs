@@ -144,6 +144,17 @@ pub fn detach(target: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(target, UnmountFlags::DETACH)?)
 }
 
+/// A process that sees the same mounts as this one, but is not this one; `None` if there is none that can be told.
+pub fn another_process() -> Option<OwnedFd> {
+    let own = std::fs::read_link("/proc/self/ns/mnt").ok()?;
+    let numbers = std::fs::read_dir("/proc").ok()?.flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers
+        .filter(|number| *number != std::process::id())
+        .filter(|number| std::fs::read_link(format!("/proc/{number}/ns/mnt")).is_ok_and(|other| other == own))
+        .find_map(|number| crate::pidfd::open(number).ok().filter(|process| !crate::pidfd::is_dead(process)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,20 +1,24 @@
-//! Counters in the view of /sys that are true when they are read. A copy of `weft run` stays beside the program and holds
-//! a lease on each of their files: whoever opens one waits until the copy has fetched the figures from the daemon and
-//! written them. It sleeps until then, so that counters which nobody reads cost nothing, and ends with the program. Where
-//! files cannot be leased the counters stay what they were when the program started.
+//! Files in the view of /sys that are true when they are read. A copy of `weft run` stays beside the program and holds
+//! a lease on each of them: whoever opens one waits until the copy has asked the daemon and written what is so. It sleeps
+//! until then, so that counters which nobody reads cost nothing, and ends with the last process that sees the view. Where
+//! files cannot be leased they stay what they were when the program started.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, Spawn};
 use weft_sys::epoll::{Epoll, Interest};
-use weft_sys::{lease, pidfd, spawn};
+use weft_sys::{lease, namespace, pidfd, spawn};
 
-use super::counters::Counter;
+use super::infiniband;
+use super::issm::{IssmPipe, IssmWatch};
+use super::view::{Shown, View};
 
 /// Files kept live, of the first devices: each is a descriptor of the copy.
 const FILES_MAX: usize = 800;
@@ -25,24 +29,24 @@ const OPEN_HOUSE: Duration = Duration::from_millis(200);
 /// How old a counter gets in a file that somebody keeps open.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A counter's file.
+/// A file that shows what changes.
 #[derive(Debug)]
 pub struct LiveFile {
     file: File,
-    counter: Counter,
+    from: Shown,
     shown: String,
     leased: bool,
 }
 
 impl LiveFile {
     /// One that shows `text`.
-    pub fn new(file: File, counter: Counter, text: &str) -> LiveFile {
-        LiveFile { file, counter, shown: text.to_owned(), leased: false }
+    pub fn new(file: File, from: Shown, text: &str) -> LiveFile {
+        LiveFile { file, from, shown: text.to_owned(), leased: false }
     }
 
     /// Write what is different. A reader sees the old text or the new, which is never shorter unless counting began anew.
-    fn show(&mut self, report: &StatReport) {
-        let text = format!("{}\n", self.counter.value(report));
+    fn show(&mut self, fetched: &Fetched) {
+        let Some(text) = fetched.text_of(&self.from) else { return };
         if text != self.shown && self.file.write_all_at(text.as_bytes(), 0).is_ok() {
             let _ = self.file.set_len(text.len() as u64);
             self.shown = text;
@@ -60,44 +64,105 @@ impl LiveFile {
     }
 }
 
-/// Keeps the files live from now on, for as long as this process lives, whatever program it becomes.
+/// What the daemon said.
+#[derive(Default)]
+struct Fetched {
+    counters: Option<StatReport>,
+    adapters: BTreeMap<PathBuf, String>,
+}
+
+impl Fetched {
+    /// Asks it about everything that these files show. Without a daemon nobody counts, and nothing has changed.
+    fn about(files: &[LiveFile], options: &ConnectOptions) -> Fetched {
+        let mut fetched = Fetched::default();
+        if files.iter().any(|file| matches!(file.from, Shown::Counter(_)))
+            && let Ok(mut client) = Client::connect(options)
+        {
+            fetched.counters = client.refresh_ledgers().and_then(|()| client.stat()).ok();
+        }
+        if files.iter().any(|file| matches!(file.from, Shown::Adapter(_)))
+            && let Ok((devices, counters)) = infiniband::fetch(options)
+        {
+            let entries = View::of_adapters(&devices, &counters).entries;
+            fetched.adapters = entries.into_iter().map(|entry| (entry.path, entry.text)).collect();
+        }
+        fetched
+    }
+
+    fn text_of(&self, shown: &Shown) -> Option<String> {
+        match shown {
+            Shown::Fixed => None,
+            Shown::Counter(counter) => Some(format!("{}\n", counter.value(self.counters.as_ref()?))),
+            Shown::Adapter(path) => self.adapters.get(path).cloned(),
+        }
+    }
+}
+
+/// Keeps the files live from now on, and watches the pipes, for as long as this process lives, whatever program it
+/// becomes, and whoever else sees the view after it.
 ///
 /// # Errors
-/// It cannot be done here, for this reason; the files stay as they are.
-pub fn keep(mut files: Vec<LiveFile>) -> io::Result<()> {
+/// Files cannot be kept live here, for this reason; they stay as they are.
+pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str) -> io::Result<()> {
     files.truncate(FILES_MAX);
-    let Some(first) = files.first_mut() else { return Ok(()) };
-    lease::lease(&first.file)?;
-    lease::release(&first.file)?;
+    let leases = match files.first() {
+        Some(first) => lease::lease(&first.file).and_then(|()| lease::release(&first.file)),
+        None => Ok(()),
+    };
+    if leases.is_err() {
+        files.clear();
+    }
+    if !files.is_empty() || !pipes.is_empty() {
+        fork(files, pipes, host.to_owned())?;
+    }
+    leases
+}
+
+fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String) -> io::Result<()> {
     let program = pidfd::open(std::process::id())?;
-    let (mut described, mut keep) = (Vec::new(), vec![program]);
-    for LiveFile { file, counter, shown, .. } in files {
+    let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), vec![program]);
+    for IssmPipe { pipe, device, port } in pipes {
+        keep.push(pipe);
+        ports.push((device, port));
+    }
+    for LiveFile { file, from, shown, .. } in files {
         keep.push(file.into());
-        described.push((counter, shown));
+        described.push((from, shown));
     }
     spawn::fork_apart(keep, move |keep| {
         spawn::silence();
         let mut keep = keep.into_iter();
         let Some(program) = keep.next() else { return };
-        let files = keep.zip(described).map(|(file, (counter, shown))| LiveFile {
-            file: file.into(),
-            counter,
-            shown,
-            leased: false,
-        });
-        // Whatever goes wrong: the leases end with this process, and the counters stay.
-        let _ = serve(&program, files.collect());
+        let pipes = keep.by_ref().take(ports.len()).zip(ports);
+        let pipes = pipes.map(|(pipe, (device, port))| IssmPipe { pipe, device, port }).collect();
+        let file = |(file, (from, shown)): (OwnedFd, _)| LiveFile { file: file.into(), from, shown, leased: false };
+        let files = keep.zip(described).map(file).collect();
+        let program_name = "weft run".to_owned();
+        let options = ConnectOptions { program: program_name, spawn: Spawn::Never, host, ..ConnectOptions::default() };
+        // Whatever goes wrong: the leases end with this process, and the files stay.
+        let _ = serve(program, files, pipes, &options);
     })
 }
 
 const TOKEN_PROGRAM: u64 = 0;
 const TOKEN_READER: u64 = 1;
+/// Openings of pipes; numbers above are their ends.
+const TOKEN_ISSM: u64 = 2;
 
-fn serve(program: &OwnedFd, mut files: Vec<LiveFile>) -> io::Result<()> {
+fn serve(
+    mut program: OwnedFd,
+    mut files: Vec<LiveFile>,
+    pipes: Vec<IssmPipe>,
+    options: &ConnectOptions,
+) -> io::Result<()> {
     let waiting = lease::waiting()?;
     let epoll = Epoll::new()?;
     epoll.add(program.as_fd(), TOKEN_PROGRAM, Interest::READ)?;
     epoll.add(waiting.as_fd(), TOKEN_READER, Interest::READ)?;
+    let mut issm = match pipes.is_empty() {
+        true => None,
+        false => Some(IssmWatch::new(pipes, options.clone(), &epoll, TOKEN_ISSM)?),
+    };
     let mut ready = Vec::new();
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
@@ -109,31 +174,41 @@ fn serve(program: &OwnedFd, mut files: Vec<LiveFile>) -> io::Result<()> {
             let held = files.iter().any(|file| !file.leased);
             if held {
                 if fetched.is_none_or(|at| now.duration_since(at) >= PERIOD) {
-                    show(&mut files);
+                    show(&mut files, options);
                     fetched = Some(Instant::now());
                 }
                 open_until = Some(Instant::now() + OPEN_HOUSE);
             }
         }
         epoll.wait(&mut ready, open_until.map(|until| until.saturating_duration_since(Instant::now())))?;
-        if ready.iter().any(|event| event.token == TOKEN_PROGRAM) {
-            return Ok(());
-        }
-        if ready.iter().any(|event| event.token == TOKEN_READER) {
-            lease::take(&waiting);
-            show(&mut files);
-            files.iter_mut().for_each(LiveFile::release);
-            fetched = Some(Instant::now());
-            open_until = Some(Instant::now() + OPEN_HOUSE);
+        for event in &ready {
+            match (event.token, &mut issm) {
+                (TOKEN_PROGRAM, _) => {
+                    // Others may have been started by it and see the view.
+                    let _ = epoll.delete(program.as_fd());
+                    match namespace::another_process() {
+                        Some(other) => program = other,
+                        None => return Ok(()),
+                    }
+                    epoll.add(program.as_fd(), TOKEN_PROGRAM, Interest::READ)?;
+                }
+                (TOKEN_READER, _) => {
+                    lease::take(&waiting);
+                    show(&mut files, options);
+                    files.iter_mut().for_each(LiveFile::release);
+                    fetched = Some(Instant::now());
+                    open_until = Some(Instant::now() + OPEN_HOUSE);
+                }
+                (TOKEN_ISSM, Some(issm)) => issm.on_open(&epoll, TOKEN_ISSM),
+                (token, Some(issm)) => issm.on_closed(&epoll, TOKEN_ISSM, token - TOKEN_ISSM),
+                _ => {}
+            }
         }
     }
 }
 
-/// Fetches the figures and writes them. Without a daemon nobody counts, and nothing has changed.
-fn show(files: &mut [LiveFile]) {
-    let options = ConnectOptions { program: "weft run".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
-    let Ok(mut client) = Client::connect(&options) else { return };
-    if let Ok(report) = client.refresh_ledgers().and_then(|()| client.stat()) {
-        files.iter_mut().for_each(|file| file.show(&report));
-    }
+/// Asks the daemon and writes what it says.
+fn show(files: &mut [LiveFile], options: &ConnectOptions) {
+    let fetched = Fetched::about(files, options);
+    files.iter_mut().for_each(|file| file.show(&fetched));
 }

@@ -5,6 +5,8 @@
 
 mod counters;
 mod environment;
+mod infiniband;
+mod issm;
 mod libraries;
 mod live;
 mod mounts;
@@ -21,7 +23,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 use weft_ipc::stat::StatReport;
-use weft_ipc::{Client, ConnectOptions, DeviceInfo, trust};
+use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 use weft_sys::namespace::{self, Entered};
 
 use crate::rdma_dir;
@@ -35,6 +37,9 @@ pub struct RunArgs {
     /// Leave the system's libraries in place and only show the devices
     #[arg(long, conflicts_with = "ld_library_path")]
     pub system: bool,
+    /// Run as this host of the fabric that is up: with its adapters, and no others
+    #[arg(long, value_name = "NODE")]
+    pub host: Option<String>,
     /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<String>,
@@ -100,7 +105,13 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let dir = rdma_dir::find()?;
     rdma_dir::announce_daemon();
-    let (devices, counted, daemon) = devices(&dir)?;
+    let mut options =
+        ConnectOptions { program: "weft run".to_owned(), library_dir: Some(dir.clone()), ..ConnectOptions::default() };
+    if let Some(host) = &args.host {
+        options.host.clone_from(host);
+        command.env(HOST_VARIABLE, host);
+    }
+    let Found { devices, counted, ports, daemon } = find(&options)?;
     match daemon {
         Some(name) => command.env(trust::DAEMON_VARIABLE, name),
         None => command.env_remove(trust::DAEMON_VARIABLE),
@@ -145,31 +156,39 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut files = Vec::new();
-    for failure in mounts::show(&view::View::of(&devices, &counted, cpus), &mut files) {
+    let (mut files, mut pipes) = (Vec::new(), Vec::new());
+    let view = view::View::of(&devices, &counted, &ports, cpus);
+    for failure in mounts::show(&view, &mut files, &mut pipes) {
         say(&failure);
     }
-    if let Err(e) = live::keep(files) {
-        say(&format!("the counters in /sys/class/infiniband stay as they are now: {e}"));
+    if let Err(e) = live::keep(files, pipes, &options.host) {
+        say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
     Ok(command)
 }
 
+/// What the daemon says.
+struct Found {
+    devices: Vec<DeviceInfo>,
+    counted: StatReport,
+    ports: infiniband::PortCounters,
+    /// The daemon's name, if it is to be trusted with memory: in a user namespace nobody can tell any more.
+    daemon: Option<String>,
+}
+
 /// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
-/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own. Answers the
-/// daemon's name too, if it is to be trusted with memory: in a user namespace nobody can tell any more.
-fn devices(dir: &std::path::Path) -> Result<(Vec<DeviceInfo>, StatReport, Option<String>)> {
-    let options = ConnectOptions {
-        program: "weft run".to_owned(),
-        library_dir: Some(dir.to_owned()),
-        ..ConnectOptions::default()
-    };
-    let mut client = Client::connect(&options)?;
+/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own.
+fn find(options: &ConnectOptions) -> Result<Found> {
+    let mut client = Client::connect(options)?;
     let mut devices = client.list_devices()?;
     let counted = client.stat()?;
     if weft_sys::packet::are_allowed() {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
     let daemon = client.daemon_credentials().ok().filter(trust::is_trusted).as_ref().and_then(trust::name_of);
-    Ok((devices, counted, daemon))
+    let ports = match options.host.is_empty() {
+        true => infiniband::PortCounters::new(),
+        false => infiniband::fetch(options)?.1,
+    };
+    Ok(Found { devices, counted, ports, daemon })
 }

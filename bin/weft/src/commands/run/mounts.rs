@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use weft_sys::namespace;
+use weft_sys::{fifo, namespace};
 
+use super::issm::IssmPipe;
 use super::libraries::Replacement;
 use super::live::LiveFile;
-use super::view::{View, ZERO_GID};
+use super::view::{Shown, View, ZERO_GID};
 
 /// Bounds the memory of one view.
 const STAGING_BYTES_MAX: usize = 64 << 20;
@@ -26,8 +27,9 @@ const DEV_DIRECTORIES: [&str; 6] = ["shm", "pts", "mqueue", "hugepages", "net", 
 /// Device nodes that are bound one by one, because programs check what they are without following links.
 const DEV_NODES: [&str; 10] = ["null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "fuse", "kvm"];
 
-/// The classes that are ours alone.
-const CLASSES: [&str; 2] = ["infiniband", "infiniband_verbs"];
+/// The classes that are ours alone; the last one only if the view has something in it.
+const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
+const CLASSES_ALWAYS: usize = 2;
 
 /// Where the original /dev stays reachable for everything else.
 const DEV_ORIGINAL: &str = ".original";
@@ -38,9 +40,9 @@ pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Erro
     replacements.iter().filter_map(try_one).collect()
 }
 
-/// Shows the view. What failed comes back as sentences; the rest is in place. Files of counters that move are added to
-/// `live`, open for writing.
-pub fn show(view: &View, live: &mut Vec<LiveFile>) -> Vec<String> {
+/// Shows the view. What failed comes back as sentences; the rest is in place. Files that show what changes are added to
+/// `live`, open for writing, and the pipes of subnet managers to `issm`.
+pub fn show(view: &View, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> Vec<String> {
     let Some(staging) = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()) else {
         return vec!["no directory to build the view of /sys in (tried /mnt, /tmp, /run, /var/tmp)".to_owned()];
     };
@@ -53,7 +55,7 @@ pub fn show(view: &View, live: &mut Vec<LiveFile>) -> Vec<String> {
     {
         failures.push(format!("/sys/class/infiniband cannot be shown: {e}"));
     }
-    if let Err(e) = show_nodes(view, &staging.join("dev")) {
+    if let Err(e) = show_nodes(view, &staging.join("dev"), issm) {
         failures.push(format!("/dev/infiniband cannot be shown: {e}"));
     }
     if let Err(e) = namespace::detach(staging) {
@@ -63,7 +65,7 @@ pub fn show(view: &View, live: &mut Vec<LiveFile>) -> Vec<String> {
 }
 
 fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Result<()> {
-    for class in CLASSES {
+    for class in &CLASSES[..CLASSES_ALWAYS] {
         fs::create_dir_all(root.join(class))?;
     }
     let mut last_dir = PathBuf::new();
@@ -76,8 +78,8 @@ fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Resu
             last_dir = dir.to_owned();
         }
         let file = put(&path, &entry.text)?;
-        if let Some(counter) = &entry.counter {
-            live.push(LiveFile::new(file, counter.clone(), &entry.text));
+        if entry.shown != Shown::Fixed {
+            live.push(LiveFile::new(file, entry.shown.clone(), &entry.text));
         }
     }
     for empty in &view.empty_gids {
@@ -117,11 +119,12 @@ fn put(path: &Path, text: &str) -> io::Result<fs::File> {
 /// is covered: what our libraries do not serve would only mislead.
 fn show_classes(built: &Path) -> io::Result<()> {
     let target = Path::new("/sys/class");
-    let missing = CLASSES.iter().any(|class| !target.join(class).is_dir());
+    let classes: Vec<&str> = CLASSES.into_iter().filter(|class| built.join(class).is_dir()).collect();
+    let missing = classes.iter().any(|class| !target.join(class).is_dir());
     if missing {
         stack_classes(built, target)?;
     }
-    for class in CLASSES {
+    for class in classes {
         // Where the union was made just now and the kernel has no such class, ours is there already.
         if !missing || has_foreign(&target.join(class), &built.join(class)) {
             namespace::bind(&built.join(class), &target.join(class))?;
@@ -158,7 +161,7 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     namespace::bind_tree(built, target)
 }
 
-fn show_nodes(view: &View, built: &Path) -> io::Result<()> {
+fn show_nodes(view: &View, built: &Path, issm: &mut Vec<IssmPipe>) -> io::Result<()> {
     let nodes = built.join("infiniband");
     fs::create_dir_all(&nodes)?;
     for node in &view.nodes {
@@ -167,6 +170,11 @@ fn show_nodes(view: &View, built: &Path) -> io::Result<()> {
         // A character device that may be opened for reading and writing: all that programs check. Making a node of
         // its own is not allowed in a user namespace.
         namespace::bind(Path::new("/dev/null"), &path)?;
+    }
+    for node in &view.issm {
+        let path = nodes.join(&node.name);
+        fifo::make(&path)?;
+        issm.push(IssmPipe { pipe: fifo::hold(&path)?, device: node.device, port: node.port });
     }
     let target = Path::new("/dev/infiniband");
     if target.is_dir() {

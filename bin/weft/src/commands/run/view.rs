@@ -1,5 +1,6 @@
 //! What a program sees of our devices in /sys/class and /dev, as Linux shows an rxe device there. A snapshot: it says
-//! what was true when the program started, the counters aside ([`super::live`]).
+//! what was true when the program started, the counters aside ([`super::live`]). Adapters of a virtual host, all of which
+//! is kept true, are in [`super::infiniband`].
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use weft_ipc::stat::StatReport;
 use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
 
 use super::counters::{self, Counter};
+use super::infiniband::{IssmNode, PortCounters};
 
 /// A file of the view.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,8 +18,19 @@ pub struct Entry {
     pub path: PathBuf,
     /// What is read from it.
     pub text: String,
-    /// The counter that it shows, if it shows one that moves.
-    pub counter: Option<Counter>,
+    /// Where its text comes from.
+    pub shown: Shown,
+}
+
+/// What a file shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// What never changes, or is left as it was.
+    Fixed,
+    /// A counter that moves.
+    Counter(Counter),
+    /// Something of a virtual host's adapter: what stands at this path of its view.
+    Adapter(PathBuf),
 }
 
 /// Rows of the GID table without an address: their directory and numbers. All read as zeroes, so they can be one file.
@@ -38,6 +51,8 @@ pub struct View {
     pub empty_gids: Vec<EmptyGids>,
     /// Names below /dev/infiniband.
     pub nodes: Vec<String>,
+    /// Pipes there that subnet managers hold open.
+    pub issm: Vec<IssmNode>,
 }
 
 /// What an empty row reads as.
@@ -48,23 +63,29 @@ const UVERBS_MINOR_BASE: u32 = 192;
 
 impl View {
     /// The view of these devices, with what they counted.
-    pub fn of(devices: &[DeviceInfo], counted: &StatReport, cpus: usize) -> View {
-        let mut view = View::default();
+    pub fn of(devices: &[DeviceInfo], counted: &StatReport, ports: &PortCounters, cpus: usize) -> View {
+        let (adapters, devices): (Vec<_>, Vec<_>) =
+            devices.iter().cloned().partition(|device| device.infiniband.is_some());
+        let mut view = if adapters.is_empty() { View::default() } else { View::of_adapters(&adapters, ports) };
+        for (number, adapter) in (0u32..).zip(&adapters) {
+            view.bus_device(adapter, cpus);
+            view.verbs(adapter, number);
+        }
         view.put("infiniband_verbs/abi_version", "6");
         view.put("misc/rdma_cm/abi_version", "4");
-        for device in devices {
+        for device in &devices {
             view.device(device, cpus);
             view.port(device);
             view.counters(device, counted);
-            view.verbs(device);
+            view.verbs(device, device.index);
         }
         view.nodes.push("rdma_cm".to_owned());
         view
     }
 
-    fn put(&mut self, path: &str, text: impl AsRef<str>) {
+    pub(super) fn put(&mut self, path: &str, text: impl AsRef<str>) {
         let text = format!("{}\n", text.as_ref());
-        self.entries.push(Entry { path: PathBuf::from(path), text, counter: None });
+        self.entries.push(Entry { path: PathBuf::from(path), text, shown: Shown::Fixed });
     }
 
     fn device(&mut self, info: &DeviceInfo, cpus: usize) {
@@ -77,11 +98,16 @@ impl View {
         self.put(&format!("{dir}/fw_ver"), env!("CARGO_PKG_VERSION"));
         self.put(&format!("{dir}/parent"), &info.netdev);
         self.put(&format!("{dir}/uevent"), format!("NAME={}", info.name));
-        // Stands for the bus device that a real adapter has: programs look there for the nearest processors.
-        self.put(&format!("{dir}/device/numa_node"), "-1");
-        self.put(&format!("{dir}/device/local_cpus"), cpu_mask(cpus));
-        self.put(&format!("{dir}/device/local_cpulist"), cpu_list(cpus));
+        self.bus_device(info, cpus);
         self.put(&format!("{dir}/device/net/{}/ifindex", info.netdev), info.ifindex.to_string());
+    }
+
+    /// Stands for the bus device that a real adapter has: programs look there for the nearest processors.
+    fn bus_device(&mut self, info: &DeviceInfo, cpus: usize) {
+        let dir = format!("infiniband/{}/device", info.name);
+        self.put(&format!("{dir}/numa_node"), "-1");
+        self.put(&format!("{dir}/local_cpus"), cpu_mask(cpus));
+        self.put(&format!("{dir}/local_cpulist"), cpu_list(cpus));
     }
 
     fn port(&mut self, info: &DeviceInfo) {
@@ -134,23 +160,24 @@ impl View {
         for counter in counters::all(info.index) {
             let text = format!("{}\n", counter.value(counted));
             let path = PathBuf::from(format!("{dir}/{}", counter.path()));
-            self.entries.push(Entry { path, text, counter: counter.moves().then_some(counter) });
+            let shown = if counter.moves() { Shown::Counter(counter) } else { Shown::Fixed };
+            self.entries.push(Entry { path, text, shown });
         }
         self.put(&format!("{dir}/hw_counters/lifespan"), "12");
     }
 
-    fn verbs(&mut self, info: &DeviceInfo) {
-        let node = format!("uverbs{}", info.index);
+    fn verbs(&mut self, info: &DeviceInfo, number: u32) {
+        let node = format!("uverbs{number}");
         let dir = format!("infiniband_verbs/{node}");
         self.put(&format!("{dir}/ibdev"), &info.name);
         self.put(&format!("{dir}/abi_version"), "2");
-        self.put(&format!("{dir}/dev"), format!("231:{}", UVERBS_MINOR_BASE + info.index));
+        self.put(&format!("{dir}/dev"), format!("231:{}", UVERBS_MINOR_BASE + number));
         self.nodes.push(node);
     }
 }
 
 /// Bytes as four-digit groups: how sysfs writes GUIDs and GIDs.
-fn groups(bytes: &[u8]) -> String {
+pub(super) fn groups(bytes: &[u8]) -> String {
     let mut out = String::new();
     for (i, byte) in bytes.iter().enumerate() {
         if i > 0 && i % 2 == 0 {
@@ -203,7 +230,7 @@ fn cpu_list(cpus: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use weft_ipc::GidEntry;
 
@@ -239,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_view_agrees_with_what_linux_shows_of_rxe() {
-        let view = View::of(&[rxe0()], &StatReport::default(), 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), 2);
         for line in GOLDEN.lines() {
             let (path, text) = line.split_once(' ').unwrap();
             let entry = view.entries.iter().find(|e| e.path.ends_with(path));
@@ -249,7 +276,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_gid_table_is_there_once() {
-        let view = View::of(&[rxe0()], &StatReport::default(), 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), 2);
         assert_eq!(view.empty_gids[0].rows.len(), GID_TABLE_ROWS_MAX - 3);
         assert!(!view.empty_gids[0].rows.contains(&1));
         assert_eq!(view.nodes, ["uverbs0", "rdma_cm"]);
