@@ -1,7 +1,7 @@
 //! Connection managers of virtual hosts: one for each host whose programs connect, or that is asked for a connection. They
 //! end with the fabric.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{Command, Credentials};
@@ -38,6 +38,16 @@ impl Broker {
         self.host_cms.insert(name.to_owned(), HostCm::new(now, weft_sys::random::u64()));
         self.follow_host(now, name);
         Ok(())
+    }
+
+    /// Something changed at these nodes: their hosts' connection managers follow.
+    pub(super) fn follow_hosts(&mut self, now: Instant, nodes: &BTreeSet<u32>) {
+        let topology = self.fabric.running().map(|running| running.topology());
+        let name_of = |node: &u32| Some(topology?.nodes.get(*node as usize)?.host.clone());
+        let names: BTreeSet<String> = nodes.iter().filter_map(name_of).collect();
+        for name in names.iter().filter(|name| self.host_cms.contains_key(*name)).cloned().collect::<Vec<_>>() {
+            self.follow_host(now, &name);
+        }
     }
 
     /// Tells a host's connection manager how its adapters are now.

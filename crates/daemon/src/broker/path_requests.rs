@@ -3,6 +3,7 @@
 //! the way. Here, too, programs hear of what changed at the ports of their hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use weft_fabric::{Fabric, Path, PathQuery, PortRef, Verdict};
 use weft_ipc::{DaemonFrame, Event, FABRIC_PATHS_MAX, PathReply, PathRequest, PathTraffic, Refusal, Response, encode};
@@ -126,11 +127,11 @@ impl Broker {
     }
 
     /// Judges all ways anew if something changed, and tells programs what changed for them.
-    pub(super) fn follow_paths(&mut self) {
-        self.follow_ports();
+    pub(super) fn follow_paths(&mut self, now: Instant) {
+        self.follow_ports(now);
         let fabric = self.fabric.running().map(|running| running.fabric().generation());
-        let now = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
-        if std::mem::replace(&mut self.paths.judged, now) == now || self.paths.watched.is_empty() {
+        let present = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
+        if std::mem::replace(&mut self.paths.judged, present) == present || self.paths.watched.is_empty() {
             return;
         }
         let slots: BTreeSet<u32> = self.paths.watched.values().flatten().map(|way| way.request.slot).collect();
@@ -156,8 +157,8 @@ impl Broker {
         }
     }
 
-    /// Tells the programs of a host what its ports are now.
-    fn follow_ports(&mut self) {
+    /// Tells the programs of a host, and its connection manager, what its ports are now.
+    fn follow_ports(&mut self, now: Instant) {
         let Some(running) = self.fabric.running_mut() else { return };
         let mut nodes = BTreeSet::new();
         while let Some(event) = running.fabric_mut().poll_event() {
@@ -166,6 +167,7 @@ impl Broker {
         if nodes.is_empty() {
             return;
         }
+        self.follow_hosts(now, &nodes);
         let subscribed = |client: &super::Client| client.subscribed && matches!(client.standing, Standing::Session);
         let mut hosts: BTreeMap<String, Vec<ClientId>> = BTreeMap::new();
         for (id, client) in self.clients.iter().filter(|(_, client)| subscribed(client) && !client.host.is_empty()) {

@@ -130,7 +130,7 @@ impl Broker {
     /// Hands what the fabric delivers to programs, and does what is due.
     pub fn carry_datagrams(&mut self, now: Instant, host: &mut impl Host) {
         self.follow_fabric(now, host);
-        self.follow_paths();
+        self.follow_paths(now);
         let time = self.fabric.time(now);
         let Some(running) = self.fabric.running_mut() else { return };
         self.umad.pump(time, running.fabric_mut());
