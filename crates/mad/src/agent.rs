@@ -2,6 +2,7 @@
 //! method what comes unasked, by transaction ID what was asked for).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use weft_wire::mad::vendor::VendorMad;
 use weft_wire::mad::{Class, Mad, MadHeader, Method};
@@ -81,8 +82,8 @@ impl Agents {
         loop {
             self.last = self.last.wrapping_add(1).max(1);
             let id = AgentId(self.last);
-            if !self.all.contains_key(&id) {
-                self.all.insert(id, spec);
+            if let Entry::Vacant(place) = self.all.entry(id) {
+                place.insert(spec);
                 return Ok(id);
             }
         }
