@@ -5,6 +5,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, Ordering};
 use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq};
 
+use crate::context::Context;
 use crate::cq::Cq;
 use crate::errors::{code, fail_minus_one, pointer};
 use crate::object::{Object, acknowledge, zeroed};
@@ -78,7 +79,9 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     let this = unsafe { Channel::of(channel) };
     // SAFETY: events of a queue are purged before it is freed, and this runs while the list is locked.
     let taken = |address: &usize| unsafe { Cq::at(*address) }.on_event_taken();
-    match this.events.pop(taken) {
+    // SAFETY: a context outlives its channels.
+    let process = unsafe { Context::of((*channel).context) }.process;
+    match this.events.pop_serving(process, taken) {
         Err(errno) => fail_minus_one(errno),
         Ok(address) => {
             // SAFETY: the queue cannot be destroyed before the event is acknowledged; the caller's places.

@@ -6,7 +6,7 @@
 use libc::c_int;
 use std::sync::Arc;
 use weft_abi_types::ibv_context;
-use weft_engine::{ContextId, Engine, EventSink, HostMemory};
+use weft_engine::{Awaited, ContextId, Engine, EventSink, HostMemory, Waited};
 use weft_hca::{Hca, MrKeys};
 use weft_verbs::{
     Access, AsyncEvent, AsyncSubject, Cookie, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask,
@@ -183,6 +183,16 @@ impl Process {
     /// Asks for an event with the next completion.
     pub(crate) fn arm_cq(self, id: CqId, solicited_only: bool) -> Result<(), c_int> {
         self.0.arm_cq(id, solicited_only).map_err(of_verbs)
+    }
+
+    /// Waits for an event and serves meanwhile; EINTR if a signal interrupts it, `false` if the thread cannot serve and is
+    /// to sleep at the descriptor.
+    pub(crate) fn wait_for(self, awaited: Awaited<'_>, has_come: &dyn Fn() -> bool) -> Result<bool, c_int> {
+        match self.0.wait_for(awaited, has_come) {
+            Waited::Come => Ok(true),
+            Waited::Interrupted => Err(libc::EINTR),
+            Waited::Unable => Ok(false),
+        }
     }
 
     /// Attaches a queue pair to a group.

@@ -3,22 +3,30 @@
 //!
 //! The descriptor is an eventfd counting as a semaphore, the events stand in a list beside it.
 
-use libc::{c_int, c_void};
+use libc::c_int;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use weft_engine::Awaited;
 
 use crate::errors::errno;
+use crate::process::Process;
 
 /// The queue.
 pub(crate) struct EventQueue<T> {
     fd: OwnedFd,
+    /// A number that no other queue of the process has or had.
+    number: u64,
     events: Mutex<VecDeque<T>>,
 }
 
 impl<T> EventQueue<T> {
     /// An empty queue; errno if there is no descriptor for it.
     pub(crate) fn new() -> Result<EventQueue<T>, c_int> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         // SAFETY: no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
         if fd < 0 {
@@ -26,7 +34,7 @@ impl<T> EventQueue<T> {
         }
         // SAFETY: the descriptor was just opened and is nobody else's.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(EventQueue { fd, events: Mutex::default() })
+        Ok(EventQueue { fd, number: NUMBER.fetch_add(1, Ordering::Relaxed), events: Mutex::default() })
     }
 
     /// The descriptor to poll.
@@ -42,9 +50,9 @@ impl<T> EventQueue<T> {
     pub(crate) fn push(&self, event: T) {
         let mut events = self.lock();
         events.push_back(event);
-        let one = 1u64;
-        // SAFETY: eight readable bytes. A counter near 2^64 would block; events are bounded far below.
-        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
+        // Not the C library's write(2), in which a thread could be cancelled that holds locks. A counter near 2^64 would
+        // block; events are bounded far below.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
     /// Takes the oldest event, waiting for one unless the descriptor is O_NONBLOCK. `taken` sees it while the queue is
@@ -64,21 +72,55 @@ impl<T> EventQueue<T> {
         }
     }
 
+    /// As [`EventQueue::pop`], and the thread serves the process while it waits, so that nobody else need be woken to wake
+    /// it.
+    pub(crate) fn pop_serving(&self, process: Process, taken: impl Fn(&T)) -> Result<T, c_int> {
+        let awaited = Awaited { fd: self.fd.as_fd(), number: self.number };
+        loop {
+            if self.has_events() {
+                match self.take_count() {
+                    Ok(()) => {}
+                    // Another thread was quicker.
+                    Err(Errno::AGAIN) => continue,
+                    // Linux before 5.8.
+                    Err(_) => return self.pop(taken),
+                }
+                // As in `pop`, it may have been purged.
+                if let Some(event) = self.lock().pop_front().inspect(&taken) {
+                    return Ok(event);
+                }
+            } else if self.never_blocks() {
+                return Err(libc::EAGAIN);
+            } else if !process.wait_for(awaited, &|| self.has_events())? {
+                return self.pop(taken);
+            }
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
+    /// Whether the program set the descriptor O_NONBLOCK.
+    fn never_blocks(&self) -> bool {
+        // SAFETY: no pointers.
+        unsafe { libc::fcntl(self.fd(), libc::F_GETFL) & libc::O_NONBLOCK != 0 }
+    }
+
     /// Forgets the events that `of_it` recognises.
     pub(crate) fn purge(&self, of_it: impl Fn(&T) -> bool) {
         let mut events = self.lock();
         let before = events.len();
         events.retain(|event| !of_it(event));
         for _ in events.len()..before {
-            self.take_count();
+            let _ = self.take_count();
         }
     }
 
-    /// One from the counter, if anything is in it, whatever O_NONBLOCK says.
-    fn take_count(&self) {
-        let mut count = 0u64;
-        let iov = libc::iovec { iov_base: (&raw mut count).cast::<c_void>(), iov_len: 8 };
-        // SAFETY: one vector of eight writable bytes.
-        unsafe { libc::preadv2(self.fd(), &raw const iov, 1, -1, libc::RWF_NOWAIT) };
+    /// One from the counter, whatever O_NONBLOCK says; EAGAIN if nothing is in it.
+    fn take_count(&self) -> Result<(), Errno> {
+        const HERE: u64 = u64::MAX;
+        let mut count = [0; 8];
+        rustix::io::preadv2(&self.fd, &mut [IoSliceMut::new(&mut count)], HERE, ReadWriteFlags::NOWAIT).map(drop)
     }
 }

@@ -2,7 +2,7 @@
 //! reached, the daemon has something to tell, or somebody wakes it; while the program polls it leaves the sockets alone
 //! ([`crate::handover`]).
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_hca::HcaUsage;
@@ -14,8 +14,9 @@ use weft_verbs::{Duration, Instant};
 use crate::clock;
 use crate::engine::Engine;
 use crate::fabric;
-use crate::handover::{LOOK_INTERVAL, Seen};
+use crate::handover::{Driver, LOOK_INTERVAL, Seen};
 use crate::instruments::Told;
+use crate::sources::Sources;
 use crate::spin::Spin;
 use crate::trace::{self, Kind};
 
@@ -32,28 +33,8 @@ const AWAKE_TURNS_MAX: u32 = 4096;
 
 /// Start the thread.
 pub fn start(engine: &'static Engine) -> std::io::Result<()> {
-    let (v4, v6, ether) = {
-        let pump = engine.pump.lock();
-        let stack = pump.as_ref().map(|p| &p.stack);
-        let copy = |fd: Option<std::os::fd::BorrowedFd<'_>>| fd.map(|fd| fd.try_clone_to_owned()).transpose();
-        (copy(stack.and_then(|s| s.v4()))?, copy(stack.and_then(|s| s.v6()))?, copy(stack.and_then(|s| s.ether()))?)
-    };
-    let (doorbell, neighbours) = {
-        let mut pump = engine.pump.lock();
-        let host = pump.as_mut().and_then(|pump| pump.hca.memory().same_host.host());
-        let fds = host.map(|host| Ok::<_, std::io::Error>((copy_of(host.doorbell())?, copy_of(host.watch())?)));
-        fds.transpose()?.unzip()
-    };
-    for fd in [&v4, &v6, &ether, &doorbell, &neighbours].into_iter().flatten() {
-        fork::track(fd);
-    }
     let mut background = Background {
         engine,
-        v4,
-        v6,
-        ether,
-        doorbell,
-        neighbours,
         daemon: None,
         generation: 0,
         seen: Seen::default(),
@@ -64,6 +45,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         asked: false,
         wants_to_meet: false,
         traffic: Vec::new(),
+        rung: false,
         wakeups: 0,
     };
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
@@ -75,13 +57,6 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
 
 struct Background {
     engine: &'static Engine,
-    v4: Option<OwnedFd>,
-    v6: Option<OwnedFd>,
-    ether: Option<OwnedFd>,
-    /// What the host's other processes wake us by.
-    doorbell: Option<OwnedFd>,
-    /// Readable when one of them died.
-    neighbours: Option<OwnedFd>,
     daemon: Option<OwnedFd>,
     /// Connection that `daemon` is a copy of.
     generation: u64,
@@ -99,6 +74,8 @@ struct Background {
     wants_to_meet: bool,
     /// What passed over the fabric and the daemon has not been told.
     traffic: Vec<PathTraffic>,
+    /// Something came; maybe a doorbell was rung.
+    rung: bool,
     /// Times that the thread woke.
     wakeups: u64,
 }
@@ -107,6 +84,7 @@ struct Background {
 struct Woken {
     daemon: bool,
     neighbours: bool,
+    arrivals: bool,
 }
 
 impl Background {
@@ -135,6 +113,7 @@ impl Background {
                 Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
             };
             awake = 0;
+            self.rung |= woken.arrivals;
             self.wakeups += 1;
             if trace::on() {
                 trace::note(clock::now(), Kind::Wake, None, format_args!("who=background daemon={}", woken.daemon));
@@ -144,7 +123,7 @@ impl Background {
                 self.hear_daemon();
             }
             if woken.neighbours {
-                self.look_after_neighbours();
+                self.engine.look_after_neighbours();
             }
             self.watch_daemon();
         }
@@ -154,12 +133,11 @@ impl Background {
     fn serve(&mut self) -> Serve {
         let engine = self.engine;
         let now = clock::now();
-        let drives = engine.handover.look(&mut self.seen, now);
+        let driver = engine.handover.look(&mut self.seen, now);
         let mut guard = engine.handover.lock(&engine.pump);
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
-        pump.wake_up();
         self.report = pump.poll_report(now).or(self.report);
         pump.instruments.wakeups = self.wakeups;
         let contexts = |device| engine.sinks.lock().open(device);
@@ -168,16 +146,26 @@ impl Background {
             self.traffic.extend(pump.take_fabric_traffic());
         }
         self.wants_to_meet |= pump.wants_to_meet();
-        let armed = pump.hca.any_cq_armed();
-        if drives && !armed {
-            engine.handover.park(true);
+        if driver == Driver::Waiting {
+            // They say themselves whether they sleep.
+            engine.handover.set_driver(driver);
             engine.handover.unlock(guard);
             return Serve::Parked;
         }
-        engine.handover.park(false);
+        if std::mem::take(&mut self.rung) {
+            pump.take_doorbell();
+        }
+        pump.wake_up();
+        let (armed, waits) = (pump.hca.any_cq_armed(), self.seen.waited(now));
+        if driver == Driver::Pollers && !armed {
+            engine.handover.set_driver(driver);
+            engine.handover.unlock(guard);
+            return Serve::Parked;
+        }
+        engine.handover.set_driver(Driver::Background);
         if pump.turn(now, true) > 0 {
             // A program that sleeps until an event comes wants the processor for itself.
-            self.spin.on_packets(now, !armed);
+            self.spin.on_packets(now, !armed && !waits);
             engine.leave(guard);
             return Serve::Again;
         }
@@ -187,7 +175,7 @@ impl Background {
         }
         let next = pump.poll_timeout().into_iter().chain(pump.instruments.poll_timeout()).min();
         let mut until = self.deadline(now, next);
-        if engine.handover.is_active(&self.seen) {
+        if engine.handover.is_active(&self.seen) && !waits {
             // To look now and then is cheaper than to be told of the deadline of each post.
             until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
         }
@@ -212,28 +200,27 @@ impl Background {
             tv_sec: limit.as_secs().min(1 << 20) as i64,
             tv_nsec: limit.subsec_nanos().into(),
         });
-        let wake = self.engine.handover.wake_fd();
+        let (wake, alarm) = (self.engine.handover.wake_fd(), self.engine.handover.alarm_fd());
+        let sources = self.engine.sources.get();
         let mut fds = [
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
-            watched_or(self.daemon.as_ref(), wake),
-            watched_or(self.neighbours.as_ref(), wake),
-            watched_or(self.v4.as_ref(), wake),
-            watched_or(self.v6.as_ref(), wake),
-            watched_or(self.ether.as_ref(), wake),
-            watched_or(self.doorbell.as_ref(), wake),
+            watched_or(self.daemon.as_ref().map(AsFd::as_fd), wake),
+            watched_or(sources.and_then(Sources::neighbours), wake),
+            PollFd::from_borrowed_fd(alarm.as_fd(), PollFlags::IN),
+            watched_or(sources.map(Sources::backstop), wake),
         ];
-        let watched = if sockets { fds.len() } else { 3 };
+        let watched = if sockets { fds.len() } else { fds.len() - 1 };
         let _ = poll(&mut fds[..watched], limit.as_ref());
         if fds[0].revents().contains(PollFlags::IN) {
             wake.take();
         }
-        let rung = fds.last().is_some_and(|doorbell| doorbell.revents().contains(PollFlags::IN));
-        if let Some(doorbell) = self.doorbell.as_ref().filter(|_| rung) {
-            silence(doorbell);
+        if fds[3].revents().contains(PollFlags::IN) {
+            self.engine.handover.take_alarm();
         }
         Woken {
             daemon: self.daemon.is_some() && !fds[1].revents().is_empty(),
-            neighbours: self.neighbours.is_some() && !fds[2].revents().is_empty(),
+            neighbours: !fds[2].revents().is_empty(),
+            arrivals: !fds[4].revents().is_empty(),
         }
     }
 
@@ -272,18 +259,6 @@ impl Background {
         if let Some(new) = &self.daemon {
             fork::track(new);
         }
-    }
-
-    /// Processes of this host died, or rang bells of their own.
-    fn look_after_neighbours(&mut self) {
-        let mut guard = self.engine.handover.lock(&self.engine.pump);
-        if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
-            host.handle_watch();
-            for slot in host.take_broken() {
-                crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
-            }
-        }
-        self.engine.handover.unlock(guard);
     }
 
     fn hear_daemon(&mut self) {
@@ -331,19 +306,24 @@ fn reconnect_in_time(engine: &'static Engine) {
     }
 }
 
-fn copy_of(fd: impl AsFd) -> std::io::Result<OwnedFd> {
-    fd.as_fd().try_clone_to_owned()
-}
-
-/// Take what a doorbell counted.
-fn silence(doorbell: &OwnedFd) {
-    let _ = rustix::io::read(doorbell, &mut [0; 8]);
+impl Engine {
+    /// Processes of this host died, or rang bells of their own.
+    pub(crate) fn look_after_neighbours(&self) {
+        let mut guard = self.handover.lock(&self.pump);
+        if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
+            host.handle_watch();
+            for slot in host.take_broken() {
+                crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
+            }
+        }
+        self.handover.unlock(guard);
+    }
 }
 
 /// A descriptor to be watched; what is not there is stood in for by something watched for nothing.
-fn watched_or<'a>(fd: Option<&'a OwnedFd>, other: &'a EventFd) -> PollFd<'a> {
+fn watched_or<'a>(fd: Option<BorrowedFd<'a>>, other: &'a EventFd) -> PollFd<'a> {
     match fd {
-        Some(fd) => PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN),
+        Some(fd) => PollFd::from_borrowed_fd(fd, PollFlags::IN),
         None => PollFd::from_borrowed_fd(other.as_fd(), PollFlags::empty()),
     }
 }

@@ -1,8 +1,8 @@
 //! The engine as the C interface sees it: devices, a way to call the adapter under the lock, and the polling of
 //! completion queues.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 use weft_hca::Hca;
@@ -17,6 +17,7 @@ use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
 use crate::share::Sharing;
+use crate::sources::Sources;
 use crate::{background, clock, config, fork, singleton, trace};
 
 /// What every call answers in a process that forked since its devices were opened.
@@ -34,6 +35,8 @@ pub struct Engine {
     pub(crate) sinks: SharedSinks,
     pub(crate) handover: Handover,
     background: AtomicBool,
+    /// From the first open on.
+    pub(crate) sources: OnceLock<Sources>,
     pub(crate) sharing: Sharing,
 }
 
@@ -52,6 +55,7 @@ impl Engine {
             sinks: SharedSinks::default(),
             handover: Handover::new()?,
             background: AtomicBool::new(false),
+            sources: OnceLock::new(),
             sharing: Sharing::default(),
         })
     }
@@ -92,7 +96,9 @@ impl Engine {
             return Err(EngineError::new(EngineError::ENODEV, "the device is gone; list the devices again"));
         }
         if self.pump.lock().is_none() {
-            let pump = self.make_pump(&mut session)?;
+            let mut pump = self.make_pump(&mut session)?;
+            let sources = Sources::new(&mut pump)?;
+            self.sources.get_or_init(|| sources);
             *self.pump.lock() = Some(pump);
             singleton::flush_at_exit();
         }
@@ -272,8 +278,9 @@ impl Engine {
     /// No such queue.
     pub fn arm_cq(&self, cq: CqId, solicited_only: bool) -> Result<(), VerbsError> {
         self.quietly(|hca, _| hca.arm_cq(cq, solicited_only))?;
-        // Whoever arms is about to sleep: the background thread takes over now, not at its next look.
-        if self.handover.is_parked() {
+        // Who polled and arms is about to sleep: the background thread takes over now, not at its next look. Who waited
+        // and arms waits again.
+        if self.handover.is_polled() {
             self.handover.wake();
         }
         Ok(())

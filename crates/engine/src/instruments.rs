@@ -37,6 +37,8 @@ pub struct Instruments {
     pub wakeups: u64,
     /// Times that a completion channel was to be rung.
     pub channel_wakeups: u64,
+    /// Times that a waiting thread of the program woke and received something.
+    pub stand_ins: u64,
     /// Turns of the pump that brought something.
     pub arrivals: u64,
     polls: u64,
@@ -61,6 +63,14 @@ impl Instruments {
         }
         (self.written, self.pending, self.next_at) = (happened, false, now + INTERVAL);
         true
+    }
+
+    /// A thread that stands in for the background thread received something.
+    pub fn on_stand_in(&mut self, now: Instant) {
+        self.stand_ins += 1;
+        if !self.pending {
+            (self.pending, self.next_at) = (true, self.next_at.max(now + INTERVAL));
+        }
     }
 
     /// When it will be due, if nothing else happens.

@@ -33,7 +33,9 @@ mod same_host;
 mod session;
 mod share;
 mod singleton;
+mod sources;
 mod spin;
+mod stand_in;
 mod trace;
 
 pub use devices::DeviceSnapshot;
@@ -44,3 +46,4 @@ pub use memory::HostMemory;
 pub use pump::{Pump, PumpConfig};
 pub use share::Policy;
 pub use singleton::engine;
+pub use stand_in::{Awaited, Waited};

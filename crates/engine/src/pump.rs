@@ -219,6 +219,25 @@ impl Pump {
         }
     }
 
+    /// Whoever sleeps at the doorbell was woken by it.
+    pub fn take_doorbell(&mut self) {
+        if let Some(host) = self.hca.memory().same_host.host() {
+            host.doorbell().take();
+        }
+    }
+
+    /// Whoever serves goes to sleep, or elsewhere: whether nothing is left that another turn could do. Then it is said that
+    /// nobody looks at the lanes.
+    pub fn rests(&mut self) -> bool {
+        let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
+        !sends && !self.stack.is_aimed() && self.fall_asleep()
+    }
+
+    /// The earliest of all deadlines, that of the ledger included.
+    pub fn next_deadline(&mut self) -> Option<Instant> {
+        self.poll_timeout().into_iter().chain(self.instruments.poll_timeout()).min()
+    }
+
     /// Whether there is a datagram for a process of this host that was not met.
     pub fn wants_to_meet(&mut self) -> bool {
         let neighbours = &mut self.hca.memory().same_host;

@@ -50,6 +50,12 @@ impl<M> World<M> {
 }
 
 impl<M: Memory> Hca<M> {
+    /// Whether events wait.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.world.events.is_empty()
+    }
+
     /// The next event. Events about objects that were destroyed meanwhile are passed over: their owner has forgotten
     /// the cookie.
     #[inline]

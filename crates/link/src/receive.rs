@@ -60,6 +60,12 @@ impl Receiver {
         self.v6.as_ref().map(|s| s.fd.as_fd())
     }
 
+    /// Whether packets may come elsewhere than at the shared sockets.
+    #[inline]
+    pub fn is_aimed(&self) -> bool {
+        self.inlet.is_aimed()
+    }
+
     /// Learn traffic class and hop limit of what comes from now on. A kernel that refuses leaves them at their defaults.
     pub fn learn_network_header(&mut self) {
         for (socket, family) in [(&self.v4, Family::V4), (&self.v6, Family::V6)] {

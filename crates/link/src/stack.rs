@@ -94,6 +94,13 @@ impl Stack {
         self.ether.as_ref().map_or(Ok(()), |ether| ether.membership(join, group, ifindex))
     }
 
+    /// Whether packets may come elsewhere than at the sockets that are watched in a sleep: a thorough receive that finds
+    /// nothing ends that.
+    #[inline]
+    pub fn is_aimed(&self) -> bool {
+        self.udp.is_aimed()
+    }
+
     /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
     #[inline]
     pub fn is_blocked(&self) -> bool {

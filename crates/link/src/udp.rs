@@ -36,6 +36,12 @@ impl UdpLink {
         self.receiver.v6()
     }
 
+    /// Whether packets may come elsewhere than at these two.
+    #[inline]
+    pub fn is_aimed(&self) -> bool {
+        self.receiver.is_aimed()
+    }
+
     /// Learn traffic class and hop limit of what comes from now on.
     pub fn learn_network_header(&mut self) {
         self.receiver.learn_network_header();

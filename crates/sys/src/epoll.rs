@@ -1,9 +1,10 @@
 //! epoll with a number for each source, and a reusable list of what is ready.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use crate::cancel::Shield;
 use rustix::event::epoll::{CreateFlags, Event, EventData, EventFlags};
 
 /// What to wait for.
@@ -61,6 +62,13 @@ impl Epoll {
         Ok(rustix::event::epoll::add(&self.0, source, EventData::new_u64(token), interest.flags())?)
     }
 
+    /// Watches a source for reading, together with other instances: of those that somebody waits on when it becomes
+    /// readable, the one that it was added to first is woken, alone.
+    pub fn add_exclusive(&self, source: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        Ok(rustix::event::epoll::add(&self.0, source, EventData::new_u64(token), flags)?)
+    }
+
     /// Changes what a source is watched for.
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(rustix::event::epoll::modify(&self.0, source, EventData::new_u64(token), interest.flags())?)
@@ -69,6 +77,14 @@ impl Epoll {
     /// Stops watching a source.
     pub fn delete(&self, source: impl AsFd) -> io::Result<()> {
         Ok(rustix::event::epoll::delete(&self.0, source)?)
+    }
+
+    /// Stops watching a source that may have been closed since. An error if it was: it is watched still if it is open
+    /// elsewhere.
+    pub fn delete_number(&self, source: RawFd) -> io::Result<()> {
+        // SAFETY: no pointer is followed when a source is deleted.
+        let result = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, source, std::ptr::null_mut()) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Sleeps until something is ready or the time is over (`None` = no limit); a signal ends it early with nothing.
@@ -95,6 +111,44 @@ impl Epoll {
             }
         }));
         Ok(())
+    }
+}
+
+/// Numbers of sources that are ready, as a bit each; they are below 64.
+pub type Tokens = u64;
+
+impl Epoll {
+    /// As [`Epoll::wait`], in a thread of the program that may be cancelled meanwhile.
+    pub fn wait_cancellable(&self, shield: &Shield, timeout: Option<Duration>) -> Tokens {
+        const EVENTS_PER_CALL: usize = 8;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_CALL];
+        let (fd, room) = (self.0.as_raw_fd(), events.as_mut_ptr());
+        let (no_mask, mask_bytes) = (std::ptr::null::<u64>(), size_of::<u64>());
+        // SAFETY: room for as many events as are asked for, no mask.
+        let in_milliseconds = |limit: libc::c_int| unsafe {
+            libc::syscall(libc::SYS_epoll_pwait, fd, room, EVENTS_PER_CALL, limit, no_mask, mask_bytes)
+        };
+        let ready = match timeout {
+            None => shield.lift(|| in_milliseconds(-1)),
+            Some(timeout) => {
+                let seconds = timeout.as_secs().min(1 << 20) as libc::time_t;
+                let limit = libc::timespec { tv_sec: seconds, tv_nsec: timeout.subsec_nanos().into() };
+                let limit = &raw const limit;
+                // SAFETY: as above, and a limit.
+                let ready = shield.lift(|| unsafe {
+                    libc::syscall(libc::SYS_epoll_pwait2, fd, room, EVENTS_PER_CALL, limit, no_mask, mask_bytes)
+                });
+                // Before Linux 5.11.
+                if ready < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+                    let limit = timeout.as_nanos().div_ceil(1_000_000).min(1 << 30);
+                    shield.lift(|| in_milliseconds(limit as libc::c_int))
+                } else {
+                    ready
+                }
+            }
+        };
+        let ready = usize::try_from(ready).unwrap_or(0);
+        events.iter().take(ready).fold(0, |tokens, event| tokens | 1 << (event.u64 & 63))
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod bpf;
+pub mod cancel;
 pub mod channel;
 pub mod epoll;
 pub mod ethtool;
@@ -23,6 +24,7 @@ pub mod random;
 pub mod roce_port;
 pub mod share;
 pub mod shared;
+pub mod signals;
 pub mod sockopt;
 pub mod spawn;
 pub mod thread;

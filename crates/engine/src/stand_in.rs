@@ -1,0 +1,270 @@
+//! Threads of the program that wait for completion events. Such a thread would be woken by the background thread, which
+//! was woken by a packet: two wake-ups where one would do. So while it waits it stands in for the background thread: it
+//! sleeps at everything that one sleeps at, and turns the pump when it is woken.
+//!
+//! Nothing says who stands in. All sleep at sets of their own, and the kernel wakes the first in which somebody sleeps at
+//! that moment, the background thread as the last ([`crate::sources`]); a thread that was cancelled or that went away
+//! is not there any more. While many packets come, waiting threads are woken for some and the background thread would be
+//! for those that come while they work; then it is parked ([`crate::handover`]).
+
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use weft_sys::cancel::Shield;
+use weft_sys::epoll::{Epoll, Interest, Tokens};
+use weft_sys::fork;
+use weft_sys::signals::{Held, Pending, SignalFd};
+use weft_verbs::Duration;
+
+use crate::clock;
+use crate::engine::Engine;
+use crate::pump::Pump;
+use crate::sources::token;
+use crate::trace::{self, Kind};
+
+/// Turns for one wake-up, when packets keep coming: then the background thread is to look.
+const TURNS_MAX: u32 = 4;
+/// How much later than the thread the background thread would meet a deadline.
+const GRACE: Duration = Duration::from_millis(3);
+/// The thread is to turn the pump, whatever woke it.
+const TURN: Tokens = 1 << 63;
+/// All that a turn of the pump may be needed for.
+const SERVE: Tokens = !(1 << token::CHANNEL | 1 << token::SIGNAL | 1 << token::NEIGHBOURS);
+
+/// What a thread waits for: a descriptor that is readable while an event waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited<'a> {
+    /// The descriptor.
+    pub fd: BorrowedFd<'a>,
+    /// A number that no other has or had.
+    pub number: u64,
+}
+
+/// What a wait ended with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waited {
+    /// What was waited for came.
+    Come,
+    /// A signal was handled that interrupts system calls (EINTR).
+    Interrupted,
+    /// The thread cannot stand in. Let it sleep at the descriptor; the background thread serves.
+    Unable,
+}
+
+/// What a thread sleeps at.
+struct Place {
+    engine: &'static Engine,
+    /// None only while it is dropped.
+    at: Option<At>,
+    /// What it waited for last.
+    awaited: Option<(u64, RawFd)>,
+    /// It sleeps, or was cancelled in its sleep.
+    sleeps: bool,
+}
+
+/// The descriptors of that.
+struct At {
+    set: Epoll,
+    signals: SignalFd,
+}
+
+thread_local! {
+    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+/// Why a thread stopped standing in.
+enum Stopped {
+    Come,
+    Signal,
+    Unable,
+}
+
+/// What is to be done after a turn.
+enum Next {
+    Sleep(Option<Duration>),
+    Turn,
+}
+
+impl Engine {
+    /// Wait until `has_come`, or the descriptor is readable, which it is when that may be so, and serve meanwhile.
+    pub fn wait_for(&'static self, awaited: Awaited<'_>, has_come: &dyn Fn() -> bool) -> Waited {
+        if self.is_dead() {
+            return Waited::Unable;
+        }
+        loop {
+            let held = Held::new();
+            let stopped = {
+                let shield = Shield::new();
+                PLACE.with(|place| match place.try_borrow_mut() {
+                    Ok(mut place) => self.stand_in(&mut place, &shield, &held, awaited, has_come),
+                    Err(_) => Stopped::Unable,
+                })
+            };
+            // Handlers run when `held` is dropped, and may not come back: nothing else is held then.
+            match stopped {
+                Stopped::Come => return Waited::Come,
+                Stopped::Unable => return Waited::Unable,
+                Stopped::Signal if held.pending() == Pending::Interrupts => return Waited::Interrupted,
+                Stopped::Signal => {}
+            }
+        }
+    }
+
+    fn stand_in(
+        &'static self,
+        place: &mut Option<Place>,
+        shield: &Shield,
+        held: &Held,
+        awaited: Awaited<'_>,
+        has_come: &dyn Fn() -> bool,
+    ) -> Stopped {
+        let Some(place) = Place::ready(place, self, awaited, held) else { return Stopped::Unable };
+        let Place { at: Some(at), sleeps, .. } = place else { return Stopped::Unable };
+        let mut woken: Tokens = 0;
+        loop {
+            let next = self.stand_in_turn(woken);
+            if has_come() {
+                if matches!(next, Next::Turn) {
+                    self.handover.wake();
+                }
+                return Stopped::Come;
+            }
+            if woken & 1 << token::SIGNAL != 0 {
+                return Stopped::Signal;
+            }
+            woken = match next {
+                Next::Turn => TURN,
+                Next::Sleep(limit) => {
+                    *sleeps = true;
+                    let woken = at.set.wait_cancellable(shield, limit);
+                    *sleeps = false;
+                    if woken == 1 << token::CHANNEL && has_come() {
+                        return Stopped::Come;
+                    }
+                    // The time is over, or a debugger was there.
+                    if woken == 0 { TURN } else { woken }
+                }
+            };
+        }
+    }
+
+    /// Serve, if the thread was woken for that; then say that nobody serves, for it goes to sleep or to the program.
+    fn stand_in_turn(&self, woken: Tokens) -> Next {
+        if woken & 1 << token::NEIGHBOURS != 0 {
+            self.look_after_neighbours();
+        }
+        let mut guard = self.handover.lock(&self.pump);
+        let Some(pump) = guard.as_mut() else { return Next::Sleep(None) };
+        // Who looks each millisecond finds what is left behind; who sleeps does not.
+        let parked = self.handover.is_parked();
+        if woken & 1 << token::DOORBELL != 0 {
+            pump.take_doorbell();
+        }
+        if woken & SERVE != 0 {
+            self.handover.on_stand_in();
+            self.serve_waiting(pump, parked);
+        } else {
+            pump.end_gathering(clock::now);
+        }
+        let to_program = parked && pump.hca.has_events();
+        let rests = to_program || pump.rests();
+        let limit = pump.poll_timeout();
+        if !parked {
+            // The thread sees to it itself, unless it is cancelled.
+            self.handover.put_off(pump.next_deadline().map(|at| at + GRACE));
+        }
+        self.leave(guard);
+        match rests {
+            true => Next::Sleep(limit.map(|at| at.since(clock::now()))),
+            false => Next::Turn,
+        }
+    }
+
+    fn serve_waiting(&self, pump: &mut Pump, parked: bool) {
+        if parked {
+            pump.wake_up();
+        }
+        let now = clock::now();
+        if trace::on() {
+            trace::note(now, Kind::Wake, None, format_args!("who=waiting"));
+        }
+        let mut turns = 1;
+        let mut came = pump.turn(now, true);
+        if came > 0 {
+            pump.instruments.on_stand_in(now);
+        }
+        // What is left in a socket wakes nobody any more.
+        while came > 0 && !parked && pump.hca.has_events() {
+            if turns == TURNS_MAX {
+                self.handover.wake();
+                break;
+            }
+            came = pump.turn(now, true);
+            turns += 1;
+        }
+    }
+}
+
+impl Place {
+    /// The calling thread's, watching what is awaited; made if there is none.
+    fn ready<'a>(
+        place: &'a mut Option<Place>,
+        engine: &'static Engine,
+        awaited: Awaited<'_>,
+        held: &Held,
+    ) -> Option<&'a mut Place> {
+        let keeps = |place: &mut Place| std::ptr::eq(place.engine, engine) && place.watch(awaited).is_ok();
+        if !place.as_mut().is_some_and(keeps) {
+            *place = None;
+            let mut new = Place::new(engine).ok()?;
+            new.watch(awaited).ok()?;
+            *place = Some(new);
+        }
+        let place = place.as_mut()?;
+        place.at.as_mut()?.signals.follow(held.let_through()).ok()?;
+        Some(place)
+    }
+
+    fn new(engine: &'static Engine) -> std::io::Result<Place> {
+        let sources = engine.sources.get().ok_or(std::io::ErrorKind::NotConnected)?;
+        let (set, signals) = (Epoll::new()?, SignalFd::new()?);
+        set.add(&signals, token::SIGNAL, Interest::READ)?;
+        sources.enlist(&set)?;
+        fork::track(&set);
+        fork::track(&signals);
+        Ok(Place { engine, at: Some(At { set, signals }), awaited: None, sleeps: false })
+    }
+
+    /// Wait for this from now on; what was closed meanwhile, and is still open elsewhere, is an error.
+    fn watch(&mut self, awaited: Awaited<'_>) -> std::io::Result<()> {
+        let wanted = (awaited.number, awaited.fd.as_raw_fd());
+        if self.awaited == Some(wanted) {
+            return Ok(());
+        }
+        let At { set, .. } = self.at.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
+        if let Some((_, old)) = self.awaited.take() {
+            set.delete_number(old)?;
+        }
+        set.add(awaited.fd, token::CHANNEL, Interest::READ)?;
+        self.awaited = Some(wanted);
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(at) = self.at.take() else { return };
+        if self.engine.is_dead() {
+            // The descriptors were closed at the fork, and their numbers may be somebody else's.
+            std::mem::forget(at);
+            return;
+        }
+        fork::forget(&at.set);
+        fork::forget(&at.signals);
+        drop(at);
+        if self.sleeps {
+            // Cancelled, and maybe woken before.
+            self.engine.handover.wake();
+        }
+    }
+}
