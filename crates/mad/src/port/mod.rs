@@ -13,7 +13,7 @@ mod timers;
 use std::collections::VecDeque;
 
 use weft_verbs::{Duration, Instant};
-use weft_wire::mad::rmpp::{RmppType, data_offset};
+use weft_wire::mad::rmpp::data_offset;
 use weft_wire::mad::{Mad, MadHeader};
 use zerocopy::IntoBytes;
 
@@ -162,7 +162,8 @@ impl<P: Peer> Port<P> {
         }
         let data_at = data_offset(mad.header.class());
         let head = header(&mad);
-        let transfer = spec.rmpp && data_at.is_some() && head.is_active() && head.kind() == RmppType::DATA;
+        // That it is active is all that a sender has to say: the rest of the header is the port's to write.
+        let transfer = spec.rmpp && data_at.is_some() && head.is_active();
         if !transfer && send.bytes.len() > weft_wire::mad::MAD_LEN {
             return Err(SendError::TooLong);
         }

@@ -287,3 +287,17 @@ fn unasked_transfers_take_bounded_room() {
     mad.header.set_method(Method::GET_TABLE_RESP);
     assert!(!pair.host.handle(at(0), ADMIN, &mad));
 }
+
+/// OpenSM sets the flag alone and leaves version and type at 0.
+#[test]
+fn a_sender_need_not_say_more_than_that_it_is_a_transfer() {
+    let mut port = Port::default();
+    let agent = port.register(sa_agent(true, &[Method::GET_TABLE])).expect("an agent");
+    let mut bytes = vec![0; 500];
+    let head = MadHeader::new(Class::SUBN_ADM, 2, Method::GET_TABLE_RESP, 9, AttrId::NODE_INFO);
+    bytes[..MadHeader::LEN].copy_from_slice(head.as_bytes());
+    bytes[26] = RmppHeader::ACTIVE;
+    port.send(at(0), send(agent, 7, bytes, 0)).expect("a transfer");
+    let first = crate::rmpp::header(&sent(&mut port)[0]);
+    assert_eq!((first.version(), first.segment(), first.is_active()), (RmppHeader::VERSION, 1, true));
+}
