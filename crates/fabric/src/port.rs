@@ -121,7 +121,7 @@ impl Port {
             port_state: PortState::DOWN,
             port_physical_state: PhysState::POLLING,
             link_down_default_state: PhysState::POLLING,
-            neighbor_mtu: 1,
+            neighbor_mtu: MTU_CAP,
             mtu_cap: MTU_CAP,
             vl_cap: VL_CAP,
             operational_vls: VL_CAP,
