@@ -112,7 +112,10 @@ impl<'a> IbSim<'a> {
         let file = |name: &str| self.lab.file(name).display().to_string();
         let (log, config) = (file("opensm.log"), file("opensm.conf"));
         let _ = std::fs::remove_file(&log);
-        std::fs::write(&config, format!("dump_files_dir {}\n", file("")))?;
+        let partitions = product::root().join("tests/interop/golden/ib_partitions.conf");
+        let (dump, partitions) = (file(""), partitions.display());
+        let lines = format!("dump_files_dir {dump}\npartition_config_file {partitions}\nforce_log_flush TRUE\n");
+        std::fs::write(&config, lines)?;
         let words = ["opensm", "-F", &config, "-p", "14", "-f", &log];
         let mut words = self.words(host, &words);
         words.extend((!stays).then(|| "-o".to_owned()));

@@ -260,13 +260,7 @@ impl Port {
     ///
     /// # Errors
     /// There is no such agent, or it cannot be sent.
-    pub fn send_with_retries(
-        &self,
-        class: u8,
-        packet: &mut Packet,
-        timeout_ms: i32,
-        retries: i32,
-    ) -> io::Result<()> {
+    pub fn send_with_retries(&self, class: u8, packet: &mut Packet, timeout_ms: i32, retries: i32) -> io::Result<()> {
         // What libibmad hands on for a class that nobody registered.
         let agent = self.agents[usize::from(class)].unwrap_or(-1);
         self.umad.send(agent, packet, timeout_ms, retries)

@@ -107,7 +107,9 @@ fn stat(line: &CommandLine, library: Library, name: &str, number: Option<u64>) -
     let Some(number) = number else {
         let ports: &[CaPort] = if is_short { &[] } else { &ca.ports };
         if !line.common.json {
-            output::print(&(ca_text(&ca) + &ports.iter().map(|port| port_text(port, "\t", "\t\t")).collect::<String>()));
+            output::print(
+                &(ca_text(&ca) + &ports.iter().map(|port| port_text(port, "\t", "\t\t")).collect::<String>()),
+            );
         }
         return Ok(Some(ca_json(&ca, ports)));
     };

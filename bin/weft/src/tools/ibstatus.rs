@@ -127,7 +127,9 @@ impl Port {
         let mut all = serde_json::Map::new();
         all.insert("device".to_owned(), self.device.as_str().into());
         all.insert("port".to_owned(), self.number.as_str().into());
-        all.extend(LINES.iter().zip(&self.values).map(|((_, name, ..), value)| ((*name).to_owned(), value.as_str().into())));
+        all.extend(
+            LINES.iter().zip(&self.values).map(|((_, name, ..), value)| ((*name).to_owned(), value.as_str().into())),
+        );
         all.into()
     }
 }

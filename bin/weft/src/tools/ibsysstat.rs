@@ -22,10 +22,7 @@ pub const TOOL: Tool = Tool { name: "ibsysstat", about: "ask a host on the subne
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
-    options: &[
-        opt_arg("oui", 'o', "<val>", "use specified OUI number"),
-        opt("Server", 'S', "start in server mode"),
-    ],
+    options: &[opt_arg("oui", 'o', "<val>", "use specified OUI number"), opt("Server", 'S', "start in server mode")],
     exclude: "DKy",
     own: "",
     usage: "<dest lid|guid> [<op>]",

@@ -45,9 +45,9 @@ fn work(line: &CommandLine) -> Outcome<()> {
     let is_directed = line.own.iter().rev().find(|(letter, _)| "DL".contains(*letter)).is_some_and(|(l, _)| *l == 'D');
     let class = if is_directed { CLASS_SUBN_DIRECTED } else { CLASS_SUBN_LID };
     let to = match is_directed {
-        true => DrPath::parse(to, 0).map(PortId::path).ok_or_else(|| {
-            End::panic(format!("bad path str '{to}'"), std::io::Error::from_raw_os_error(0))
-        })?,
+        true => DrPath::parse(to, 0)
+            .map(PortId::path)
+            .ok_or_else(|| End::panic(format!("bad path str '{to}'"), std::io::Error::from_raw_os_error(0)))?,
         false => PortId::lid(number::number(to) as u16),
     };
     let mut port = Port::open_or_panic(&line.common, class)?;

@@ -159,7 +159,8 @@ pub fn apply(session: &mut Session<'_>, mut asked: Asked, changes: &Changes) -> 
     }
     let speeds = if asked.has_extended_speeds { smp::SUPPORTS_EXTENDED_SPEEDS } else { 0 };
     let answer = session.port.smp_set(&asked.to, smp::PORT_INFO, asked.number | speeds, &asked.info);
-    asked.info = answer.map_err(|_| End::Failed { function: "set_port_info", text: "smp set portinfo failed".into() })?;
+    asked.info =
+        answer.map_err(|_| End::Failed { function: "set_port_info", text: "smp set portinfo failed".into() })?;
     session.print("\nAfter PortInfo set:\n");
     show::tell(session, &asked, "after");
     Ok(())

@@ -80,7 +80,8 @@ impl Session<'_> {
     /// NodeInfo of a node, and what is to be known of it here; its port is not asked yet.
     fn node(&mut self, to: &PortId) -> Outcome<(Asked, u32)> {
         let node = self.port.smp_get(to, smp::NODE_INFO, 0);
-        let node = node.map_err(|_| End::Failed { function: "get_node_info", text: "smp query nodeinfo failed".into() })?;
+        let node =
+            node.map_err(|_| End::Failed { function: "get_node_info", text: "smp query nodeinfo failed".into() })?;
         let is_known = has_mlnx_ext(node_info::VENDOR_ID.value(&node), node_info::DEV_ID.value(&node));
         let asked = Asked {
             to: *to,

@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn columns_stand_under_their_ports() {
         assert_eq!(head(2, false), "     Ports: 0 1 2 \n MLid\n");
-        assert!(head(10, false).starts_with("            0                   1 \n     Ports: 0 1 2 3 4 5 6 7 8 9 0 \n"));
+        assert!(
+            head(10, false).starts_with("            0                   1 \n     Ports: 0 1 2 3 4 5 6 7 8 9 0 \n")
+        );
         let masks = [0b101, 0x1];
         assert_eq!(as_columns(&masks, 3), "x   x   ");
         assert_eq!((in_hex(&masks), numbers(&masks, 16)), ("00050001".to_owned(), vec![0, 2, 16]));
@@ -155,6 +157,9 @@ mod tests {
         assert_eq!(Range::of(0, 0, 1024, 0xc005, true).last, 0xc3ff);
         let range = Range::of(1, 0xffff, 0xffff, 7, false);
         assert_eq!((range.first, range.last), (0xc000, 0xfffe));
-        assert_eq!(range.complaints, ["illegal top mlid 7", "illegal start mlid 1, set to c000", "illegal end mlid ffff, truncate to fffe"]);
+        assert_eq!(
+            range.complaints,
+            ["illegal top mlid 7", "illegal start mlid 1, set to c000", "illegal end mlid ffff, truncate to fffe"]
+        );
     }
 }

@@ -55,7 +55,8 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
             if !is_valid && !shows_all {
                 continue;
             }
-            let who = if session.line.has('n') { String::new() } else { destination(session, lid, is_valid, &mut known) };
+            let who =
+                if session.line.has('n') { String::new() } else { destination(session, lid, is_valid, &mut known) };
             session.print(&format!("0x{lid:04x} {out:03} {who}\n"));
             entries.push(json!({"lid": lid, "port": out, "destination": who.trim_start_matches(": ")}));
         }

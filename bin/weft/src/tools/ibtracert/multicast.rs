@@ -245,7 +245,13 @@ fn tell(session: &mut Session<'_>, reached: &Reached, is_end: bool) {
     if is_end {
         session.print(&end("To"));
     }
-    let role = if is_end { "to" } else if reached.from.is_none() { "from" } else { "hop" };
+    let role = if is_end {
+        "to"
+    } else if reached.from.is_none() {
+        "from"
+    } else {
+        "hop"
+    };
     let number = if reached.from.is_some() { reached.up_port } else { number.into() };
     session.keep(role, seen, number, reached.from.map(|(_, out)| out));
 }

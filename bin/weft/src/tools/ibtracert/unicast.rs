@@ -122,9 +122,7 @@ fn check(seen: &Seen, to: &PortId, lookup: &Lookup) -> Result<(), NoWay> {
 fn bad_entry(seen: &Seen, to: &PortId, lookup: &Lookup) -> NoWay {
     let (name, lid, top) = (clean(&seen.desc), to.lid, lookup.top);
     let out = lookup.out.map_or(-1, i32::from);
-    no_way_of(&format!(
-        "Bad forwarding table entry found at: node \"{name}\" lid entry {lid} is {out} (top {top})"
-    ))
+    no_way_of(&format!("Bad forwarding table entry found at: node \"{name}\" lid entry {lid} is {out} (top {top})"))
 }
 
 fn no_way(text: &str) -> Result<(), NoWay> {

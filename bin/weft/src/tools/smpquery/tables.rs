@@ -91,8 +91,7 @@ pub fn vl_arbitration(query: &mut Query<'_>) -> Told {
     if number == 0 {
         let node = query.port.smp_get(&query.to, smp::NODE_INFO, 0).map_err(|_| "node info query failed")?;
         if node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH {
-            let switch =
-                query.port.smp_get(&query.to, smp::SWITCH_INFO, 0).map_err(|_| "switch info query failed")?;
+            let switch = query.port.smp_get(&query.to, smp::SWITCH_INFO, 0).map_err(|_| "switch info query failed")?;
             if switch_info::ENHANCED_PORT0.value(&switch) == 0 {
                 query.print(&format!("# No VLArbitration tables (BSP0): {} port 0\n", query.to));
                 return Ok(());
@@ -119,10 +118,10 @@ fn priority(query: &mut Query<'_>, first_block: u32, capacity: usize) -> Result<
     let mut all = Vec::new();
     let first = capacity.min(ENTRIES_IN_BLOCK);
     let second = capacity.saturating_sub(ENTRIES_IN_BLOCK).min(ENTRIES_IN_BLOCK);
-    for (block, count) in [(first_block, first), (first_block + 1, second)].into_iter().filter(|(_, count)| *count > 0) {
+    for (block, count) in [(first_block, first), (first_block + 1, second)].into_iter().filter(|(_, count)| *count > 0)
+    {
         let modifier = block << 16 | query.number;
-        let data =
-            query.port.smp_get(&query.to, smp::VL_ARBITRATION, modifier).map_err(|_| "vl arb query failed")?;
+        let data = query.port.smp_get(&query.to, smp::VL_ARBITRATION, modifier).map_err(|_| "vl arb query failed")?;
         let entries: Vec<(u8, u8)> = data.chunks_exact(2).take(count).map(|e| (e[0] & 0xf, e[1])).collect();
         let vls: String = entries.iter().map(|(vl, _)| format!("0x{:<2}|", format!("{vl:X}"))).collect();
         let weights: String = entries.iter().map(|(_, weight)| format!("0x{:<2}|", format!("{weight:X}"))).collect();

@@ -72,7 +72,11 @@ impl GeneralInfo {
             hw_revision: half(HW),
             device_id,
             uptime: word(HW + 28),
-            fw_version: if is_ext { [word(FW_EXT), word(FW_EXT + 4), word(FW_EXT + 8)] } else { short(FW).map(u32::from) },
+            fw_version: if is_ext {
+                [word(FW_EXT), word(FW_EXT + 4), word(FW_EXT + 8)]
+            } else {
+                short(FW).map(u32::from)
+            },
             build_id: word(FW + 4),
             date: (byte(FW + 8), byte(FW + 9), half(FW + 10)),
             psid: text_until_zero(data.get(FW + 16..FW + 32).unwrap_or_default()),
