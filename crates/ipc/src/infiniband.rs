@@ -9,8 +9,8 @@ use crate::limits::{GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PO
 pub const DEVICE_KIND_IB: &str = "weft";
 
 /// First of the identities ([`crate::DeviceInfo::index`]) that devices of virtual hosts have; those below are the devices'
-/// that stand on network interfaces.
-pub const IB_DEVICE_INDEX_BASE: u32 = 1 << 31;
+/// that stand on network interfaces. Verbs says identities as an `int` whose negative values are none.
+pub const IB_DEVICE_INDEX_BASE: u32 = 1 << 30;
 
 /// An adapter on the fabric, besides what every device is.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use weft_ipc::{
 
 /// Bits of a device's identity that are the place of its node; those above are the fabric's number.
 const NODE_BITS: u32 = 17;
-const GENERATION_MASK: u64 = (1 << (31 - NODE_BITS)) - 1;
+const GENERATION_MASK: u64 = (1 << (30 - NODE_BITS)) - 1;
 
 /// Identity of the device that a node is on the fabric of this number.
 fn index_of(generation: u64, node: u32) -> u32 {
