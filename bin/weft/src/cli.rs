@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{cable, cm, daemon, dev, link, node, qp, resource, run, stat, status, topology, up};
+use crate::commands::{cable, cm, daemon, dev, diagnose, link, node, qp, resource, run, stat, status, topology, up};
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
@@ -46,6 +46,8 @@ pub enum Command {
     Cable(cable::CableArgs),
     /// Power nodes of the fabric off and on
     Node(node::NodeArgs),
+    /// Look at a whole InfiniBand fabric and report what is wrong with it
+    Diagnose(Box<diagnose::Args>),
     /// The daemon and the processes that use it
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate

@@ -5,6 +5,7 @@ pub mod cm;
 pub mod daemon;
 pub mod demo;
 pub mod dev;
+pub mod diagnose;
 pub mod env;
 mod iproute;
 pub mod link;

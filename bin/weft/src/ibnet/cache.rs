@@ -141,10 +141,11 @@ pub fn bytes(fabric: &Fabric) -> Vec<u8> {
 /// Ports in the order of libibnetdisc's lists: hashed by GUID, the last one first.
 fn listed(fabric: &Fabric) -> Vec<(&Node, &Port)> {
     let mut lists = vec![Vec::new(); LISTS as usize];
-    for at in fabric.announced() {
+    for (at, guid) in fabric.announced() {
         let node = fabric.node(at.node);
         if let Some(port) = node.port(at.port) {
-            lists[list_of(port.guid)].push((node, port));
+            // A port stays in its list when its GUID is edited.
+            lists[list_of(*guid)].push((node, port));
         }
     }
     lists.into_iter().flat_map(|list| list.into_iter().rev()).collect()

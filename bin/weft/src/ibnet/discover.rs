@@ -26,6 +26,8 @@ use attribute_id::{MLNX_EXT_PORT_INFO, NODE_DESCRIPTION, NODE_INFO, PORT_INFO, S
 
 /// Nodes of a fabric at most: LIDs would not reach for more.
 const NODES_MAX: usize = 1 << 16;
+/// Questions that may wait: a fabric of so many nodes never has more.
+const QUEUE_MAX: usize = 1 << 20;
 /// LinkSpeedActive of 10 Gb/s a lane, at which a port of Mellanox's may run FDR10.
 const QDR: u8 = 4;
 
@@ -152,6 +154,9 @@ impl Walk<'_> {
     }
 
     fn ask(&mut self, to: PortId, attribute: u16, modifier: u32, about: About) -> io::Result<()> {
+        if self.queue.len() >= QUEUE_MAX {
+            return Err(io::Error::other(format!("more than {QUEUE_MAX} questions wait: this is no fabric")));
+        }
         self.queue.push_back(Asked { question: Question { to, attribute, modifier }, about });
         self.fill()
     }
@@ -376,5 +381,100 @@ pub fn has_mlnx_ext_port_info(vendor: u32, device: u16) -> bool {
         0x1b33 | 0x1b73 | 0x1b40 | 0x1b41 | 0x1b60 | 0x1b61 | 0x1b83 | 0x1b93 | 0x1b94 => vendor == BULL,
         0x1bb4 | 0x1bb5 | 0x1bc4..=0x1bc6 => vendor == BULL,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+
+    /// Answers by a function, one after the other.
+    struct Fake<F> {
+        answer: F,
+        waiting: VecDeque<(u64, Question)>,
+        sent: u64,
+    }
+
+    impl<F: FnMut(&Question) -> Result<Attribute, Refusal>> Carrier for Fake<F> {
+        fn send(&mut self, question: &Question) -> io::Result<u64> {
+            self.sent += 1;
+            self.waiting.push_back((self.sent, *question));
+            Ok(self.sent)
+        }
+
+        fn receive(&mut self) -> io::Result<(u64, Result<Attribute, Refusal>)> {
+            let (number, question) = self.waiting.pop_front().ok_or_else(|| io::Error::other("nothing was asked"))?;
+            Ok((number, (self.answer)(&question)))
+        }
+
+        fn own_lid(&self) -> u16 {
+            1
+        }
+    }
+
+    fn walk(answer: impl FnMut(&Question) -> Result<Attribute, Refusal>, config: Config) -> Result<Fabric, String> {
+        discover(&mut Fake { answer, waiting: VecDeque::new(), sent: 0 }, PortId::default(), config)
+    }
+
+    /// An adapter at the port of each side of a switch of two ports.
+    fn small(question: &Question) -> Result<Attribute, Refusal> {
+        let path = &question.to.dr_path;
+        let hops: Vec<u8> = path.path[1..=path.count].to_vec();
+        let (kind, guid, local) = match &hops[..] {
+            [] => (Kind::CA, 1, 1),
+            [1] => (Kind::SWITCH, 2, 1),
+            [1, 2] => (Kind::CA, 3, 1),
+            _ => return Err(Refusal::Transport(libc::ETIMEDOUT)),
+        };
+        let mut data = Attribute::ZERO;
+        match question.attribute {
+            NODE_INFO => {
+                (data.0[2], data.0[3], data.0[36]) = (kind.0, if kind == Kind::SWITCH { 2 } else { 1 }, local);
+                data.set_u64(12, guid);
+                data.set_u64(20, guid);
+            }
+            PORT_INFO => (data.0[28], data.0[32], data.0[33]) = (local, 4, PHYS_LINK_UP << 4),
+            _ => {}
+        }
+        Ok(data)
+    }
+
+    #[test]
+    fn every_node_behind_a_cable_is_found_once() {
+        for in_flight in [1, 2, 16] {
+            let fabric = walk(small, Config { in_flight, ..Config::default() }).unwrap();
+            let guids: Vec<u64> = fabric.nodes().map(|(_, node)| node.guid).collect();
+            assert_eq!(guids, [3, 2, 1]);
+            let end = fabric.node(fabric.find_node(3).unwrap()).port(1).unwrap();
+            assert_eq!(fabric.remote(end).unwrap().0.guid, 2);
+            assert_eq!((fabric.max_hops, fabric.conflicts().len()), (2, 0));
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_silent_is_told() {
+        let silent = |_: &Question| Err(Refusal::Transport(libc::ETIMEDOUT));
+        assert!(walk(silent, Config::default()).unwrap_err().contains("does not answer"));
+    }
+
+    #[test]
+    fn answers_of_any_bytes_do_no_harm() {
+        let mut seed = 1u64;
+        let mut left = 20_000;
+        let any = |_: &Question| {
+            left -= 1;
+            if left < 0 {
+                return Err(Refusal::Status(0x1c));
+            }
+            let mut data = Attribute::ZERO;
+            for byte in &mut data.0 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *byte = (seed >> 33) as u8;
+            }
+            Ok(data)
+        };
+        // Whatever comes of it, it ends.
+        let _ = walk(any, Config::default());
     }
 }

@@ -14,8 +14,9 @@ pub struct Fabric {
     by_guid: HashMap<u64, usize>,
     by_lid: BTreeMap<u16, PortRef>,
     by_port_guid: HashMap<u64, PortRef>,
-    /// Ports in the order in which their PortInfo came.
-    announced: Vec<PortRef>,
+    /// Ports in the order in which their PortInfo came, with the GUIDs that they had then.
+    announced: Vec<(PortRef, u64)>,
+    conflicts: Vec<(PortRef, PortRef)>,
     /// The node from which discovery started, and the port.
     pub from: Option<PortRef>,
     /// How many hops away the farthest node is.
@@ -109,7 +110,7 @@ impl Fabric {
     pub fn announce(&mut self, at: PortRef) {
         let Some(port) = self.port(at) else { return };
         let (guid, lid, lids) = (port.guid, u32::from(port.lid), 1u32 << port.lmc.min(7));
-        self.announced.push(at);
+        self.announced.push((at, guid));
         self.by_port_guid.insert(guid, at);
         if lid == 0 || lid >= FIRST_MULTICAST_LID {
             return;
@@ -122,12 +123,20 @@ impl Fabric {
     }
 
     /// Ports in the order in which they were [announced](Self::announce).
-    pub fn announced(&self) -> &[PortRef] {
+    /// With the GUIDs that they had then.
+    pub fn announced(&self) -> &[(PortRef, u64)] {
         &self.announced
+    }
+
+    /// Pairs of ports behind which one and the same port answered.
+    pub fn conflicts(&self) -> &[(PortRef, PortRef)] {
+        &self.conflicts
     }
 
     /// Joins two ports by a cable, and cuts the cables that either had.
     pub fn link(&mut self, a: PortRef, b: PortRef) {
+        let old = self.port(a).and_then(|port| port.remote).filter(|&old| old != b);
+        self.conflicts.extend(old.map(|old| (old, b)));
         for at in [a, b] {
             let old = self.port_mut(at).and_then(|p| p.remote.take());
             if let Some(port) = old.and_then(|old| self.port_mut(old)) {

@@ -71,11 +71,6 @@ impl Port {
         self.info.u8(28)
     }
 
-    /// PortInfo:LinkWidthEnabled.
-    pub fn width_enabled(&self) -> u8 {
-        self.info.u8(29)
-    }
-
     /// PortInfo:LinkWidthSupported.
     pub fn width_supported(&self) -> u8 {
         self.info.u8(30)
@@ -129,11 +124,6 @@ impl Port {
     /// PortInfo:HOQLife.
     pub fn hoq_life(&self) -> u8 {
         self.info.u8(42) & 31
-    }
-
-    /// PortInfo:OperationalVLs.
-    pub fn operational_vls(&self) -> u8 {
-        self.info.u8(43) >> 4
     }
 
     /// PortInfo:LinkSpeedExtActive.

@@ -12,7 +12,7 @@ use super::ibnetdiscover::discovered;
 use crate::ib::config;
 use crate::ib::number::number;
 use crate::ib::options::Common;
-use crate::ibnet::{Config, Fabric, Kind, Node, Port};
+use crate::ibnet::{Config, Fabric, Kind, Node, chassis};
 use crate::output;
 use crate::verbs_api::Which;
 
@@ -44,6 +44,10 @@ fn run(args: &[OsString]) -> ExitCode {
     let options = parsed.as_ref().map_or(&[][..], |p| &p.options);
     if parsed.is_err() || options.iter().any(|(name, _)| *name == "\0h") {
         output::print(USAGE);
+        if let Err(mistake) = &parsed {
+            let letter = mistake.strip_prefix("invalid option -- ").map(|letter| letter.trim_matches('\''));
+            eprintln!("{}", letter.map_or(mistake.clone(), |letter| format!("Unknown option: {letter}")));
+        }
         return ExitCode::from(2);
     }
     for (name, value) in options {
@@ -70,16 +74,15 @@ fn run(args: &[OsString]) -> ExitCode {
 /// What is wrong, a line each.
 pub fn verify(fabric: &Fabric) -> Vec<String> {
     let mut ids = Ids::default();
-    for (_, node) in fabric.nodes_of(Kind::SWITCH) {
-        let guid = node.guid;
-        ids.lid(node.sma_lid, guid, "switch");
-        ids.node(node.sma_lid, guid, "switch");
-        ids.port(node.sma_lid, node.info_port_guid(), guid, "switch");
-    }
-    for (kind, name) in [(Kind::CA, "ca"), (Kind::ROUTER, "router")] {
-        for (_, node) in fabric.nodes_of(kind) {
-            let wired = node.external_ports().filter(|port| port.remote.is_some());
-            ids.adapter(node, wired, name);
+    for node in chassis::in_order(fabric).into_iter().map(|index| fabric.node(index)) {
+        match node.kind {
+            Kind::SWITCH => {
+                ids.lid(node.sma_lid, node.guid, "switch");
+                ids.node(node.sma_lid, node.guid, "switch");
+                ids.port(node.sma_lid, node.info_port_guid(), node.guid, "switch");
+            }
+            Kind::CA => ids.adapter(node, "ca"),
+            _ => ids.adapter(node, "router"),
         }
     }
     ids.problems
@@ -95,8 +98,8 @@ struct Ids {
 }
 
 impl Ids {
-    fn adapter<'a>(&mut self, node: &Node, ports: impl Iterator<Item = &'a Port>, kind: &str) {
-        for (i, port) in ports.enumerate() {
+    fn adapter(&mut self, node: &Node, kind: &str) {
+        for (i, port) in node.external_ports().filter(|port| port.remote.is_some()).enumerate() {
             self.lid(port.lid, node.guid, kind);
             if i == 0 {
                 self.node(port.lid, node.guid, kind);

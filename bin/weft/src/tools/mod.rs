@@ -12,7 +12,7 @@ mod ibaddr;
 mod ibcacheedit;
 mod ibidsverify;
 mod iblinkinfo;
-mod ibnetdiscover;
+pub mod ibnetdiscover;
 mod ibnodes;
 mod ibping;
 mod ibportstate;

@@ -91,6 +91,22 @@ impl Node {
     }
 }
 
+/// Nodes in the order of a grouped topology file: chassis by chassis, then all others by their kind.
+pub fn in_order(fabric: &Fabric) -> Vec<usize> {
+    let mut order = Vec::new();
+    for chassis in fabric.chassis.iter().filter(|c| c.num != 0) {
+        order.extend(chassis.spines.iter().chain(&chassis.lines).flatten());
+        for kind in [super::Kind::SWITCH, super::Kind::CA] {
+            order.extend(chassis.nodes.iter().filter(|&&index| fabric.node(index).kind == kind));
+        }
+    }
+    for kind in [super::Kind::SWITCH, super::Kind::CA, super::Kind::ROUTER] {
+        let others = fabric.nodes_of(kind).filter(|(_, node)| node.chassis_num(fabric).is_none());
+        order.extend(others.map(|(index, _)| index));
+    }
+    order
+}
+
 /// Finds the chassis of `fabric` and places its nodes.
 ///
 /// # Errors

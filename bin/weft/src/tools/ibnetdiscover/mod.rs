@@ -100,6 +100,11 @@ pub fn loaded(path: &str) -> Option<Fabric> {
     cache::load(path).inspect_err(|why| eprintln!("cache; {why}")).ok()
 }
 
+/// What differs between two fabrics: all that [`diff`] compares.
+pub fn changes(old: &Fabric, new: &Fabric, names: &NodeNames) -> String {
+    diff::text(old, new, names, false, Checks { lids: true, descriptions: true, ..Checks::default() })
+}
+
 fn work(line: &CommandLine) -> Outcome<()> {
     let checks = match line.arg(DIFFCHECK).map(Checks::parse) {
         None => Checks::default(),

@@ -52,6 +52,7 @@ struct Query {
     name: &'static str,
     alias: &'static str,
     attribute: u16,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the usage's text"))]
     usage: &'static str,
     from: From,
     print: Printer,
@@ -60,7 +61,7 @@ struct Query {
 const fn q(
     (name, alias): (&'static str, &'static str),
     attribute: u16,
-    usage: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the usage's text"))] usage: &'static str,
     from: From,
     print: Printer,
 ) -> Query {
@@ -157,7 +158,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     if asked.attribute.is_none() && asked.command == Command::Query {
         named = operands.first().and_then(|name| find(name));
         match named {
-            Some(query) => operands = &operands[1..],
+            Some(_) => operands = &operands[1..],
             None => asked.attribute = Some(attribute::NODE),
         }
     }

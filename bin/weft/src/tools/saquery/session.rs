@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// There is no port, or no subnet manager.
     pub fn open(common: &'a Common, sm_key: u64, name_map: &Option<String>) -> Outcome<Session<'a>> {
-        let unbound = || End::panic("Failed to bind to the SA", io::Error::from_raw_os_error(0));
+        let unbound = || End::panic("Failed to bind to the SA", io::Error::from_raw_os_error(libc::ENOENT));
         let sm = common.own_sm()?.unwrap_or_default();
         if sm.lid == 0 {
             let name = if common.ca.is_some() { "" } else { "(null)" };

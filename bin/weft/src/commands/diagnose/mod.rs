@@ -1,0 +1,232 @@
+//! `weft diagnose`: one readable report on a whole InfiniBand fabric, with an exit code: identities, links, cables,
+//! managers, partitions, routes, credit loops, multicast, and what has changed since a report was kept.
+
+mod credits;
+mod finding;
+mod identity;
+mod links;
+mod managers;
+mod routing;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use serde_json::{Value, json};
+
+use crate::ib::address::PortId;
+use crate::ib::mad::{CLASS_PERF, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID};
+use crate::ib::names::NodeNames;
+use crate::ib::number;
+use crate::ib::options::Common;
+use crate::ib::port::Port;
+use crate::ib::report::End;
+use crate::ibnet::link::Rate;
+use crate::ibnet::{Config, Fabric, Kind, PortRef, cache, discover_from};
+use crate::output;
+use crate::tools::ibnetdiscover;
+use crate::verbs_api::Which;
+use finding::{Section, Severity};
+use survey::Survey;
+
+/// Questions under way at once.
+const IN_FLIGHT: u32 = 16;
+/// Exit codes: something was found, nothing could be looked at.
+const FOUND: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Look at a whole InfiniBand fabric and report what is wrong with it.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct Args {
+    /// The adapter to ask through.
+    #[arg(short = 'C', long = "ca", value_name = "NAME")]
+    ca: Option<String>,
+    /// Its port; 0 is the first that is active.
+    #[arg(short = 'P', long = "port", value_name = "NUMBER", default_value_t = 0)]
+    port: i32,
+    /// The M_Key of requests.
+    #[arg(short = 'y', long = "m-key", value_name = "KEY")]
+    m_key: Option<String>,
+    /// A file of GUIDs and names.
+    #[arg(long, value_name = "FILE")]
+    node_name_map: Option<String>,
+    /// How long counters are watched.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    seconds: f64,
+    /// The service level whose lanes are searched for credit loops.
+    #[arg(long, value_name = "SL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..16))]
+    sl: u8,
+    /// Show the way from one port, by LID, GUID or name, to another.
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    path: Option<Vec<String>>,
+    /// Keep the fabric in a file, for --baseline.
+    #[arg(long, value_name = "FILE")]
+    save: Option<String>,
+    /// Compare with a fabric that was kept.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<String>,
+    /// Show all findings, however many.
+    #[arg(long)]
+    all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Use the system's libibumad instead of Weft's.
+    #[arg(long)]
+    system: bool,
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> ExitCode {
+    match report(args) {
+        Ok(code) => code,
+        Err(why) if args.json => {
+            crate::outln!("{}", json!({"error": why}));
+            ExitCode::from(FAILED)
+        }
+        Err(why) => {
+            eprintln!("weft diagnose: {why}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn common(args: &Args) -> Common {
+    let mut common = Common::new("weft diagnose");
+    crate::ib::config::read(crate::ib::config::PATH, &mut common);
+    common.ca = args.ca.clone().or(common.ca);
+    common.port = if args.port == 0 { common.port } else { args.port };
+    common.m_key = args.m_key.as_deref().map_or(common.m_key, number::number);
+    common.which = if args.system { Which::System } else { Which::Ours };
+    common
+}
+
+fn said(end: End) -> String {
+    match end {
+        End::Failed { text, .. } | End::Panic { text, .. } => text,
+        _ => "the port cannot be used".to_owned(),
+    }
+}
+
+fn report(args: &Args) -> Result<ExitCode, String> {
+    let old = args.baseline.as_deref().map(cache::load).transpose()?;
+    let common = common(args);
+    let config = Config { in_flight: IN_FLIGHT, mlnx_ext_port_info: common.mlx_epi, ..Config::default() };
+    let fabric = discover_from(&common, PortId::default(), config).map_err(said)??;
+    let names = NodeNames::open(args.node_name_map.as_deref());
+    let mut survey = Survey { fabric, names, ..Survey::default() };
+    let mut port = Port::open(&common, &[CLASS_SUBN_LID, CLASS_SUBN_DIRECTED, CLASS_PERF]).map_err(said)?;
+    survey.ask_tables(&mut port, Some(args.sl));
+    if let Some(path) = &args.save {
+        cache::store(&survey.fabric, path).map_err(|e| format!("{path}: {}", crate::errno::text(&e)))?;
+    }
+    if let Some(ends) = &args.path {
+        return path(args, &survey, ends);
+    }
+    let seconds = args.seconds.clamp(0.0, 3600.0);
+    survey.ask_errors(&mut port, false);
+    thread::sleep(Duration::from_secs_f64(seconds));
+    survey.ask_errors(&mut port, true);
+    let mut sections = vec![
+        identity::check(&survey),
+        links::rates(&survey),
+        links::errors(&survey, seconds),
+        managers::managers(&survey),
+        managers::partitions(&survey),
+        routing::reach(&survey),
+        routing::balance(&survey),
+        credits::check(&survey, args.sl),
+        managers::groups(&survey),
+        silence(&survey),
+    ];
+    if let Some(old) = &old {
+        sections.push(changes(&survey, old));
+    }
+    show(args, &survey, &sections);
+    let bad = finding::worst(&sections).is_some_and(|worst| worst > Severity::Note);
+    Ok(if bad { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
+}
+
+fn silence(survey: &Survey) -> Section {
+    let mut section = Section::new("answers");
+    section.looked_at = format!("{} questions of discovery", survey.fabric.mads);
+    for what in &survey.silent {
+        section.warning(format!("{what}: no answer"));
+    }
+    section
+}
+
+/// What differs from the fabric that was kept.
+fn changes(survey: &Survey, old: &Fabric) -> Section {
+    let mut section = Section::new("changes");
+    section.looked_at = format!("{} nodes then, {} now", old.len(), survey.fabric.len());
+    let text = ibnetdiscover::changes(old, &survey.fabric, &survey.names);
+    for line in text.lines() {
+        if let Some(gone) = line.strip_prefix("< ") {
+            section.warning(format!("gone: {gone}"));
+        } else if let Some(new) = line.strip_prefix("> ") {
+            section.warning(format!("new: {new}"));
+        }
+    }
+    section
+}
+
+fn show(args: &Args, survey: &Survey, sections: &[Section]) {
+    let count = |kind| survey.fabric.nodes_of(kind).count();
+    let (cas, switches, routers) = (count(Kind::CA), count(Kind::SWITCH), count(Kind::ROUTER));
+    if args.json {
+        let fabric = json!({"cas": cas, "switches": switches, "routers": routers});
+        crate::outln!("{:#}", json!({"fabric": fabric, "checks": finding::json(sections)}));
+        return;
+    }
+    let from = survey.fabric.from.map_or_else(String::new, |from| format!(" from {}", survey.label(from)));
+    let mut text = format!("Fabric{from}: {cas} adapters, {switches} switches, {routers} routers\n\n");
+    text += &finding::text(sections, args.all);
+    output::print(&text);
+}
+
+/// The end that a person names.
+fn end_of(survey: &Survey, name: &str) -> Result<(u16, PortRef), String> {
+    let ends = survey.ends();
+    let value = number::whole(name).filter(|_| !name.is_empty());
+    let found = ends.iter().find(|(lid, at)| {
+        let guids = survey.fabric.port(*at).map(|port| port.guid);
+        let node = survey.fabric.node(at.node);
+        Some(u64::from(*lid)) == value
+            || value.is_some() && (guids == value || Some(node.guid) == value)
+            || node.called(&survey.names) == name
+    });
+    found.copied().ok_or_else(|| format!("no port has the LID, GUID or name \"{name}\"; iblinkinfo lists them"))
+}
+
+/// The way between two ends, with what each link runs at.
+fn path(args: &Args, survey: &Survey, ends: &[String]) -> Result<ExitCode, String> {
+    let [from, to] = ends else { return Err("a path has two ends".to_owned()) };
+    let ((_, from), (lid, to)) = (end_of(survey, from)?, end_of(survey, to)?);
+    let (hops, end) = routing::path(survey, from, lid, to);
+    let rate = |at: PortRef| {
+        let node = survey.fabric.node(at.node);
+        let rate = node.port(at.port).map(|port| Rate::of(node, port));
+        rate.map_or_else(String::new, |rate| format!("{} {}", rate.width_text(), rate.short_speed()))
+    };
+    if args.json {
+        let hops = hops
+            .iter()
+            .map(|&(out, into)| json!({"from": survey.label(out), "to": survey.label(into), "rate": rate(out)}));
+        let hops: Value = hops.collect();
+        crate::outln!("{:#}", json!({"lid": lid, "hops": hops, "error": end.as_ref().err()}));
+    } else {
+        let mut text = format!("From {} to {} (LID {lid})\n", survey.label(from), survey.label(to));
+        for (out, into) in hops {
+            text += &format!("  {:<40} -> {:<40} {}\n", survey.label(out), survey.label(into), rate(out));
+        }
+        text +=
+            &end.as_ref().map_or_else(|why| format!("It does not arrive: {why}\n"), |()| "It arrives.\n".to_owned());
+        output::print(&text);
+    }
+    Ok(if end.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+}

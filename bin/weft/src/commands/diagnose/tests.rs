@@ -1,0 +1,181 @@
+//! Checks on fabrics made here: a ring of switches with a host each.
+
+use super::finding::{Section, Severity};
+use super::survey::{Manager, Survey};
+use super::{credits, identity, links, managers, routing};
+use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
+use crate::ibnet::{Attribute, Kind, Node, Port, PortRef};
+
+const SWITCHES: usize = 4;
+/// Ports of a switch: its host, the next switch, the one before.
+const HOST: u8 = 1;
+const NEXT: u8 = 2;
+const BACK: u8 = 3;
+
+fn lid_of_host(i: usize) -> u16 {
+    (SWITCHES + i + 1) as u16
+}
+
+fn node(kind: Kind, guid: u64, ports: u8, lid: u16, name: &str) -> Node {
+    let mut info = Attribute::ZERO;
+    (info.0[2], info.0[3]) = (kind.0, ports);
+    info.set_u64(12, guid);
+    let mut node = Node::new(info);
+    node.description.0[..name.len()].copy_from_slice(name.as_bytes());
+    node.sma_lid = if kind == Kind::SWITCH { lid } else { 0 };
+    for num in u8::from(kind != Kind::SWITCH)..=ports {
+        let mut port = Port::shell(num);
+        (port.guid, port.lid) = (guid + 1000, lid);
+        port.info.0[18..20].copy_from_slice(&lid_of_host(0).to_be_bytes());
+        (port.info.0[30], port.info.0[31]) = (3, 2);
+        (port.info.0[32], port.info.0[33], port.info.0[35]) = (7 << 4 | STATE_ACTIVE, PHYS_LINK_UP << 4, 4 << 4);
+        *node.port_slot(num).unwrap() = Some(port);
+    }
+    node
+}
+
+/// Switches are nodes 0 to 3, their hosts 4 to 7. Every packet goes on to the next switch until it is there.
+fn ring() -> Survey {
+    let mut survey = Survey::default();
+    for i in 0..SWITCHES {
+        survey.fabric.add(node(Kind::SWITCH, i as u64 + 1, 3, i as u16 + 1, &format!("s{i}")));
+    }
+    for i in 0..SWITCHES {
+        survey.fabric.add(node(Kind::CA, i as u64 + 100, 1, lid_of_host(i), &format!("h{i}")));
+    }
+    for i in 0..SWITCHES {
+        let at = |node, port| PortRef { node, port };
+        survey.fabric.link(at(i, HOST), at(SWITCHES + i, 1));
+        survey.fabric.link(at(i, NEXT), at((i + 1) % SWITCHES, BACK));
+        let mut lft = vec![255; 2 * SWITCHES + 1];
+        for j in 0..SWITCHES {
+            lft[j + 1] = if i == j { 0 } else { NEXT };
+            lft[usize::from(lid_of_host(j))] = if i == j { HOST } else { NEXT };
+        }
+        survey.lfts.insert(i, lft);
+        survey.pkeys.insert(at(SWITCHES + i, 1), vec![0xffff]);
+    }
+    survey.managers.push(Manager { at: PortRef { node: SWITCHES, port: 1 }, priority: 1, state: 3 });
+    survey
+}
+
+fn worst(section: &Section) -> Option<Severity> {
+    section.findings.iter().map(|f| f.severity).max()
+}
+
+fn says(section: &Section, words: &str) -> bool {
+    section.findings.iter().any(|f| f.text.contains(words))
+}
+
+#[test]
+fn a_good_fabric_has_no_findings() {
+    let survey = ring();
+    for section in [
+        identity::check(&survey),
+        links::rates(&survey),
+        routing::reach(&survey),
+        managers::managers(&survey),
+        managers::partitions(&survey),
+        managers::groups(&survey),
+    ] {
+        assert!(worst(&section).is_none_or(|worst| worst == Severity::Note), "{section:?}");
+    }
+}
+
+#[test]
+fn routes_that_do_not_arrive_are_told() {
+    let mut survey = ring();
+    survey.lfts.get_mut(&1).unwrap()[usize::from(lid_of_host(3))] = 255;
+    assert!(says(&routing::reach(&survey), "not reached from s1: no route"));
+    let mut survey = ring();
+    survey.lfts.get_mut(&2).unwrap()[usize::from(lid_of_host(3))] = BACK;
+    assert!(says(&routing::reach(&survey), "packets go round"));
+    let mut survey = ring();
+    survey.lfts.get_mut(&1).unwrap()[usize::from(lid_of_host(3))] = HOST;
+    assert!(says(&routing::reach(&survey), "s1 sends it to h1 port 1"));
+}
+
+#[test]
+fn links_in_a_ring_wait_for_each_other_unless_lanes_part_them() {
+    let survey = ring();
+    assert!(says(&credits::check(&survey, 0), "links wait for each other"));
+    // A packet that passes from s3 to s0 changes its lane there, and the circle is open.
+    let mut survey = ring();
+    for into in [HOST, BACK] {
+        survey.lanes.insert((0, into, NEXT), u8::from(into == BACK));
+        survey.lanes.insert((1, into, NEXT), u8::from(into == BACK));
+        survey.lanes.insert((2, into, NEXT), 0);
+        survey.lanes.insert((3, into, NEXT), 0);
+    }
+    // Between s2 and s3 all are on lane 0 again, and so the circle is closed once more.
+    assert!(says(&credits::check(&survey, 0), "links wait for each other"));
+    // Two ways shorter than the ring: nobody passes from s3 to s0 on.
+    let mut survey = ring();
+    for i in 0..SWITCHES {
+        for j in 0..SWITCHES {
+            let port = if i == j {
+                HOST
+            } else if j > i {
+                NEXT
+            } else {
+                BACK
+            };
+            survey.lfts.get_mut(&i).unwrap()[usize::from(lid_of_host(j))] = port;
+        }
+    }
+    assert!(credits::check(&survey, 0).findings.is_empty());
+}
+
+#[test]
+fn the_way_between_two_ends_is_shown() {
+    let survey = ring();
+    let (from, to) = (PortRef { node: SWITCHES, port: 1 }, PortRef { node: SWITCHES + 2, port: 1 });
+    let (hops, end) = routing::path(&survey, from, lid_of_host(2), to);
+    assert_eq!(end, Ok(()));
+    let ports: Vec<(usize, u8)> = hops.iter().map(|(out, _)| (out.node, out.port)).collect();
+    assert_eq!(ports, [(SWITCHES, 1), (0, NEXT), (1, NEXT), (2, HOST)]);
+}
+
+#[test]
+fn identities_and_rules_that_contradict_are_told() {
+    let mut survey = ring();
+    survey.fabric.port_mut(PortRef { node: 5, port: 1 }).unwrap().lid = lid_of_host(0);
+    survey.fabric.node_mut(6).description.0[1] = b'0';
+    let section = identity::check(&survey);
+    assert!(says(&section, "LID 5 is that of") && says(&section, "2 nodes are called \"h0\""), "{section:?}");
+
+    let mut survey = ring();
+    survey.managers.push(Manager { at: PortRef { node: 5, port: 1 }, priority: 1, state: 3 });
+    assert!(says(&managers::managers(&survey), "2 subnet managers are master"));
+
+    let mut survey = ring();
+    survey.pkeys.insert(PortRef { node: 5, port: 1 }, vec![0x8002]);
+    assert!(says(&managers::partitions(&survey), "not in the default partition"));
+}
+
+#[test]
+fn links_below_their_best_and_cables_with_errors_are_told() {
+    let mut survey = ring();
+    let at = PortRef { node: 0, port: NEXT };
+    survey.fabric.port_mut(at).unwrap().info.0[31] = 1;
+    assert!(says(&links::rates(&survey), "could be 4X"));
+    survey.errors.insert(at, vec![(5, 5), (0, 2)]);
+    let section = links::errors(&survey, 1.0);
+    assert!(says(&section, "SymbolErrorCounter is 5") && says(&section, "LinkErrorRecoveryCounter grows, by 2"));
+}
+
+#[test]
+fn groups_that_go_round_or_fall_apart_are_told() {
+    let with = |tables: &[(usize, &[u8])]| {
+        let mut survey = ring();
+        for &(switch, ports) in tables {
+            survey.groups.insert(switch, [(0xc000, ports.to_vec())].into());
+        }
+        managers::groups(&survey)
+    };
+    let all: Vec<(usize, &[u8])> = (0..SWITCHES).map(|i| (i, &[HOST, NEXT, BACK][..])).collect();
+    assert!(says(&with(&all), "goes round"));
+    assert!(says(&with(&[(0, &[HOST]), (2, &[HOST])]), "2 parts"));
+    assert!(says(&with(&[(0, &[NEXT]), (1, &[HOST])]), "and not back"));
+    assert!(with(&[(0, &[HOST, NEXT]), (1, &[HOST, BACK])]).findings.is_empty());
+}
