@@ -171,7 +171,7 @@ impl Process {
     /// Posts receives.
     #[inline]
     pub(crate) fn post_recvs(self, f: impl FnOnce(&mut Adapter) -> Result<(), VerbsError>) -> Result<(), VerbsError> {
-        self.0.quietly(|hca, _| f(hca))
+        self.0.post_recv(f)
     }
 
     /// Takes completions, having looked at what the wire brought if there are none.

@@ -160,7 +160,13 @@ impl Engine {
         )
     }
 
-    /// Lock, call, unlock, tell of events; nothing is sent. For receives, and for questions.
+    /// Post receives: lock, call, unlock, tell of events. Nothing is sent, and the clock is not asked.
+    #[inline]
+    pub fn post_recv<R>(&self, f: impl FnOnce(&mut Hca<HostMemory>) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
+        self.enter_at(Pump::turned_at, |pump, _| f(&mut pump.hca))
+    }
+
+    /// Lock, call, unlock, tell of events; nothing is sent. For questions.
     #[inline]
     pub fn quietly<R>(
         &self,

@@ -1,6 +1,8 @@
 //! What stands under the engine's lock: the process's slice of the adapters, the links, and the room that packets and
 //! events pass through. One turn of the pump receives, looks at timers, transmits.
 
+use std::cell::Cell;
+
 use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_transport::TxBatch;
@@ -18,6 +20,9 @@ const BATCHES_MAX: usize = 4;
 
 /// Looks at the lanes alone between two whole turns at most: some microseconds.
 const BRIEF_TURNS_MAX: u32 = 64;
+
+/// Polls in vain from one look at the clock to the next, where packets alone are awaited.
+const CLOCK_PERIOD: u32 = 4;
 
 /// What a pump is made of.
 #[derive(Debug)]
@@ -144,11 +149,20 @@ impl Pump {
         if near && !self.hca.awaits_packets() { self.turned_at } else { clock::now() }
     }
 
+    /// The time of the last turn.
+    #[inline]
+    pub fn turned_at(&self) -> Instant {
+        self.turned_at
+    }
+
     /// A turn for somebody who polls. Who has no peers but on this host has his lanes looked at each time, and all the rest
     /// now and then. Answers how many frames and datagrams came, or nothing if the look was brief and in vain.
     #[inline]
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
+        if !self.hca.has_lanes() {
+            return Some(self.turn_for_packets());
+        }
         if self.hca.awaits_packets() || self.brief_turns >= BRIEF_TURNS_MAX {
             return Some(self.turn(clock::now(), false));
         }
@@ -159,6 +173,34 @@ impl Pump {
         self.instruments.arrivals += 1;
         self.transmit(self.turned_at);
         Some(came)
+    }
+
+    /// A turn for somebody who polls and has no peers on this host. To ask the clock is a good part of what a poll in vain
+    /// costs beside its system call (all of it where the machine has no quick clock), so it is asked when something came,
+    /// when something can be sent, and now and then.
+    fn turn_for_packets(&mut self) -> usize {
+        let read = Cell::new(None);
+        let now = || {
+            let at = read.get().unwrap_or_else(clock::now);
+            read.set(Some(at));
+            at
+        };
+        let Pump { hca, stack, .. } = self;
+        let came = stack.receive_by(now, false, &mut |rx| {
+            if trace::on() {
+                trace::received(now(), rx);
+            }
+            hca.handle_packet(now(), rx);
+        });
+        if came > 0 || self.brief_turns >= CLOCK_PERIOD || self.hca.wants_transmit() {
+            let now = now();
+            (self.turned_at, self.brief_turns) = (now, 0);
+            self.looks.on_look(now, came > 0);
+            self.instruments.arrivals += u64::from(came > 0);
+            self.timers(now);
+            self.transmit(now);
+        }
+        came
     }
 
     /// A whole turn; answers how many datagrams and frames came. `thorough`: look everywhere.

@@ -119,6 +119,12 @@ impl<M: Memory> Hca<M> {
         self.wire_qps > 0
     }
 
+    /// Whether frames may come: a process of this host was met.
+    #[inline]
+    pub fn has_lanes(&self) -> bool {
+        self.lanes
+    }
+
     /// Whether datagrams are or were received, which show what the network's header held.
     pub fn receives_datagrams(&self) -> bool {
         self.datagrams

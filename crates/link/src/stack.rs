@@ -166,10 +166,20 @@ impl Stack {
     /// Receive some of what waits, without sleeping; answers how many datagrams came, 0 if none waited. `thorough`: look everywhere,
     /// however unlikely.
     pub fn receive(&mut self, now: Instant, thorough: bool, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
+        self.receive_by(|| now, thorough, sink)
+    }
+
+    /// As [`Stack::receive`], for who reads the clock only if something came.
+    pub fn receive_by(
+        &mut self,
+        now: impl Fn() -> Instant,
+        thorough: bool,
+        sink: &mut impl FnMut(&RxPacket<'_>),
+    ) -> usize {
         let Stack { udp, ether, fault, upper } = self;
         let mut each = |d: &Datagram<'_>, stats: &mut LinkStats| match fault {
             None => upper.deliver(d, stats, sink),
-            Some(fault) => fault.admit(now, d, &mut |d| upper.deliver(d, stats, sink)),
+            Some(fault) => fault.admit(now(), d, &mut |d| upper.deliver(d, stats, sink)),
         };
         let mut came = udp.receive(thorough, &mut each);
         if let Some(ether) = ether {
