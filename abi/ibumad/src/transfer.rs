@@ -139,6 +139,7 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
 fn receive(port_id: c_int, socket: &Socket, buffer: &mut [u8], length: &mut c_int, timeout_ms: c_int) -> c_int {
     let mut received = socket.receive(buffer);
     if matches!(received, Err(EAGAIN)) && timeout_ms != 0 {
+        set_errno(0);
         let result = wait(port_id, timeout_ms);
         if result < 0 {
             if errno() == 0 {

@@ -49,7 +49,14 @@ impl<P: Peer> Port<P> {
                     self.deliver(agent, peer, mad.as_bytes().to_vec());
                     true
                 }
-                None => false,
+                // Of a transfer that the agent carries out by itself all segments are its own.
+                None => {
+                    let own = !carried && data_offset(mad.header.class()).is_some() && header(mad).is_active();
+                    if own {
+                        self.deliver(agent, peer, mad.as_bytes().to_vec());
+                    }
+                    own
+                }
             },
             None => {
                 self.deliver(agent, peer, mad.as_bytes().to_vec());
