@@ -1,11 +1,12 @@
 //! Two and more adapters under a seeded clock. Packets are really serialised, with their ICRC, and cross a network that
 //! loses, reorders, duplicates, delays and damages them as a seed says; then they are parsed and checked as a link
 //! would. So a run is a function of its seed, and a failure found once can be looked at for ever. [`cm`] does the same to
-//! communication managers.
+//! communication managers, [`fabric`] to InfiniBand fabrics.
 #![forbid(unsafe_code)]
 
 pub mod cm;
 pub mod end;
+pub mod fabric;
 pub mod hostile;
 pub mod hostile_frames;
 pub mod machine;
