@@ -8,6 +8,7 @@
 //! Labs need root, or an ordinary user who may create user namespaces; then everything happens inside one.
 
 pub mod device;
+pub mod fabric;
 pub mod guest;
 pub mod guest_peer;
 pub mod ibsim;
@@ -22,6 +23,7 @@ pub mod table;
 pub mod user;
 
 pub use device::Device;
+pub use fabric::{Fabric, OpenSm};
 pub use guest::{Guest, GuestProc};
 pub use guest_peer::{Peer, Server};
 pub use ibsim::{IbSim, Said};

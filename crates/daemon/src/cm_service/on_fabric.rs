@@ -168,7 +168,11 @@ impl HostCm {
 
     /// The answer to a question about an address: the table is at hand, so it comes at once.
     pub fn resolve(asked: &ResolveQuestion, own: &[LocalAddress], subnet: &impl Subnet) -> ResolveResult {
-        let dgid = subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?;
+        // A group's GID is made when it is joined; any interface leads to it.
+        let dgid = match asked.dst.is_multicast() {
+            true => None,
+            false => Some(subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?),
+        };
         let local = own.iter().any(|address| address.ip == asked.dst);
         let fits = |address: &&LocalAddress| {
             (asked.ifindex == 0 || address.ifindex == asked.ifindex) && address.ip.is_ipv4() == asked.dst.is_ipv4()
@@ -179,7 +183,7 @@ impl HostCm {
             None => own.iter().find(fits),
         };
         let LocalAddress { ifindex, ip: src } = *chosen.ok_or(ENETUNREACH)?;
-        Ok(Resolved { src, ifindex, local, gateway: false, hop_limit: 0, dgid: Some(dgid) })
+        Ok(Resolved { src, ifindex, local, gateway: false, hop_limit: 0, dgid })
     }
 
     /// A datagram came to one of the host's ports; whether it was for the connection manager.

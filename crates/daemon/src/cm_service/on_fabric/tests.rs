@@ -260,6 +260,8 @@ fn groups_are_the_administrations() {
     let id = world.id(0, PortSpace::Udp);
     world.order(0, Command::Bind { id, addr: SockAddr::new(address(0), 0) });
     let addr = SockAddr::new("239.0.0.7".parse().unwrap(), 0);
+    world.order(0, Command::ResolveAddr { id, src: None, dst: addr, timeout_ms: 1000 });
+    assert_eq!(world.kinds(0), [EventKind::AddrResolved]);
     let Reply::Group(group) =
         world.order(0, Command::JoinMulticast { id, addr, join: JoinKind::FullMember, cookie: 4 })
     else {

@@ -1,0 +1,122 @@
+//! An InfiniBand fabric in a lab's namespace, brought up by `weft up`, and Debian's subnet manager on one of its hosts.
+
+use crate::lab::Lab;
+use crate::proc::{Ended, Proc};
+use crate::product;
+use crate::user::Who;
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a subnet manager may take for a fabric of these sizes.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// How long what a program notices may take.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+
+/// A fabric that is up; dropping it takes it down.
+#[derive(Debug)]
+pub struct Fabric<'a> {
+    lab: &'a Lab,
+}
+
+/// Debian's subnet manager at work.
+#[derive(Debug)]
+pub struct OpenSm {
+    /// The process.
+    pub proc: Proc,
+    log: PathBuf,
+}
+
+impl<'a> Fabric<'a> {
+    /// Brings one up: the words of `weft up`.
+    pub fn up(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
+        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())?.success()?;
+        Ok(Fabric { lab })
+    }
+
+    /// Runs `weft WORDS`, which must end well; what it printed.
+    pub fn weft(&self, words: &[&str]) -> Result<String> {
+        Ok(self.lab.weft(self.lab.client(), Who::Root, &[], words)?.success()?.text)
+    }
+
+    /// The words that run a program as one of the hosts.
+    pub fn words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
+        let weft = product::weft()?;
+        let weft = weft.to_str().context("the product's path is not UTF-8")?;
+        Ok(self.lab.bare(self.lab.client(), Who::Root, &[&[weft, "run", "--host", host, "--"], words].concat()))
+    }
+
+    /// Runs a program as a host to its end.
+    pub fn run(&self, host: &str, words: &[&str]) -> Result<Ended> {
+        Ok(self.lab.start_line(&self.words(host, words)?, &[])?.wait(Duration::from_secs(60)))
+    }
+
+    /// `weft status --json`'s word about the fabric.
+    pub fn status(&self) -> Result<serde_json::Value> {
+        let all: serde_json::Value = serde_json::from_str(&self.weft(&["status", "--json"])?)?;
+        Ok(all["fabric"].clone())
+    }
+
+    /// Starts Debian's subnet manager on a host with a routing engine, and waits until the subnet is up.
+    pub fn opensm(&self, host: &str, engine: &str) -> Result<OpenSm> {
+        let file = |name: &str| self.lab.file(name).display().to_string();
+        let (log, config) = (self.lab.file("opensm.log"), file("opensm.conf"));
+        let _ = std::fs::remove_file(&log);
+        let text = format!("dump_files_dir {}\nforce_log_flush TRUE\nno_fallback TRUE\n", file(""));
+        std::fs::write(&config, text + "use_ucast_cache FALSE\nsweep_interval 0\n")?;
+        let words = ["opensm", "-F", &config, "-R", engine, "-f", &log.display().to_string()];
+        let proc = self.lab.start_line(&self.words(host, &words)?, &[("OSM_CACHE_DIR", &file(""))])?;
+        let mut opensm = OpenSm { proc, log };
+        opensm.wait_for("SUBNET UP", 1, READY_WITHIN)?;
+        Ok(opensm)
+    }
+
+    /// Waits until something holds of the fabric.
+    pub fn wait(&self, what: &str, mut holds: impl FnMut(&serde_json::Value) -> bool) -> Result<()> {
+        let until = Instant::now() + NOTICED_WITHIN;
+        loop {
+            let status = self.status()?;
+            if holds(&status) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "not within {NOTICED_WITHIN:?}: {what}; the fabric: {status}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Fabric<'_> {
+    fn drop(&mut self) {
+        let _ = self.lab.weft(self.lab.client(), Who::Root, &[], &["down"]);
+    }
+}
+
+impl OpenSm {
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// How often it has said so.
+    pub fn count(&self, words: &str) -> usize {
+        self.log().matches(words).count()
+    }
+
+    /// Waits until it has said so that many times.
+    pub fn wait_for(&mut self, words: &str, times: usize, limit: Duration) -> Result<()> {
+        let log = self.log.clone();
+        let said = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.matches(words).count() >= times);
+        if self.proc.wait_until(limit, said) {
+            return Ok(());
+        }
+        let text = self.log();
+        let tail: Vec<&str> = text.lines().rev().take(20).collect();
+        let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+        anyhow::bail!("{words:?} not {times} times within {limit:?}:\n{}\n{tail}", self.proc.text())
+    }
+
+    /// Waits until it has swept again after `before` sweeps.
+    pub fn wait_sweep(&mut self, before: usize) -> Result<()> {
+        self.wait_for("SUBNET UP", before + 1, NOTICED_WITHIN)
+    }
+}

@@ -1,0 +1,93 @@
+//! RDMA CM between virtual hosts of an InfiniBand fabric: Debian's programs connect by the addresses of ports, over paths
+//! that Debian's opensm answers.
+
+use anyhow::{Result, ensure};
+use std::time::Duration;
+use weft_interop::proc::{Ended, Proc};
+use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
+
+const TOOLS: &[&str] = &["ip", "opensm", "rping", "ucmatose", "udaddy", "cmtime", "ib_write_bw"];
+
+/// The hosts, and the server's address: that of the second port of all.
+const CLIENT: &str = "node1";
+const SERVER: &str = "node2";
+const ADDRESS: &str = "10.0.0.2";
+
+/// How often a server that may not listen yet is asked.
+const TRIES_MAX: u32 = 25;
+
+/// A program, what serves and what asks, and a word that shows that it went well.
+const EXCHANGES: &[(&str, &str, &str)] = &[
+    ("rping -s -a 10.0.0.2 -C 10 -v", "rping -c -a 10.0.0.2 -C 10 -v", "rdma-ping-9"),
+    ("rping -s -C 3 -S 60000 -V", "rping -c -a 10.0.0.2 -C 3 -S 60000 -V", ""),
+    ("ucmatose -c 20", "ucmatose -s 10.0.0.2 -c 20", "return status 0"),
+    ("udaddy -c 5", "udaddy -s 10.0.0.2 -c 5", "return status 0"),
+    ("cmtime -c 50", "cmtime -s 10.0.0.2 -c 50", "disconnect"),
+    ("ib_write_bw -R -d weft0 -n 200", "ib_write_bw -R -d weft0 -n 200 10.0.0.2", "65536"),
+];
+
+#[test]
+fn programs_connect_by_address() {
+    if !skip::have("programs_connect_by_address", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("RDMA CM on a fabric");
+    let fabric = Fabric::up(&lab, &["--star", "3"]).expect("a fabric");
+    table.case("without a subnet manager there is no route", || {
+        let ended = fabric.run(CLIENT, &["rping", "-c", "-a", ADDRESS, "-C", "1"])?;
+        ensure!(!ended.ok() && ended.text.contains("ROUTE_ERROR"), "{}", ended.report());
+        Ok(())
+    });
+    let opensm = fabric.opensm("node3", "minhop").expect("a subnet manager");
+    let exchanges = if table::quick() { &EXCHANGES[..2] } else { EXCHANGES };
+    for (serves, asks, shows) in exchanges {
+        table.case(asks, || exchange(&lab, &fabric, serves, asks, shows));
+    }
+    table.case("where nobody listens a connection is rejected", || {
+        let ended = fabric.run(CLIENT, &["ucmatose", "-s", ADDRESS, "-p", "9", "-c", "1"])?;
+        ensure!(!ended.ok() && ended.text.contains("REJECTED"), "{}", ended.report());
+        Ok(())
+    });
+    table.case("an address of nobody is out of reach", || {
+        let ended = fabric.run(CLIENT, &["rping", "-c", "-a", "10.0.0.77", "-C", "1"])?;
+        ensure!(!ended.ok() && ended.text.contains("unreachable"), "{}", ended.report());
+        Ok(())
+    });
+    table.case("programs hear that the fabric is gone", || {
+        let mut server = lab.start_line(&fabric.words(SERVER, &["rping", "-s", "-P", "-a", ADDRESS, "-v"])?, &[])?;
+        connect(&lab, &fabric, "rping -c -a 10.0.0.2 -C 1")?.success()?;
+        fabric.weft(&["down"])?;
+        let told = |proc: &Proc| proc.text().contains("device removal");
+        let heard = server.wait_until(Duration::from_secs(10), told);
+        let text = server.text();
+        server.kill();
+        ensure!(heard, "{text}");
+        Ok(())
+    });
+    opensm.proc.kill();
+    table.finish();
+}
+
+fn exchange(lab: &Lab, fabric: &Fabric<'_>, serves: &str, asks: &str, shows: &str) -> Result<()> {
+    let serves: Vec<&str> = serves.split_whitespace().collect();
+    let server = lab.start_line(&fabric.words(SERVER, &serves)?, &[])?;
+    let client = connect(lab, fabric, asks)?.success()?;
+    ensure!(client.text.contains(shows), "{}", client.report());
+    server.wait(Duration::from_secs(10)).success().map(drop)
+}
+
+/// Runs a client; a server that does not listen yet rejects it, and is asked again.
+fn connect(lab: &Lab, fabric: &Fabric<'_>, asks: &str) -> Result<Ended> {
+    let asks: Vec<&str> = asks.split_whitespace().collect();
+    let mut tries = 0;
+    loop {
+        let client = lab.start_line(&fabric.words(CLIENT, &asks)?, &[])?.wait(Duration::from_secs(30));
+        tries += 1;
+        let too_early = ["REJECTED", "UNREACHABLE", "connect error"].iter().any(|word| client.text.contains(word));
+        if client.ok() || !too_early || tries == TRIES_MAX {
+            return Ok(client);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
