@@ -12,7 +12,6 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/waiting/waiting
 const TOOLS: &[(&str, &str)] = &[
     ("ib_send_lat", "-e -n 2000 -s 8"),
     ("ib_send_bw", "-e -n 5000 -s 4096"),
-    ("ib_write_bw", "-e -n 2000 -s 65536"),
     ("ib_read_bw", "-e -n 500 -s 65536"),
     ("ib_send_lat", "-e -n 1000 -c UD -s 64"),
 ];

@@ -16,6 +16,7 @@ use super::peers::udp_pong::UdpPong;
 use super::peers::udp_stream::UdpStream;
 use super::perftest::{Amount, Column, Perftest};
 use super::room::Place;
+use super::sleeps::Sleeps;
 use super::statistics::Bound;
 
 const KIB: u64 = 1 << 10;
@@ -45,6 +46,9 @@ const RATE: Perftest =
     Perftest { extra: BATCHED, amount: Amount::Messages(4 * MIB), column: Column::Rate, ..bandwidth("ib_send_bw", 8) };
 const ONE_QP: Perftest = Perftest { column: Column::Rate, ..bandwidth("ib_write_bw", 4 * KIB) };
 const MANY_QPS: Perftest = Perftest { extra: "-q 1000", ..ONE_QP };
+
+/// Both ends sleep until an event comes.
+const EVENTS: Perftest = Perftest { extra: "-e", ..latency("ib_send_lat", 8) };
 
 const UCX_PUT_1M: Ucx = Ucx {
     test: "ucp_put_bw",
@@ -147,6 +151,14 @@ pub const ALL: &[Case] = &[
         rivals: &[Rival::at_least(0.8, &ONE_QP)],
         aim: None,
     },
+    Case { name: "ib_send_lat 8 B, completion events", place: Place::SameHost, ours: &EVENTS, rivals: &[], aim: None },
+    Case {
+        name: "ib_send_lat 8 B, completion events: sleeps a completion",
+        place: Place::SameHost,
+        ours: &Sleeps { of: EVENTS },
+        rivals: &[],
+        aim: Some(Bound::AtMost(1.0)),
+    },
     Case { name: "idle", place: Place::SameHost, ours: &Idle, rivals: &[], aim: Some(Bound::AtMost(0.0)) },
     Case {
         name: "ib_write_bw 1 MiB",
@@ -212,9 +224,16 @@ pub const ALL: &[Case] = &[
     Case {
         name: "ib_send_lat 8 B, completion events",
         place: FIFTEEN_HUNDRED,
-        ours: &Perftest { extra: "-e", ..latency("ib_send_lat", 8) },
+        ours: &EVENTS,
         rivals: &[Rival::told(&Qperf { test: Test::TcpLatency, size: 8 })],
         aim: None,
+    },
+    Case {
+        name: "ib_send_lat 8 B, completion events: sleeps a completion",
+        place: FIFTEEN_HUNDRED,
+        ours: &Sleeps { of: EVENTS },
+        rivals: &[],
+        aim: Some(Bound::AtMost(1.0)),
     },
     Case {
         name: "ib_send_bw 8 B, message rate",

@@ -16,6 +16,7 @@ mod program;
 mod report;
 mod room;
 mod row;
+mod sleeps;
 mod statistics;
 mod sweep;
 mod table;

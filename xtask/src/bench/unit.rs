@@ -13,6 +13,8 @@ pub enum Unit {
     MessagesPerSecond,
     #[serde(rename = "% of a core")]
     Percent,
+    #[serde(rename = "sleeps/completion")]
+    SleepsPerCompletion,
 }
 
 impl Unit {
@@ -23,6 +25,7 @@ impl Unit {
             Unit::Microseconds => (1.0, 2, "µs"),
             Unit::MessagesPerSecond => (1e6, 2, "M/s"),
             Unit::Percent => (1.0, 1, "%"),
+            Unit::SleepsPerCompletion => (1.0, 2, "sleeps"),
         }
     }
 

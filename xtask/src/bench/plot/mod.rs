@@ -73,6 +73,7 @@ fn unit_of(unit: Unit) -> (f64, &'static str) {
         Unit::Microseconds => (1.0, "µs"),
         Unit::MessagesPerSecond => (1e6, "M/s"),
         Unit::Percent => (1.0, "%"),
+        Unit::SleepsPerCompletion => (1.0, "sleeps"),
     }
 }
 
