@@ -60,12 +60,15 @@ impl<'a> Fabric<'a> {
     /// Starts Debian's subnet manager on a host with a routing engine, and waits until the subnet is up.
     pub fn opensm(&self, host: &str, engine: &str) -> Result<OpenSm> {
         let file = |name: &str| self.lab.file(name).display().to_string();
-        let (log, config) = (self.lab.file("opensm.log"), file("opensm.conf"));
+        let (log, config, cache) = (self.lab.file("opensm.log"), file("opensm.conf"), file("opensm.cache"));
         let _ = std::fs::remove_file(&log);
+        // What it remembers of another fabric it would complain about.
+        let _ = std::fs::remove_dir_all(&cache);
+        std::fs::create_dir(&cache)?;
         let text = format!("dump_files_dir {}\nforce_log_flush TRUE\nno_fallback TRUE\n", file(""));
         std::fs::write(&config, text + "use_ucast_cache FALSE\nsweep_interval 0\n")?;
         let words = ["opensm", "-F", &config, "-R", engine, "-f", &log.display().to_string()];
-        let proc = self.lab.start_line(&self.words(host, &words)?, &[("OSM_CACHE_DIR", &file(""))])?;
+        let proc = self.lab.start_line(&self.words(host, &words)?, &[("OSM_CACHE_DIR", &cache)])?;
         let mut opensm = OpenSm { proc, log };
         opensm.wait_for("SUBNET UP", 1, READY_WITHIN)?;
         Ok(opensm)

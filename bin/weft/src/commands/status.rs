@@ -115,7 +115,8 @@ fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) 
     match &status.managers[..] {
         [] => drop(writeln!(out, "  SM       none: weft run --host HOST -- opensm starts one")),
         managers => managers.iter().for_each(|sm| {
-            let _ = writeln!(out, "  SM       {}:{}, LID {}, {} ports follow it", sm.node, sm.port, sm.lid, sm.followers);
+            let _ =
+                writeln!(out, "  SM       {}:{}, LID {}, {} ports follow it", sm.node, sm.port, sm.lid, sm.followers);
         }),
     }
     if !hosts.is_empty() {

@@ -117,11 +117,9 @@ fn read(path: &Path) -> std::io::Result<String> {
 /// Whether a text is ibnetdiscover's or ibsim's: its first line that says something begins as theirs do. In TOML a word
 /// is followed by an equals sign and a value in quotes or brackets.
 fn is_net(text: &str) -> bool {
-    const ASSIGNMENTS: [&str; 9] = [
-        "vendid=", "devid=", "sysimgguid=", "switchguid", "caguid", "hcaguid", "rtguid", "width=", "speed=",
-    ];
-    const STARTS: [&str; 9] =
-        ["Switch", "Ca\t", "Ca ", "Hca", "Rt", "DR path ", "Non-Chassis", "Chassis ", "include "];
+    const ASSIGNMENTS: [&str; 9] =
+        ["vendid=", "devid=", "sysimgguid=", "switchguid", "caguid", "hcaguid", "rtguid", "width=", "speed="];
+    const STARTS: [&str; 9] = ["Switch", "Ca\t", "Ca ", "Hca", "Rt", "DR path ", "Non-Chassis", "Chassis ", "include "];
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.next().is_some_and(|line| {
         let number = |line: &str| line.split('=').nth(1).is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
@@ -155,7 +153,9 @@ mod tests {
         ] {
             assert!(is_net(net), "{net}");
         }
-        for toml in ["", "# nothing\n", "speed = \"EDR\"\n", "speed=\"EDR\"\n", "[[switch]]\nname = \"x\"\n", "cables = []"] {
+        for toml in
+            ["", "# nothing\n", "speed = \"EDR\"\n", "speed=\"EDR\"\n", "[[switch]]\nname = \"x\"\n", "cables = []"]
+        {
             assert!(!is_net(toml), "{toml}");
         }
     }

@@ -82,9 +82,7 @@ pub fn session(spawn: Spawn) -> Result<Client, String> {
     let options =
         ConnectOptions { program: "weft".to_owned(), host: String::new(), spawn, ..ConnectOptions::default() };
     Client::connect(&options).map_err(|error| match error {
-        ConnectError::NotRunning => {
-            "no fabric is up in this network namespace: bring one up with `weft up`".to_owned()
-        }
+        ConnectError::NotRunning => "no fabric is up in this network namespace: bring one up with `weft up`".to_owned(),
         error => error.to_string(),
     })
 }

@@ -135,3 +135,6 @@ impl FabricHost {
         self.running.take().map(drop).ok_or_else(|| refuse(ENODEV, NONE))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! A fabric comes up whole or not at all, is changed by names, and is shown as it stands.
+
+use std::collections::BTreeMap;
+
+use weft_fabric::topology::generate::{Extra, Plan, Shape};
+use weft_fabric::topology::{LinkState, Picture};
+use weft_ipc::FABRIC_PART_BYTES_MAX;
+use weft_ipc::fabric::{CableChange, FabricReply, FabricRequest, FabricStatus, NodeChange, PortName, pack};
+
+use super::*;
+
+const CLIENT: ClientId = 7;
+
+fn description(kind: &str, parameters: &str) -> Vec<u8> {
+    let shape = Shape::parse(kind, parameters, Extra::default()).expect(kind);
+    pack(&Plan::new(shape).generate().expect(kind)).expect("bytes")
+}
+
+struct Bench {
+    host: FabricHost,
+    now: Instant,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let now = Instant::now();
+        Bench { host: FabricHost::new(now), now }
+    }
+
+    fn ask(&mut self, request: FabricRequest) -> Result<FabricReply, String> {
+        let programs = BTreeMap::from([("node1".to_owned(), 2)]);
+        self.host.answer(self.now, CLIENT, request, &programs).map_err(|refusal| refusal.text)
+    }
+
+    fn up(&mut self, bytes: &[u8]) -> Result<FabricReply, String> {
+        for part in bytes.chunks(FABRIC_PART_BYTES_MAX) {
+            self.ask(FabricRequest::Describe(part.to_vec()))?;
+        }
+        self.ask(FabricRequest::Up { length: bytes.len() as u32, seed: 1 })
+    }
+
+    fn status(&mut self) -> FabricStatus {
+        match self.ask(FabricRequest::Status) {
+            Ok(FabricReply::Status(Some(status))) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn picture(&mut self) -> Picture {
+        let mut all = Vec::new();
+        loop {
+            match self.ask(FabricRequest::Picture { offset: all.len() as u32 }) {
+                Ok(FabricReply::Part { bytes, more }) => {
+                    all.extend(bytes);
+                    if !more {
+                        return unpack(&all).expect("a picture");
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn cable(&mut self, a: &str, b: Option<&str>, change: CableChange) -> Result<FabricReply, String> {
+        let port = |text: &str| {
+            let (node, port) = text.split_once(':').expect("a port");
+            PortName { node: node.to_owned(), port: port.parse().expect("a number") }
+        };
+        self.ask(FabricRequest::Cable { a: port(a), b: b.map(port), change })
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        while self.host.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.host.handle_timeout(self.now);
+        }
+    }
+
+    fn links(&mut self, state: LinkState) -> u32 {
+        let place = LinkState::ALL.iter().position(|other| *other == state).expect("a state");
+        self.status().links[place]
+    }
+}
+
+#[test]
+fn one_comes_up_in_parts_and_goes_down() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ask(FabricRequest::Status), Ok(FabricReply::Status(None)));
+    assert!(bench.host.check_host("node1").is_err());
+    let bytes = description("fat-tree", "36,2");
+    assert!(bytes.len() > FABRIC_PART_BYTES_MAX);
+    assert_eq!(bench.up(&bytes), Ok(FabricReply::Done));
+    let status = bench.status();
+    assert_eq!((status.hosts, status.switches, status.hosts_with_programs), (648, 54, 1));
+    assert_eq!(bench.links(LinkState::Init), 1296);
+    assert_eq!(bench.host.check_host("node648"), Ok(()));
+    assert!(bench.host.check_host("leaf1").is_err());
+    assert!(bench.up(&bytes).unwrap_err().contains("already (fat-tree 36,2)"));
+    let picture = bench.picture();
+    assert!(picture.is_sane());
+    assert_eq!(picture.topology.cables.len(), 1296);
+    assert_eq!(bench.ask(FabricRequest::Down), Ok(FabricReply::Done));
+    assert!(bench.ask(FabricRequest::Down).unwrap_err().contains("no fabric is up"));
+}
+
+#[test]
+fn what_does_not_come_whole_does_not_come_up() {
+    let mut bench = Bench::new();
+    let bytes = description("pair", "");
+    let up = |bench: &mut Bench, bytes: &[u8], length: usize| {
+        bench.ask(FabricRequest::Describe(bytes.to_vec())).expect("taken");
+        bench.ask(FabricRequest::Up { length: length as u32, seed: 0 }).unwrap_err()
+    };
+    assert!(up(&mut bench, &bytes, bytes.len() + 1).contains("whole"));
+    assert!(up(&mut bench, &bytes[..9], 9).contains("malformed"));
+    assert!(bench.ask(FabricRequest::Up { length: 0, seed: 0 }).unwrap_err().contains("malformed"));
+    let mut topology = Plan::new(Shape::Pair).generate().expect("a pair");
+    topology.nodes[1].guid = topology.nodes[0].guid;
+    let bytes = pack(&topology).expect("bytes");
+    assert!(up(&mut bench, &bytes, bytes.len()).contains("given twice"));
+    // Parts of a client that left are nobody's.
+    bench.ask(FabricRequest::Describe(vec![0; 100])).expect("taken");
+    bench.host.forget(CLIENT);
+    assert!(bench.host.parts.is_empty());
+}
+
+#[test]
+fn cables_and_nodes_are_changed_by_name() {
+    let mut bench = Bench::new();
+    bench.up(&description("star", "3")).expect("up");
+    let refused = |result: Result<FabricReply, String>, words: &str| {
+        let text = result.unwrap_err();
+        assert!(text.contains(words), "{text}");
+    };
+    refused(bench.cable("node9:1", None, CableChange::Cut), "no node \"node9\"");
+    refused(bench.cable("node1:9", None, CableChange::Cut), "ports are 1 to 1");
+    refused(bench.cable("node1:0", None, CableChange::Cut), "ports are 1 to 1");
+    refused(bench.cable("node1:1", Some("switch1:2"), CableChange::Cut), "but to switch1:1");
+    refused(bench.cable("node1:1", None, CableChange::Join), "no cable was cut");
+    refused(bench.cable("node1:1", None, CableChange::Errors { ppm: 1_000_001 }), "choose 0 to");
+    refused(bench.cable("node1:1", None, CableChange::Flap { down_ms: u32::MAX }), "too long");
+    refused(bench.cable("node1:1", None, CableChange::Degrade { lanes: Some(3), speed: None }), "3 lanes");
+
+    bench.cable("node1:1", Some("switch1:1"), CableChange::Cut).expect("cut");
+    assert_eq!((bench.links(LinkState::Cut), bench.links(LinkState::Init)), (1, 2));
+    refused(bench.cable("node1:1", None, CableChange::Cut), "has no cable");
+    // Another cable into the port of the one that was cut: the picture shows what is plugged.
+    refused(bench.cable("node1:1", Some("switch1:2"), CableChange::Join), "has a cable already, to node2:1");
+    bench.cable("node2:1", None, CableChange::Cut).expect("cut");
+    bench.cable("node1:1", Some("switch1:2"), CableChange::Join).expect("joined");
+    bench.pass(Duration::from_millis(10));
+    let picture = bench.picture();
+    assert!(picture.is_sane());
+    let spelled: Vec<String> = picture
+        .topology
+        .cables
+        .iter()
+        .zip(&picture.links)
+        .filter(|(_, link)| link.is_up())
+        .map(|(cable, _)| format!("{} - {}", picture.topology.spell(cable.a), picture.topology.spell(cable.b)))
+        .collect();
+    assert!(spelled.iter().any(|text| text == "node1:1 - switch1:2"), "{spelled:?}");
+
+    let node = |change| FabricRequest::Node { name: "node3".to_owned(), change };
+    bench.ask(node(NodeChange::Reboot { down_ms: 50 })).expect("off");
+    assert_eq!(bench.status().powered_off, 1);
+    bench.pass(Duration::from_millis(100));
+    assert_eq!((bench.status().powered_off, bench.links(LinkState::Init)), (0, 2));
+}
+
+#[test]
+fn a_cable_that_flaps_comes_back() {
+    let mut bench = Bench::new();
+    bench.up(&description("pair", "")).expect("up");
+    bench.cable("node1:1", None, CableChange::Flap { down_ms: 20 }).expect("flaps");
+    assert_eq!(bench.links(LinkState::Cut), 1);
+    bench.pass(Duration::from_millis(15));
+    assert_eq!(bench.links(LinkState::Cut), 1);
+    bench.pass(Duration::from_millis(15));
+    assert_eq!(bench.links(LinkState::Init), 1);
+}

@@ -1,0 +1,72 @@
+/* Asks for NodeInfo of the node behind the first hops, by directed route, with many requests under way; prints how many
+ * were answered in a second. Usage: smp_rate SECONDS WINDOW [HOP...] */
+#include <infiniband/umad.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAD = 256 };
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* A directed SubnGet(NodeInfo) (IBA 14.2.1.2). */
+static void fill(uint8_t *mad, uint32_t number, int hops, char **hop)
+{
+	memset(mad, 0, MAD);
+	mad[0] = 1;
+	mad[1] = 0x81;
+	mad[2] = 1;
+	mad[3] = 1;
+	mad[7] = hops;
+	memcpy(mad + 12, &number, sizeof number);
+	mad[17] = 0x11;
+	memset(mad + 32, 0xff, 4);
+	for (int i = 0; i < hops; i++)
+		mad[129 + i] = atoi(hop[i]);
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 1 ? atof(argv[1]) : 1, start, end;
+	int window = argc > 2 ? atoi(argv[2]) : 64, hops = argc > 3 ? argc - 3 : 0;
+	int port, agent, under_way = 0;
+	uint32_t sent = 0, answered = 0, wrong = 0;
+	uint8_t *out = umad_alloc(1, umad_size() + MAD), *in = umad_alloc(1, umad_size() + MAD);
+
+	if (umad_init() < 0 || (port = umad_open_port(NULL, 0)) < 0)
+		return fprintf(stderr, "cannot open a port\n"), 1;
+	if ((agent = umad_register(port, 0x81, 1, 0, NULL)) < 0)
+		return fprintf(stderr, "cannot register\n"), 1;
+	umad_set_addr(out, 0xffff, 0, 0, 0);
+	start = now();
+	end = start + seconds;
+	while (now() < end || under_way) {
+		while (under_way < window && now() < end) {
+			fill(umad_get_mad(out), ++sent, hops, argv + 3);
+			if (umad_send(port, agent, out, MAD, 1000, 0) < 0)
+				return perror("umad_send"), 1;
+			under_way++;
+		}
+		do {
+			int length = MAD;
+
+			if (umad_recv(port, in, &length, 2000) < 0)
+				return fprintf(stderr, "no answer: %d under way\n", under_way), 1;
+			under_way--;
+			if (umad_status(in) || ((uint8_t *)umad_get_mad(in))[3] != 0x81)
+				wrong++;
+			else
+				answered++;
+		} while (under_way > window / 2);
+	}
+	printf("%.0f a second, %u wrong\n", answered / (now() - start), wrong);
+	return wrong != 0;
+}
