@@ -9,7 +9,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The crates above the I/O line, lowest first: no unsafe, no clock, no threads, no sockets.
-pub const PURE: &[&str] = &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric"];
+pub const PURE: &[&str] =
+    &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric"];
 
 /// Height of every crate. A new crate takes its line here, or the rule fails.
 const HEIGHTS: &[(&str, u32)] = &[

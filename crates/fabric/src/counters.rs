@@ -175,8 +175,7 @@ impl Counters {
 
     /// What happened since the port was powered on.
     pub fn total(&self, counter: Counter) -> u64 {
-        let counted =
-            |counter: Counter| self.ledger.as_ref().map_or(0, |ledger| ledger.errors[counter as usize]);
+        let counted = |counter: Counter| self.ledger.as_ref().map_or(0, |ledger| ledger.errors[counter as usize]);
         match counter {
             Counter::XmitData => self.xmit_data,
             Counter::RcvData => self.rcv_data,

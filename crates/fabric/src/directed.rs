@@ -55,7 +55,7 @@ fn turn(smp: &mut Smp, number: u8, is_switch: bool) -> Turn {
         false if pointer == count + 1 => Turn::Agent,
         false => Turn::Drop,
         true if pointer == 0 => Turn::Home,
-        true if pointer == 1 && count == 0 || pointer == 1 => {
+        true if pointer == 1 => {
             smp.set_hop_pointer(0);
             match smp.dr_slid() {
                 LID_PERMISSIVE => Turn::Home,

@@ -129,7 +129,7 @@ impl Fabric {
         }
         let (base, positions) = (port.base, Mft::positions(port.count));
         if !self.has_group(copy.at, head.dlid) {
-            self.to_default(copy, head, work, budget);
+            self.send_to_default(copy, head, work, budget);
             return;
         }
         for position in 0..positions {
@@ -146,7 +146,7 @@ impl Fabric {
     }
 
     /// The ports for groups that the table does not have.
-    fn to_default(&mut self, copy: Replica, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
+    fn send_to_default(&mut self, copy: Replica, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
         let port = &self.ports[copy.at as usize];
         let Some(switch) = &self.nodes[port.node as usize].switch else { return };
         let primary = switch.info.default_multicast_primary_port;

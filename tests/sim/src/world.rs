@@ -450,7 +450,7 @@ pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
             active_mtu: Mtu::Mtu4096,
             gids: vec![GidEntry { index: 0, gid: Gid::from(ip), gid_type: GidType::RoceV2, ifindex: 2 }],
             link_speed_mbps: Some(100_000),
-                infiniband: None,
+            infiniband: None,
         },
     }
 }

@@ -57,7 +57,7 @@ pub fn draw(c: &mut Cluster<'_>, radix: u8, levels: u8, hosts: Option<u32>, per_
 
 /// Children and parents of each level.
 fn numbers(radix: u8, levels: u8, per_leaf: Option<u8>) -> Result<Numbers> {
-    if radix < 2 || radix > limits::PORTS_MAX || levels == 0 || levels > LEVELS_MAX {
+    if !(2..=limits::PORTS_MAX).contains(&radix) || !(1..=LEVELS_MAX).contains(&levels) {
         return refuse(
             format!("a fat tree of radix {radix} with {levels} levels"),
             format!("the radix is 2 to {}, the levels are 1 to {LEVELS_MAX}: --fat-tree 36,2", limits::PORTS_MAX),
