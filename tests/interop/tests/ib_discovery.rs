@@ -213,7 +213,6 @@ const LINES: &[(But, &[&str])] = &[
             "ibcacheedit --sysimgguid 1:2 @/kept.cache @/new",
             "ibcacheedit --portguid 1:2:3 @/kept.cache @/new",
             "ibcacheedit --portguid 0x2c9030a000000:2:3 @/kept.cache @/new",
-            "ibcacheedit @/nosuch @/new",
             "ibhosts -h",
             "ibswitches -x",
             "ibrouters -C",
@@ -322,6 +321,7 @@ fn discovery_prints_what_the_originals_print() {
     }
     table.case("files are the same", || files(&lab, &sim, &folder));
     table.case("errors are cleared", || cleared(&sim));
+    table.case("the whole fabric is diagnosed", || diagnosed(&sim, &folder));
     for line in JSON {
         table.case(line, || json(&sim, &line.replace('@', &folder)));
     }
@@ -357,6 +357,22 @@ fn cleared(sim: &IbSim<'_>) -> Result<()> {
         let after = if ours_clears { sim.run(HOST, &look)? } else { sim.weft(HOST, &look)? };
         ensure!(after.code == Some(0), "errors stay: {after:?}");
     }
+    Ok(())
+}
+
+/// The report on a fabric whose links could all be faster, and which has changed.
+fn diagnosed(sim: &IbSim<'_>, folder: &str) -> Result<()> {
+    let said = sim.weft(HOST, &["diagnose", "--seconds", "0", "--baseline", &format!("{folder}/edited.cache")])?;
+    ensure!(said.code == Some(1), "{said:?}");
+    for title in ["GUIDs, LIDs, names", "subnet managers", "partitions", "routes", "credit loops", "multicast"] {
+        let line = said.out.lines().find(|line| line.starts_with(title));
+        ensure!(line.is_some_and(|line| line.contains(" ok ")), "{title} is not ok:\n{}", said.out);
+    }
+    for words in ["could be 12X and 53.125 Gbps", "h00001 HCA-1 port 1 is master", "gone: ", "new: "] {
+        ensure!(said.out.contains(words), "nothing is said of {words:?}:\n{}", said.out);
+    }
+    let said = sim.weft(HOST, &["diagnose", "--path", "1", "h00006 HCA-1"])?;
+    ensure!(said.code == Some(0) && said.out.contains("It arrives."), "{said:?}");
     Ok(())
 }
 

@@ -54,7 +54,7 @@ struct Line {
 
 fn run(program: &'static str, kinds: &[&str], args: &[OsString]) -> ExitCode {
     let args: Vec<String> = args.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-    let Some(line) = read(program, &args) else {
+    let Some(line) = read(&args) else {
         crate::outln!("Usage: {program} [-h] [<topology-file> | -y mkey -C ca_name -P ca_port -t timeout_ms]");
         return ExitCode::from(WRONG);
     };
@@ -72,8 +72,8 @@ fn run(program: &'static str, kinds: &[&str], args: &[OsString]) -> ExitCode {
 }
 
 /// Options as the original's shell reads them: each by itself, its value after it.
-fn read(program: &'static str, args: &[String]) -> Option<Line> {
-    let mut line = Line { common: Common::new(program), file: None };
+fn read(args: &[String]) -> Option<Line> {
+    let mut line = Line { common: Common::new("weft"), file: None };
     config::read(config::PATH, &mut line.common);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -169,9 +169,7 @@ mod tests {
 
     #[test]
     fn options_are_words_with_their_values_after_them() {
-        let read = |line: &str| {
-            read("ibhosts", &line.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect::<Vec<_>>())
-        };
+        let read = |line: &str| read(&line.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect::<Vec<_>>());
         let line = read("-C mlx5_0 -P 2 -t 50 --m_key 0x10 --json").unwrap();
         assert_eq!((line.common.ca.as_deref(), line.common.port), (Some("mlx5_0"), 2));
         assert_eq!((line.common.timeout_ms, line.common.m_key, line.common.json), (Some(50), 16, true));

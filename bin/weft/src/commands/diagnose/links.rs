@@ -23,8 +23,10 @@ pub fn rates(survey: &Survey) -> Section {
             continue;
         }
         let (width, speed) = could_be(fabric, node, port);
-        for lack in [width, speed].into_iter().filter(|lack| !lack.is_empty()) {
-            section.warning(format!("{ends}: {}", lack.replace("Could be", "could be")));
+        let lacks = [width, speed].into_iter().filter_map(|lack| Some(lack.strip_prefix("Could be ")?.to_owned()));
+        let lacks: Vec<String> = lacks.collect();
+        if !lacks.is_empty() {
+            section.warning(format!("{ends}: could be {}", lacks.join(" and ")));
         }
         let (mtu, other) = (port.neighbor_mtu(), fabric.port(remote).map_or(0, |p| p.neighbor_mtu()));
         if mtu != other {

@@ -32,7 +32,7 @@ impl Dump<'_> {
         let mut groups = Vec::new();
         for block in first / GROUPS..=last / GROUPS {
             for (chunk, data) in table.iter_mut().enumerate() {
-                let modifier = block - MLID_MIN / GROUPS | (chunk as u32) << 28;
+                let modifier = (block - MLID_MIN / GROUPS) | (chunk as u32) << 28;
                 // What could not be read is shown as the block before.
                 *data = self.block(node, MULTICAST_FORWARDING, modifier).unwrap_or(*data);
             }

@@ -52,7 +52,7 @@ struct Query {
     name: &'static str,
     alias: &'static str,
     attribute: u16,
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the usage's text"))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "a test compares it with the usage's text"))]
     usage: &'static str,
     from: From,
     print: Printer,
@@ -61,7 +61,7 @@ struct Query {
 const fn q(
     (name, alias): (&'static str, &'static str),
     attribute: u16,
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the usage's text"))] usage: &'static str,
+    usage: &'static str,
     from: From,
     print: Printer,
 ) -> Query {
