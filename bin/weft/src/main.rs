@@ -6,7 +6,6 @@ mod cm_tools;
 mod commands;
 mod devinfo;
 mod errno;
-#[allow(dead_code, reason = "the tools come one by one")]
 mod ib;
 mod ibnet;
 mod output;
@@ -16,7 +15,6 @@ mod rdma_dir;
 mod rdmacm_api;
 mod spin;
 mod tools;
-#[allow(dead_code, reason = "the tools come one by one")]
 mod umad_api;
 mod verbs_api;
 

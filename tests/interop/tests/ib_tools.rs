@@ -118,6 +118,7 @@ const LINES: &[(But, &[&str])] = &[
             "smpquery portinfo 2 99",
             "smpquery PIE 1",
             "smpquery PIE 2",
+            "smpquery PIE 99",
             "smpquery switchinfo 1",
             "smpquery switchinfo 2",
             "smpquery pkeys 1",

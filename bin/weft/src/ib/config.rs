@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn each_setting_is_understood() {
-        let mut common = Common::new("smpquery");
+        let mut common = Common::new();
         let text =
             "# CA=no\n\nCA=mlx5_0\nPort=2\ntimeout=50\nMLX_EPI=false\nm_key=0x10\nsa_key=7\nnd_format=%%h\nodd\n";
         apply(text, &mut common);

@@ -2,7 +2,7 @@
 //!
 //! Tables of them stand in [`fields`](super::fields), in the order of the printed lines.
 
-use super::format::{Format, text_of};
+use super::format::Format;
 
 /// Column of the values in `Name:........value`.
 const VALUE_COLUMN: usize = 32;
@@ -48,7 +48,7 @@ impl Field {
         }
     }
 
-    /// Its value; bits that `data` does not have are 0, and of more than 64 bits the last 64 count.
+    /// Its value; bits that `data` does not have are 0.
     pub fn value(&self, data: &[u8]) -> u64 {
         let bit = |at: usize| data.get(at / 8).map_or(0, |byte| u64::from(byte >> (7 - at % 8) & 1));
         let first = usize::from(self.offset);
@@ -66,21 +66,9 @@ impl Field {
         }
     }
 
-    /// Its bytes, for a field that begins and ends with one.
-    pub fn bytes<'a>(&self, data: &'a [u8]) -> &'a [u8] {
-        let first = usize::from(self.offset / 8).min(data.len());
-        let end = (usize::from((self.offset + self.bits) / 8)).min(data.len());
-        &data[first..end]
-    }
-
     /// Its value as printed.
     pub fn text(&self, data: &[u8]) -> String {
-        text_of(self, data)
-    }
-
-    /// A value of it as printed, wherever that came from.
-    pub fn text_of_value(&self, value: u64) -> String {
-        self.format.text(value, self.bits)
+        self.format.text(self.value(data), self.bits)
     }
 
     /// `Name:........value`, without a line's end.

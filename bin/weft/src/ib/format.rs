@@ -1,8 +1,5 @@
 //! How values are printed: numbers, and the words that infiniband-diags has for them.
 
-use std::fmt::Write;
-
-use super::field::Field;
 use super::report::warn;
 
 /// A way of printing.
@@ -12,12 +9,6 @@ pub enum Format {
     Uint,
     /// `0x` and as many digits as the field has bytes.
     Hex,
-    /// The same without `0x`.
-    RawHex,
-    /// Bytes in hexadecimal.
-    Array,
-    /// Text between quotes.
-    Text,
     /// LinkWidthActive.
     LinkWidth,
     /// LinkWidthSupported.
@@ -126,18 +117,6 @@ const CAP_MASK2: &[&str] = &[
     "IsLinkSpeedNDRSupported",
 ];
 
-/// A field's value in `data` as printed.
-pub(super) fn text_of(field: &Field, data: &[u8]) -> String {
-    match field.format {
-        Format::Array => field.bytes(data).iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        }),
-        Format::Text => format!("'{}'", text_until_zero(field.bytes(data))),
-        format => format.text(field.value(data), field.bits),
-    }
-}
-
 /// The text that a zero or the end ends.
 pub fn text_until_zero(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -151,8 +130,6 @@ impl Format {
         match self {
             Format::Uint => value.to_string(),
             Format::Hex => format!("0x{value:0digits$x}"),
-            Format::RawHex | Format::Array => format!("{value:0digits$x}"),
-            Format::Text => String::new(),
             Format::LinkWidth => link_width(value),
             Format::LinkWidthSupported => link_widths(value) + width_extension(value),
             Format::LinkWidthEnabled => link_widths(value),

@@ -185,11 +185,6 @@ pub fn attribute(mad: &[u8]) -> u16 {
     u16::from_be_bytes(part(mad, 16))
 }
 
-/// The attribute's modifier.
-pub fn modifier(mad: &[u8]) -> u32 {
-    u32::from_be_bytes(part(mad, 20))
-}
-
 /// The length of a record in units of 8 bytes.
 pub fn attribute_offset(mad: &[u8]) -> u16 {
     u16::from_be_bytes(part(mad, ATTRIBUTE_OFFSET_AT))
@@ -241,7 +236,7 @@ mod tests {
         };
         request.write(&mut mad, 0x1234, &path);
         assert_eq!(mad[..8], [1, 0x81, 1, 1, 0, 0, 0, 2]);
-        assert_eq!((tid(&mad), attribute(&mad), modifier(&mad)), (0x1234, 0x15, 3));
+        assert_eq!((tid(&mad), attribute(&mad), &mad[20..24]), (0x1234, 0x15, &[0, 0, 0, 3][..]));
         assert_eq!(mad[24..36], [0, 0, 0, 0, 0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(mad[128..131], [0, 1, 4]);
 

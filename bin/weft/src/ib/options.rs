@@ -23,8 +23,6 @@ pub enum Dest {
     Path,
     /// By port GUID.
     Guid,
-    /// By GID.
-    Gid,
     /// By LID and a directed route from there.
     LidPath,
 }
@@ -95,8 +93,6 @@ pub(super) const EXTRA: &[Opt] =
 /// What the common options said.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The tool's name.
-    pub program: &'static str,
     /// `-C`: which adapter.
     pub ca: Option<String>,
     /// `-P`: which port of it; 0 is the first that is active.
@@ -165,9 +161,8 @@ impl CommandLine {
 
 impl Common {
     /// What holds when nothing is said.
-    pub fn new(program: &'static str) -> Common {
+    pub fn new() -> Common {
         Common {
-            program,
             ca: None,
             port: 0,
             dest: Dest::Lid,
@@ -271,7 +266,7 @@ impl Spec {
             eprintln!("{}: {mistake}", self.program);
             usage::show(self)
         })?;
-        let mut line = CommandLine { common: Common::new(self.program), own: Vec::new(), operands: parsed.operands };
+        let mut line = CommandLine { common: Common::new(), own: Vec::new(), operands: parsed.operands };
         config::read(config::PATH, &mut line.common);
         for (long, value) in parsed.options {
             let Some(found) = known.iter().find(|o| o.long == long) else { continue };

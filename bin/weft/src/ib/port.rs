@@ -33,11 +33,6 @@ impl MadError {
     fn of(error: &io::Error) -> MadError {
         MadError { status: 0, errno: error.raw_os_error().unwrap_or(libc::EIO) }
     }
-
-    /// The errno in words.
-    pub fn text(&self) -> String {
-        errno::text(&io::Error::from_raw_os_error(self.errno))
-    }
 }
 
 /// An open port.
@@ -296,11 +291,6 @@ impl Port {
         mad::make_response(answer, at + data.len() > MAD_LEN);
         answer[at..at + data.len()].copy_from_slice(data);
         self.send(class, &mut packet, 0)
-    }
-
-    /// How long an answer is waited for.
-    pub fn timeout_ms(&self) -> u32 {
-        self.timeout_ms
     }
 
     fn complain(&self, function: &str, text: &str) {

@@ -3,7 +3,7 @@
 use super::address::PortId;
 use super::field::{self, Field};
 use super::fields::subn::{node_info, port_info};
-use super::port::{MadError, Port};
+use super::port::Port;
 use super::report::warn;
 use super::smp::{self, Data};
 
@@ -32,17 +32,17 @@ pub fn json(fields: &[Field], data: &[u8], show_keys: bool) -> serde_json::Value
 #[derive(Debug)]
 pub enum ExtendedError {
     /// NodeInfo was not answered.
-    Node(MadError),
+    Node,
     /// PortInfo was not answered.
-    Port(MadError),
+    Port,
 }
 
 impl ExtendedError {
     /// What the tools end with.
     pub fn text(&self) -> &'static str {
         match self {
-            ExtendedError::Node(_) => "node info query failed",
-            ExtendedError::Port(_) => "port info query failed",
+            ExtendedError::Node => "node info query failed",
+            ExtendedError::Port => "port info query failed",
         }
     }
 }
@@ -53,9 +53,9 @@ impl ExtendedError {
 /// The node does not answer.
 pub fn has_extended(port: &mut Port, to: &PortId, number: u32) -> Result<bool, ExtendedError> {
     const FUNCTION: &str = "is_port_info_extended_supported";
-    let node = port.smp_get(to, smp::NODE_INFO, 0).map_err(ExtendedError::Node)?;
+    let node = port.smp_get(to, smp::NODE_INFO, 0).map_err(|_| ExtendedError::Node)?;
     let number = if node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH { 0 } else { number };
-    let info = port.smp_get(to, smp::PORT_INFO, number).map_err(ExtendedError::Port)?;
+    let info = port.smp_get(to, smp::PORT_INFO, number).map_err(|_| ExtendedError::Port)?;
     if port_info::CAP_MASK.value(&info) & smp::CAP_MASK2 == 0 {
         warn(FUNCTION, "port info capability mask2 not supported");
         return Ok(false);

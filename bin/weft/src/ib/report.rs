@@ -21,11 +21,6 @@ pub fn verbose(function: &str, text: &str) {
     output::print(&format!("[{}] {function}: {text}\n", std::process::id()));
 }
 
-/// A line on standard output for who asked for everything with `-d`.
-pub fn debug(function: &str, text: &str) {
-    output::print(&format!("ibdebug: [{}] {function}: {text}\n", std::process::id()));
-}
-
 /// Why a tool ends.
 #[derive(Debug)]
 pub enum End {

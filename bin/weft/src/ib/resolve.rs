@@ -1,6 +1,4 @@
-//! Addresses from what is typed: a LID, a directed route, a GUID or a GID, or a LID with a route from there.
-
-use std::net::Ipv6Addr;
+//! Addresses from what is typed: a LID, a directed route, a GUID, or a LID with a route from there.
 
 use super::address::{DrPath, LID_MULTICAST_MIN, PortId};
 use super::number;
@@ -50,7 +48,6 @@ impl Common {
             Dest::Lid => Ok(lid(text).map(|(lid, _)| PortId::lid(lid))),
             Dest::Path => Ok(DrPath::parse(text, 0).map(PortId::path)),
             Dest::Guid => self.resolve_guid(port, number::number(text)),
-            Dest::Gid => self.resolve_gid(port, text),
             Dest::LidPath => {
                 let Some((lid, route)) = lid(text) else { return Ok(None) };
                 let Some(own) = self.own_port()? else { return Ok(None) };
@@ -80,13 +77,6 @@ impl Common {
         let dgid = ((u128::from(prefix) << 64) | u128::from(guid)).to_be_bytes();
         let Ok((lid, sl)) = port.sa_path(&sm, own.gid(), dgid) else { return Ok(None) };
         Ok(Some(PortId { lid, sl, ..PortId::default() }))
-    }
-
-    fn resolve_gid(&self, port: &mut Port, text: &str) -> Outcome<Option<PortId>> {
-        let Ok(gid) = text.parse::<Ipv6Addr>() else { return Ok(None) };
-        let Some(sm) = self.sm()? else { return Ok(None) };
-        let path = port.sa_path(&sm, gid.octets(), gid.octets());
-        Ok(path.ok().map(|(lid, _)| PortId::lid(lid)))
     }
 }
 

@@ -37,12 +37,8 @@ pub const PORT_INFO_EXTENDED: u16 = 0x33;
 /// The vendor's ExtendedPortInfo.
 pub const MLNX_EXT_PORT_INFO: u16 = 0xff90;
 
-/// NodeType of a channel adapter.
-pub const TYPE_CA: u64 = 1;
 /// NodeType of a switch.
 pub const TYPE_SWITCH: u64 = 2;
-/// NodeType of a router.
-pub const TYPE_ROUTER: u64 = 3;
 
 /// CapabilityMask: LinkSpeedExt is there.
 pub const CAP_EXTENDED_SPEEDS: u64 = 1 << 14;

@@ -85,9 +85,8 @@ mod tests {
             "  --node-name-map <file>  node name map file\n"
         );
         assert_eq!(of(&opt("string", 's', "")), "  --string, -s\n");
-        assert_eq!(
-            of(&opt_arg("config", 'z', "<config>", "use config file, default: /etc/infiniband-diags/ibdiag.conf")),
-            "  --config, -z <config>   use config file, default: \n                          /etc/infiniband-diags/ibdiag.conf\n"
-        );
+        // A line is broken where a word would end beyond its end, unless that word is the last.
+        assert_eq!(wrapped("aaaa bbbb cccc", WIDTH - 8), format!("aaaa \n{:66}bbbb cccc", ""));
+        assert_eq!(wrapped("aaaa bbbbbbbbbbbb", WIDTH - 8), "aaaa bbbbbbbbbbbb");
     }
 }

@@ -38,7 +38,7 @@ const USAGE: &str = "Usage: ibidsverify [-Rh]
 ";
 
 fn run(args: &[OsString]) -> ExitCode {
-    let mut common = Common::new("weft");
+    let mut common = Common::new();
     config::read(config::PATH, &mut common);
     let parsed = getopt::parse(args, OPTIONS);
     let options = parsed.as_ref().map_or(&[][..], |p| &p.options);

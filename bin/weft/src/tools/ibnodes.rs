@@ -73,7 +73,7 @@ fn run(program: &'static str, kinds: &[&str], args: &[OsString]) -> ExitCode {
 
 /// Options as the original's shell reads them: each by itself, its value after it.
 fn read(args: &[String]) -> Option<Line> {
-    let mut line = Line { common: Common::new("weft"), file: None };
+    let mut line = Line { common: Common::new(), file: None };
     config::read(config::PATH, &mut line.common);
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -12,8 +12,6 @@ use super::{Library, error_of, forget_error};
 
 /// Devices that are asked for at most.
 const CAS_MAX: usize = 64;
-/// P_Keys of a port that are copied at most: a table has no more.
-const PKEYS_MAX: usize = 65_536;
 
 /// An adapter, copied.
 #[derive(Clone, Debug, Default)]
@@ -65,8 +63,6 @@ pub struct CaPort {
     pub gid_prefix: u64,
     /// Port GUID.
     pub port_guid: u64,
-    /// P_Key table.
-    pub pkeys: Vec<u16>,
     /// `IB`, `InfiniBand` or `Ethernet`.
     pub link_layer: String,
 }
@@ -184,13 +180,6 @@ fn copy_ca(raw: &umad_ca) -> Ca {
 }
 
 fn copy_port(raw: &umad_port) -> CaPort {
-    let count = (raw.pkeys_size as usize).min(PKEYS_MAX);
-    let pkeys = if raw.pkeys.is_null() {
-        Vec::new()
-    } else {
-        // SAFETY: the library says that so many P_Keys are there, and keeps them until the port is released.
-        unsafe { std::slice::from_raw_parts(raw.pkeys, count) }.to_vec()
-    };
     CaPort {
         ca_name: text(&raw.ca_name),
         number: u8::try_from(raw.portnum).unwrap_or(0),
@@ -204,7 +193,6 @@ fn copy_port(raw: &umad_port) -> CaPort {
         capability_mask: u32::from_be(raw.capmask),
         gid_prefix: u64::from_be(raw.gid_prefix),
         port_guid: u64::from_be(raw.port_guid),
-        pkeys,
         link_layer: text(&raw.link_layer),
     }
 }

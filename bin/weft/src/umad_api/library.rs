@@ -44,10 +44,8 @@ calls! {
     umad_release_ca: fn(*mut umad_ca) -> c_int;
     umad_get_port: fn(*const c_char, c_int, *mut umad_port) -> c_int;
     umad_release_port: fn(*mut umad_port) -> c_int;
-    umad_get_issm_path: fn(*const c_char, c_int, *mut c_char, c_int) -> c_int;
     umad_open_port: fn(*const c_char, c_int) -> c_int;
     umad_close_port: fn(c_int) -> c_int;
-    umad_get_fd: fn(c_int) -> c_int;
     umad_register: fn(c_int, c_int, c_int, u8, *mut c_long) -> c_int;
     umad_register_oui: fn(c_int, c_int, u8, *mut u8, *mut c_long) -> c_int;
     umad_send: fn(c_int, c_int, *mut c_void, c_int, c_int, c_int) -> c_int;

@@ -1,10 +1,10 @@
 //! An open port: agents for classes of management, datagrams out and in.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::ptr;
 
-use libc::{c_char, c_int, c_long, c_void};
+use libc::{c_int, c_long, c_void};
 
 use super::{Library, Packet, error_of, forget_error};
 
@@ -121,37 +121,9 @@ impl Port {
         }
     }
 
-    /// The descriptor that is readable when a datagram waits.
-    pub fn fd(&self) -> i32 {
-        // SAFETY: the port is open.
-        unsafe { (self.library.calls.umad_get_fd)(self.id) }
-    }
-
     /// The library that it was opened with.
     pub fn library(&self) -> Library {
         self.library
-    }
-}
-
-impl Library {
-    /// The file that is held open by who manages the subnet from that port.
-    ///
-    /// # Errors
-    /// There is no such port.
-    pub fn issm_path(self, ca: Option<&str>, number: i32) -> io::Result<String> {
-        let name = ca.map(CString::new).transpose()?;
-        let mut path = [0 as c_char; 256];
-        forget_error();
-        // SAFETY: null or a C string, and an array as long as is said.
-        let rc = unsafe {
-            let name = name.as_ref().map_or(ptr::null(), |n| n.as_ptr());
-            (self.calls.umad_get_issm_path)(name, number, path.as_mut_ptr(), path.len() as c_int)
-        };
-        if rc < 0 {
-            return Err(error_of(rc));
-        }
-        // SAFETY: the call has written a C string into the array.
-        Ok(unsafe { CStr::from_ptr(path.as_ptr()) }.to_string_lossy().into_owned())
     }
 }
 

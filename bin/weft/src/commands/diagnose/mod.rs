@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn common(args: &Args) -> Common {
-    let mut common = Common::new("weft");
+    let mut common = Common::new();
     crate::ib::config::read(crate::ib::config::PATH, &mut common);
     common.ca = args.ca.clone().or(common.ca);
     common.port = if args.port == 0 { common.port } else { args.port };

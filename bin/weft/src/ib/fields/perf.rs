@@ -3,37 +3,23 @@
 use crate::ib::field::{Field, numbered};
 use crate::ib::fields::table;
 
-/// ClassPortInfo, of every class.
+/// ClassPortInfo, of every class, as far as it is asked for.
 pub mod class_port_info {
-    use crate::ib::fields::table;
+    use crate::ib::field::{Field, field};
+    use crate::ib::format::Format::{Hex, Uint};
 
-    table! {
-        /// All, in the order of printing.
-        ALL {
-            BASE_VERSION = "BaseVersion" 0 8 Uint;
-            CLASS_VERSION = "ClassVersion" 8 8 Uint;
-            CAPABILITY_MASK = "CapabilityMask" 16 16 Hex;
-            CAPABILITY_MASK2 = "CapabilityMask2" 32 27 Hex;
-            RESP_TIME_VAL = "RespTimeVal" 59 5 Uint;
-            REDIRECT_GID = "RedirectGID" 64 128 Array;
-            REDIRECT_TC = "RedirectTC" 192 8 Hex;
-            REDIRECT_SL = "RedirectSL" 200 4 Uint;
-            REDIRECT_FL = "RedirectFL" 204 20 Hex;
-            REDIRECT_LID = "RedirectLID" 224 16 Uint;
-            REDIRECT_P_KEY = "RedirectPKey" 240 16 Hex;
-            REDIRECT_QP = "RedirectQP" 264 24 Hex;
-            REDIRECT_Q_KEY = "RedirectQKey" 288 32 Hex;
-            TRAP_GID = "TrapGID" 320 128 Array;
-            TRAP_TC = "TrapTC" 448 8 Hex;
-            TRAP_SL = "TrapSL" 456 4 Uint;
-            TRAP_FL = "TrapFL" 460 20 Hex;
-            TRAP_LID = "TrapLID" 480 16 Uint;
-            TRAP_P_KEY = "TrapPKey" 496 16 Hex;
-            TRAP_HL = "TrapHL" 512 8 Uint;
-            TRAP_QP = "TrapQP" 520 24 Hex;
-            TRAP_Q_KEY = "TrapQKey" 544 32 Hex;
-        }
-    }
+    /// `CapabilityMask`
+    pub const CAPABILITY_MASK: Field = field("CapabilityMask", 16, 16, Hex);
+    /// `CapabilityMask2`
+    pub const CAPABILITY_MASK2: Field = field("CapabilityMask2", 32, 27, Hex);
+    /// `RedirectSL`
+    pub const REDIRECT_SL: Field = field("RedirectSL", 200, 4, Uint);
+    /// `RedirectLID`
+    pub const REDIRECT_LID: Field = field("RedirectLID", 224, 16, Uint);
+    /// `RedirectQP`
+    pub const REDIRECT_QP: Field = field("RedirectQP", 264, 24, Hex);
+    /// `RedirectQKey`
+    pub const REDIRECT_Q_KEY: Field = field("RedirectQKey", 288, 32, Hex);
 }
 
 /// PortCounters.

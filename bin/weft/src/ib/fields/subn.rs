@@ -152,16 +152,15 @@ pub mod mlnx_ext_port_info {
 
 /// SMInfo.
 pub mod sm_info {
-    use crate::ib::fields::table;
+    use crate::ib::field::{Field, field};
+    use crate::ib::format::Format::{Hex, Uint};
 
-    table! {
-        /// All.
-        ALL {
-            SM_INFO_GUID = "SmInfoGuid" 0 64 Hex;
-            SM_INFO_KEY = "SmInfoKey" 64 64 Hex;
-            SM_ACTIVITY = "SmActivity" 128 32 Uint;
-            SM_PRIORITY = "SmPriority" 160 4 Uint;
-            SM_STATE = "SmState" 164 4 Uint;
-        }
-    }
+    /// `SmInfoGuid`
+    pub const SM_INFO_GUID: Field = field("SmInfoGuid", 0, 64, Hex);
+    /// `SmActivity`
+    pub const SM_ACTIVITY: Field = field("SmActivity", 128, 32, Uint);
+    /// `SmPriority`
+    pub const SM_PRIORITY: Field = field("SmPriority", 160, 4, Uint);
+    /// `SmState`
+    pub const SM_STATE: Field = field("SmState", 164, 4, Uint);
 }

@@ -81,6 +81,8 @@ struct Query<'a> {
     /// The port that the question is about, 0 if none was named.
     number: u32,
     names: NodeNames,
+    /// Whether a failure is told as the operation's.
+    names_operation: bool,
     /// JSON, as far as it is known.
     json: serde_json::Map<String, Value>,
 }
@@ -115,10 +117,13 @@ fn work(line: &CommandLine) -> Outcome<()> {
     let to = line.common.resolve(&mut port, &address, dest)?;
     let to = to.ok_or_else(|| End::failed(format!("can't resolve destination port {address}")))?;
     let number = rest.first().map_or(0, |text| crate::ib::number::number(text) as u32);
-    let mut query = Query { line, port, to, number, names, json: serde_json::Map::new() };
+    let mut query = Query { line, port, to, number, names, names_operation: true, json: serde_json::Map::new() };
     query.keep("operation", *name);
     query.keep("address", to.to_string());
-    ask(&mut query).map_err(|why| End::failed(format!("operation {op}: {why}")))?;
+    ask(&mut query).map_err(|why| match query.names_operation {
+        true => End::failed(format!("operation {op}: {why}")),
+        false => End::failed(why),
+    })?;
     if line.common.json {
         output::print(&format!("{}\n", Value::from(query.json)));
     }

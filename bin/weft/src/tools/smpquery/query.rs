@@ -58,7 +58,11 @@ pub fn port_info(query: &mut Query<'_>) -> Result<(), &'static str> {
 /// PortInfoExtended, where it is.
 pub fn port_info_extended(query: &mut Query<'_>) -> Result<(), &'static str> {
     let has = port_info::has_extended(&mut query.port, &query.to, query.number);
-    if !has.map_err(|error| error.text())? {
+    let has = has.map_err(|error| {
+        query.names_operation = false;
+        error.text()
+    })?;
+    if !has {
         return Err("port info extended not supported");
     }
     let table = subn::port_info_extended::ALL;
