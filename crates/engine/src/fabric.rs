@@ -198,3 +198,52 @@ pub(crate) fn tell_traffic(session: &mut Session, traffic: Vec<PathTraffic>) {
         let _ = session.client().path_traffic(part.to_vec());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_verbs::DeviceId;
+
+    fn way(dlid: u16) -> FabricWay {
+        FabricWay {
+            device: DeviceId(1 << 31),
+            port: 1,
+            dlid,
+            sl: 0,
+            pkey: 0xffff,
+            mtu: 2048,
+            slot: 3,
+            there_and_back: true,
+        }
+    }
+
+    #[test]
+    fn a_way_that_closes_loses_what_its_queue_pairs_send() {
+        let mut ways = FabricWays::default();
+        let open = PathReply { path: 4, open: true, meets: true };
+        ways.learn(way(7), open);
+        ways.set_qp(0x11, Some(open));
+        ways.set_qp(0x12, Some(PathReply { path: 5, ..open }));
+        assert!(!ways.loses(0x11) && ways.find(&way(7)) == Some(open));
+        ways.on_changed(4, false);
+        assert!(ways.loses(0x11) && !ways.loses(0x12));
+        assert!(!ways.find(&way(7)).expect("known").open);
+        ways.on_changed(4, true);
+        assert!(!ways.loses(0x11));
+        ways.on_lost();
+        assert!(ways.loses(0x11) && ways.loses(0x12) && ways.find(&way(7)).is_none());
+        // The number of a queue pair that is gone may be given to one that is on no fabric.
+        ways.set_qp(0x11, None);
+        assert!(!ways.loses(0x11));
+    }
+
+    #[test]
+    fn a_way_that_is_not_known_is_asked_for_once() {
+        let mut ways = FabricWays::default();
+        assert!(ways.find(&way(7)).is_none() && ways.find(&way(7)).is_none() && ways.wants());
+        assert_eq!(ways.take_wanted(), [way(7)]);
+        assert!(!ways.wants());
+        (1..=u16::MAX).for_each(|dlid| drop(ways.find(&way(dlid))));
+        assert_eq!(ways.take_wanted().len(), WANTED_MAX);
+    }
+}

@@ -20,6 +20,8 @@ const DATAGRAM_MAX: usize = 4096 + 256;
 
 /// Datagrams that wait until it is known whether they arrive: as a link has room for a while.
 const HELD_MAX: usize = 1024;
+/// Datagrams that wait for room in a lane.
+const FULL_MAX: usize = 4096;
 /// Bit of a datagram's frame: it came over a fabric, and `imm` is its local route.
 const CODE_FABRIC: u8 = 2;
 /// Bit of a datagram's frame: it has a GRH.
@@ -40,6 +42,8 @@ pub(crate) struct Diversion {
     scratch: Vec<u8>,
     /// Those whose way is being asked for.
     held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
+    /// Those whose way is open and whose lane is full: a fabric has credits, and loses nothing while there is room.
+    full: VecDeque<(PeerId, FabricWay, Frame, Vec<u8>)>,
     /// What passed by each way, of at most [`HELD_MAX`] of them.
     passed: BTreeMap<FabricWay, Passed>,
     /// The GID looked up last, and whether it is one of this host's.
@@ -133,15 +137,43 @@ impl<M: Memory> Hca<M> {
         }
         match self.world.memory.fabric_way(&way) {
             WayState::Open(peer) => {
-                self.lanes = true;
-                if self.world.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch)) {
-                    self.diversion.count(way, self.diversion.scratch.len());
-                }
+                let bytes = std::mem::take(&mut self.diversion.scratch);
+                self.diversion.scratch = self.push_datagram(peer, way, frame, bytes);
             }
             WayState::Asked if self.diversion.held.len() < HELD_MAX => {
                 self.diversion.held.push_back((way, frame, self.diversion.scratch.clone()));
             }
             WayState::Asked | WayState::Closed => {}
+        }
+    }
+
+    /// Put a datagram into a lane, or behind those that wait for room in one; the bytes come back if they were copied.
+    fn push_datagram(&mut self, peer: PeerId, way: FabricWay, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
+        self.lanes = true;
+        if self.diversion.full.is_empty() && self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
+            self.diversion.count(way, bytes.len());
+            return bytes;
+        }
+        if self.diversion.full.len() >= FULL_MAX {
+            return bytes;
+        }
+        self.diversion.full.push_back((peer, way, frame, bytes));
+        let now = self.world.now;
+        self.owed_acks.look_by(now);
+        Vec::new()
+    }
+
+    /// Lanes may have room again.
+    pub(crate) fn push_full(&mut self, now: Instant) {
+        while let Some((peer, way, frame, bytes)) = self.diversion.full.pop_front() {
+            let pushed = self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
+            if pushed {
+                self.diversion.count(way, bytes.len());
+            } else if self.world.memory.is_alive(peer) {
+                self.diversion.full.push_front((peer, way, frame, bytes));
+                self.owed_acks.look_by(now);
+                return;
+            }
         }
     }
 
@@ -151,10 +183,7 @@ impl<M: Memory> Hca<M> {
             let Some((way, frame, bytes)) = self.diversion.held.pop_front() else { return };
             match self.world.memory.fabric_way(&way) {
                 WayState::Open(peer) => {
-                    self.lanes = true;
-                    if self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
-                        self.diversion.count(way, bytes.len());
-                    }
+                    self.push_datagram(peer, way, frame, bytes);
                 }
                 WayState::Asked => self.diversion.held.push_back((way, frame, bytes)),
                 WayState::Closed => {}

@@ -20,6 +20,13 @@ pub(crate) struct OwedAcks {
     pub(crate) until: Option<Instant>,
 }
 
+impl OwedAcks {
+    /// Something else waits for room in a lane: look there soon, though nothing comes.
+    pub(crate) fn look_by(&mut self, now: Instant) {
+        self.until.get_or_insert(now + ACK_DELAY);
+    }
+}
+
 impl<M: Memory> Hca<M> {
     /// From now on frames may come: a process of this host was met.
     pub fn open_lanes(&mut self) {
@@ -33,6 +40,7 @@ impl<M: Memory> Hca<M> {
             return 0;
         }
         self.flush_owed_acks(now);
+        self.push_full(now);
         let mut frames = 0;
         while frames < FRAMES_MAX
             && let Some(peer) = self.world.memory.arrival()
@@ -70,6 +78,7 @@ impl<M: Memory> Hca<M> {
     /// Send the acknowledgements that found no company since the last look.
     fn flush_owed_acks(&mut self, now: Instant) {
         if self.owed_acks.of.is_empty() {
+            self.owed_acks.until = None;
             return;
         }
         let mut kept = 0;

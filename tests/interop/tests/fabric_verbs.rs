@@ -1,0 +1,184 @@
+//! Verbs between virtual hosts of an InfiniBand fabric that Debian's opensm brought up: Debian's unmodified ping-pongs and
+//! perftest by LID and by GID, the counters of the ports on the way, partitions, and a cable pulled under traffic.
+
+use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+use weft_interop::proc::{Ended, Proc};
+use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
+
+const TOOLS: &[&str] = &["ip", "opensm", "perfquery", "ibstat", "ibv_rc_pingpong", "ib_write_bw", "ib_send_lat"];
+
+/// Hosts of the fabric: a server and a client, a cable each to one switch.
+const SERVER: &str = "node1";
+const CLIENT: &str = "node2";
+
+/// A program and its options, by LID and with a GRH.
+const EXCHANGES: &[&str] = &[
+    "ibv_rc_pingpong -c",
+    "ibv_rc_pingpong -g 0 -c",
+    "ibv_ud_pingpong -c",
+    "ibv_ud_pingpong -g 0 -c",
+    "ib_write_bw -n 500",
+    "ib_send_lat -n 500",
+    "ibv_uc_pingpong -c",
+    "ibv_uc_pingpong -g 0 -c",
+    "ibv_srq_pingpong -c",
+    "ibv_xsrq_pingpong",
+    "ib_write_bw -x 0 -n 500",
+    "ib_read_bw -n 200",
+    "ib_send_bw -n 500",
+    "ib_atomic_lat -n 200",
+    "ib_write_lat -x 0 -n 500",
+    "ib_send_lat -c UD -n 500",
+    "ib_send_bw -c UD -n 500",
+    "ib_send_bw -c UC -n 500",
+    "ib_send_lat -c XRC -n 200",
+];
+
+fn perftest(line: &str) -> bool {
+    line.starts_with("ib_")
+}
+
+/// Runs a program as the server's host and as the client's; how both ended.
+fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<(Ended, Ended)> {
+    let (server, client) = start(lab, fabric, line)?;
+    let client = client.wait(Duration::from_secs(30));
+    Ok((server.wait(Duration::from_secs(10)), client))
+}
+
+fn start(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<(Proc, Proc)> {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    if perftest(line) {
+        words.extend(["-d", "weft0", "-F"]);
+    }
+    let mut server = lab.start_line(&fabric.words(SERVER, &words)?, &[])?;
+    ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
+    words.push("127.0.0.1");
+    let client = lab.start_line(&fabric.words(CLIENT, &words)?, &[])?;
+    Ok((server, client))
+}
+
+/// A fabric with its subnet manager; partitions as its file says them.
+fn bring_up<'a>(lab: &'a Lab, partitions: &str) -> Result<(Fabric<'a>, Proc)> {
+    let fabric = Fabric::up(lab, &["--star", "2"])?;
+    let file = |name: &str| lab.file(name).display().to_string();
+    let (log, parts, config) = (file("opensm.log"), file("partitions.conf"), file("opensm.conf"));
+    let _ = std::fs::remove_file(&log);
+    std::fs::write(&parts, partitions)?;
+    std::fs::write(&config, "force_log_flush TRUE\n")?;
+    let words = ["opensm", "-F", &config, "-P", &parts, "-f", &log];
+    let mut opensm = lab.start_line(&fabric.words(SERVER, &words)?, &[("OSM_CACHE_DIR", &file(""))])?;
+    let up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
+    ensure!(opensm.wait_until(Duration::from_secs(20), up), "no subnet:\n{}", opensm.kill().report());
+    fabric.wait("all links active", |state| state["links"]["active"] == 2)?;
+    Ok((fabric, opensm))
+}
+
+#[test]
+fn programs_of_others_by_lid_and_by_gid() {
+    if !skip::have("verbs on a fabric", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let (fabric, _opensm) = bring_up(&lab, "Default=0x7fff,ipoib:ALL=full;\n").expect("a fabric");
+    let mut table = Table::new("verbs on a fabric");
+    let lines = if table::quick() { &EXCHANGES[..6] } else { EXCHANGES };
+    for line in lines {
+        table.case(line, || {
+            let (server, client) = exchange(&lab, &fabric, line)?;
+            let (server, client) = (server.success()?, client.success()?);
+            for text in [&server.text, &client.text] {
+                ensure!(!text.contains("invalid data"), "wrong bytes arrived:\n{text}");
+                ensure!(text.contains("LID"), "no LID in:\n{text}");
+                ensure!(!text.contains("LID 0x0000") && !text.contains("LID 0000 "), "no LID of its own:\n{text}");
+            }
+            Ok(())
+        });
+    }
+    table.case("counters of the ports on the way", || counted(&lab, &fabric));
+    table.case("a cable pulled and plugged in again", || interrupted(&lab, &fabric));
+    table.case("a cable pulled for good", || cut_off(&lab, &fabric));
+    table.finish();
+}
+
+/// Words of four bytes that the server's port has received.
+fn received(fabric: &Fabric<'_>) -> Result<u64> {
+    let text = fabric.run(SERVER, &["perfquery", "-x"])?.success()?.text;
+    let line = text.lines().find(|line| line.starts_with("PortRcvData:")).context("PortRcvData")?;
+    Ok(line.trim_start_matches("PortRcvData:").trim_start_matches('.').parse()?)
+}
+
+/// Every byte that is written is counted, and little besides.
+fn counted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let before = received(fabric)?;
+    let (server, client) = exchange(lab, fabric, "ib_write_bw -n 1000 -s 65536")?;
+    (server.success()?, client.success()?);
+    let words = received(fabric)? - before;
+    let written = 1000 * 65536 / 4;
+    ensure!((written..written + written / 10).contains(&words), "{words} words counted, {written} were written");
+    Ok(())
+}
+
+/// The queue pair's retries last longer than the interruption: nothing is lost.
+fn interrupted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let (server, mut client) = start(lab, fabric, "ib_write_bw -D 6 -u 20")?;
+    ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
+    fabric.weft(&["cable", "cut", &format!("{CLIENT}:1")])?;
+    std::thread::sleep(Duration::from_millis(700));
+    fabric.weft(&["cable", "join", &format!("{CLIENT}:1")])?;
+    let client = client.wait(Duration::from_secs(30)).success()?;
+    ensure!(client.text.contains("65536"), "no figures:\n{}", client.text);
+    server.wait(Duration::from_secs(10)).success()?;
+    fabric.wait("all links active", |state| state["links"]["active"] == 2)
+}
+
+/// Nobody answers any more: the retries end, as they do on a wire.
+fn cut_off(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let (server, mut client) = start(lab, fabric, "ib_write_bw -D 20")?;
+    ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
+    fabric.weft(&["cable", "cut", &format!("{CLIENT}:1")])?;
+    let began = Instant::now();
+    let client = client.wait(Duration::from_secs(15));
+    drop(server.kill());
+    ensure!(client.text.contains("status 12"), "after {:?}:\n{}", began.elapsed(), client.report());
+    fabric.weft(&["cable", "join", &format!("{CLIENT}:1")])?;
+    fabric.wait("all links active", |state| state["links"]["active"] == 2)
+}
+
+#[test]
+fn partitions_are_kept() {
+    if !skip::have("partitions on a fabric", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let guids = {
+        let fabric = Fabric::up(&lab, &["--star", "2"]).expect("a fabric");
+        [SERVER, CLIENT].map(|host| {
+            let said = fabric.run(host, &["ibstat", "-p"]).expect("ibstat").success().expect("ibstat").text;
+            said.trim().to_owned()
+        })
+    };
+    let [server, client] = &guids;
+    let partitions = format!(
+        "Default=0x7fff,ipoib:ALL=full;\nLimited=0x0001:{server}=limited,{client}=limited;\nMixed=0x0002:{server}=full,{client}=limited;\n"
+    );
+    let (fabric, _opensm) = bring_up(&lab, &partitions).expect("a fabric");
+    let mut table = Table::new("partitions on a fabric");
+    for (line, passes) in [
+        ("ib_write_bw -n 100 --pkey_index=0", true),
+        ("ib_write_bw -n 100 --pkey_index=1", false),
+        ("ib_write_bw -n 100 --pkey_index=2", true),
+    ] {
+        table.case(line, || {
+            let (_, client) = exchange(&lab, &fabric, line)?;
+            if passes {
+                return client.success().map(drop);
+            }
+            let text = &client.text;
+            ensure!(client.status.is_none_or(|status| !status.success()), "two limited members talked:\n{text}");
+            ensure!(text.contains("status 12"), "not by its retries:\n{text}");
+            Ok(())
+        });
+    }
+    table.finish();
+}
