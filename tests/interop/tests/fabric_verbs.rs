@@ -112,7 +112,8 @@ fn received(fabric: &Fabric<'_>) -> Result<u64> {
 fn counted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let before = received(fabric)?;
     let (server, client) = exchange(lab, fabric, "ib_write_bw -n 1000 -s 65536")?;
-    (server.success()?, client.success()?);
+    server.success()?;
+    client.success()?;
     let words = received(fabric)? - before;
     let written = 1000 * 65536 / 4;
     ensure!((written..written + written / 10).contains(&words), "{words} words counted, {written} were written");

@@ -459,7 +459,8 @@ fn every_tool_speaks_json() {
             let json: serde_json::Value =
                 serde_json::from_str(&said.out).with_context(|| format!("no JSON: {said:?}"))?;
             let found = json.pointer(path).with_context(|| format!("no {path} in {json}"))?;
-            ensure!(found.to_string() == value, "{path} is {found}");
+            let text = found.to_string();
+            ensure!(text == value, "{path} is {found}");
             Ok(())
         });
     }

@@ -347,10 +347,17 @@ impl Broker {
             Phase::Recovering { until } | Phase::Grace { until } => Some(until),
         };
         let idle = self.idle_since.and_then(|since| Some(since + self.config.idle_exit?));
-        [phase, idle, self.cm.poll_timeout(), self.fabric.poll_timeout(), self.poll_umad_timeout(), self.poll_host_cm_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            phase,
+            idle,
+            self.cm.poll_timeout(),
+            self.fabric.poll_timeout(),
+            self.poll_umad_timeout(),
+            self.poll_host_cm_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Does what is due.

@@ -20,6 +20,7 @@ const SINGLE: usize = UMAD_HEAD_BYTES + MAD_LEN;
 
 /// A packet; almost all are one datagram with its head.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, which costs no allocation so")]
 enum Packet {
     Single([u8; SINGLE]),
     Other(Box<[u8]>),

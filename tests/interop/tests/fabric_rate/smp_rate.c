@@ -39,12 +39,15 @@ int main(int argc, char **argv)
 	int window = argc > 2 ? atoi(argv[2]) : 64, hops = argc > 3 ? argc - 3 : 0;
 	int port, agent, under_way = 0;
 	uint32_t sent = 0, answered = 0, wrong = 0;
-	uint8_t *out = umad_alloc(1, umad_size() + MAD), *in = umad_alloc(1, umad_size() + MAD);
+	uint8_t *out, *in;
 
 	if (umad_init() < 0 || (port = umad_open_port(NULL, 0)) < 0)
 		return fprintf(stderr, "cannot open a port\n"), 1;
 	if ((agent = umad_register(port, 0x81, 1, 0, NULL)) < 0)
 		return fprintf(stderr, "cannot register\n"), 1;
+	/* How long the head is, the library knows once a port is open. */
+	out = umad_alloc(1, umad_size() + MAD);
+	in = umad_alloc(1, umad_size() + MAD);
 	umad_set_addr(out, 0xffff, 0, 0, 0);
 	start = now();
 	end = start + seconds;

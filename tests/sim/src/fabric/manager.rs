@@ -11,6 +11,9 @@ use weft_wire::mad::subn::{
 };
 use weft_wire::mad::{AttrId, Attribute, Block, Method};
 
+/// A directed route, and the node and port that its last hop leaves.
+type Way = (Vec<u8>, Option<(u64, u8)>);
+
 /// How often a question is asked.
 const TRIES: u32 = 12;
 
@@ -65,7 +68,7 @@ impl Manager {
 
     fn discover(&mut self, fabric: &mut Fabric, now: Instant) -> BTreeMap<u64, Found> {
         let mut found: BTreeMap<u64, Found> = BTreeMap::new();
-        let mut ways: VecDeque<(Vec<u8>, Option<(u64, u8)>)> = VecDeque::from([(vec![], None)]);
+        let mut ways: VecDeque<Way> = VecDeque::from([(vec![], None)]);
         while let Some((way, from)) = ways.pop_front() {
             let Some(info) = self.get::<NodeInfo>(fabric, now, &way, AttrId::NODE_INFO, 0) else { continue };
             let guid = info.node_guid;

@@ -183,7 +183,7 @@ fn rate(port: &IbPort) -> String {
     let (tenths, name) = port.lane_speed();
     let lanes = port.lanes().max(1);
     let rate = tenths * lanes;
-    let half = if rate % 10 == 0 { "" } else { ".5" };
+    let half = if rate.is_multiple_of(10) { "" } else { ".5" };
     format!("{}{half} Gb/sec ({lanes}X {name})", rate / 10)
 }
 

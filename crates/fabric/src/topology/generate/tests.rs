@@ -88,7 +88,8 @@ fn a_fat_tree_has_all_its_paths() {
 
 #[test]
 fn what_cannot_be_is_refused_with_a_mend() {
-    let cases: &[(&str, &str, Option<u32>, Option<u8>, &str)] = &[
+    type Case = (&'static str, &'static str, Option<u32>, Option<u8>, &'static str);
+    let cases: &[Case] = &[
         ("fat-three", "36,2", None, None, "there is no generator"),
         ("fat-tree", "36", None, None, "does not take"),
         ("fat-tree", "36,2,1", None, None, "does not take"),

@@ -32,7 +32,8 @@ fn sorted(topology: &Topology) -> (Vec<String>, Vec<String>) {
             format!("{ends:?} {:?}", topology.trained(cable))
         })
         .collect();
-    (nodes.sort(), cables.sort());
+    nodes.sort();
+    cables.sort();
     (nodes, cables)
 }
 
