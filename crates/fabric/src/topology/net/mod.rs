@@ -1,5 +1,5 @@
 //! The format in which ibnetdiscover prints a fabric and ibsim reads one: a block for each node, a line for each cabled
-//! port. [`read`] takes every form of it, [`write`] gives the plain one.
+//! port. [`read`] takes every form of it, [`write()`] gives the plain one.
 //!
 //! ```text
 //! vendid=0x2c9
