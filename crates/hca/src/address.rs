@@ -135,3 +135,35 @@ impl<M: Memory> Hca<M> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(infiniband: Option<Box<IbPortAttr>>) -> Device {
+        let gid = Gid([0xfe; 16]);
+        let port = weft_verbs::PortAttr {
+            state: weft_verbs::PortState::Active,
+            active_mtu: weft_verbs::Mtu::Mtu2048,
+            gids: vec![GidEntry { index: 0, gid, gid_type: GidType::IbOrRoceV1, ifindex: 0 }],
+            link_speed_mbps: None,
+            infiniband,
+        };
+        let attr =
+            weft_verbs::DeviceAttr { name: "weft0".into(), node_guid: 1, netdev: String::new(), ifindex: 0, port };
+        Device { attr, gone: false, counters: Default::default() }
+    }
+
+    #[test]
+    fn a_fabric_is_addressed_by_lid_and_roce_by_gid() {
+        let fabric = device(Some(Box::new(IbPortAttr { pkeys: vec![0xffff, 0, 0x8001], ..IbPortAttr::default() })));
+        assert!(fabric.check_fabric_path(7, None).is_ok_and(|row| row.is_none()));
+        assert!(fabric.check_fabric_path(7, Some(0)).is_ok_and(|row| row.is_some()));
+        assert!(fabric.check_fabric_path(0, None).is_err(), "no LID");
+        assert!(fabric.check_fabric_path(7, Some(1)).is_err(), "an empty row");
+        assert_eq!((fabric.pkey_rows(), fabric.pkey(2), fabric.pkey(1), fabric.pkey(9)), (3, 0x8001, 0, 0));
+        let roce = device(None);
+        assert_eq!((roce.pkey_rows(), roce.pkey(0)), (usize::from(PKEY_TABLE_LEN), DEFAULT_PKEY));
+        assert!(roce.check_path(0, Gid::ZERO).is_err());
+    }
+}

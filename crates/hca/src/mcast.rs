@@ -28,6 +28,9 @@ impl<M: Memory> Hca<M> {
         if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
             return Err(VerbsError::Invalid("multicast attaches UD queue pairs to multicast GIDs"));
         }
+        if self.world.present(entry.device)?.fabric().is_some() {
+            return Err(VerbsError::NotSupported("multicast on an InfiniBand fabric"));
+        }
         let key = (entry.device, group);
         if !self.groups.members.contains_key(&key) && self.groups.members.len() >= MCAST_GRP_MAX as usize {
             return Err(VerbsError::NoMemory("too many multicast groups"));
