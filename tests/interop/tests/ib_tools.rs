@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_interop::{IbSim, Lab, Said, Shape, Table, ibsim, product, skip};
+use weft_interop::{Fabric, IbSim, Lab, Said, Shape, Table, ibsim, product, skip};
 
 /// The host that the tools run on, and the one where the subnet manager is.
 const HOST: &str = "h00002 HCA-1";
@@ -465,4 +465,90 @@ fn every_tool_speaks_json() {
         });
     }
     table.finish();
+}
+
+/// Command lines on our own fabric; `HOST` and `SWITCH` stand for their LIDs.
+const OWN_LINES: &[&str] = &[
+    "ibstat",
+    "ibstat -p",
+    "ibstatus",
+    "ibaddr",
+    "ibaddr SWITCH",
+    "smpdump SWITCH 0x15 1",
+    "smpquery nodeinfo HOST",
+    "smpquery nodedesc SWITCH",
+    "smpquery portinfo HOST",
+    "smpquery portinfo SWITCH 1",
+    "smpquery -x portinfo SWITCH 1",
+    "smpquery switchinfo SWITCH",
+    "smpquery pkeys HOST",
+    "smpquery pkeys SWITCH 1",
+    "smpquery sl2vl SWITCH",
+    "smpquery vlarb SWITCH 1",
+    "smpquery guidinfo HOST",
+    "smpquery -D nodeinfo 0,1",
+    "smpquery -c nodeinfo SWITCH 0,1",
+    "perfquery -x",
+    "perfquery -a SWITCH",
+    "perfquery -l -a SWITCH",
+    "perfquery -E SWITCH 1",
+    "perfquery -D SWITCH 1",
+    "ibportstate HOST 1",
+    "ibportstate SWITCH 1",
+    "ibroute SWITCH",
+    "ibroute -n SWITCH",
+    "ibroute -M SWITCH",
+    "ibtracert HOST SWITCH",
+    "ibtracert -n SWITCH HOST",
+    "ibtracert HOST MANAGER",
+    "sminfo",
+];
+
+#[test]
+fn tools_print_the_same_of_our_own_fabric() {
+    if !have("tools_print_the_same_of_our_own_fabric") {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let fabric = Fabric::up(&lab, &["--fat-tree", "4,2"]).expect("a fabric");
+    let _manager = fabric.opensm("node1", "minhop").expect("a subnet manager");
+    let weft = product::weft().expect("the product").display().to_string();
+    let run = |words: &[&str]| -> Result<(Option<i32>, Vec<String>)> {
+        let ended = fabric.run("node2", words)?;
+        let lines = But::Activity.of(&But::Traffic.of(&ended.text));
+        // Standard error comes when it is written, standard output at the end.
+        let mut lines: Vec<String> = lines.lines().map(counted).collect();
+        lines.sort();
+        Ok((ended.status.and_then(|s| s.code()), lines))
+    };
+    let lid_of = |words: &[&str]| -> Result<String> {
+        let text = fabric.run("node2", words)?.success()?.text;
+        let lid = text.split("LID start ").nth(1).and_then(|rest| rest.split(' ').next());
+        Ok(lid.with_context(|| format!("no LID in {text}"))?.to_owned())
+    };
+    let host = lid_of(&["ibaddr"]).expect("the host's LID");
+    let switch = lid_of(&["ibaddr", "-D", "0,1", "0"]).expect("the switch's LID");
+    let manager = fabric.status().expect("a status")["managers"][0]["lid"].to_string();
+    let mut table = Table::new("ib tools, our own fabric");
+    for line in OWN_LINES {
+        table.case(line, || {
+            let line = line.replace("HOST", &host).replace("SWITCH", &switch).replace("MANAGER", &manager);
+            let words: Vec<&str> = line.split(' ').collect();
+            let (theirs, ours) = (run(&words)?, run(&[&[weft.as_str()], &words[..]].concat())?);
+            ensure!(theirs == ours, "theirs: {theirs:#?}\nours: {ours:#?}");
+            ensure!(ours.0 == Some(0), "it failed: {ours:#?}");
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+/// A line without its process id, and without what our own question counts.
+fn counted(line: &str) -> String {
+    let grows = line.starts_with("PortUnicast") || line.starts_with("PortXmitWait");
+    match (grows, line.split_once(':'), line.split_once("] ")) {
+        (true, Some((name, _)), _) => format!("{name}:…"),
+        (_, _, Some((_, text))) if line.starts_with("ibwarn: [") => text.to_owned(),
+        _ => line.to_owned(),
+    }
 }
