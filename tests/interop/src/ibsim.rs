@@ -74,11 +74,16 @@ impl<'a> IbSim<'a> {
         self.lab.client()
     }
 
+    /// Where programs run: the preloaded library makes a directory there for each, and one that is killed leaves it.
+    fn dir(&self) -> String {
+        self.lab.file("").display().to_string()
+    }
+
     /// The words that run `words` on a simulated host, found as its NodeDescription.
     pub fn words(&self, host: &str, words: &[&str]) -> Vec<String> {
         let preload = format!("LD_PRELOAD={}", self.preload.display());
         let host = format!("SIM_HOST={host}");
-        self.lab.bare(self.side(), Who::Root, &[&["env", &host, &preload], words].concat())
+        self.lab.bare(self.side(), Who::Root, &[&["env", "-C", &self.dir(), &host, &preload], words].concat())
     }
 
     /// The same for `weft WORDS`.
@@ -88,7 +93,8 @@ impl<'a> IbSim<'a> {
         let preload = format!("LD_PRELOAD={}", self.preload.display());
         let (host, path) = (format!("SIM_HOST={host}"), format!("LD_LIBRARY_PATH={}", libraries.display()));
         let weft = weft.display().to_string();
-        let start = ["env", &host, &path, &preload, &weft];
+        let dir = self.dir();
+        let start = ["env", "-C", &dir, &host, &path, &preload, &weft];
         Ok(self.lab.bare(self.side(), Who::Root, &[&start[..], words].concat()))
     }
 
