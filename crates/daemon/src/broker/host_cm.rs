@@ -102,10 +102,13 @@ impl Broker {
         Ok(())
     }
 
-    /// Datagrams that no program's agent wanted: those of connection managers are theirs.
-    pub(super) fn carry_to_host_cms(&mut self, now: Instant) {
+    /// Datagrams that no program's agent wanted: those of connection managers are theirs. Whether there were any, so that
+    /// answers to them may be under way.
+    pub(super) fn carry_to_host_cms(&mut self, now: Instant) -> bool {
+        let mut any = false;
         while let Some(delivery) = self.umad.poll_unclaimed() {
             self.hand_to_host_cm(now, &delivery);
+            any = true;
         }
         let due: Vec<String> = self
             .host_cms
@@ -115,7 +118,9 @@ impl Broker {
             .collect();
         for name in due {
             self.with_host_cm(now, &name, |cm, subnet| cm.handle_timeout(now, subnet));
+            any = true;
         }
+        any
     }
 
     fn hand_to_host_cm(&mut self, now: Instant, delivery: &Delivery) {

@@ -13,6 +13,9 @@ use crate::refusal::{EINVAL, EMFILE, ENODEV, refuse};
 use crate::slots::ClientId;
 use crate::umad;
 
+/// Rounds of messages between connection managers in a turn of the loop. No conversation of theirs is as long.
+const ANSWERS_MAX: u32 = 1000;
+
 impl Broker {
     /// The adapters of a virtual host.
     pub(super) fn devices_of_host(&self, host: &str) -> Vec<DeviceInfo> {
@@ -137,7 +140,14 @@ impl Broker {
         if self.umad.poll_timeout().is_some_and(|at| at <= time) {
             self.umad.handle_timeout(time, running.fabric_mut());
         }
-        self.carry_to_host_cms(now);
+        // What a connection manager answers is under way at once, and may be for another of them.
+        for _ in 0..ANSWERS_MAX {
+            if !self.carry_to_host_cms(now) {
+                return;
+            }
+            let Some(running) = self.fabric.running_mut() else { return };
+            self.umad.pump(time, running.fabric_mut());
+        }
     }
 
     /// When [`Broker::carry_datagrams`] has something to do.
