@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The crates above the I/O line, lowest first: no unsafe, no clock, no threads, no sockets.
 pub const PURE: &[&str] =
-    &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric"];
+    &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric", "weft-sm"];
 
 /// Height of every crate. A new crate takes its line here, or the rule fails.
 const HEIGHTS: &[(&str, u32)] = &[
@@ -22,6 +22,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-mad", 2),
     ("weft-cm", 3),
     ("weft-fabric", 3),
+    ("weft-sm", 3),
     // The system below the line, and what talks to it.
     ("weft-sys", 0),
     ("weft-ipc", 4),

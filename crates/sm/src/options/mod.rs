@@ -1,0 +1,1 @@
+//! Configuration: opensm.conf with every option of OpenSM, and the files that it names.
