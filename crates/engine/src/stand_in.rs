@@ -12,8 +12,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use weft_sys::cancel::Shield;
 use weft_sys::epoll::{Epoll, Interest, Tokens};
-use weft_sys::fork;
 use weft_sys::signals::{Held, Pending, SignalFd};
+use weft_sys::{fork, thread};
 use weft_verbs::Duration;
 
 use crate::clock;
@@ -26,6 +26,8 @@ use crate::trace::{self, Kind};
 const TURNS_MAX: u32 = 4;
 /// How much later than the thread the background thread would meet a deadline.
 const GRACE: Duration = Duration::from_millis(3);
+/// Shorter sleeps than this would last much longer than they should: the kernel lets a program's sleeps end late.
+const PRECISE_BELOW: Duration = Duration::from_millis(1);
 /// The thread is to turn the pump, whatever woke it.
 const TURN: Tokens = 1 << 63;
 /// All that a turn of the pump may be needed for.
@@ -135,9 +137,13 @@ impl Engine {
             woken = match next {
                 Next::Turn => TURN,
                 Next::Sleep(limit) => {
+                    let slack = limit.filter(|&limit| limit < PRECISE_BELOW).map(|_| thread::precise_sleeps());
                     *sleeps = true;
                     let woken = at.set.wait_cancellable(shield, limit);
                     *sleeps = false;
+                    if let Some(slack) = slack {
+                        thread::set_slack(slack);
+                    }
                     if woken == 1 << token::CHANNEL && has_come() {
                         return Stopped::Come;
                     }
@@ -166,7 +172,12 @@ impl Engine {
         } else {
             pump.end_gathering(clock::now);
         }
-        let to_program = parked && pump.hca.has_events();
+        let has_event = pump.hca.has_events();
+        if !has_event {
+            // Nobody answers before the next wake-up: what waits for an answer to leave with waits in vain.
+            pump.hca.flush_lanes(clock::now());
+        }
+        let to_program = parked && has_event;
         let rests = to_program || pump.rests();
         let limit = pump.poll_timeout();
         if !parked {

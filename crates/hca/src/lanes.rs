@@ -39,8 +39,7 @@ impl<M: Memory> Hca<M> {
         if !self.lanes {
             return 0;
         }
-        self.flush_owed_acks(now);
-        self.push_full(now);
+        self.flush_lanes(now);
         let mut frames = 0;
         while frames < FRAMES_MAX
             && let Some(peer) = self.world.memory.arrival()
@@ -73,6 +72,13 @@ impl<M: Memory> Hca<M> {
             self.owed_acks.until.get_or_insert(now + ACK_DELAY);
         }
         self.settle(id, now);
+    }
+
+    /// Send what waited for company, or for room in a lane, until this look; or will not find any soon, since nobody looks.
+    #[inline]
+    pub fn flush_lanes(&mut self, now: Instant) {
+        self.flush_owed_acks(now);
+        self.push_full(now);
     }
 
     /// Send the acknowledgements that found no company since the last look.

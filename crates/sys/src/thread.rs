@@ -34,16 +34,41 @@ pub fn spawn_without_signals(
     started
 }
 
+/// How late the end of a sleep may be, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slack(libc::c_ulong);
+
 /// Lets the calling thread's sleeps end within a microsecond of their time instead of the usual fifty.
 pub fn sleep_precisely() {
-    const SLACK_NS: libc::c_ulong = 1000;
+    const PRECISE: Slack = Slack(1000);
+    set_slack(PRECISE);
+}
+
+/// As [`sleep_precisely`], until [`set_slack`] makes it what it was, which this answers.
+pub fn precise_sleeps() -> Slack {
+    // SAFETY: PR_GET_TIMERSLACK touches no memory.
+    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    sleep_precisely();
+    // 0 would be the default, which is what it is if it could not be asked.
+    Slack(libc::c_ulong::try_from(before).unwrap_or(0))
+}
+
+/// How late the calling thread's sleeps may end.
+pub fn set_slack(slack: Slack) {
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0) };
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0, 0, 0, 0) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sleeps_are_as_late_as_they_were() {
+        set_slack(Slack(77_000));
+        assert_eq!(precise_sleeps(), Slack(77_000));
+        assert_eq!(precise_sleeps(), Slack(1000));
+    }
 
     #[test]
     fn faults_are_open_and_everything_else_is_blocked() {
