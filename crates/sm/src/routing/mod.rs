@@ -1,5 +1,12 @@
 //! Routing engines: pure functions from a graph to tables, one file each, one line in [`ENGINES`] each.
 
+pub mod links;
+mod minhop;
+pub mod order;
+pub mod spread;
+pub mod ways;
+pub mod work;
+
 use crate::graph::Graph;
 use crate::parallel::Parallel;
 use crate::tables::Tables;
@@ -79,6 +86,24 @@ pub struct Request<'a> {
     pub options: &'a RoutingOptions,
     /// Processors.
     pub parallel: &'a dyn Parallel,
+    /// Tables of the same fabric before a change, of which as much as possible is to stay; graphs may differ.
+    pub previous: Option<Previous<'a>>,
+}
+
+/// What was routed before.
+#[derive(Clone, Copy)]
+pub struct Previous<'a> {
+    /// The fabric as it was.
+    pub graph: &'a Graph,
+    /// Its tables.
+    pub tables: &'a Tables,
+}
+
+impl<'a> Request<'a> {
+    /// A request that knows nothing of tables before.
+    pub fn new(graph: &'a Graph, options: &'a RoutingOptions, parallel: &'a dyn Parallel) -> Request<'a> {
+        Request { graph, options, parallel, previous: None }
+    }
 }
 
 /// Why an engine has no tables for a fabric.
@@ -103,7 +128,9 @@ pub struct Engine {
 }
 
 /// Every engine.
-pub const ENGINES: &[Engine] = &[];
+pub const ENGINES: &[Engine] = &[
+    minhop::ENGINE, //
+];
 
 /// The engine of this name.
 pub fn engine(name: &str) -> Option<&'static Engine> {

@@ -1,0 +1,111 @@
+//! Which links a packet to a destination may take from each switch: a graph without circles in which every way ends at
+//! the destination. Engines differ in the ways that they allow; [`super::spread`] chooses among them.
+
+use std::collections::VecDeque;
+
+use super::links::Links;
+
+/// Further away than anything.
+pub const FAR: u32 = u32::MAX;
+
+/// The ways to a destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Switches that have a way, the furthest first; the destination itself is not among them.
+    pub order: Vec<u32>,
+    /// Where the links of each of these begin in `links`, and where the last one's end.
+    pub start: Vec<u32>,
+    /// Places of links among all.
+    pub links: Vec<u32>,
+}
+
+impl Ways {
+    /// The ways of which every hop brings a packet nearer, where `may` allows it.
+    pub fn nearer(links: &Links, distance: &[u32], may: impl Fn(u32, u32) -> bool) -> Ways {
+        let mut order: Vec<u32> =
+            (0u32..).zip(distance).filter(|(_, d)| **d != FAR && **d != 0).map(|(s, _)| s).collect();
+        order.sort_by_key(|switch| std::cmp::Reverse(distance[*switch as usize]));
+        let mut ways = Ways { start: Vec::with_capacity(order.len() + 1), ..Ways::default() };
+        ways.start.push(0);
+        for switch in &order {
+            let left = distance[*switch as usize];
+            for (place, link) in links.numbered(*switch) {
+                let beyond = distance[link.peer as usize];
+                if beyond != FAR && beyond + u32::from(link.weight) == left && may(*switch, link.peer) {
+                    ways.links.push(place);
+                }
+            }
+            ways.start.push(ways.links.len() as u32);
+        }
+        ways.order = order;
+        ways
+    }
+
+    /// Each switch that has a way, the furthest first, with its links.
+    pub fn each(&self) -> impl Iterator<Item = (u32, &[u32])> + '_ {
+        self.order
+            .iter()
+            .zip(self.start.windows(2))
+            .map(|(switch, at)| (*switch, &self.links[at[0] as usize..at[1] as usize]))
+    }
+}
+
+/// How far every switch is from `to`, in hops or by their weights.
+pub fn distances(links: &Links, to: u32) -> Vec<u32> {
+    let mut distance = vec![FAR; links.switch_count()];
+    distance[to as usize] = 0;
+    spread_out(links, &mut distance, |_, _| true);
+    distance
+}
+
+/// Lets distances spread from the switches that have one, over links for which `may(from, to)` allows the hop towards the
+/// destination.
+pub fn spread_out(links: &Links, distance: &mut [u32], may: impl Fn(u32, u32) -> bool) {
+    let mut first: Vec<u32> = (0u32..).zip(&*distance).filter(|(_, d)| **d != FAR).map(|(s, _)| s).collect();
+    first.sort_by_key(|switch| distance[*switch as usize]);
+    let mut near: VecDeque<u32> = first.into();
+    if !links.is_weighted() && near.len() == 1 {
+        return breadth_first(links, distance, near, may);
+    }
+    let mut buckets: Vec<Vec<u32>> = Vec::new();
+    for switch in near.drain(..) {
+        push(&mut buckets, distance[switch as usize], switch);
+    }
+    let mut at = 0;
+    while at < buckets.len() {
+        let mut next = 0;
+        while let Some(switch) = buckets[at].get(next).copied() {
+            next += 1;
+            if distance[switch as usize] as usize != at {
+                continue;
+            }
+            for link in links.of(switch) {
+                let far = at as u32 + u32::from(link.back_weight);
+                if far < distance[link.peer as usize] && may(link.peer, switch) {
+                    distance[link.peer as usize] = far;
+                    push(&mut buckets, far, link.peer);
+                }
+            }
+        }
+        at += 1;
+    }
+}
+
+fn push(buckets: &mut Vec<Vec<u32>>, distance: u32, switch: u32) {
+    if buckets.len() <= distance as usize {
+        buckets.resize_with(distance as usize + 1, Vec::new);
+    }
+    buckets[distance as usize].push(switch);
+}
+
+fn breadth_first(links: &Links, distance: &mut [u32], mut near: VecDeque<u32>, may: impl Fn(u32, u32) -> bool) {
+    while let Some(switch) = near.pop_front() {
+        let far = distance[switch as usize] + 1;
+        for link in links.of(switch) {
+            if distance[link.peer as usize] == FAR && may(link.peer, switch) {
+                distance[link.peer as usize] = far;
+                near.push_back(link.peer);
+            }
+        }
+    }
+}
