@@ -1,0 +1,90 @@
+//! Quality of service: lanes and arbitration by kind of port, and the policy.
+
+use super::own;
+use crate::options::spec::{Change, Effect, Spec, group};
+use crate::options::value::Value;
+
+group! {
+    /// Quality of service: whether, and the policy.
+    Qos at qos {
+        /// Set lanes and arbitration up
+        qos: bool = false, Live, Effect::Works;
+        /// The file of the policy
+        qos_policy_file: Option<String> = own("qos-policy.conf"), Restart, Effect::Works;
+        /// No complaints where a port refuses a map of lanes
+        suppress_sl2vl_mad_status_errors: bool = false, Live, Effect::Works;
+    }
+}
+
+/// Lanes and arbitration by kind of port.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KindLanes {
+    /// For all ports that have no own.
+    pub all: Lanes,
+    /// For ports of adapters.
+    pub ca: Lanes,
+    /// For enhanced switches' port 0.
+    pub sw0: Lanes,
+    /// For switches' other ports.
+    pub swe: Lanes,
+    /// For ports of routers.
+    pub rtr: Lanes,
+}
+
+/// Lanes and arbitration of a kind of port, as they stand in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lanes {
+    /// Data lanes; 0: as for all ports, or 15.
+    pub max_vls: u32,
+    /// How much of high priority may go before one of low priority; -1: as for all ports, or 0.
+    pub high_limit: i32,
+    /// Table of high priority: `vl:weight,...`.
+    pub vlarb_high: Option<String>,
+    /// Table of low priority: `vl:weight,...`.
+    pub vlarb_low: Option<String>,
+    /// Lane of each service level: `vl,...`; 15 drops.
+    pub sl2vl: Option<String>,
+}
+
+impl Default for Lanes {
+    fn default() -> Lanes {
+        Lanes { max_vls: 0, high_limit: -1, vlarb_high: None, vlarb_low: None, sl2vl: None }
+    }
+}
+
+macro_rules! spec {
+    ($name:expr, $about:literal, $kind:ident.$field:ident) => {
+        Spec {
+            name: $name,
+            about: &[$about],
+            change: Change::Live,
+            effect: Effect::Works,
+            set: |options, text| Value::update(&mut options.lanes.$kind.$field, text),
+            show: |options| Value::lines(&options.lanes.$kind.$field),
+        }
+    };
+}
+
+macro_rules! lanes {
+    ($CONST:ident, $kind:ident, $prefix:literal, $about:literal) => {
+        #[doc = $about]
+        pub(in crate::options) const $CONST: &[Spec] = &[
+            spec!(concat!($prefix, "_max_vls"), $about, $kind.max_vls),
+            spec!(concat!($prefix, "_high_limit"), "", $kind.high_limit),
+            spec!(concat!($prefix, "_vlarb_high"), "", $kind.vlarb_high),
+            spec!(concat!($prefix, "_vlarb_low"), "", $kind.vlarb_low),
+            spec!(concat!($prefix, "_sl2vl"), "", $kind.sl2vl),
+        ];
+    };
+}
+
+lanes!(
+    ALL,
+    all,
+    "qos",
+    "For all ports: lanes, the limit of high priority, arbitration tables, lanes of service levels"
+);
+lanes!(CA, ca, "qos_ca", "The same for ports of adapters");
+lanes!(SW0, sw0, "qos_sw0", "The same for enhanced switches' port 0");
+lanes!(SWE, swe, "qos_swe", "The same for switches' other ports");
+lanes!(RTR, rtr, "qos_rtr", "The same for ports of routers");

@@ -1,0 +1,104 @@
+//! opensm.conf is read: a name and a value a line. What is not understood is said with line and mend, and leaves the
+//! default; what has no effect is said once.
+
+use std::collections::BTreeMap;
+
+use super::check::check;
+use super::spec::{Effect, Spec};
+use super::text::clip;
+use super::{ALIASES, Options, Remark, Remarks, SECTIONS, bounded, option};
+
+/// Where options stand: the line of each that the file sets.
+pub(super) type Lines = BTreeMap<&'static str, u32>;
+
+/// Reads a file over options, which are the defaults of the first reading; `file` names it in remarks.
+pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Remark>) {
+    let mut remarks = Remarks::of(file);
+    let mut seen = Lines::new();
+    if bounded(text).len() < text.len() {
+        let what = format!("only the first {} bytes are read", super::FILE_LEN_MAX);
+        remarks.error((0, 0), what, "is this the right file?");
+    }
+    let before = options.clone();
+    for (line, (name, value)) in settings(text) {
+        let Some(spec) = option(name) else {
+            remarks.error(
+                (line, 1),
+                format!("no option is called {}; the line is passed over", clip(name)),
+                near(name),
+            );
+            continue;
+        };
+        if let Some((_, new)) = ALIASES.iter().find(|(old, _)| *old == name) {
+            remarks.note((line, 1), format!("{name} is now called {new}"), format!("write {new}"));
+        }
+        if let Err(wrong) = (spec.set)(&mut options, value) {
+            let stays = (spec.show)(&options).join(", ");
+            remarks.error((line, 1), format!("{name}: {wrong}"), format!("mend the value; it is {stays} now"));
+        }
+        if let Some(first) = seen.insert(spec.name, line)
+            && (spec.show)(&options).len() == 1
+            && !spec.name.starts_with("cc_ca_cong_setting_")
+        {
+            let what = format!("{name} was set before, in line {first}; the last one counts");
+            remarks.warning((line, 1), what, "leave one of them out");
+        }
+    }
+    for (name, line) in &seen {
+        say_if_idle(name, *line, &before, &options, &mut remarks);
+    }
+    check(&mut options, &seen, &mut remarks);
+    (options, remarks.into_list())
+}
+
+/// Names and values, without comments, blanks and quotation marks.
+fn settings(text: &str) -> impl Iterator<Item = (u32, (&str, &str))> {
+    super::lines(text).map(|(number, line)| {
+        let (name, value) = line.split_once(|c: char| c.is_whitespace()).unwrap_or((line, ""));
+        (number, (name, unquoted(value.trim())))
+    })
+}
+
+fn unquoted(value: &str) -> &str {
+    ['"', '\''].iter().find_map(|mark| value.strip_prefix(*mark)?.strip_suffix(*mark)).unwrap_or(value)
+}
+
+/// An option that does nothing is worth a line only where somebody wants something else than he gets.
+fn say_if_idle(name: &str, line: u32, before: &Options, options: &Options, remarks: &mut Remarks) {
+    let Some(&Spec { effect: Effect::Nothing(why), show, .. }) = option(name) else { return };
+    if show(before) != show(options) {
+        remarks.warning((line, 1), format!("{name} has no effect: {why}"), "leave it out, or live without it");
+    }
+}
+
+/// The option whose name is nearest to a wrong one, as a mend.
+fn near(wrong: &str) -> String {
+    let names = SECTIONS.iter().flat_map(|section| section.specs).map(|spec| spec.name);
+    let best = names.map(|name| (distance(wrong, name), name)).min();
+    match best {
+        Some((far, name)) if far <= 3 => format!("is {name} meant?"),
+        _ => "see --create-config for all options".to_owned(),
+    }
+}
+
+/// How many letters differ between two words (Levenshtein); words of more than 64 letters are not compared.
+fn distance(a: &str, b: &str) -> usize {
+    if a.len() > 64 {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (to, cell) in b.bytes().zip(row.iter_mut().skip(1)) {
+            let next = (diagonal + usize::from(from != to)).min(left + 1).min(*cell + 1);
+            diagonal = *cell;
+            *cell = next;
+            left = next;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,134 @@
+//! What is to be said of a configuration file: where, what, and how to mend it.
+
+use std::fmt;
+
+/// As many remarks as are kept of one file; what is above them is counted.
+pub const REMARKS_MAX: usize = 500;
+
+/// How much a remark matters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// Worth knowing.
+    Note,
+    /// Done, but perhaps not what was meant.
+    Warning,
+    /// Not done.
+    Error,
+}
+
+/// A remark on a configuration file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remark {
+    /// How much it matters.
+    pub level: Level,
+    /// The file.
+    pub file: String,
+    /// Line from 1; 0 where it is about the whole file.
+    pub line: u32,
+    /// Column from 1; 0 where it is about the whole line.
+    pub column: u32,
+    /// What is the matter, and what came of it.
+    pub what: String,
+    /// What to do; empty where there is nothing to do.
+    pub mend: String,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        })
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        for place in [self.line, self.column] {
+            if place != 0 {
+                write!(f, ":{place}")?;
+            }
+        }
+        write!(f, ": {}: {}", self.level, self.what)?;
+        if self.mend.is_empty() { Ok(()) } else { write!(f, "; {}", self.mend) }
+    }
+}
+
+/// Collects remarks on one file, no more than [`REMARKS_MAX`].
+#[derive(Clone, Debug, Default)]
+pub struct Remarks {
+    file: String,
+    list: Vec<Remark>,
+    more: usize,
+}
+
+impl Remarks {
+    /// None yet, on a file.
+    pub fn of(file: &str) -> Remarks {
+        Remarks { file: file.to_owned(), ..Remarks::default() }
+    }
+
+    /// Something that was not done.
+    pub fn error(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
+        self.push(Level::Error, at, what.into(), mend.into());
+    }
+
+    /// Something that was done but perhaps not meant.
+    pub fn warning(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
+        self.push(Level::Warning, at, what.into(), mend.into());
+    }
+
+    /// Something worth knowing.
+    pub fn note(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
+        self.push(Level::Note, at, what.into(), mend.into());
+    }
+
+    /// Whether something was not done.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|remark| remark.level == Level::Error)
+    }
+
+    /// The remarks, by line.
+    pub fn into_list(mut self) -> Vec<Remark> {
+        self.list.sort_by_key(|remark| (remark.line, remark.column));
+        if self.more > 0 {
+            let what = format!("{} more remarks are left out", self.more);
+            let (level, mend) = (Level::Note, "mend these first".to_owned());
+            self.list.push(Remark { level, file: self.file, line: 0, column: 0, what, mend });
+        }
+        self.list
+    }
+
+    fn push(&mut self, level: Level, (line, column): (u32, u32), what: String, mend: String) {
+        if self.list.len() < REMARKS_MAX {
+            self.list.push(Remark { level, file: self.file.clone(), line, column, what, mend });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_says_where_what_and_how_to_mend_it() {
+        let mut remarks = Remarks::of("partitions.conf");
+        remarks.error((3, 7), "no such membership: fulll", "write full, limited or both");
+        remarks.note((0, 0), "no Default rule", "");
+        let said: Vec<_> = remarks.into_list().iter().map(ToString::to_string).collect();
+        assert_eq!(said[0], "partitions.conf: note: no Default rule");
+        assert_eq!(said[1], "partitions.conf:3:7: error: no such membership: fulll; write full, limited or both");
+    }
+
+    #[test]
+    fn remarks_are_bounded() {
+        let mut remarks = Remarks::of("f");
+        (0..REMARKS_MAX + 3).for_each(|_| remarks.note((1, 1), "again", ""));
+        let list = remarks.into_list();
+        assert_eq!((list.len(), list[REMARKS_MAX].what.as_str()), (REMARKS_MAX + 1, "3 more remarks are left out"));
+    }
+}
