@@ -3,6 +3,7 @@
 pub mod links;
 mod minhop;
 pub mod order;
+pub mod quality;
 pub mod spread;
 pub mod ways;
 pub mod work;

@@ -1,0 +1,61 @@
+//! Shift permutations: every end sends to the one so many places behind it, as collective operations of MPI do. A link that
+//! carries two of these paths halves both.
+
+use crate::graph::Graph;
+use crate::parallel::Parallel;
+use crate::routing::links::Links;
+use crate::routing::order::walk;
+use crate::routing::work::map;
+
+use super::Checks;
+use super::net::{Net, Owner, Step};
+
+/// How shift permutations fare.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shift {
+    /// How many were tried.
+    pub tried: usize,
+    /// The mean of what the worst link of each carries.
+    pub worst_mean: f64,
+    /// The share of those in which no link carries more than one path.
+    pub free_share: f64,
+}
+
+/// Tries shift permutations.
+pub fn shifts(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> Shift {
+    let order = if checks.order.is_empty() { by_switches(net.graph) } else { checks.order.clone() };
+    let all = order.len().saturating_sub(1);
+    let tried = all.min(checks.shifts);
+    if tried == 0 {
+        return Shift { tried, worst_mean: 0.0, free_share: 1.0 };
+    }
+    let worst: Vec<u32> = map(parallel, tried, |at| worst(net, &order, 1 + at * all / tried));
+    let sum: u64 = worst.iter().map(|worst| u64::from(*worst)).sum();
+    let free = worst.iter().filter(|worst| **worst <= 1).count();
+    Shift { tried, worst_mean: sum as f64 / tried as f64, free_share: free as f64 / tried as f64 }
+}
+
+/// Ends in the order of the cables.
+pub fn by_switches(graph: &Graph) -> Vec<u32> {
+    let walk = walk(graph, &Links::new(graph));
+    walk.iter().flat_map(|switch| graph.switches[*switch as usize].hung().map(|(_, end)| end)).collect()
+}
+
+/// What the worst link carries at a shift by so many places.
+fn worst(net: &Net<'_>, order: &[u32], shift: usize) -> u32 {
+    let mut load = vec![0u32; net.peers.len()];
+    let mut worst = 0;
+    for (at, from) in order.iter().enumerate() {
+        let Some(to) = order.get((at + shift) % order.len()) else { continue };
+        let (from, to) = (&net.graph.ends[*from as usize], &net.graph.ends[*to as usize]);
+        let owner = Owner { lid: to.lid, switch: to.switch, port: to.port, is_end: true };
+        let mut at = from.switch;
+        for _ in 0..net.sources.len() {
+            let Step::Hop(link, next) = net.step(at, &owner) else { break };
+            load[link] += 1;
+            worst = worst.max(load[link]);
+            at = next;
+        }
+    }
+    worst
+}
