@@ -1,6 +1,13 @@
 //! What routing engines see of a fabric: switches, the ports that hang on them, the links between. Places in vectors name
 //! things, so that tables are vectors too. A graph does not change: a new one is made of every sweep.
 
+use std::collections::BTreeMap;
+
+use weft_wire::mad::Speed;
+use weft_wire::mad::subn::{NodeType, PortInfo};
+
+use crate::subnet::{PortIx, Subnet};
+
 /// A fabric as routing engines see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
@@ -117,4 +124,92 @@ impl Graph {
     pub fn switch_count(&self) -> usize {
         self.switches.len()
     }
+}
+
+/// Data lanes of a code as PortInfo has it.
+fn lanes(code: u8) -> u8 {
+    match code {
+        5.. => 15,
+        code => 1 << code.saturating_sub(1),
+    }
+}
+
+impl Graph {
+    /// The graph of a subnet: switches and ends that have LIDs, and the links between them that are up.
+    pub(crate) fn of(subnet: &Subnet, max_op_vls: u8, weights: &BTreeMap<(u64, u8), u16>) -> Graph {
+        let mut graph = Graph::default();
+        let mut places = vec![u32::MAX; subnet.nodes.len()];
+        for node in subnet.by_guid.values() {
+            let Some(switch) = subnet.node(*node).filter(|node| node.switch.is_some()) else { continue };
+            let Some(own) = switch.ports.first().filter(|port| port.lid != 0) else { continue };
+            places[node.0 as usize] = graph.switches.len() as u32;
+            graph.switches.push(Switch {
+                guid: switch.info.node_guid,
+                name: switch.description.text().into_owned(),
+                lid: own.lid,
+                lmc: own.lmc,
+                ports: vec![Port { weight: 1, ..Port::default() }; switch.ports.len()],
+            });
+        }
+        for node in subnet.by_guid.values() {
+            let place = places[node.0 as usize];
+            let Some(switch) = subnet.node(*node).filter(|_| place != u32::MAX) else { continue };
+            for (number, port) in (0u8..).zip(&switch.ports).skip(1) {
+                let at = PortIx { node: *node, port: number };
+                let Some(neighbor) = port.neighbor.filter(|other| subnet.is_up(at) && subnet.is_up(*other)) else {
+                    continue;
+                };
+                let Some(far) = subnet.port(neighbor) else { continue };
+                let other = places[neighbor.node.0 as usize];
+                let peer = if other != u32::MAX {
+                    Peer::Switch { switch: other, port: neighbor.port }
+                } else if far.lid != 0 {
+                    Peer::End(u32::MAX)
+                } else {
+                    continue;
+                };
+                let vls = port.info.vl_cap.min(far.info.vl_cap).min(max_op_vls);
+                let weight = weights.get(&(switch.info.node_guid, number)).copied().unwrap_or(1);
+                graph.switches[place as usize].ports[usize::from(number)] =
+                    Port { peer, vls: lanes(vls), capacity: capacity(&port.info), weight };
+            }
+        }
+        graph.hang_ends(subnet, &places);
+        graph
+    }
+
+    fn hang_ends(&mut self, subnet: &Subnet, places: &[u32]) {
+        for (at, node, port) in subnet.end_ports() {
+            let Some(neighbor) = port.neighbor.filter(|_| node.switch.is_none() && port.lid != 0) else { continue };
+            let Some(switch) = places.get(neighbor.node.0 as usize).filter(|switch| **switch != u32::MAX) else {
+                continue;
+            };
+            let end = self.ends.len() as u32;
+            let Some(hook) = self.switches[*switch as usize].ports.get_mut(usize::from(neighbor.port)) else {
+                continue;
+            };
+            if hook.peer != Peer::End(u32::MAX) {
+                continue;
+            }
+            hook.peer = Peer::End(end);
+            self.ends.push(End {
+                guid: port.guid,
+                node_guid: node.info.node_guid,
+                name: node.description.text().into_owned(),
+                router: node.info.node_type == NodeType::ROUTER,
+                lid: port.lid,
+                lmc: port.lmc,
+                switch: *switch,
+                port: neighbor.port,
+            });
+            let _ = at;
+        }
+        let hooks = self.switches.iter_mut().flat_map(|switch| &mut switch.ports);
+        hooks.filter(|port| port.peer == Peer::End(u32::MAX)).for_each(|port| port.peer = Peer::None);
+    }
+}
+
+/// What a link carries, in 0.1 Gb/s.
+fn capacity(info: &PortInfo) -> u32 {
+    info.link_width_active.lanes() * Speed::active(info).map_or(0, Speed::tenths)
 }

@@ -15,6 +15,7 @@ pub mod net;
 pub mod rng;
 pub mod same_host;
 pub mod strict;
+pub mod subnet;
 pub mod workload;
 pub mod world;
 

@@ -1,5 +1,8 @@
 //! The subnet as the manager knows it: what discovery found, and what was set.
 
+pub(crate) mod change;
+pub mod lids;
+
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
@@ -70,6 +73,10 @@ pub struct Port {
     pub info: PortInfo,
     /// PortGUID, of end ports.
     pub guid: u64,
+    /// Base LID that it is given, of end ports; 0: none yet.
+    pub lid: u16,
+    /// It is given `1 << lmc` LIDs.
+    pub lmc: u8,
     /// The port at the other end of the cable.
     pub neighbor: Option<PortIx>,
     /// Its P_Keys as they are known to be set.

@@ -1,0 +1,307 @@
+//! Other managers: who there is, who is master, how it is told and asked (IBA 14.4). The states are those of
+//! [`crate::handover`].
+
+use std::collections::BTreeMap;
+
+use weft_verbs::Instant;
+use weft_wire::mad::subn::{SmControl, SmInfo, SmState, Smp};
+use weft_wire::mad::{Method, Status};
+
+use super::{Event, Manager};
+use crate::handover::{SmEvent, greater, step};
+use crate::io;
+use crate::subnet::{NodeIx, PortIx};
+use crate::sweep::{Ask, Phase, What};
+
+/// Another manager as it was last heard of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Other {
+    pub guid: u64,
+    pub priority: u8,
+    pub state: SmState,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peers {
+    /// Ports that say that a manager is behind them, and what it said.
+    ports: BTreeMap<PortIx, Option<Other>>,
+    /// The one that who stands by asks.
+    polled: Option<PortIx>,
+    pub next_poll: Option<Instant>,
+    /// Polls in a row without the answer of a master.
+    missed: u32,
+    /// Polls so far: this manager's ActCount is told by it.
+    act_count: u32,
+    /// Who is handed over to when the sweep is over.
+    handing_to: Option<PortIx>,
+}
+
+impl Peers {
+    /// A port says that a manager is behind it.
+    pub fn seen(&mut self, at: PortIx) {
+        self.ports.entry(at).or_default();
+    }
+
+    pub fn forget_node(&mut self, node: NodeIx) {
+        self.ports.retain(|at, _| at.node != node);
+    }
+
+    /// Who is held to be master.
+    pub fn master(&self) -> Option<Other> {
+        let polled = self.polled.and_then(|at| self.ports.get(&at).copied().flatten());
+        polled.or_else(|| self.ports.values().flatten().find(|other| other.state == SmState::MASTER).copied())
+    }
+}
+
+impl Manager {
+    /// SMInfo as others see it; the key only for managers.
+    pub(crate) fn sm_info_for(&self, manager: bool) -> SmInfo {
+        SmInfo {
+            guid: self.setup.own_guid,
+            sm_key: if manager { self.setup.sm_key } else { 0 },
+            act_count: self.peers.act_count,
+            priority: self.setup.sm_priority & 0xf,
+            state: self.state,
+        }
+    }
+
+    /// Ask every other manager that is known what it is.
+    pub(crate) fn ask_managers(&mut self) {
+        if self.setup.ignore_other_sm {
+            return;
+        }
+        let ports: Vec<PortIx> = self.peers.ports.keys().copied().collect();
+        for at in ports {
+            self.wire.ask(Ask { what: What::SmInfo, at, arg: 0 });
+        }
+    }
+
+    /// Whether another comes before this manager.
+    fn is_greater(&self, other: &Other) -> bool {
+        greater(other.priority, other.guid, self.setup.sm_priority, self.setup.own_guid)
+    }
+
+    pub(crate) fn on_sm_info(&mut self, ask: Ask, info: &SmInfo) {
+        if info.guid == self.setup.own_guid || self.subnet.port(ask.at).is_none() {
+            return;
+        }
+        let other = Other { guid: info.guid, priority: info.priority, state: info.state };
+        let known = self.peers.ports.insert(ask.at, Some(other)).flatten();
+        if known.is_none_or(|known| (known.state, known.priority) != (other.state, other.priority)) {
+            let name = self.subnet.node(ask.at.node).map(|node| node.description.text().into_owned());
+            let (guid, priority, state) = (other.guid, other.priority, other.state);
+            self.tell(Event::OtherManager { guid, name: name.unwrap_or_default(), priority, state });
+        }
+        if ask.what == What::Poll {
+            match other.state {
+                SmState::MASTER => self.peers.missed = 0,
+                _ => self.on_missed(),
+            }
+        }
+    }
+
+    /// Another manager does not answer.
+    pub(crate) fn on_peer_silent(&mut self, ask: Ask) {
+        match ask.what {
+            What::Poll => self.on_missed(),
+            What::SmInfo => drop(self.peers.ports.remove(&ask.at)),
+            _ => self.peers.handing_to = None,
+        }
+    }
+
+    fn on_missed(&mut self) {
+        self.peers.missed += 1;
+        if self.state == SmState::STANDBY && self.peers.missed >= self.setup.polling_retry_number.max(1) {
+            let guid = self.peers.master().map_or(0, |master| master.guid);
+            self.tell(Event::MasterSilent { guid });
+            self.happen(SmEvent::MasterSilent);
+        }
+    }
+
+    /// Discovery is over: who rules?
+    pub(crate) fn decide(&mut self) {
+        let others: Vec<(PortIx, Other)> =
+            self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?))).collect();
+        let others = if self.setup.ignore_other_sm { Vec::new() } else { others };
+        if self.state == SmState::MASTER {
+            return self.rule(&others);
+        }
+        let active = others.iter().filter(|(_, other)| other.state != SmState::NOT_ACTIVE);
+        let first = active
+            .filter(|(_, other)| other.state == SmState::MASTER || self.is_greater(other))
+            .max_by_key(|(_, other)| (other.state == SmState::MASTER, other.priority, std::cmp::Reverse(other.guid)));
+        match first {
+            Some((at, _)) => {
+                self.peers.polled = Some(*at);
+                self.sweep.phase = Phase::Idle;
+                self.happen(SmEvent::Greater);
+            }
+            None if self.setup.never_master => {
+                self.sweep.phase = Phase::Idle;
+                self.sweep.next = Some(self.now + self.setup.sminfo_polling_timeout);
+            }
+            None => {
+                self.happen(SmEvent::Alone);
+                self.begin_configuration();
+            }
+        }
+    }
+
+    /// A master goes on unless nothing was found to be done.
+    fn rule(&mut self, others: &[(PortIx, Other)]) {
+        let greatest = others
+            .iter()
+            .filter(|(_, other)| matches!(other.state, SmState::STANDBY | SmState::MASTER))
+            .filter(|(_, other)| self.setup.yields || self.is_greater(other))
+            .max_by_key(|(_, other)| (other.priority, std::cmp::Reverse(other.guid)));
+        self.peers.handing_to = greatest.map(|(at, _)| *at);
+        self.begin_configuration();
+    }
+
+    /// Hand over, now that all is in order.
+    pub(crate) fn hand_over_if_greater(&mut self) {
+        let Some(at) = self.peers.handing_to.take() else { return };
+        if self.state == SmState::MASTER {
+            self.peers.polled = Some(at);
+            self.wire.ask(Ask { what: What::Control, at, arg: SmControl::HANDOVER.0 });
+        }
+    }
+
+    /// End being master: another is to take over, if there is one that stands by.
+    pub fn shut_down(&mut self) {
+        if self.state != SmState::MASTER {
+            return;
+        }
+        let standing = self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?)));
+        let next = standing
+            .filter(|(_, other)| other.state == SmState::STANDBY)
+            .max_by_key(|(_, other)| (other.priority, std::cmp::Reverse(other.guid)));
+        if let Some((at, _)) = next {
+            self.wire.ask(Ask { what: What::Control, at, arg: SmControl::HANDOVER.0 });
+        }
+    }
+
+    /// Something happens to this manager; `false` if it may not.
+    pub(crate) fn happen(&mut self, event: SmEvent) -> bool {
+        let Some(next) = step(self.state, event) else { return false };
+        if self.setup.never_master && next == SmState::MASTER {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.state, next);
+        if before == next {
+            return true;
+        }
+        self.tell(Event::State(next));
+        self.enter(before, next);
+        true
+    }
+
+    fn enter(&mut self, before: SmState, state: SmState) {
+        (self.peers.next_poll, self.peers.missed) = (None, 0);
+        if before == SmState::MASTER {
+            self.abdicate();
+        }
+        match state {
+            SmState::MASTER => {
+                if !self.setup.honor_guid2lid_file && before == SmState::STANDBY {
+                    self.lids.clear();
+                }
+                self.sweep.reroute = true;
+                self.sweep.wanted.heavy = before != SmState::DISCOVERING;
+                let ends = self.subnet.end_ports().filter(|(_, node, _)| node.switch.is_none());
+                self.reregister = ends.map(|(at, ..)| at).collect();
+            }
+            SmState::DISCOVERING => {
+                if before == SmState::STANDBY && !self.setup.honor_guid2lid_file {
+                    self.lids.clear();
+                }
+                self.sweep.wanted.heavy = true;
+            }
+            SmState::STANDBY => self.peers.next_poll = Some(self.now + self.setup.sminfo_polling_timeout),
+            _ => {}
+        }
+    }
+
+    /// Whatever was written, another writes from now on.
+    fn abdicate(&mut self) {
+        self.wire.clear();
+        self.jobs.clear();
+        self.computing = None;
+        self.sweep.phase = Phase::Idle;
+        self.sweep.next = None;
+        self.sweep.wanted = Default::default();
+        (self.sweep.is_up, self.sweep.mastered, self.sweep.written) = (false, false, false);
+        self.sweep.unsure.clear();
+        let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
+        nodes.into_iter().for_each(|node| self.forget_tables(node));
+    }
+
+    /// Who stands by asks the master from time to time.
+    pub(crate) fn on_peer_timer(&mut self) {
+        if self.peers.next_poll.is_none_or(|next| next > self.now) {
+            return;
+        }
+        self.peers.next_poll = None;
+        if self.state != SmState::STANDBY {
+            return;
+        }
+        self.peers.next_poll = Some(self.now + self.setup.sminfo_polling_timeout);
+        self.peers.act_count = self.peers.act_count.wrapping_add(1);
+        let Some(at) = self.peers.polled else { return self.on_missed() };
+        // The way may be another by now, and LIDs find it; before there are any, only the way leads there.
+        let lid = self.subnet.port(at).map_or(0, |port| port.info.lid);
+        let arg = if self.peers.missed.is_multiple_of(2) { lid.into() } else { 0 };
+        self.wire.ask(Ask { what: What::Poll, at, arg });
+    }
+
+    /// Somebody asks what this manager is.
+    pub(crate) fn on_sm_info_asked(&mut self, from: &io::Peer, smp: &Smp) {
+        self.peers.act_count = self.peers.act_count.wrapping_add(1);
+        let asks_as_manager = self.setup.m_key == 0 || smp.mkey() == self.setup.m_key;
+        self.answer(from, smp, Status::SUCCESS, self.sm_info_for(asks_as_manager));
+    }
+
+    fn answer(&mut self, from: &io::Peer, smp: &Smp, status: Status, info: SmInfo) {
+        let mut answer = *smp;
+        answer.header.set_method(Method::GET_RESP);
+        answer.set_status(status);
+        if answer.is_directed() {
+            answer.set_returning(true);
+        }
+        answer.set_attribute(&info);
+        self.reply(from.lid, answer.to_mad());
+    }
+
+    /// Another manager tells this one something.
+    pub(crate) fn on_control(&mut self, from: &io::Peer, smp: &Smp) {
+        let info = SmInfo::parse(&smp.data);
+        let control = SmControl(smp.header.attr_mod());
+        let trusted = info.sm_key == self.setup.sm_key || info.sm_key == 0 && self.setup.sm_key == 0;
+        let event = SmEvent::from_control(control).filter(|_| trusted && info.state != SmState::NOT_ACTIVE);
+        let event = event.filter(|event| step(self.state, *event).is_some());
+        // Who yields takes nothing back: it would pass from one to the other for ever.
+        let refused = (self.setup.never_master || self.setup.yields) && event == Some(SmEvent::Handover);
+        let Some(event) = event.filter(|_| !refused) else {
+            let own = self.sm_info_for(trusted);
+            return self.answer(from, smp, Status::INVALID_FIELD, own);
+        };
+        let own = self.sm_info_for(true);
+        self.answer(from, smp, Status::SUCCESS, own);
+        let teller = self.subnet.by_port_guid.get(&info.guid).copied();
+        self.happen(event);
+        if let Some(at) = teller.filter(|_| event == SmEvent::Handover && self.state == SmState::MASTER) {
+            self.wire.ask(Ask { what: What::Control, at, arg: SmControl::ACKNOWLEDGE.0 });
+        }
+        if event == SmEvent::Acknowledge && self.state == SmState::STANDBY {
+            self.peers.polled = teller.or(self.peers.polled);
+        }
+    }
+
+    pub(crate) fn on_control_answered(&mut self, ask: Ask, info: &SmInfo) {
+        if info.guid != self.setup.own_guid {
+            let other = Other { guid: info.guid, priority: info.priority, state: info.state };
+            self.peers.ports.insert(ask.at, Some(other));
+        }
+    }
+}

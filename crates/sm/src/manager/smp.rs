@@ -1,0 +1,97 @@
+//! Datagrams of subnet management that come: answers find what they answer, the rest goes to who knows of it.
+
+use weft_wire::mad::subn::{GuidInfo, NodeDescription, NodeInfo, PKeyTable, PortInfo, SmInfo, Smp, SwitchInfo};
+use weft_wire::mad::{AttrId, Mad, Method, Status};
+
+use super::{Event, Manager};
+use crate::io::Peer;
+use crate::subnet::PortIx;
+use crate::sweep::{Ask, Silence, What};
+
+impl Manager {
+    pub(crate) fn on_smp(&mut self, from: &Peer, mad: &Mad) {
+        let smp = Smp::ref_from_mad(mad);
+        if !mad.header.class().is_subn() {
+            return;
+        }
+        match mad.header.method() {
+            Method::GET_RESP => {
+                if let Some(ask) = self.wire.take(mad.header.tid() as u32) {
+                    self.wire.on_answer();
+                    self.on_answer(ask, smp);
+                }
+            }
+            Method::TRAP => self.on_trap(from, smp),
+            Method::GET if mad.header.attr_id() == AttrId::SM_INFO => self.on_sm_info_asked(from, smp),
+            Method::SET if mad.header.attr_id() == AttrId::SM_INFO => self.on_control(from, smp),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_smp_timeout(&mut self, mad: &Mad) {
+        let retries = self.setup.transaction_retries;
+        if let Silence::GivenUp(ask) = self.wire.on_timeout(mad.header.tid() as u32, retries) {
+            self.on_silence(ask);
+        }
+    }
+
+    fn on_answer(&mut self, ask: Ask, smp: &Smp) {
+        if smp.status().common() != Status::SUCCESS {
+            return self.on_refused(ask, smp);
+        }
+        match ask.what {
+            What::OwnNode => self.on_node_info(None, &NodeInfo::parse(&smp.data)),
+            What::NodeInfo => self.on_node_info(Some(ask.at), &NodeInfo::parse(&smp.data)),
+            What::Verify => self.on_verified(ask, Some(&NodeInfo::parse(&smp.data))),
+            What::NodeDescription => self.on_description(ask.at.node, NodeDescription::parse(&smp.data)),
+            What::SwitchInfo => self.on_switch_info(ask.at.node, SwitchInfo::parse(&smp.data)),
+            What::Changed => self.on_light(ask.at.node, SwitchInfo::parse(&smp.data)),
+            What::PortInfo => self.on_port_info(ask.at, PortInfo::parse(&smp.data)),
+            What::PKeys => self.on_pkeys(ask, &PKeyTable::parse(&smp.data)),
+            What::Guids => self.on_guids(ask, &GuidInfo::parse(&smp.data)),
+            What::ClearChange => self.on_cleared(ask.at.node, SwitchInfo::parse(&smp.data)),
+            What::SetSwitchInfo => self.on_switch_set(ask.at.node, SwitchInfo::parse(&smp.data)),
+            What::SetPort | What::Activate | What::Disable => self.on_port_set(ask, PortInfo::parse(&smp.data)),
+            What::SmInfo | What::Poll => self.on_sm_info(ask, &SmInfo::parse(&smp.data)),
+            What::Control => self.on_control_answered(ask, &SmInfo::parse(&smp.data)),
+            What::SetLft | What::SetMft | What::SetPKeys | What::SetSlToVl | What::SetVlArb | What::SetGuids => {
+                self.on_table_set(ask, smp);
+            }
+        }
+    }
+
+    /// A node answered that it does not do what was asked.
+    fn on_refused(&mut self, ask: Ask, smp: &Smp) {
+        let what = weft_wire::mad::subn::ATTRIBUTES.iter().find(|(id, _)| *id == smp.header.attr_id());
+        let what = what.map_or("an SMP", |(_, name)| name);
+        let at = self.subnet.call(ask.at);
+        self.tell(Event::Refused { at, what, status: smp.status().0 });
+        match ask.what {
+            // What was set is told besides: it is as it is.
+            What::SetPort | What::Activate => self.on_port_set(ask, PortInfo::parse(&smp.data)),
+            What::SmInfo | What::Poll | What::Control => self.on_peer_silent(ask),
+            What::PKeys | What::Guids | What::NodeDescription => {}
+            What::SetLft => self.on_lft_lost(ask),
+            _ => {}
+        }
+    }
+
+    /// Somebody did not answer, however often it was asked.
+    fn on_silence(&mut self, ask: Ask) {
+        match ask.what {
+            What::NodeInfo => self.on_silent_end(ask.at),
+            What::Verify => self.on_verified(ask, None),
+            What::SmInfo | What::Poll | What::Control => self.on_peer_silent(ask),
+            What::Disable => {}
+            What::SetLft => {
+                self.on_lft_lost(ask);
+                self.on_silent_node(ask);
+            }
+            _ => self.on_silent_node(ask),
+        }
+    }
+
+    pub(crate) fn is_own(&self, at: PortIx) -> bool {
+        self.subnet.own == Some(at)
+    }
+}

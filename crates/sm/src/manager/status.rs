@@ -1,0 +1,62 @@
+//! How the manager is doing, for people and monitors.
+
+use weft_wire::mad::subn::SmState;
+
+use super::{Manager, WireCounts};
+
+/// How the manager is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// Its state.
+    pub state: SmState,
+    /// Its priority.
+    pub priority: u8,
+    /// LID of its port.
+    pub lid: u16,
+    /// Who is master, if it is known: PortGUID and priority.
+    pub master: Option<(u64, u8)>,
+    /// What it is busy with.
+    pub busy: &'static str,
+    /// Questions of the sweep that wait or are under way.
+    pub left: u64,
+    /// Sweeps so far.
+    pub sweeps: u64,
+    /// Heavy ones among them.
+    pub heavy_sweeps: u64,
+    /// Whether the last heavy sweep left nothing undone.
+    pub is_up: bool,
+    /// SMPs.
+    pub wire: WireCounts,
+    /// The engine whose tables are in force; empty before there are any.
+    pub engine: &'static str,
+    /// Traps that came.
+    pub traps: u64,
+}
+
+impl Manager {
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let master = match self.state {
+            SmState::MASTER => Some((self.setup.own_guid, self.setup.sm_priority)),
+            _ => self.peers.master().map(|peer| (peer.guid, peer.priority)),
+        };
+        Status {
+            state: self.state,
+            priority: self.setup.sm_priority,
+            lid: self.own_lid(),
+            master,
+            busy: self.sweep.phase.text(),
+            left: self.wire.left() as u64,
+            sweeps: self.sweep.count,
+            heavy_sweeps: self.sweep.heavy_count,
+            is_up: self.sweep.is_up,
+            wire: self.wire.counts,
+            engine: self.tables.engine,
+            traps: self.traps.count,
+        }
+    }
+
+    pub(crate) fn own_lid(&self) -> u16 {
+        self.subnet.own.and_then(|own| self.subnet.port(own)).map_or(0, |port| port.lid)
+    }
+}

@@ -1,0 +1,185 @@
+//! How the picture of a subnet changes: nodes come and go, cables are found and lost, ways are found anew.
+
+use std::collections::VecDeque;
+
+use weft_wire::mad::subn::{HOPS_MAX, NodeDescription, NodeInfo, NodeType, PortState};
+
+use super::{Node, NodeIx, Port, PortIx, Route, Subnet, SwitchState};
+
+/// Nodes of a subnet: more than there are LIDs for.
+pub const NODES_MAX: usize = 1 << 16;
+
+impl Subnet {
+    /// A node that was not known, its ports as nobody has looked at them; `None` if there are too many.
+    pub(crate) fn insert(&mut self, info: NodeInfo, route: Route) -> Option<NodeIx> {
+        let holes = self.by_guid.len() < self.nodes.len();
+        let hole = if holes { self.nodes.iter().position(Option::is_none) } else { None };
+        let place = hole.unwrap_or(self.nodes.len());
+        if place >= NODES_MAX {
+            return None;
+        }
+        let node = NodeIx(place as u32);
+        let switch = (info.node_type == NodeType::SWITCH).then(SwitchState::default);
+        let ports = vec![Port::default(); usize::from(info.num_ports) + 1];
+        let found = Some(Node { info, description: NodeDescription::default(), ports, switch, route });
+        match self.nodes.get_mut(place) {
+            Some(free) => *free = found,
+            None => self.nodes.push(found),
+        }
+        self.by_guid.insert(info.node_guid, node);
+        Some(node)
+    }
+
+    /// Name an end port by its GUID. `false`: another port has it.
+    pub(crate) fn name_port(&mut self, at: PortIx, guid: u64) -> bool {
+        match self.by_port_guid.get(&guid) {
+            Some(other) if *other != at => return false,
+            Some(_) => return true,
+            None => {}
+        }
+        let Some(port) = self.port_mut(at) else { return false };
+        let before = std::mem::replace(&mut port.guid, guid);
+        if before != 0 {
+            self.by_port_guid.remove(&before);
+        }
+        self.by_port_guid.insert(guid, at);
+        true
+    }
+
+    /// Take a node out, with all that names it.
+    pub(crate) fn remove(&mut self, at: NodeIx) -> Option<Node> {
+        let ports = self.node(at)?.ports.len();
+        for port in 0..ports {
+            self.unlink(PortIx { node: at, port: port as u8 });
+        }
+        let node = self.nodes.get_mut(at.0 as usize)?.take()?;
+        self.by_guid.remove(&node.info.node_guid);
+        for port in node.ports.iter().filter(|port| port.guid != 0) {
+            self.by_port_guid.remove(&port.guid);
+            for lid in lids(port.lid, port.lmc) {
+                self.by_lid.remove(&lid);
+            }
+        }
+        Some(node)
+    }
+
+    /// The node at a place.
+    pub(crate) fn node_mut(&mut self, node: NodeIx) -> Option<&mut Node> {
+        self.nodes.get_mut(node.0 as usize)?.as_mut()
+    }
+
+    /// The port at a place.
+    pub(crate) fn port_mut(&mut self, at: PortIx) -> Option<&mut Port> {
+        self.node_mut(at.node)?.ports.get_mut(usize::from(at.port))
+    }
+
+    /// Two ports are joined by a cable; from whatever they were joined to, they are parted.
+    pub(crate) fn link(&mut self, a: PortIx, b: PortIx) {
+        if self.port(a).is_some_and(|port| port.neighbor == Some(b)) {
+            return;
+        }
+        self.unlink(a);
+        self.unlink(b);
+        for (one, other) in [(a, b), (b, a)] {
+            if let Some(port) = self.port_mut(one) {
+                port.neighbor = Some(other);
+            }
+        }
+    }
+
+    /// There is no cable at a port: what it was joined to.
+    pub(crate) fn unlink(&mut self, at: PortIx) -> Option<PortIx> {
+        let other = self.port_mut(at)?.neighbor.take()?;
+        if let Some(port) = self.port_mut(other).filter(|port| port.neighbor == Some(at)) {
+            port.neighbor = None;
+        }
+        Some(other)
+    }
+
+    /// Find the shortest ways from the manager's port anew: the nodes that there is none to.
+    pub(crate) fn find_ways(&mut self) -> Vec<NodeIx> {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut border = VecDeque::new();
+        if let Some(own) = self.own {
+            reached[own.node.0 as usize] = true;
+            border.push_back(own.node);
+            if let Some(node) = self.node_mut(own.node) {
+                node.route = Route::new();
+            }
+        }
+        while let Some(at) = border.pop_front() {
+            for (port, next) in self.onward(at) {
+                if std::mem::replace(&mut reached[next.0 as usize], true) {
+                    continue;
+                }
+                let mut route = self.node(at).map(|node| node.route.clone()).unwrap_or_default();
+                route.push(port);
+                if let Some(node) = self.node_mut(next) {
+                    node.route = route;
+                }
+                border.push_back(next);
+            }
+        }
+        let lost = self.nodes().filter(|(place, _)| !reached[place.0 as usize]);
+        lost.map(|(place, _)| place).collect()
+    }
+
+    /// Where one gets from a node, and by which port.
+    fn onward(&self, at: NodeIx) -> Vec<(u8, NodeIx)> {
+        let Some(node) = self.node(at) else { return Vec::new() };
+        let own = self.own.filter(|own| own.node == at);
+        if node.route.len() + 1 > usize::from(HOPS_MAX) || node.switch.is_none() && own.is_none() {
+            return Vec::new();
+        }
+        let ports = (0u8..).zip(&node.ports).skip(1);
+        let mine = |port: u8| node.switch.is_some() || own.is_some_and(|own| own.port == port);
+        ports.filter(|(port, _)| mine(*port)).filter_map(|(port, state)| Some((port, state.neighbor?.node))).collect()
+    }
+
+    /// Write the directed route to a port's agent, entries from 1 on, and say how many hops it has.
+    pub(crate) fn write_route(&self, at: PortIx, path: &mut [u8; 64]) -> Option<u8> {
+        let node = self.node(at.node)?;
+        let own = self.own?;
+        if node.switch.is_some() || own.node == at.node {
+            return copy(&node.route, path);
+        }
+        let Some(neighbor) = node.ports.get(usize::from(at.port)).and_then(|port| port.neighbor) else {
+            return copy(&node.route, path);
+        };
+        let hops = copy(&self.node(neighbor.node)?.route, path)? + 1;
+        *path.get_mut(usize::from(hops))? = neighbor.port;
+        Some(hops)
+    }
+
+    /// Whether a port's cable joins two switches.
+    pub(crate) fn between_switches(&self, at: PortIx) -> bool {
+        let is_switch = |node: NodeIx| self.node(node).is_some_and(|node| node.switch.is_some());
+        is_switch(at.node)
+            && self.port(at).and_then(|port| port.neighbor).is_some_and(|neighbor| is_switch(neighbor.node))
+    }
+
+    /// Whether there is a link at a port.
+    pub(crate) fn is_up(&self, at: PortIx) -> bool {
+        self.port(at).is_some_and(|port| port.info.port_state >= PortState::INIT)
+    }
+
+    /// A port as people call it: the node's name and GUID, and the number.
+    pub(crate) fn call(&self, at: PortIx) -> String {
+        match self.node(at.node) {
+            Some(node) => {
+                format!("{} (GUID 0x{:016x}) port {}", node.description.text(), node.info.node_guid, at.port)
+            }
+            None => format!("port {}", at.port),
+        }
+    }
+}
+
+fn copy(route: &Route, path: &mut [u8; 64]) -> Option<u8> {
+    path.get_mut(1..=route.len())?.copy_from_slice(route);
+    Some(route.len() as u8)
+}
+
+/// The LIDs of a port.
+pub(crate) fn lids(lid: u16, lmc: u8) -> std::ops::Range<u16> {
+    if lid == 0 { 0..0 } else { lid..lid.saturating_add(1 << (lmc & 7)) }
+}

@@ -1,0 +1,162 @@
+//! What the manager asks of nodes and sets in them, and the datagram that says so.
+
+use weft_wire::mad::subn::Smp;
+use weft_wire::mad::{AttrId, Mad, Method};
+
+use crate::manager::Manager;
+use crate::subnet::PortIx;
+
+/// A question, or something to be set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ask {
+    pub what: What,
+    /// Whom.
+    pub at: PortIx,
+    /// What else says what is meant: a block, an input port.
+    pub arg: u32,
+}
+
+/// What it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// NodeInfo of the manager's own node.
+    OwnNode,
+    /// NodeInfo of what is at the other end of a port's cable.
+    NodeInfo,
+    /// The same, to see whether two nodes have one GUID: `arg` is the place in the list of doubts.
+    Verify,
+    NodeDescription,
+    SwitchInfo,
+    /// SwitchInfo in a light sweep: whether anything changed.
+    Changed,
+    PortInfo,
+    PKeys,
+    Guids,
+    /// Clear PortStateChange before a switch's ports are looked at.
+    ClearChange,
+    SetSwitchInfo,
+    /// Configure a port, and arm it if its link is up.
+    SetPort,
+    /// Let a port carry data.
+    Activate,
+    /// Let a port be down for good.
+    Disable,
+    SetLft,
+    SetMft,
+    SetPKeys,
+    SetSlToVl,
+    SetVlArb,
+    SetGuids,
+    /// SMInfo in a sweep.
+    SmInfo,
+    /// SMInfo of the master, asked by who stands by: `arg` is the LID that it is asked by, 0 for a directed route.
+    Poll,
+    /// Tell another manager something: `arg` is what.
+    Control,
+}
+
+impl What {
+    /// Whether the sweep waits for it.
+    pub fn of_sweep(self) -> bool {
+        !matches!(self, What::Poll | What::Control | What::Disable)
+    }
+
+    /// Whether it goes to the far end of a port's cable rather than to the port.
+    fn is_beyond(self) -> bool {
+        matches!(self, What::NodeInfo | What::Verify)
+    }
+
+    fn attribute(self) -> (Method, AttrId) {
+        use What::*;
+        match self {
+            OwnNode | NodeInfo | Verify => (Method::GET, AttrId::NODE_INFO),
+            NodeDescription => (Method::GET, AttrId::NODE_DESCRIPTION),
+            SwitchInfo | Changed => (Method::GET, AttrId::SWITCH_INFO),
+            PortInfo => (Method::GET, AttrId::PORT_INFO),
+            PKeys => (Method::GET, AttrId::PKEY_TABLE),
+            Guids => (Method::GET, AttrId::GUID_INFO),
+            ClearChange | SetSwitchInfo => (Method::SET, AttrId::SWITCH_INFO),
+            SetPort | Activate | Disable => (Method::SET, AttrId::PORT_INFO),
+            SetLft => (Method::SET, AttrId::LINEAR_FORWARDING_TABLE),
+            SetMft => (Method::SET, AttrId::MULTICAST_FORWARDING_TABLE),
+            SetPKeys => (Method::SET, AttrId::PKEY_TABLE),
+            SetSlToVl => (Method::SET, AttrId::SL_TO_VL_TABLE),
+            SetVlArb => (Method::SET, AttrId::VL_ARBITRATION_TABLE),
+            SetGuids => (Method::SET, AttrId::GUID_INFO),
+            SmInfo | Poll => (Method::GET, AttrId::SM_INFO),
+            Control => (Method::SET, AttrId::SM_INFO),
+        }
+    }
+}
+
+/// Where a datagram goes.
+pub(crate) struct Addressed {
+    pub dlid: u16,
+    pub mad: Mad,
+}
+
+impl Manager {
+    /// The datagram of a question; `None` if it has lost its sense meanwhile.
+    pub(crate) fn datagram(&self, ask: Ask, number: u32) -> Option<Addressed> {
+        let (method, attribute) = ask.what.attribute();
+        let modifier = self.modifier(ask);
+        let mut smp = if ask.what == What::Poll && ask.arg != 0 {
+            Smp::lid_routed(method, number.into(), attribute, modifier, self.setup.m_key)
+        } else {
+            let mut smp = Smp::directed(method, number.into(), attribute, modifier, self.setup.m_key, &[])?;
+            let hops = self.route(ask, &mut smp.initial_path)?;
+            smp.set_hop_count(hops);
+            smp
+        };
+        if method == Method::SET {
+            smp.data = self.content(ask)?;
+        } else if ask.what == What::NodeInfo && self.is_linked(ask.at) {
+            return None;
+        }
+        let dlid = if smp.is_directed() { weft_wire::lrh::LID_PERMISSIVE } else { ask.arg as u16 };
+        Some(Addressed { dlid, mad: smp.to_mad() })
+    }
+
+    /// Write the way of a question, and say how many hops it has.
+    fn route(&self, ask: Ask, path: &mut [u8; 64]) -> Option<u8> {
+        if ask.what == What::OwnNode {
+            return Some(0);
+        }
+        let mut hops = self.subnet.write_route(ask.at, path)?;
+        if ask.what.is_beyond() {
+            hops += 1;
+            *path.get_mut(usize::from(hops))? = ask.at.port;
+        }
+        Some(hops)
+    }
+
+    fn modifier(&self, ask: Ask) -> u32 {
+        use What::*;
+        let port = u32::from(ask.at.port);
+        let is_switch = self.subnet.node(ask.at.node).is_some_and(|node| node.switch.is_some());
+        match ask.what {
+            PortInfo | SetPort | Activate | Disable => port,
+            PKeys | SetPKeys if is_switch => port << 16 | ask.arg,
+            SetSlToVl if is_switch => ask.arg,
+            SetVlArb if is_switch => ask.arg << 16 | port,
+            SetVlArb => ask.arg << 16,
+            SetSlToVl => 0,
+            PKeys | SetPKeys | Guids | SetGuids | SetLft | SetMft | Control => ask.arg,
+            _ => 0,
+        }
+    }
+
+    /// What is set.
+    fn content(&self, ask: Ask) -> Option<[u8; 64]> {
+        use What::*;
+        match ask.what {
+            ClearChange | SetSwitchInfo => Some(self.wanted_switch(ask)?.encode()),
+            SetPort => Some(self.port_to_send(ask.at)?.encode()),
+            Activate => Some(self.port_to_activate(ask.at)?.encode()),
+            Disable => Some(self.port_to_disable(ask.at)?.encode()),
+            SetLft => self.lft_block(ask.at.node, ask.arg),
+            Control => Some(self.sm_info_for(true).encode()),
+            _ => self.table_block(ask),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Configuration of ports: what each is to have, and the way of its link from Initialize to Active.
+
+use weft_wire::mad::subn::{
+    CapabilityMask, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortInfo, PortState,
+};
+
+use super::{Ask, Phase, What};
+use crate::manager::Manager;
+use crate::subnet::{NodeIx, PortIx};
+
+impl Manager {
+    /// Every port of the subnet.
+    fn every_port(&self) -> Vec<PortIx> {
+        let nodes = self.subnet.nodes();
+        nodes
+            .flat_map(|(node, held)| (0..held.ports.len()).map(move |port| PortIx { node, port: port as u8 }))
+            .collect()
+    }
+
+    /// Set what is not as it has to be, and arm every link that is to carry data.
+    pub(crate) fn configure_ports(&mut self) {
+        self.configure_tables();
+        for at in self.every_port() {
+            if self.port_to_send(at).is_some() {
+                self.wire.ask(Ask { what: What::SetPort, at, arg: 0 });
+            }
+        }
+    }
+
+    /// Whether the port has an agent of its own: it has a LID and all that belongs to it.
+    fn is_end(&self, at: PortIx) -> bool {
+        self.subnet.port(at).is_some_and(|port| port.guid != 0)
+    }
+
+    /// What a port is to be.
+    fn wanted_port(&self, at: PortIx) -> Option<PortInfo> {
+        let port = self.subnet.port(at)?;
+        let mut info = port.info;
+        if self.is_end(at) && port.lid != 0 {
+            let setup = &self.setup;
+            (info.lid, info.lmc) = (port.lid, port.lmc);
+            (info.master_sm_lid, info.master_sm_sl) = (self.own_lid(), setup.sm_sl & 0xf);
+            info.gid_prefix = setup.subnet_prefix;
+            info.mkey = setup.m_key;
+            info.mkey_lease_period = if setup.m_key == 0 { info.mkey_lease_period } else { setup.m_key_lease_period };
+            info.mkey_protect_bits = setup.m_key_protection_level & 3;
+            info.subnet_timeout = setup.subnet_timeout & 0x1f;
+        }
+        if at.port != 0 && port.neighbor.is_some() {
+            self.want_link(at, &mut info);
+        }
+        Some(info)
+    }
+
+    /// What both ends of a link have to agree on, and how a switch treats what stands in front of it.
+    fn want_link(&self, at: PortIx, info: &mut PortInfo) {
+        let Some(neighbor) = self.subnet.port(at).and_then(|port| port.neighbor) else { return };
+        let Some(other) = self.subnet.port(neighbor) else { return };
+        let setup = &self.setup;
+        info.neighbor_mtu = info.mtu_cap.min(other.info.mtu_cap).max(1);
+        info.operational_vls = info.vl_cap.min(other.info.vl_cap).min(setup.max_op_vls).max(1);
+        info.local_phy_errors = setup.local_phy_errors_threshold & 0xf;
+        info.overrun_errors = setup.overrun_errors_threshold & 0xf;
+        let is_switch = self.subnet.node(at.node).is_some_and(|node| node.switch.is_some());
+        if is_switch {
+            let leaf = !self.subnet.between_switches(at);
+            let pick = |leaf_value: u8, value: u8| if leaf { leaf_value } else { value };
+            info.hoq_life = pick(setup.leaf_head_of_queue_lifetime, setup.head_of_queue_lifetime) & 0x1f;
+            info.vl_stall_count = pick(setup.leaf_vl_stall_count, setup.vl_stall_count) & 7;
+        }
+    }
+
+    /// What is to be set at a port; `None` if it is so already.
+    pub(crate) fn port_to_send(&self, at: PortIx) -> Option<PortInfo> {
+        let port = self.subnet.port(at)?;
+        let mut info = self.wanted_port(at)?;
+        let arm = port.neighbor.is_some() && at.port != 0 && port.info.port_state == PortState::INIT;
+        let register = self.reregister.contains(&at)
+            && port.neighbor.is_some()
+            && port.info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
+        if info == port.info && !arm && !register {
+            return None;
+        }
+        info.client_reregister = register;
+        Some(unchanged(info, if arm { PortState::ARMED } else { PortState::NO_CHANGE }))
+    }
+
+    /// How a port is told to carry data; `None` if it does, or is not to.
+    pub(crate) fn port_to_activate(&self, at: PortIx) -> Option<PortInfo> {
+        let port = self.subnet.port(at)?;
+        let other = self.subnet.port(port.neighbor?)?;
+        let ready = port.info.port_state == PortState::ARMED && other.info.port_state >= PortState::ARMED;
+        ready.then(|| unchanged(port.info, PortState::ACTIVE))
+    }
+
+    /// How a port is told to be down for good.
+    pub(crate) fn port_to_disable(&self, at: PortIx) -> Option<PortInfo> {
+        let info = unchanged(self.subnet.port(at)?.info, PortState::NO_CHANGE);
+        Some(PortInfo { port_physical_state: PhysState::DISABLED, ..info })
+    }
+
+    /// Let links carry data: those between switches, or all.
+    pub(crate) fn begin_activation(&mut self, between_switches: bool) {
+        self.sweep.phase = if between_switches { Phase::ActivateLinks } else { Phase::ActivateEnds };
+        for at in self.every_port() {
+            if at.port != 0
+                && self.port_to_activate(at).is_some()
+                && (!between_switches || self.subnet.between_switches(at))
+            {
+                self.wire.ask(Ask { what: What::Activate, at, arg: 0 });
+            }
+        }
+    }
+
+    /// A port says what it is after it was set.
+    pub(crate) fn on_port_set(&mut self, ask: Ask, mut info: PortInfo) {
+        info.client_reregister = false;
+        self.sweep.written = true;
+        let wanted = match ask.what {
+            What::Activate => PortState::ACTIVE,
+            What::SetPort => PortState::ARMED,
+            _ => PortState::NO_CHANGE,
+        };
+        if ask.what == What::SetPort {
+            self.reregister.remove(&ask.at);
+        }
+        let Some(port) = self.subnet.port_mut(ask.at) else { return };
+        port.info = info;
+        let linked = port.neighbor.is_some() && ask.at.port != 0;
+        if linked && info.port_state < wanted {
+            self.on_not_ready(ask.at.node, ask.at, info.port_state);
+        }
+    }
+
+    /// A link fell back while it was brought up: its switch has another look at it.
+    fn on_not_ready(&mut self, node: NodeIx, at: PortIx, state: PortState) {
+        let text = self.subnet.call(at);
+        self.sweep.fail(|| format!("{text} is {state} and not as it was set"));
+        match self.subnet.node(node).is_some_and(|node| node.switch.is_some()) {
+            true => self.sweep.wanted.switches.insert(node),
+            false => self.sweep.wanted.ports.insert(at),
+        };
+    }
+}
+
+/// A port's values with this state, and with nothing that would train its link anew.
+fn unchanged(info: PortInfo, state: PortState) -> PortInfo {
+    PortInfo {
+        port_state: state,
+        port_physical_state: PhysState::NO_CHANGE,
+        link_down_default_state: PhysState::NO_CHANGE,
+        link_width_enabled: LinkWidth::empty(),
+        link_speed_enabled: LinkSpeed::empty(),
+        link_speed_ext_enabled: LinkSpeedExt::empty(),
+        link_speed_ext_enabled2: LinkSpeedExt2::empty(),
+        ..info
+    }
+}

@@ -1,0 +1,233 @@
+//! SMPs under way: what waits to be sent, and what waits for its answer. A question is a few bytes that name what is asked
+//! of whom; the datagram is made of it when it is sent, so that it takes the way and says what is right at that moment.
+
+use std::collections::VecDeque;
+
+use super::ask::Ask;
+
+/// SMPs under way at once, whatever the configuration says.
+pub const WIRE_SMPS_MAX: u32 = 1 << 15;
+/// So many are under way at least, however many were not answered.
+const WINDOW_MIN: u32 = 4;
+
+#[derive(Clone, Debug)]
+struct Slot {
+    ask: Option<Ask>,
+    tries: u8,
+    /// Tells an answer to what the slot held before from one to what it holds now.
+    generation: u16,
+}
+
+/// How much was sent and what came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WireCounts {
+    /// SMPs sent, all tries counted.
+    pub sent: u64,
+    /// Answers to them.
+    pub answered: u64,
+    /// Tries that nobody answered.
+    pub timeouts: u64,
+    /// Questions given up.
+    pub silent: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    queue: VecDeque<Ask>,
+    again: VecDeque<u16>,
+    /// Questions of the sweep that wait or are under way: it goes on when there are none left.
+    sweeping: usize,
+    in_flight: u32,
+    window: u32,
+    limit: u32,
+    /// Answers since the window last grew.
+    credit: u32,
+    /// Timeouts that are held to be of the same congestion.
+    forgiven: u32,
+    pub counts: WireCounts,
+}
+
+/// What became of a question that nobody answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Silence {
+    /// It is asked again.
+    Again,
+    /// It was asked as often as it may.
+    GivenUp(Ask),
+    /// Nobody waits for it.
+    Stale,
+}
+
+impl Wire {
+    pub fn new(limit: u32) -> Wire {
+        let limit = limit.clamp(1, WIRE_SMPS_MAX);
+        Wire {
+            slots: Vec::new(),
+            free: Vec::new(),
+            queue: VecDeque::new(),
+            again: VecDeque::new(),
+            sweeping: 0,
+            in_flight: 0,
+            window: limit,
+            limit,
+            credit: 0,
+            forgiven: 0,
+            counts: WireCounts::default(),
+        }
+    }
+
+    /// Let so many be under way.
+    pub fn set_limit(&mut self, limit: u32) {
+        self.limit = limit.clamp(1, WIRE_SMPS_MAX);
+        self.window = self.limit;
+    }
+
+    /// Ask, after all that waits.
+    pub fn ask(&mut self, ask: Ask) {
+        self.sweeping += usize::from(ask.what.of_sweep());
+        self.queue.push_back(ask);
+    }
+
+    /// Ask before all that waits.
+    pub fn ask_first(&mut self, ask: Ask) {
+        self.sweeping += usize::from(ask.what.of_sweep());
+        self.queue.push_front(ask);
+    }
+
+    /// Whether nothing of the sweep is under way.
+    pub fn is_still(&self) -> bool {
+        self.sweeping == 0
+    }
+
+    /// Questions of the sweep that wait or are under way.
+    pub fn left(&self) -> usize {
+        self.sweeping
+    }
+
+    /// The next to be sent, with the number that its answer has to bear.
+    pub fn next(&mut self) -> Option<(Ask, u32)> {
+        while let Some(slot) = self.again.pop_front() {
+            let held = &self.slots[usize::from(slot)];
+            if let Some(ask) = held.ask {
+                self.counts.sent += 1;
+                return Some((ask, u32::from(held.generation) << 16 | u32::from(slot)));
+            }
+        }
+        if self.in_flight >= self.window {
+            return None;
+        }
+        let ask = self.queue.pop_front()?;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { ask: None, tries: 0, generation: 0 });
+            (self.slots.len() - 1) as u16
+        });
+        let held = &mut self.slots[usize::from(slot)];
+        (held.ask, held.tries) = (Some(ask), 0);
+        self.in_flight += 1;
+        self.counts.sent += 1;
+        Some((ask, u32::from(held.generation) << 16 | u32::from(slot)))
+    }
+
+    /// What `number` asked, which is over now.
+    pub fn take(&mut self, number: u32) -> Option<Ask> {
+        let slot = number as u16;
+        let held = self.slots.get_mut(usize::from(slot)).filter(|held| u32::from(held.generation) == number >> 16)?;
+        let ask = held.ask.take()?;
+        held.generation = held.generation.wrapping_add(1);
+        self.free.push(slot);
+        self.in_flight -= 1;
+        self.sweeping -= usize::from(ask.what.of_sweep());
+        Some(ask)
+    }
+
+    /// An answer came: more may be under way.
+    pub fn on_answer(&mut self) {
+        self.counts.answered += 1;
+        self.forgiven = self.forgiven.saturating_sub(1);
+        if self.window < self.limit {
+            self.credit += 1;
+            if self.credit >= self.window {
+                (self.window, self.credit) = ((self.window + self.window / 4 + 1).min(self.limit), 0);
+            }
+        }
+    }
+
+    /// Nobody answered `number`: less is under way at once from now on, and it is asked again unless it was often enough.
+    pub fn on_timeout(&mut self, number: u32, retries: u32) -> Silence {
+        let slot = number as u16;
+        let held = self.slots.get_mut(usize::from(slot)).filter(|held| u32::from(held.generation) == number >> 16);
+        let Some(held) = held else { return Silence::Stale };
+        let Some(ask) = held.ask else { return Silence::Stale };
+        self.counts.timeouts += 1;
+        if self.forgiven == 0 {
+            self.window = (self.window / 2).max(WINDOW_MIN.min(self.limit));
+            self.forgiven = self.window;
+        }
+        if u32::from(held.tries) < retries {
+            held.tries += 1;
+            self.again.push_back(slot);
+            return Silence::Again;
+        }
+        self.counts.silent += 1;
+        self.take(number);
+        Silence::GivenUp(ask)
+    }
+
+    /// Forget all that waits and is under way.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+        self.again.clear();
+        for (slot, held) in (0..).zip(&mut self.slots) {
+            if held.ask.take().is_some() {
+                held.generation = held.generation.wrapping_add(1);
+                self.free.push(slot);
+            }
+        }
+        (self.in_flight, self.sweeping) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subnet::{NodeIx, PortIx};
+    use crate::sweep::ask::What;
+
+    fn ask(arg: u32) -> Ask {
+        Ask { what: What::NodeInfo, at: PortIx { node: NodeIx(0), port: 1 }, arg }
+    }
+
+    #[test]
+    fn so_many_are_under_way_and_no_more() {
+        let mut wire = Wire::new(2);
+        (0..3).for_each(|arg| wire.ask(ask(arg)));
+        let (first, number) = wire.next().expect("one");
+        assert_eq!(first.arg, 0);
+        assert!(wire.next().is_some() && wire.next().is_none());
+        assert_eq!(wire.take(number), Some(ask(0)));
+        assert_eq!(wire.take(number), None, "an answer that comes twice");
+        let (third, again) = wire.next().expect("room for another");
+        assert_eq!((third.arg, again == number), (2, false));
+        assert!(!wire.is_still());
+        wire.clear();
+        assert!(wire.is_still() && wire.take(again).is_none());
+    }
+
+    #[test]
+    fn what_is_not_answered_is_asked_again_so_often() {
+        let mut wire = Wire::new(64);
+        wire.ask(ask(7));
+        let (_, number) = wire.next().expect("one");
+        assert_eq!(wire.on_timeout(number, 1), Silence::Again);
+        assert_eq!(wire.window, 32);
+        assert_eq!(wire.next(), Some((ask(7), number)));
+        assert_eq!(wire.on_timeout(number, 1), Silence::GivenUp(ask(7)));
+        assert_eq!((wire.on_timeout(number, 1), wire.window), (Silence::Stale, 32));
+        assert!(wire.is_still());
+        (0..200).for_each(|_| wire.on_answer());
+        assert_eq!(wire.window, 64);
+    }
+}

@@ -1,0 +1,132 @@
+//! Whether a fabric is as a manager has to leave it, judged from what its nodes say: the manager is not asked.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use weft_fabric::topology::NodeKind;
+use weft_fabric::{Fabric, PathQuery, PortRef};
+use weft_sm::Sequential;
+use weft_sm::manager::Manager;
+use weft_sm::routing::quality;
+use weft_wire::mad::subn::PortState;
+
+/// What is not as it has to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A link does not carry data.
+    NotActive(PortRef, PortState),
+    /// A port has no LID.
+    NoLid(PortRef),
+    /// Two ports have one LID.
+    SameLid(u16, PortRef, PortRef),
+    /// A port is told of another manager than the master.
+    Manager(PortRef, u16),
+    /// Packets from one to the other do not arrive.
+    NoPath(PortRef, PortRef, String),
+    /// A switch does not have the table that the manager holds it to have.
+    Table(u64, u16),
+    /// Lanes wait for each other in a circle.
+    CreditLoop,
+}
+
+/// What is not as it has to be in the part of a fabric that a master at `master` reaches.
+pub fn check(fabric: &Fabric, master: PortRef, manager: &Manager) -> Vec<Fault> {
+    let reached = reach(fabric, master);
+    let mut faults = Vec::new();
+    let mut lids: BTreeMap<u16, PortRef> = BTreeMap::new();
+    let mut ends = Vec::new();
+    let sm_lid = fabric.port_info(master).map_or(0, |info| info.lid);
+    for at in &reached {
+        let Some(info) = fabric.port_info(*at) else { continue };
+        let external = fabric.kind(at.node) == Some(NodeKind::Switch) && at.port != 0;
+        if at.port != 0 && info.port_state != PortState::ACTIVE {
+            faults.push(Fault::NotActive(*at, info.port_state));
+        }
+        if external {
+            continue;
+        }
+        if info.lid == 0 {
+            faults.push(Fault::NoLid(*at));
+        } else if let Some(other) = lids.insert(info.lid, *at) {
+            faults.push(Fault::SameLid(info.lid, other, *at));
+        }
+        if info.master_sm_lid != sm_lid {
+            faults.push(Fault::Manager(*at, info.master_sm_lid));
+        }
+        ends.push((*at, info.lid));
+    }
+    if faults.is_empty() {
+        paths(fabric, manager, &ends, &mut faults);
+        tables(fabric, manager, &mut faults);
+    }
+    faults
+}
+
+fn paths(fabric: &Fabric, manager: &Manager, ends: &[(PortRef, u16)], faults: &mut Vec<Fault>) {
+    let (graph, tables) = (manager.graph(), manager.tables());
+    let switch = |lid: u16| {
+        let at = manager.subnet().at_lid(lid)?;
+        let node = manager.subnet().node(at.node)?;
+        let near = match &node.switch {
+            Some(_) => at.node,
+            None => node.ports.get(usize::from(at.port))?.neighbor?.node,
+        };
+        let guid = manager.subnet().node(near)?.info.node_guid;
+        graph.switches.binary_search_by_key(&guid, |switch| switch.guid).ok().map(|place| place as u32)
+    };
+    let places: BTreeMap<u16, Option<u32>> = ends.iter().map(|(_, lid)| (*lid, switch(*lid))).collect();
+    for (from, source) in ends.iter().filter(|(from, _)| from.port != 0) {
+        for (to, lid) in ends {
+            let level = match (places.get(source).copied().flatten(), places.get(lid).copied().flatten()) {
+                (Some(a), Some(b)) => tables.service_level(a, b, *lid).unwrap_or(0),
+                _ => 0,
+            };
+            let query = PathQuery { dlid: *lid, sl: level, pkey: 0xffff, payload: 0 };
+            if let Err(why) = fabric.verdict(*from, &query) {
+                faults.push(Fault::NoPath(*from, *to, why.to_string()));
+            }
+        }
+    }
+}
+
+/// Switches have the tables that the manager computed, and those close no circle.
+fn tables(fabric: &Fabric, manager: &Manager, faults: &mut Vec<Fault>) {
+    let (graph, tables) = (manager.graph(), manager.tables());
+    let guid = |node: u32| fabric.port_guid(PortRef::new(node, 0));
+    let nodes: BTreeMap<u64, u32> = (0..fabric.node_count()).filter_map(|node| Some((guid(node)?, node))).collect();
+    for (switch, table) in graph.switches.iter().zip(&tables.lfts) {
+        let Some(node) = nodes.get(&switch.guid) else { continue };
+        for (lid, port) in (0u16..).zip(table).skip(1) {
+            if fabric.forwarding(*node, lid).unwrap_or(0xff) != *port {
+                faults.push(Fault::Table(switch.guid, lid));
+            }
+        }
+    }
+    let checks = quality::Checks { shifts: 0, ..quality::Checks::default() };
+    if quality::check(graph, tables, &checks, &Sequential).credit_loop.is_some() {
+        faults.push(Fault::CreditLoop);
+    }
+}
+
+/// Every port on a link that leads to the master, and port 0 of the switches.
+fn reach(fabric: &Fabric, master: PortRef) -> BTreeSet<PortRef> {
+    let mut found = BTreeSet::from([master]);
+    let mut border = VecDeque::from([master]);
+    while let Some(at) = border.pop_front() {
+        let peer = fabric.peer(at).filter(|_| fabric.speed(at).is_some());
+        for next in peer.into_iter().chain(beside(fabric, at)) {
+            let linked = next.port == 0 || fabric.speed(next).is_some();
+            if linked && found.insert(next) {
+                border.push_back(next);
+            }
+        }
+    }
+    found
+}
+
+/// The other ports of a switch.
+fn beside(fabric: &Fabric, at: PortRef) -> Vec<PortRef> {
+    match fabric.kind(at.node) {
+        Some(NodeKind::Switch) => (0..=fabric.port_count(at.node)).map(|port| PortRef::new(at.node, port)).collect(),
+        _ => Vec::new(),
+    }
+}
