@@ -1,10 +1,21 @@
 //! Routing engines: pure functions from a graph to tables, one file each, one line in [`ENGINES`] each.
 
+mod dfsssp;
+mod dor;
+#[cfg(test)]
+mod figures;
+mod lanes;
+mod lash;
 pub mod links;
+#[cfg(test)]
+mod matrix;
 mod minhop;
+mod net;
 pub mod order;
 pub mod quality;
 pub mod spread;
+mod sssp;
+mod trees;
 pub mod ways;
 pub mod work;
 
@@ -131,6 +142,10 @@ pub struct Engine {
 /// Every engine.
 pub const ENGINES: &[Engine] = &[
     minhop::ENGINE, //
+    dor::ENGINE,
+    sssp::ENGINE,
+    dfsssp::ENGINE,
+    lash::ENGINE,
 ];
 
 /// The engine of this name.

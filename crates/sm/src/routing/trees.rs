@@ -1,0 +1,148 @@
+//! Shortest-path trees that share the links well: each destination's tree avoids what the trees before it load; then trees
+//! are taken out and set in again, one at a time, until none finds better ways.
+
+use crate::routing::net::{NOWHERE, Net, by_distance};
+
+/// Trees are set in again at most so often...
+const ROUNDS_MAX: usize = 8;
+/// ... and only so often that no more channels than this are looked at.
+const WORK_MAX: usize = 200_000_000;
+
+/// The ways to one destination.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    /// The switch that the ways lead to.
+    pub switch: u32,
+    /// Trees of one rank are balanced among themselves.
+    pub rank: u8,
+    /// Adapters' ports that the ways lead to.
+    pub paths: u32,
+    /// By switch, the place among its channels of the one to take.
+    pub ways: Vec<u8>,
+}
+
+/// A tree for every target of a net, in the same order. A switch is reached as the first adapter on it is: that asks for
+/// no turns of its own.
+pub(super) fn by_target(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
+    let mut seed: Vec<Tree> = Vec::with_capacity(net.targets.len());
+    let mut of_switch: Vec<Option<usize>> = vec![None; net.switch_count()];
+    for target in net.targets.iter().filter(|target| target.end) {
+        of_switch[target.switch as usize].get_or_insert(seed.len());
+        seed.push(Tree { switch: target.switch, rank: target.rank, paths: 1, ways: Vec::new() });
+    }
+    let bare: Vec<usize> = (0..net.switch_count()).filter(|switch| of_switch[*switch].is_none()).collect();
+    for switch in bare {
+        of_switch[switch] = Some(seed.len());
+        seed.push(Tree { switch: switch as u32, rank: 0, paths: 0, ways: Vec::new() });
+    }
+    balance(net, far, &mut seed);
+    let mut trees: Vec<Tree> = Vec::with_capacity(net.targets.len());
+    for (at, target) in net.targets.iter().enumerate() {
+        let like = if target.end { at } else { of_switch[target.switch as usize].unwrap_or(at) };
+        trees.push(Tree { paths: u32::from(target.end), ..seed[like].clone() });
+    }
+    trees
+}
+
+/// A tree for every switch.
+pub(super) fn by_switch(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
+    let tree = |switch: usize| Tree { switch: switch as u32, rank: 0, paths: net.hung[switch], ways: Vec::new() };
+    let mut trees: Vec<Tree> = (0..net.switch_count()).map(tree).collect();
+    balance(net, far, &mut trees);
+    trees
+}
+
+/// Gives trees their ways.
+fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree]) {
+    let mut planter = Planter::new(net);
+    for tree in &mut *trees {
+        let far = &far[tree.switch as usize];
+        tree.ways = planter.grow(far, tree);
+        planter.weigh(far, tree, true);
+    }
+    let rounds = (WORK_MAX / (trees.len() * net.channels.len()).max(1)).min(ROUNDS_MAX);
+    for _ in 0..rounds {
+        let mut still = true;
+        for tree in &mut *trees {
+            let far = &far[tree.switch as usize];
+            planter.weigh(far, tree, false);
+            let ways = planter.grow(far, tree);
+            still &= ways == tree.ways;
+            tree.ways = ways;
+            planter.weigh(far, tree, true);
+        }
+        if still {
+            break;
+        }
+    }
+}
+
+/// Loads of channels, and the tree that is being made.
+struct Planter<'a> {
+    net: &'a Net,
+    /// By rank, by channel: the paths that cross it.
+    loads: Vec<Vec<u32>>,
+    cost: Vec<u64>,
+    below: Vec<u32>,
+    order: Vec<u32>,
+}
+
+impl<'a> Planter<'a> {
+    fn new(net: &'a Net) -> Planter<'a> {
+        let switches = net.switch_count();
+        let order = Vec::with_capacity(switches);
+        Planter { net, loads: Vec::new(), cost: vec![0; switches], below: vec![0; switches], order }
+    }
+
+    /// The shortest ways whose links have the least squares of loads in sum; among equals, the first.
+    fn grow(&mut self, far: &[u16], tree: &Tree) -> Vec<u8> {
+        let (net, target) = (self.net, tree.switch as usize);
+        self.loads.resize_with(self.loads.len().max(usize::from(tree.rank) + 1), || vec![0; net.channels.len()]);
+        let (loads, others) = ranked(&self.loads, tree.rank);
+        let mut ways = vec![NOWHERE; far.len()];
+        by_distance(far, &mut self.order);
+        for at in self.order.iter().map(|at| *at as usize) {
+            let mut best = if at == target { 0 } else { u64::MAX };
+            for (place, channel) in net.of(at).enumerate() {
+                let way = &net.channels[channel];
+                let to = way.to as usize;
+                if far[to] >= far[at] || far[to] + way.weight != far[at] {
+                    continue;
+                }
+                let load = u64::from(loads[channel]) * u64::from(way.scale) / 256 + 1;
+                let elsewhere = others.map_or(0, |others| u64::from(others[channel]));
+                let cost = self.cost[to].saturating_add(load.saturating_mul(load)).saturating_add(elsewhere);
+                if cost < best {
+                    best = cost;
+                    ways[at] = place as u8;
+                }
+            }
+            self.cost[at] = best;
+        }
+        ways
+    }
+
+    /// Adds a tree's paths to the loads, or takes them away.
+    fn weigh(&mut self, far: &[u16], tree: &Tree, add: bool) {
+        if tree.paths == 0 {
+            return;
+        }
+        by_distance(far, &mut self.order);
+        for at in &self.order {
+            self.below[*at as usize] = self.net.hung[*at as usize] * tree.paths;
+        }
+        let loads = &mut self.loads[usize::from(tree.rank)];
+        for at in self.order.iter().rev().map(|at| *at as usize) {
+            let Some(channel) = self.net.channel(at, tree.ways[at]) else { continue };
+            let below = self.below[at];
+            self.below[self.net.channels[channel].to as usize] += below;
+            loads[channel] = if add { loads[channel] + below } else { loads[channel] - below };
+        }
+    }
+}
+
+/// The loads of a rank, and those of the rank before, which it had better differ from.
+fn ranked(loads: &[Vec<u32>], rank: u8) -> (&[u32], Option<&[u32]>) {
+    let rank = usize::from(rank);
+    (&loads[rank], rank.checked_sub(1).map(|before| loads[before].as_slice()))
+}
