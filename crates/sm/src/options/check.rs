@@ -54,8 +54,8 @@ pub(super) fn check(options: &mut Options, lines: &Lines, remarks: &mut Remarks)
     }
     bounds.bound("sm_priority", &mut options.handover.sm_priority, |value| value <= 15, 0, "0 to 15");
     bounds.bound("lash_start_vl", &mut options.routing.lash_start_vl, |value| value <= 14, 0, "0 to 14");
-    let rate = |value| (2..=22).contains(&value) || value == 255;
-    bounds.bound("max_rate_enum", &mut options.misc.max_rate_enum, rate, 255, "2 to 22, 255");
+    let rate = |value| (2..=25).contains(&value) || value == 255;
+    bounds.bound("max_rate_enum", &mut options.misc.max_rate_enum, rate, 255, "2 to 25, 255");
     let limit = i32::MAX as u32;
     bounds.bound("max_wire_smps", &mut options.timing.max_wire_smps, |value| value <= limit, 4, "0 to 2147483647");
     bounds.bound("max_wire_smps2", &mut options.timing.max_wire_smps2, |value| value <= limit, 4, "0 to 2147483647");

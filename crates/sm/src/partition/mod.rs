@@ -1,1 +1,21 @@
-//! Partitions: partitions.conf, and the P_Keys of every port that follow from it.
+//! Partitions: `partitions.conf` is read into a [`Config`]; with a subnet it makes a [`Plan`] of P_Key tables and groups;
+//! [`check`] says what a change of the file would change, before anything is sent.
+
+mod check;
+mod config;
+mod groups;
+mod keys;
+mod parse;
+mod piece;
+mod plan;
+mod resolve;
+
+pub use check::{Report, check};
+pub use config::{Config, DEFAULT_KEY, GroupFlags, IPOIB_QKEY, Member, Membership, Rule, Who};
+pub use keys::{FULL, Keys};
+pub use parse::parse;
+pub use plan::{BROADCAST, Enforced, Group, Plan};
+pub use resolve::Partition;
+
+#[cfg(test)]
+mod tests;

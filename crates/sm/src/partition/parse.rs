@@ -1,0 +1,382 @@
+//! partitions.conf is read: `name=key,flags : members ;`, as OpenSM reads it, abbreviations included. What it passes over
+//! in silence is said here; what makes it give the whole file up does so here too, and all such mistakes are said at once.
+
+use std::net::Ipv6Addr;
+
+use super::config::{Config, DEFAULT_KEY, Group, GroupFlags, Member, Membership, Rule, Who};
+use super::piece::Piece;
+use crate::options::{Remark, Remarks, bounded, clip, number};
+
+/// Words that stand for ports; the first that a word begins counts.
+const WHO: &[(&str, Who)] = &[
+    ("ALL", Who::All),
+    ("ALL_CAS", Who::Cas),
+    ("ALL_SWITCHES", Who::Switches),
+    ("ALL_ROUTERS", Who::Routers),
+    ("ALL_VCAS", Who::VirtualCas),
+    ("SELF", Who::Myself),
+];
+
+/// Memberships; the first that a word begins counts.
+const MEMBERSHIPS: &[(&str, Membership)] =
+    &[("full", Membership::Full), ("both", Membership::Both), ("limited", Membership::Limited)];
+
+/// Flags of groups; the first that a word begins counts.
+const GROUP_FLAGS: &[&str] = &["mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel"];
+
+/// Reads a file; `file` names it in remarks.
+pub fn parse(text: &str, file: &str) -> (Config, Vec<Remark>) {
+    let mut parser = Parser { remarks: Remarks::of(file), rules: Vec::new(), open: None, broken: false };
+    if bounded(text).len() < text.len() {
+        parser.broken((0, 0), "the file is too long to be one of partitions", "is this the right file?");
+    }
+    for (number, line) in (1u32..).zip(bounded(text).lines()) {
+        parser.line(Piece::of(number, line.split('#').next().unwrap_or("")));
+    }
+    parser.end()
+}
+
+struct Parser {
+    remarks: Remarks,
+    rules: Vec<Rule>,
+    /// The rule that has not ended, and its members' membership unless they say otherwise.
+    open: Option<(Rule, Membership)>,
+    broken: bool,
+}
+
+impl Parser {
+    fn line(&mut self, line: Piece<'_>) {
+        let mut rest = Some(line);
+        while let Some(piece) = rest {
+            let (statement, behind) = piece.cut(';');
+            if !statement.text().is_empty() {
+                self.statement(statement);
+            }
+            if behind.is_some() {
+                self.rules.extend(self.open.take().map(|(rule, _)| rule));
+            }
+            rest = behind;
+        }
+    }
+
+    fn statement(&mut self, piece: Piece<'_>) {
+        let Some((mut rule, mut membership)) = self.open.take() else {
+            self.header(piece);
+            return;
+        };
+        self.members(piece, &mut rule, &mut membership);
+        self.open = Some((rule, membership));
+    }
+
+    fn header(&mut self, piece: Piece<'_>) {
+        let (definition, members) = piece.cut(':');
+        let Some(members) = members else {
+            let what = format!("no partition is defined by {}: there is no colon", clip(piece.text()));
+            self.broken(piece.at(), what, "write NAME=KEY, flags : members ; with the colon in the first line");
+            return;
+        };
+        let mut parts = definition.split(',');
+        let mut rule = self.name_and_key(parts.next().unwrap_or(definition));
+        let mut membership = Membership::Limited;
+        for flag in parts {
+            self.rule_flag(flag, &mut rule, &mut membership);
+        }
+        if !members.text().is_empty() {
+            self.members(members, &mut rule, &mut membership);
+        }
+        self.open = Some((rule, membership));
+    }
+
+    fn name_and_key(&mut self, piece: Piece<'_>) -> Rule {
+        let (name, key) = piece.cut('=');
+        // A number alone is a key.
+        let alone = key.is_none() && name.text().starts_with(|c: char| c.is_ascii_digit());
+        let key = if alone { Some(name) } else { key };
+        let name_text = if alone { "" } else { name.text() };
+        let key = key.and_then(|piece| self.key(piece));
+        Rule {
+            line: piece.at().0,
+            name: name_text.to_owned(),
+            key,
+            index0: false,
+            ipoib: false,
+            flags: GroupFlags::default(),
+            members: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    fn key(&mut self, piece: Piece<'_>) -> Option<u16> {
+        let value = match number(piece.text()) {
+            Ok(value) => value,
+            Err(wrong) => {
+                self.broken(piece.at(), format!("P_Key: {wrong}"), "write a number such as 0x0002");
+                return None;
+            }
+        };
+        if value > 0xffff {
+            let what = format!("P_Key {} has more than 16 bits: only the low 15 count", clip(piece.text()));
+            self.remarks.warning(piece.at(), what, "write 0x0001 to 0x7fff");
+        }
+        let key = (value & 0x7fff) as u16;
+        if key == 0 {
+            let mend = "write 0x0001 to 0x7fff, or no key";
+            self.remarks.warning(piece.at(), "P_Key 0 is none: one is made up", mend);
+        }
+        (key != 0).then_some(key)
+    }
+
+    fn rule_flag(&mut self, piece: Piece<'_>, rule: &mut Rule, membership: &mut Membership) {
+        let (name, value) = piece.cut('=');
+        let word = name.text();
+        if word.is_empty() {
+            self.remarks.warning(piece.at(), "nothing stands between two commas", "leave one of them out");
+        } else if self.group_flag(name, value, &mut rule.flags) {
+        } else if "ipoib".starts_with(word) {
+            self.abbreviated(name, "ipoib");
+            rule.ipoib = true;
+        } else if "defmember".starts_with(word) {
+            self.abbreviated(name, "defmember");
+            *membership = self.membership(value, name).unwrap_or(*membership);
+        } else if word == "indx0" {
+            rule.index0 = true;
+        } else {
+            let what = format!("no flag of a partition is called {}; it is passed over", clip(word));
+            self.remarks.error(
+                piece.at(),
+                what,
+                "flags: ipoib, indx0, defmember=, rate=, mtu=, sl=, scope=, Q_Key=, TClass=, FlowLabel=",
+            );
+        }
+    }
+
+    /// Takes a flag of groups over; false if it is none.
+    fn group_flag(&mut self, name: Piece<'_>, value: Option<Piece<'_>>, flags: &mut GroupFlags) -> bool {
+        let Some(flag) = GROUP_FLAGS.iter().find(|flag| flag.starts_with(name.text())) else { return false };
+        self.abbreviated(name, flag);
+        let given = value.map_or("", |value| value.text());
+        let (low, high) = match *flag {
+            "mtu" => (1, 5),
+            "rate" => (2, 63),
+            "scope" => (1, 15),
+            "Q_Key" => (0, u64::from(u32::MAX)),
+            "TClass" => (0, 255),
+            "sl" => (0, 15),
+            _ => (0, 0xf_ffff),
+        };
+        let number = match number(given) {
+            Ok(number) if (low..=high).contains(&number) => number as u32,
+            Ok(_) | Err(_) => {
+                let what = format!(
+                    "{flag} cannot be {}; it stays what it was",
+                    if given.is_empty() { "nothing" } else { given }
+                );
+                self.remarks.error(
+                    value.unwrap_or(name).at(),
+                    clip(&what),
+                    format!("write a number from {low} to {high}"),
+                );
+                return true;
+            }
+        };
+        match *flag {
+            "mtu" => flags.mtu = number as u8,
+            "rate" => flags.rate = number as u8,
+            "scope" => flags.scopes |= 1 << number,
+            "Q_Key" => flags.qkey = number,
+            "TClass" => flags.tclass = number as u8,
+            "sl" => flags.sl = number as u8,
+            _ => flags.flow_label = number,
+        }
+        true
+    }
+
+    fn members(&mut self, piece: Piece<'_>, rule: &mut Rule, default: &mut Membership) {
+        let mut rest = Some(piece);
+        while let Some(piece) = rest {
+            let (item, behind) = piece.cut(',');
+            rest = behind;
+            let (name, value) = item.cut('=');
+            match name.text() {
+                "" if value.is_none() => {}
+                "mgid" => {
+                    self.group(value.unwrap_or(name), behind, rule);
+                    return;
+                }
+                // The manual's example has it behind the colon, with a second one after it.
+                "defmember" if value.is_some_and(|value| value.cut(':').1.is_some()) => {
+                    let (membership, member) = value.unwrap_or(name).cut(':');
+                    let what =
+                        "defmember stands behind the colon, where OpenSM takes it for a member and gives the file up";
+                    self.remarks.warning(name.at(), what, "write it before the colon");
+                    *default = self.membership(Some(membership), name).unwrap_or(*default);
+                    rest = member.and_then(|member| join(member, behind));
+                }
+                _ => self.member(item, name, value, rule, *default),
+            }
+        }
+    }
+
+    fn member(
+        &mut self,
+        item: Piece<'_>,
+        name: Piece<'_>,
+        value: Option<Piece<'_>>,
+        rule: &mut Rule,
+        default: Membership,
+    ) {
+        let word = name.text();
+        if "NONE".starts_with(word) {
+            return;
+        }
+        let membership = match value {
+            None => default,
+            Some(value) => self.membership(Some(value), name).unwrap_or_default(),
+        };
+        let who = match WHO.iter().find(|(known, _)| known.starts_with(word)) {
+            Some((known, who)) => {
+                self.abbreviated(name, known);
+                *who
+            }
+            None => match number(word) {
+                Ok(guid) if guid != 0 => Who::Guid(guid),
+                _ => return self.no_member(item, word),
+            },
+        };
+        if who == Who::VirtualCas {
+            self.remarks.note(item.at(), "there are no virtual adapters: ALL_VCAS is nobody", "");
+        }
+        rule.members.push(Member { line: item.at().0, who, membership });
+    }
+
+    fn no_member(&mut self, item: Piece<'_>, word: &str) {
+        let mend = if word == "ALL SWITCHES" || word == "ALL CAS" || word == "ALL ROUTERS" {
+            format!("write {}", word.replace(' ', "_"))
+        } else if item.text().contains(':') {
+            "is a ; missing at the end of the line before?".to_owned()
+        } else {
+            "write a port's GUID as 0x..., ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF".to_owned()
+        };
+        self.broken(item.at(), format!("{} is no port", clip(item.text())), mend);
+    }
+
+    fn membership(&mut self, value: Option<Piece<'_>>, name: Piece<'_>) -> Option<Membership> {
+        let word = value.map_or("", |value| value.text());
+        let found = MEMBERSHIPS.iter().find(|(known, _)| !word.is_empty() && known.starts_with(word));
+        let at = value.unwrap_or(name);
+        match found {
+            Some((known, membership)) => {
+                self.abbreviated(at, known);
+                Some(*membership)
+            }
+            None => {
+                let what = format!(
+                    "no membership is called {}: it is taken as limited",
+                    clip(if word.is_empty() { "nothing" } else { word })
+                );
+                self.remarks.error(at.at(), what, "write full, limited or both");
+                None
+            }
+        }
+    }
+
+    fn group(&mut self, mgid: Piece<'_>, flags: Option<Piece<'_>>, rule: &mut Rule) {
+        let inherited = GroupFlags { tclass: 0, ..rule.flags };
+        let address = mgid.text().parse::<Ipv6Addr>().map(|address| address.octets());
+        let mut group = Group { line: mgid.at().0, mgid: address.unwrap_or_default(), flags: inherited };
+        for flag in flags.into_iter().flat_map(|flags| flags.split(',')) {
+            let (name, value) = flag.cut('=');
+            if name.text().is_empty() {
+                self.remarks.warning(flag.at(), "nothing stands behind a comma", "leave the comma out");
+            } else if !self.group_flag(name, value, &mut group.flags) {
+                let what = format!("no flag of a group is called {}; it is passed over", clip(name.text()));
+                self.remarks.error(
+                    flag.at(),
+                    what,
+                    "a group has its line alone: mgid=..., flags; members stand in other lines",
+                );
+            }
+        }
+        if group.mgid[0] != 0xff {
+            let what = format!("{} is no multicast GID; there is no such group", clip(mgid.text()));
+            self.remarks.error(mgid.at(), what, "write one such as ff12:401b::ffff:ffff");
+        } else {
+            self.check_ip_group(mgid, &group, rule);
+            rule.groups.push(group);
+        }
+    }
+
+    /// Groups of IP must agree with the broadcast group; those that do not are not created.
+    fn check_ip_group(&mut self, mgid: Piece<'_>, group: &Group, rule: &Rule) {
+        if !group.is_ip() {
+            return;
+        }
+        if let Some(wrong) = disagreement(group, rule.flags, rule.key) {
+            let what = format!("{}: {wrong}; there is no such group", clip(mgid.text()));
+            self.remarks.error(mgid.at(), what, "write what the partition says, or nothing");
+        }
+    }
+
+    fn abbreviated(&mut self, piece: Piece<'_>, known: &str) {
+        if piece.text() != known {
+            let what = format!("{} is taken for {known}", clip(piece.text()));
+            self.remarks.note(piece.at(), what, format!("write {known}"));
+        }
+    }
+
+    fn broken(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
+        self.broken = true;
+        self.remarks.error(at, what, mend);
+    }
+
+    fn end(mut self) -> (Config, Vec<Remark>) {
+        if let Some((rule, _)) = self.open.take() {
+            self.remarks.warning(
+                (rule.line, 0),
+                "the last rule has no end; it counts all the same",
+                "write ; at its end",
+            );
+            self.rules.push(rule);
+        }
+        if self.broken || self.rules.is_empty() {
+            let what = "the file cannot be used: everybody would be a full member of the default partition alone";
+            self.remarks.error(
+                (0, 0),
+                what,
+                if self.broken { "mend the mistakes" } else { "write a rule, or remove the file" },
+            );
+            return (Config::Broken, self.remarks.into_list());
+        }
+        if !self.rules.iter().any(Rule::is_default) {
+            let what = format!(
+                "no rule for the default partition: all but the manager's port are limited members of {DEFAULT_KEY:#06x}, and hosts do not reach each other there"
+            );
+            self.remarks.warning((0, 0), what, "write Default=0x7fff : ALL=full ;");
+        }
+        (Config::Rules(self.rules), self.remarks.into_list())
+    }
+}
+
+/// What keeps a group of IP from being created in a partition.
+pub(super) fn disagreement(group: &Group, flags: GroupFlags, key: Option<u16>) -> Option<String> {
+    let in_mgid = u16::from_be_bytes([group.mgid[4], group.mgid[5]]);
+    let broadcast = group.mgid == super::plan::BROADCAST;
+    if let Some(key) = key
+        && in_mgid != 0
+        && in_mgid != key | 0x8000
+        && !broadcast
+    {
+        return Some(format!("its P_Key {in_mgid:#06x} is not that of the partition, {:#06x}", key | 0x8000));
+    }
+    for (name, own, partition) in [("rate", group.flags.rate, flags.rate), ("mtu", group.flags.mtu, flags.mtu)] {
+        if own != partition {
+            return Some(format!("its {name} {own} is not that of the partition, {partition}"));
+        }
+    }
+    None
+}
+
+/// A piece and the ones behind it, as one.
+fn join<'a>(first: Piece<'a>, behind: Option<Piece<'a>>) -> Option<Piece<'a>> {
+    Some(behind.map_or(first, |behind| first.through(behind)))
+}

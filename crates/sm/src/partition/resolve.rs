@@ -1,0 +1,190 @@
+//! Rules become partitions: those of one key are one, keys that none is given for are made up, who comes last counts.
+
+use std::collections::BTreeMap;
+
+use weft_wire::mad::subn::NodeType;
+
+use super::config::{Config, DEFAULT_KEY, GroupFlags, Membership, Rule, Who};
+use super::groups::{Group, broadcast, further};
+
+/// A partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Partition {
+    /// P_Key without the bit of membership.
+    pub key: u16,
+    /// Its name: of the first rule that has this key.
+    pub name: String,
+    /// Service level.
+    pub sl: u8,
+    /// Groups that it has by itself.
+    pub groups: Vec<Group>,
+    all: Option<Entry>,
+    cas: Option<Entry>,
+    switches: Option<Entry>,
+    routers: Option<Entry>,
+    guids: BTreeMap<u64, Entry>,
+}
+
+/// What a rule says of somebody, and when: of two, the later counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Entry {
+    pub order: u32,
+    pub membership: Membership,
+    pub index0: bool,
+}
+
+/// What of the options matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Settings {
+    /// PortGUID of the manager's own port.
+    pub own: Option<u64>,
+    /// Without it, service levels are 0.
+    pub qos: bool,
+    /// Packet lifetime of groups.
+    pub packet_life: u8,
+}
+
+impl Partition {
+    fn new(key: u16, name: &str) -> Partition {
+        Partition {
+            key,
+            name: name.to_owned(),
+            sl: 0,
+            groups: Vec::new(),
+            all: None,
+            cas: None,
+            switches: None,
+            routers: None,
+            guids: BTreeMap::new(),
+        }
+    }
+
+    /// How a port is a member, if it is one.
+    pub fn member(&self, guid: u64, kind: NodeType) -> Option<Membership> {
+        self.entry(guid, kind).map(|entry| entry.membership)
+    }
+
+    /// GUIDs that rules name, members of the subnet or not.
+    pub fn named(&self) -> impl Iterator<Item = u64> {
+        self.guids.keys().copied()
+    }
+
+    pub(super) fn entry(&self, guid: u64, kind: NodeType) -> Option<Entry> {
+        let by_kind = match kind {
+            NodeType::CA => self.cas,
+            NodeType::SWITCH => self.switches,
+            NodeType::ROUTER => self.routers,
+            _ => None,
+        };
+        [self.all, by_kind, self.guids.get(&guid).copied()].into_iter().flatten().max()
+    }
+
+    fn add(&mut self, who: Who, entry: Entry, own: Option<u64>) {
+        match who {
+            Who::All => self.all = Some(entry),
+            Who::Cas => self.cas = Some(entry),
+            Who::Switches => self.switches = Some(entry),
+            Who::Routers => self.routers = Some(entry),
+            Who::VirtualCas => {}
+            Who::Myself => self.guids.extend(own.map(|own| (own, entry))),
+            Who::Guid(guid) => {
+                self.guids.insert(guid, entry);
+            }
+        }
+    }
+}
+
+/// The partitions of a configuration, in the order in which OpenSM gives their keys places: by the bytes of the key, the
+/// low one first. `former` are names whose keys were made up before.
+pub(super) fn resolve(config: &Config, settings: Settings, former: &BTreeMap<String, u16>) -> Vec<Partition> {
+    let mut resolver =
+        Resolver { settings, former, partitions: vec![Partition::new(DEFAULT_KEY, "Default")], order: 2, made_up: 0 };
+    let (everybody, rules): (_, &[Rule]) = match config {
+        Config::Absent | Config::Broken => (Membership::Full, &[]),
+        Config::Rules(rules) => (Membership::Limited, rules),
+    };
+    if let Some(default) = resolver.partitions.first_mut() {
+        default.add(Who::All, Entry { order: 0, membership: everybody, index0: false }, settings.own);
+        let myself = Entry { order: 1, membership: Membership::Full, index0: false };
+        default.add(Who::Myself, myself, settings.own);
+        if everybody == Membership::Full {
+            default.groups.extend(broadcast(DEFAULT_KEY, GroupFlags::default(), settings.packet_life));
+        }
+    }
+    rules.iter().for_each(|rule| resolver.rule(rule));
+    let mut partitions = resolver.partitions;
+    partitions.sort_by_key(|partition| partition.key.swap_bytes());
+    partitions
+}
+
+struct Resolver<'a> {
+    settings: Settings,
+    former: &'a BTreeMap<String, u16>,
+    partitions: Vec<Partition>,
+    order: u32,
+    made_up: u16,
+}
+
+impl Resolver<'_> {
+    fn rule(&mut self, rule: &Rule) {
+        let settings = self.settings;
+        let first = self.order;
+        self.order = first.saturating_add(u32::try_from(rule.members.len()).unwrap_or(u32::MAX));
+        let Some(partition) = self.partition(rule) else { return };
+        let sl = if settings.qos { rule.flags.sl } else { 0 };
+        partition.sl = sl;
+        let flags = GroupFlags { sl, ..rule.flags };
+        if rule.ipoib {
+            add_groups(partition, broadcast(partition.key, flags, settings.packet_life));
+        }
+        for group in &rule.groups {
+            // A level that the group has of itself stays; one that it has of the partition goes with it.
+            let own = if group.flags.sl == rule.flags.sl { sl } else { group.flags.sl };
+            let group = super::config::Group { flags: GroupFlags { sl: own, ..group.flags }, ..*group };
+            add_groups(partition, further(partition.key, &group, flags, settings.packet_life));
+        }
+        for (order, member) in (first..).zip(&rule.members) {
+            let entry = Entry { order, membership: member.membership, index0: rule.index0 };
+            partition.add(member.who, entry, settings.own);
+        }
+    }
+
+    /// The partition of a rule, a new one or one that is there; none if no key is left.
+    fn partition(&mut self, rule: &Rule) -> Option<&mut Partition> {
+        let by_name = || self.partitions.iter().position(|known| !rule.name.is_empty() && known.name == rule.name);
+        let place = match rule.key {
+            Some(key) => self.partitions.iter().position(|known| known.key == key).ok_or(key),
+            None => match by_name() {
+                Some(place) => Ok(place),
+                None => Err(self.make_up(&rule.name)?),
+            },
+        };
+        let place = match place {
+            Ok(place) => place,
+            Err(key) => {
+                let number = format!("{key:04x}");
+                self.partitions.push(Partition::new(key, if rule.name.is_empty() { &number } else { &rule.name }));
+                self.partitions.len() - 1
+            }
+        };
+        self.partitions.get_mut(place)
+    }
+
+    fn make_up(&mut self, name: &str) -> Option<u16> {
+        let free = |key: u16| self.partitions.iter().all(|known| known.key != key);
+        if let Some(key) = self.former.get(name).copied().filter(|key| free(*key)) {
+            return Some(key);
+        }
+        let key = (self.made_up + 1..DEFAULT_KEY).find(|key| free(*key))?;
+        self.made_up = key;
+        Some(key)
+    }
+}
+
+fn add_groups(partition: &mut Partition, groups: Vec<Group>) {
+    for group in groups {
+        if partition.groups.iter().all(|known| known.mgid != group.mgid) {
+            partition.groups.push(group);
+        }
+    }
+}
