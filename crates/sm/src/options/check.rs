@@ -2,6 +2,7 @@
 
 use super::read::Lines;
 use super::{Lanes, Options, Remarks};
+use crate::qos;
 
 /// The link-speed codes that may be forced.
 const SPEEDS: [u8; 6] = [0, 1, 3, 5, 7, 15];
@@ -136,6 +137,23 @@ impl Bounds<'_> {
         self.bound(&format!("{prefix}_max_vls"), &mut lanes.max_vls, |value| value <= 15, 0, "1 to 15");
         let limit = |value| (-1..=255).contains(&value);
         self.bound(&format!("{prefix}_high_limit"), &mut lanes.high_limit, limit, -1, "0 to 255");
+        for (name, text) in [("vlarb_high", &lanes.vlarb_high), ("vlarb_low", &lanes.vlarb_low)] {
+            let wrong = text.as_deref().map_or(Vec::new(), |text| qos::arbitration(text).wrong);
+            self.list(
+                &format!("{prefix}_{name}"),
+                &wrong,
+                "write lane:weight,... with lanes 0 to 14, weights 0 to 255",
+            );
+        }
+        let wrong = lanes.sl2vl.as_deref().map_or(Vec::new(), |text| qos::lanes(text).wrong);
+        self.list(&format!("{prefix}_sl2vl"), &wrong, "write 16 lanes, 15 to drop");
+    }
+
+    fn list(&mut self, name: &str, wrong: &[String], mend: &str) {
+        let line = self.lines.get(name).copied().unwrap_or(0);
+        for what in wrong {
+            self.remarks.warning((line, 0), format!("{name}: {what}"), mend);
+        }
     }
 
     fn say(&mut self, name: &str, what: &str, mend: &str) {
