@@ -18,7 +18,7 @@ pub const ENGINE: Engine = Engine {
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let net = Net::new(request.graph);
     let far = net.distances(request.parallel);
-    let trees = by_target(&net, &far);
+    let trees = by_target(&net, &far, &|_, _| true);
     let lanes_max = net.lanes_max(request);
     let assigned = assign(&net, &far, &trees, lanes_max).map_err(|left| RouteError {
         engine: ENGINE.name,

@@ -19,7 +19,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let far = net.distances(request.parallel);
     let first = request.options.lash_start_vl;
     if first == 0 {
-        let trees = by_target(&net, &far);
+        let trees = by_target(&net, &far, &|_, _| true);
         if assign(&net, &far, &trees, 1).is_ok() {
             return Ok(net.tables(ENGINE.name, request.graph, trees.iter()));
         }

@@ -2,6 +2,7 @@
 
 mod dfsssp;
 mod dor;
+mod dragonfly;
 #[cfg(test)]
 mod figures;
 mod lanes;
@@ -146,6 +147,7 @@ pub const ENGINES: &[Engine] = &[
     sssp::ENGINE,
     dfsssp::ENGINE,
     lash::ENGINE,
+    dragonfly::ENGINE,
 ];
 
 /// The engine of this name.

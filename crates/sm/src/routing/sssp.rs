@@ -17,6 +17,6 @@ pub const ENGINE: Engine = Engine {
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let net = Net::new(request.graph);
-    let trees = by_target(&net, &net.distances(request.parallel));
+    let trees = by_target(&net, &net.distances(request.parallel), &|_, _| true);
     Ok(net.tables(ENGINE.name, request.graph, trees.iter()))
 }

@@ -1,7 +1,7 @@
 //! Shortest-path trees that share the links well: each destination's tree avoids what the trees before it load; then trees
 //! are taken out and set in again, one at a time, until none finds better ways.
 
-use crate::routing::net::{NOWHERE, Net, by_distance};
+use crate::routing::net::{Channel, NOWHERE, Net, by_distance};
 
 /// Trees are set in again at most so often...
 const ROUNDS_MAX: usize = 8;
@@ -21,9 +21,12 @@ pub(super) struct Tree {
     pub ways: Vec<u8>,
 }
 
-/// A tree for every target of a net, in the same order. A switch is reached as the first adapter on it is: that asks for
-/// no turns of its own.
-pub(super) fn by_target(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
+/// Whether a channel may be taken to a switch.
+pub(super) type Allowed<'a> = &'a dyn Fn(&Channel, u32) -> bool;
+
+/// A tree for every target of a net, in the same order, of the channels that are allowed. A switch is reached as the first
+/// adapter on it is: that asks for no turns of its own.
+pub(super) fn by_target(net: &Net, far: &[Vec<u16>], allowed: Allowed<'_>) -> Vec<Tree> {
     let mut seed: Vec<Tree> = Vec::with_capacity(net.targets.len());
     let mut of_switch: Vec<Option<usize>> = vec![None; net.switch_count()];
     for target in net.targets.iter().filter(|target| target.end) {
@@ -35,7 +38,7 @@ pub(super) fn by_target(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
         of_switch[switch] = Some(seed.len());
         seed.push(Tree { switch: switch as u32, rank: 0, paths: 0, ways: Vec::new() });
     }
-    balance(net, far, &mut seed);
+    balance(net, far, &mut seed, allowed);
     let mut trees: Vec<Tree> = Vec::with_capacity(net.targets.len());
     for (at, target) in net.targets.iter().enumerate() {
         let like = if target.end { at } else { of_switch[target.switch as usize].unwrap_or(at) };
@@ -48,13 +51,13 @@ pub(super) fn by_target(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
 pub(super) fn by_switch(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
     let tree = |switch: usize| Tree { switch: switch as u32, rank: 0, paths: net.hung[switch], ways: Vec::new() };
     let mut trees: Vec<Tree> = (0..net.switch_count()).map(tree).collect();
-    balance(net, far, &mut trees);
+    balance(net, far, &mut trees, &|_, _| true);
     trees
 }
 
 /// Gives trees their ways.
-fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree]) {
-    let mut planter = Planter::new(net);
+fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree], allowed: Allowed<'_>) {
+    let mut planter = Planter::new(net, allowed);
     for tree in &mut *trees {
         let far = &far[tree.switch as usize];
         tree.ways = planter.grow(far, tree);
@@ -80,6 +83,7 @@ fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree]) {
 /// Loads of channels, and the tree that is being made.
 struct Planter<'a> {
     net: &'a Net,
+    allowed: Allowed<'a>,
     /// By rank, by channel: the paths that cross it.
     loads: Vec<Vec<u32>>,
     cost: Vec<u64>,
@@ -88,10 +92,10 @@ struct Planter<'a> {
 }
 
 impl<'a> Planter<'a> {
-    fn new(net: &'a Net) -> Planter<'a> {
+    fn new(net: &'a Net, allowed: Allowed<'a>) -> Planter<'a> {
         let switches = net.switch_count();
         let order = Vec::with_capacity(switches);
-        Planter { net, loads: Vec::new(), cost: vec![0; switches], below: vec![0; switches], order }
+        Planter { net, allowed, loads: Vec::new(), cost: vec![0; switches], below: vec![0; switches], order }
     }
 
     /// The shortest ways whose links have the least squares of loads in sum; among equals, the first.
@@ -106,7 +110,7 @@ impl<'a> Planter<'a> {
             for (place, channel) in net.of(at).enumerate() {
                 let way = &net.channels[channel];
                 let to = way.to as usize;
-                if far[to] >= far[at] || far[to] + way.weight != far[at] {
+                if far[to] >= far[at] || far[to] + way.weight != far[at] || !(self.allowed)(way, tree.switch) {
                     continue;
                 }
                 let load = u64::from(loads[channel]) * u64::from(way.scale) / 256 + 1;

@@ -1,0 +1,181 @@
+//! Dragonflies (Kim, Dally, Scott, Abts: "Technology-Driven, Highly-Scalable Dragonfly Topology"): groups of switches that
+//! are cabled all to all, and cables from every group to every other. A path goes at most one hop within the first group,
+//! one to the other, one within that; what comes out of another group's cable is on a lane of its own, so that lanes follow
+//! from ports alone, every service level stays free for other uses, and no credit loop can be.
+
+use std::collections::BTreeSet;
+
+use crate::graph::Graph;
+use crate::tables::{Lanes, Tables};
+
+use super::net::{FAR, Net};
+use super::trees::by_target;
+use super::work::map;
+use super::{Engine, Request, RouteError};
+
+/// `dragonfly`.
+pub const ENGINE: Engine = Engine {
+    name: "dragonfly",
+    about: "groups cabled all to all: one hop between groups at most, two lanes free of credit loops",
+    run,
+};
+
+/// Lanes: before the cable between groups and behind it.
+const LANES: u8 = 2;
+
+fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
+    let refuse = |why: &str| RouteError { engine: ENGINE.name, why: why.to_owned() };
+    let net = Net::new(request.graph);
+    let groups = Groups::find(&net).ok_or_else(|| {
+        refuse("the switches do not fall into groups cabled all to all, within and among themselves; use dfsssp or nue")
+    })?;
+    if net.lanes_max(request) < LANES {
+        return Err(refuse("two lanes are needed (max_op_vls 2 or more on every link); use nue with one"));
+    }
+    let far = map(request.parallel, net.switch_count(), |to| groups.distances_to(&net, to));
+    let trees = by_target(&net, &far, &|way, to| groups.leads(way.from, way.to, to));
+    let mut tables = net.tables(ENGINE.name, request.graph, trees.iter());
+    tables.lanes = Lanes::ByPorts { count: LANES, maps: maps(request.graph, &groups) };
+    Ok(tables)
+}
+
+/// Which switch is in which group.
+struct Groups {
+    of: Vec<u32>,
+    /// By switch, the groups that its cables lead to.
+    gates: Vec<BTreeSet<u32>>,
+}
+
+impl Groups {
+    /// The groups of a dragonfly; `None` if it is none. Switches of a group have the others of it as neighbours in
+    /// common, so the links between switches with many neighbours in common are those within groups.
+    fn find(net: &Net) -> Option<Groups> {
+        let beside: Vec<BTreeSet<u32>> = (0..net.switch_count())
+            .map(|switch| net.channels[net.of(switch)].iter().map(|channel| channel.to).collect())
+            .collect();
+        let common: Vec<usize> = net
+            .channels
+            .iter()
+            .map(|way| beside[way.from as usize].intersection(&beside[way.to as usize]).count())
+            .collect();
+        let levels: BTreeSet<usize> = common.iter().copied().filter(|common| *common > 0).collect();
+        levels.into_iter().rev().find_map(|least| {
+            let of = joined(net, |channel| common[channel] >= least);
+            Groups::proven(net, &beside, of)
+        })
+    }
+
+    /// The groups, if all within each and all of them among each other are cabled.
+    fn proven(net: &Net, beside: &[BTreeSet<u32>], of: Vec<u32>) -> Option<Groups> {
+        let count = of.iter().max()? + 1;
+        let mut sizes = vec![0usize; count as usize];
+        of.iter().for_each(|group| sizes[*group as usize] += 1);
+        let mut gates = vec![BTreeSet::new(); of.len()];
+        let mut cabled = vec![BTreeSet::new(); count as usize];
+        for way in &net.channels {
+            let (from, to) = (of[way.from as usize], of[way.to as usize]);
+            if from != to {
+                gates[way.from as usize].insert(to);
+                cabled[from as usize].insert(to);
+            }
+        }
+        let whole = |switch: usize| {
+            let own = |other: &&u32| of[**other as usize] == of[switch];
+            beside[switch].iter().filter(own).count() + 1 == sizes[of[switch] as usize]
+        };
+        let all = (0..of.len()).all(whole) && cabled.iter().all(|others| others.len() + 1 == count as usize);
+        (all && count > 1 && (count as usize) < of.len()).then_some(Groups { of, gates })
+    }
+
+    /// Whether a hop is one of those that a path to a switch may take.
+    fn leads(&self, from: u32, to: u32, target: u32) -> bool {
+        let [from_group, to_group, target_group] = [from, to, target].map(|switch| self.of[switch as usize]);
+        if from_group == target_group || to_group == target_group {
+            return to_group == target_group;
+        }
+        from_group == to_group && self.gates[to as usize].contains(&target_group)
+    }
+
+    /// How far every switch is from one, by hops that lead there; one in another group takes its group's cable or goes to
+    /// a switch that has one.
+    fn distances_to(&self, net: &Net, target: usize) -> Vec<u16> {
+        let mut far = vec![FAR; net.switch_count()];
+        far[target] = 0;
+        // Three hops at most: within a group, out of another over its cable, within that one.
+        for _ in 0..3 {
+            let before = far.clone();
+            for way in &net.channels {
+                let there = before[way.to as usize].saturating_add(way.weight);
+                if there < far[way.from as usize] && self.leads(way.from, way.to, target as u32) {
+                    far[way.from as usize] = there;
+                }
+            }
+        }
+        far
+    }
+}
+
+/// Switches that are connected by some channels, numbered from 0.
+fn joined(net: &Net, by: impl Fn(usize) -> bool) -> Vec<u32> {
+    let mut of = vec![u32::MAX; net.switch_count()];
+    let mut count = 0;
+    for first in 0..net.switch_count() {
+        if of[first] != u32::MAX {
+            continue;
+        }
+        let mut next = vec![first];
+        while let Some(at) = next.pop() {
+            if std::mem::replace(&mut of[at], count) != count {
+                let ways = net.of(at).filter(|channel| by(*channel)).map(|channel| net.channels[channel].to as usize);
+                next.extend(ways.filter(|to| of[*to] == u32::MAX));
+            }
+        }
+        count += 1;
+    }
+    of
+}
+
+/// What comes over a cable from another group is on the second lane.
+fn maps(graph: &Graph, groups: &Groups) -> Vec<Vec<[u8; 16]>> {
+    let of_switch = |(at, switch): (usize, &crate::graph::Switch)| {
+        let ports = switch.ports.len();
+        let mut map = vec![[0; 16]; ports * ports];
+        for (port, _, _) in switch.links().filter(|(_, to, _)| groups.of[*to as usize] != groups.of[at]) {
+            map[usize::from(port) * ports..(usize::from(port) + 1) * ports].fill([1; 16]);
+        }
+        map
+    };
+    graph.switches.iter().enumerate().map(of_switch).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::RoutingOptions;
+    use crate::routing::figures::{random, topology, torus};
+    use crate::routing::matrix::{judge, route, without_link};
+
+    /// Beside the figures of OpenSM's best engine: 88 and 1472.
+    #[test]
+    fn groups_are_found_and_their_cables_shared_evenly() {
+        for (name, groups, max) in [("df264", 9, 68), ("df1056", 33, 1040)] {
+            let graph = topology(name);
+            let found = Groups::find(&Net::new(&graph)).expect("a dragonfly");
+            assert_eq!(found.of.iter().max(), Some(&(groups - 1)));
+            if name == "df264" {
+                let quality = judge("dragonfly", &graph, &RoutingOptions::default());
+                assert!(quality.is_sound(), "{quality}");
+                assert_eq!((quality.load.max, quality.lanes), (max, 2), "{quality}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_topologies_and_broken_groups_are_refused() {
+        for graph in [torus(&[4, 4], 1), random(24, 4, 1), topology("ft324"), without_link(topology("df264"), 0)] {
+            assert!(route("dragonfly", &graph, &RoutingOptions::default()).is_err());
+        }
+        let options = RoutingOptions { lanes_max: 1, ..RoutingOptions::default() };
+        assert!(route("dragonfly", &topology("df264"), &options).is_err());
+    }
+}
