@@ -3,7 +3,9 @@
 //! walk [`SECTIONS`].
 
 mod check;
+pub mod files;
 pub mod groups;
+mod instances;
 mod read;
 mod remark;
 mod spec;
@@ -22,6 +24,7 @@ pub use groups::qos::{KindLanes, Lanes, Qos};
 pub use groups::routing::Routing;
 pub use groups::sweep::Sweep;
 pub use groups::timing::Timing;
+pub use instances::{Instance, Sysconfig, instances, sysconfig};
 pub use read::parse;
 pub use remark::{Level, REMARKS_MAX, Remark, Remarks};
 pub use spec::{Change, Effect, Section, Spec};

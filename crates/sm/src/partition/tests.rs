@@ -110,6 +110,74 @@ fn the_guides_file_makes_opensms_tables() {
     );
 }
 
+/// What OpenSM 3.3.23 wrote for these files, on ports that all began with the default key: on hosts 1 (its own), 2 and 3, on
+/// port 0 of the first leaf, on port 2 of that leaf, which faces host 2.
+const WRITTEN: &[(&str, bool, [&[u16]; 5])] = &[
+    (
+        "Default=0x7fff : ALL=full ;\nX=0x5 : ALL=full, ALL_SW=limi ; X=5 : 0x2c9030a000011=limited, S=full;",
+        false,
+        [&[0xffff, 0x8005], &[0xffff, 5], &[0xffff, 0x8005], &[0xffff, 5], &[0xffff, 5]],
+    ),
+    (
+        "Default=0x7fff:ALL=full; A : ALL=full; 2 : ALL=full; B : ALL=full;",
+        false,
+        [&[0xffff, 0x8001, 0x8002, 0x8003]; 5],
+    ),
+    ("Default=0x7fff : ALL=full ; P=0x9, indx0 : ALL=full ;", false, [&[0x8009, 0xffff]; 5]),
+    (
+        BOTH,
+        false,
+        [
+            &[0xffff, 0x8300, 0x8009],
+            &[0xffff, 0x300, 0x8009],
+            &[0xffff, 0x8009],
+            &[0xffff, 0x8009],
+            &[0xffff, 0x300, 0x8009],
+        ],
+    ),
+    (
+        BOTH,
+        true,
+        [
+            &[0xffff, 0x300, 0x8300, 9, 0x8009, 0x7fff],
+            &[0xffff, 0x300, 9, 0x8009, 0x7fff],
+            &[0xffff, 9, 0x8009, 0x7fff],
+            &[0xffff, 9, 0x8009, 0x7fff],
+            &[0xffff, 0x300, 0x8009],
+        ],
+    ),
+    (
+        "storage=0x10 : ALL_CAS=full ;",
+        false,
+        [&[0xffff, 0x8010], &[0x7fff, 0x8010], &[0x7fff, 0x8010], &[0x7fff], &[0x7fff, 0x8010]],
+    ),
+    (
+        MANY,
+        false,
+        [
+            &[0xffff, 0x8200, 0x8001, 0x0102, 0x8005, 0x8006, 0x8007, 0x8008, 0x8009],
+            &[0xffff, 0x8200, 0x8001, 0xf001, 0x0102, 0x8005, 0x8006, 0x8007, 0x8008, 0x8009],
+            &[0xffff, 0x8200, 0x8001, 0x0102, 0x8005, 0x8006, 0x8007, 0x8008, 0x8009],
+            &[0xffff, 0x8200, 0x8001, 0x0102, 0x8005, 0x8006, 0x8007, 0x8008],
+            &[0xffff, 0x8200, 0x8001, 0xf001, 0x0102, 0x8005, 0x8006, 0x8007, 0x8008, 0x8009],
+        ],
+    ),
+    ("A=0x1 : ALL ; B : nobody ;", false, [&[0xffff]; 5]),
+];
+const BOTH: &str = "Default=0x7fff : ALL=both ; P=0x9 : ALL=both ; Q=0x300 : 0x2c9030a000011, SELF=both;";
+const MANY: &str = "Default=0x7fff : ALL=full ;\nP1=1 : ALL=full ; P2=0x200 : ALL=full; P3=0x102: ALL; \
+                    P4=0x7001: 0x2c9030a000011=full; P5=5:ALL=full;P6=6:ALL=full;P7=7:ALL=full;P8=8:ALL=full;P9=9:ALL=full;";
+
+#[test]
+fn tables_are_those_that_opensm_wrote() {
+    for (text, both, written) in WRITTEN {
+        let plan = plan_with(text, |options| options.partitions.allow_both_pkeys = *both);
+        let leaf_port = &plan.enforced[&PortIx { node: NodeIx(0), port: 2 }].table;
+        let tables = [plan.table(host(1)), plan.table(host(2)), plan.table(host(3)), plan.table(LEAF), leaf_port];
+        assert_eq!(tables, *written, "{text}");
+    }
+}
+
 #[test]
 fn without_a_default_rule_all_but_the_manager_are_limited() {
     let text = "storage=0x10 : ALL_CAS=full ;";
