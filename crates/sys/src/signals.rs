@@ -136,6 +136,37 @@ impl SignalFd {
     }
 }
 
+/// Signals that are not handled but read, one after another. They are held back in the thread that makes this and in
+/// those that it starts later, for good.
+#[derive(Debug)]
+pub struct SignalQueue(SignalFd);
+
+impl SignalQueue {
+    /// Of these signals.
+    pub fn new(signals: &[c_int]) -> io::Result<SignalQueue> {
+        let wanted = signals.iter().fold(0, |mask, signal| mask | bit(*signal));
+        let before = set_mask(!NEVER_HELD);
+        set_mask(before | wanted);
+        let mut fd = SignalFd::new()?;
+        fd.follow(wanted)?;
+        Ok(SignalQueue(fd))
+    }
+
+    /// The next one, if one came.
+    pub fn take(&self) -> Option<c_int> {
+        let mut record = [0; size_of::<libc::signalfd_siginfo>()];
+        let length = rustix::io::read(&self.0, &mut record).ok()?;
+        let number = record.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))?;
+        (length == record.len()).then_some(number as c_int)
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 fn signalfd(fd: c_int, mask: Mask) -> io::Result<c_int> {
     const FLAGS: c_int = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: a mask of the length that is said.
@@ -208,5 +239,17 @@ mod tests {
         assert_eq!(held.pending(), Pending::Nothing);
         drop(held);
         set_mask(before);
+    }
+
+    #[test]
+    fn signals_are_read_in_place_of_being_handled() {
+        let join = std::thread::spawn(|| {
+            let queue = SignalQueue::new(&[libc::SIGUSR2, libc::SIGHUP]).expect("a signalfd");
+            assert_eq!(queue.take(), None);
+            // SAFETY: a signal to this very thread, which holds it back.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+            assert_eq!((queue.take(), queue.take()), (Some(libc::SIGUSR2), None));
+        });
+        join.join().expect("the thread");
     }
 }
