@@ -3,6 +3,7 @@
 //! owns a port carries the datagrams, the files and the processors.
 #![forbid(unsafe_code)]
 
+pub mod dump;
 pub mod graph;
 pub mod handover;
 pub mod io;

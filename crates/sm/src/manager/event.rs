@@ -157,6 +157,31 @@ pub enum Event {
 }
 
 impl Event {
+    /// Its name, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::State(_) => "state",
+            Event::SweepBegan { .. } => "sweep-began",
+            Event::SweepEnded(_) => "sweep-ended",
+            Event::SubnetUp => "subnet-up",
+            Event::Incomplete { .. } => "incomplete",
+            Event::Routed { .. } => "routed",
+            Event::EngineFailed { .. } => "engine-failed",
+            Event::NoRouting => "no-routing",
+            Event::Appeared { .. } => "appeared",
+            Event::Gone { .. } => "gone",
+            Event::Trap { .. } => "trap",
+            Event::DuplicateGuid { .. } => "duplicate-guid",
+            Event::Silent { .. } => "silent",
+            Event::Refused { .. } => "refused",
+            Event::Babbling { .. } => "babbling",
+            Event::OtherManager { .. } => "other-manager",
+            Event::MasterSilent { .. } => "master-silent",
+            Event::LidsChanged => "lids-changed",
+            Event::NoLids { .. } => "no-lids",
+        }
+    }
+
     /// How grave it is.
     pub fn level(&self) -> Level {
         match self {

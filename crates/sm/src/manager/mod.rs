@@ -3,6 +3,7 @@
 //! Drive it as every state machine here: tell it what happened (`handle_*`, the commands), then fetch what came of it
 //! (`poll_*`) until there is nothing left. It reads no clock and starts nothing.
 
+mod configured;
 mod event;
 mod job;
 mod peers;

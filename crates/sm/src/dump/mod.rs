@@ -1,0 +1,58 @@
+//! The files that OpenSM dumps, which scripts of administrators read: forwarding tables, hops, links, groups.
+
+mod links;
+mod unicast;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+pub use links::subnet_list;
+pub use unicast::{forwarding, hops, matrix};
+
+use crate::subnet::{Node, Port, Subnet, SwitchState};
+
+/// Writes a file.
+pub type Writer = fn(&Subnet) -> String;
+
+/// Files by name, and what writes them.
+pub const FILES: &[(&str, Writer)] = &[
+    ("opensm-lfts.dump", forwarding),
+    ("opensm.fdbs", hops),
+    ("opensm-lid-matrix.dump", matrix),
+    ("opensm-subnet.lst", subnet_list),
+    ("opensm.mcfdbs", multicast),
+];
+
+/// Every switch by its GUID.
+fn switches(subnet: &Subnet) -> impl Iterator<Item = (&Node, &SwitchState)> {
+    subnet.by_guid.values().filter_map(|at| {
+        let node = subnet.node(*at)?;
+        Some((node, node.switch.as_ref()?))
+    })
+}
+
+/// Who has which LID, by LID; of several LIDs of a port each one.
+fn owners(subnet: &Subnet) -> BTreeMap<u16, (&Node, &Port)> {
+    let owner = |(lid, at): (&u16, &crate::subnet::PortIx)| {
+        let node = subnet.node(at.node)?;
+        Some((*lid, (node, node.ports.get(usize::from(at.port))?)))
+    };
+    subnet.by_lid.iter().filter_map(owner).collect()
+}
+
+/// Multicast tables of all switches that have some: `opensm.mcfdbs`.
+pub fn multicast(subnet: &Subnet) -> String {
+    let mut out = String::new();
+    for (node, switch) in switches(subnet).filter(|(_, switch)| !switch.mft.is_empty()) {
+        let _ = write!(out, "\nSwitch 0x{:016x}\nLID    : Out Port(s)\n", node.info.node_guid);
+        for (mlid, ports) in &switch.mft {
+            let _ = write!(out, "0x{mlid:04X} : ");
+            for port in (0..256_usize).filter(|port| ports[port / 64] >> (port % 64) & 1 != 0) {
+                let _ = write!(out, "0x{port:03X}  ");
+            }
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push_str(" \n");
+        }
+    }
+    out
+}

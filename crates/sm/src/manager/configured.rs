@@ -1,0 +1,106 @@
+//! What the manager works by, from opensm.conf and the files that it names.
+
+use weft_verbs::Duration;
+
+use super::Setup;
+use crate::options::files::{self, HopWeight};
+use crate::options::{Options, Remark};
+use crate::routing::engine;
+
+/// SMPs that wait for answers where the file says 4, as OpenSM does by itself: that is its default, not a wish.
+const WIRE_SMPS: u32 = 64;
+/// That default.
+const WIRE_SMPS_UNTOLD: u32 = 4;
+
+impl Setup {
+    /// For a port, as options say and the files that they name; `read` fetches the text of a file, or says why it cannot.
+    pub fn configured(
+        own_guid: u64,
+        options: &Options,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> (Setup, Vec<Remark>) {
+        let (files, remarks) = files::routing(options, read);
+        let Options { device, sweep, handover, timing, misc, .. } = options;
+        let (names, no_fallback) = options.routing.engines();
+        let mut setup = Setup::new(own_guid);
+        let engines: Vec<_> = names.iter().filter_map(|name| engine(name).copied()).collect();
+        if !engines.is_empty() {
+            (setup.engines, setup.no_fallback) = (engines, no_fallback);
+        }
+        let weight = |of: &HopWeight| (of.switch, of.port, u16::try_from(of.weight).unwrap_or(u16::MAX));
+        let setup = Setup {
+            m_key: device.m_key,
+            m_key_lease_period: device.m_key_lease_period,
+            m_key_protection_level: device.m_key_protection_level,
+            sm_key: device.sm_key,
+            sm_priority: handover.sm_priority & 0xf,
+            never_master: misc.sm_inactive,
+            ignore_other_sm: handover.ignore_other_sm,
+            subnet_prefix: device.subnet_prefix,
+            lmc: device.lmc.min(7),
+            lmc_esp0: device.lmc_esp0,
+            sm_sl: device.sm_sl & 0xf,
+            max_wire_smps: timing.smps_max().map_or(u32::MAX, |max| match max {
+                WIRE_SMPS_UNTOLD => WIRE_SMPS,
+                told => told,
+            }),
+            transaction_timeout: Duration::from_millis(timing.transaction_timeout.into()),
+            transaction_retries: timing.transaction_retries,
+            sweep_interval: Duration::from_secs(sweep.sweep_interval.into()),
+            sweep_on_trap: sweep.sweep_on_trap,
+            force_heavy_sweep: sweep.force_heavy_sweep,
+            reassign_lids: sweep.reassign_lids,
+            honor_guid2lid_file: handover.honor_guid2lid_file,
+            sminfo_polling_timeout: Duration::from_millis(handover.sminfo_polling_timeout.into()),
+            polling_retry_number: handover.polling_retry_number,
+            max_op_vls: device.max_op_vls,
+            packet_life_time: device.packet_life_time,
+            head_of_queue_lifetime: device.head_of_queue_lifetime,
+            leaf_head_of_queue_lifetime: device.leaf_head_of_queue_lifetime,
+            vl_stall_count: device.vl_stall_count,
+            leaf_vl_stall_count: device.leaf_vl_stall_count,
+            local_phy_errors_threshold: device.local_phy_errors_threshold,
+            overrun_errors_threshold: device.overrun_errors_threshold,
+            subnet_timeout: device.subnet_timeout,
+            babbling_port_policy: misc.babbling_port_policy,
+            hop_weights: files.hop_weights.iter().map(weight).collect(),
+            routing: files.options,
+            ..setup
+        };
+        (setup, remarks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_their_files_become_a_setup() {
+        let conf = "sm_priority 14\nrouting_engine updn,no_fallback,minhop\nmax_wire_smps 9\nlmc 2\nsweep_interval 0\n";
+        let (options, remarks) = crate::options::parse(conf, "opensm.conf", Options::default());
+        assert!(remarks.iter().all(|remark| remark.level < crate::options::Level::Error), "{remarks:?}");
+        let options = crate::options::Options {
+            routing: crate::options::Routing {
+                root_guid_file: Some("roots".to_owned()),
+                hop_weights_file: Some("weights".to_owned()),
+                ..options.routing.clone()
+            },
+            ..options
+        };
+        let mut read = |name: &str| match name {
+            "roots" => Ok("0x10\n0x20\n".to_owned()),
+            "weights" => Ok("0x10 3 5\n".to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let (setup, remarks) = Setup::configured(7, &options, &mut read);
+        assert!(remarks.is_empty(), "{remarks:?}");
+        assert_eq!((setup.own_guid, setup.sm_priority, setup.lmc, setup.max_wire_smps), (7, 14, 2, 9));
+        assert!(setup.sweep_interval.is_zero() && setup.no_fallback);
+        assert_eq!(setup.engines.last().map(|engine| engine.name), Some("minhop"));
+        assert_eq!(setup.routing.root_guids, [0x10, 0x20]);
+        assert_eq!(setup.hop_weights, [(0x10, 3, 5)]);
+        let (untold, _) = Setup::configured(7, &Options::default(), &mut read);
+        assert_eq!(untold.max_wire_smps, WIRE_SMPS);
+    }
+}
