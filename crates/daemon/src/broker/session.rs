@@ -84,15 +84,17 @@ impl Broker {
             self.greet(id, HelloStatus::Refused, &text);
             return self.close(id);
         }
-        if !hello.host.is_empty()
-            && let Err(text) = self.fabric.check_host(&hello.host)
-        {
-            self.greet(id, HelloStatus::Refused, &text);
-            return self.close(id);
-        }
+        let named = if hello.host.is_empty() { Ok(String::new()) } else { self.fabric.host_called(&hello.host) };
+        let virtual_host = match named {
+            Ok(name) => name,
+            Err(text) => {
+                self.greet(id, HelloStatus::Refused, &text);
+                return self.close(id);
+            }
+        };
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.program = hello.program;
-        client.host = hello.host;
+        client.host = virtual_host;
         client.standing = Standing::Session;
         self.greet(id, HelloStatus::Welcome, "");
     }

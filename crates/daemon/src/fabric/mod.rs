@@ -66,11 +66,11 @@ impl FabricHost {
         self.running.as_mut().ok_or_else(|| refuse(ENODEV, NONE))
     }
 
-    /// Whether programs can run as this host; else what a person is told.
-    pub fn check_host(&self, host: &str) -> Result<(), String> {
+    /// The host that programs run as who name it so; else what a person is told.
+    pub fn host_called(&self, host: &str) -> Result<String, String> {
         let Some(running) = &self.running else { return Err(format!("no host {host}, for {NONE}")) };
-        match running.adapters(host) {
-            Some(_) => Ok(()),
+        match running.host_called(host) {
+            Some(name) => Ok(name.to_owned()),
             None => Err(format!("the fabric has no host {host:?}: `weft topology` shows the names of all")),
         }
     }

@@ -69,6 +69,17 @@ impl Running {
         &self.hosts
     }
 
+    /// The name of the host that somebody means: its own, or `h0012` for the twelfth of the description.
+    pub fn host_called<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        if self.hosts.contains_key(name) {
+            return Some(name);
+        }
+        let number: usize = name.strip_prefix('h')?.parse().ok()?;
+        let hosts = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
+        let mut seen = std::collections::BTreeSet::new();
+        hosts.map(|node| node.host.as_str()).filter(|host| seen.insert(*host)).nth(number.checked_sub(1)?)
+    }
+
     /// The places of a host's adapters, in the order of its devices.
     pub fn adapters(&self, host: &str) -> Option<&[u32]> {
         self.hosts.get(host).map(Vec::as_slice)

@@ -86,15 +86,17 @@ impl Bench {
 fn one_comes_up_in_parts_and_goes_down() {
     let mut bench = Bench::new();
     assert_eq!(bench.ask(FabricRequest::Status), Ok(FabricReply::Status(None)));
-    assert!(bench.host.check_host("node1").is_err());
+    assert!(bench.host.host_called("node1").is_err());
     let bytes = description("fat-tree", "36,2");
     assert!(bytes.len() > FABRIC_PART_BYTES_MAX);
     assert_eq!(bench.up(&bytes), Ok(FabricReply::Done));
     let status = bench.status();
     assert_eq!((status.hosts, status.switches, status.hosts_with_programs), (648, 54, 1));
     assert_eq!(bench.links(LinkState::Init), 1296);
-    assert_eq!(bench.host.check_host("node648"), Ok(()));
-    assert!(bench.host.check_host("leaf1").is_err());
+    assert_eq!(bench.host.host_called("node648"), Ok("node648".to_owned()));
+    assert_eq!(bench.host.host_called("h0012"), Ok("node12".to_owned()), "the twelfth");
+    assert!(bench.host.host_called("h0649").is_err() && bench.host.host_called("h0").is_err());
+    assert!(bench.host.host_called("leaf1").is_err());
     assert!(bench.up(&bytes).unwrap_err().contains("already (fat-tree 36,2)"));
     let picture = bench.picture();
     assert!(picture.is_sane());
