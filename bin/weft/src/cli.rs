@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{cable, cm, daemon, dev, diagnose, link, node, qp, resource, run, stat, status, topology, up};
+use crate::commands::{
+    cable, cm, daemon, dev, diagnose, link, node, qp, resource, run, sm, stat, status, topology, up,
+};
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
@@ -46,6 +48,8 @@ pub enum Command {
     Cable(cable::CableArgs),
     /// Power nodes of the fabric off and on
     Node(node::NodeArgs),
+    /// The subnet manager: run it, look at it, speak to it, try it on a description of a fabric
+    Sm(Box<sm::SmArgs>),
     /// Look at a whole InfiniBand fabric and report what is wrong with it
     Diagnose(Box<diagnose::Args>),
     /// The daemon and the processes that use it

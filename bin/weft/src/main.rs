@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::Topology(args) => commands::topology::run(&args),
         Command::Cable(args) => commands::cable::run(args),
         Command::Node(args) => commands::node::run(args),
+        Command::Sm(args) => commands::sm::run(&args),
         Command::Diagnose(args) => commands::diagnose::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),

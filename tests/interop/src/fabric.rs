@@ -30,7 +30,7 @@ pub struct OpenSm {
 impl<'a> Fabric<'a> {
     /// Brings one up: the words of `weft up`.
     pub fn up(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
-        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())?.success()?;
+        lab.weft(lab.client(), Who::Root, &[], &[&["up", "--no-sm"], words].concat())?.success()?;
         Ok(Fabric { lab })
     }
 

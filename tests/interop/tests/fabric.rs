@@ -207,7 +207,7 @@ fn mistakes_are_explained() {
         (Who::Root, &["up", &mistaken], "line 3: unknown field `prots`"),
         (Who::Root, &["up", "--fat-tree", "35,2"], "take an even radix"),
         (Who::Root, &["up", "--pair", "--star", "3"], "cannot be used with"),
-        (Who::Root, &["up", "--star", "3"], ""),
+        (Who::Root, &["up", "--no-sm", "--star", "3"], ""),
         (Who::Root, &["up", "--pair"], "a fabric is up already (star 3)"),
         (Who::Ordinary, &["down"], "may not change the fabric"),
         (Who::Ordinary, &["up", "--pair"], "may not bring up a fabric"),
@@ -223,7 +223,7 @@ fn mistakes_are_explained() {
         (Who::Root, &["cable", "errors", "node1:1", "--ppm", "2000000"], "choose 0 to 1000000"),
         (Who::Root, &["node", "off", "nobody"], "no node"),
         (Who::Root, &["run", "--host", "nobody", "--", "true"], "no host"),
-        (Who::Root, &["up", "--replace", "--pair"], ""),
+        (Who::Root, &["up", "--replace", "--no-sm", "--pair"], ""),
         (Who::Root, &["down"], ""),
         (Who::Root, &["run", "--host", "node1", "--", "true"], "no host"),
     ];

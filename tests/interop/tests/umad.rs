@@ -191,7 +191,7 @@ fn an_ordinary_user_manages_a_fabric_of_his_own_alone() {
     });
     table.case("his own", || {
         let lab = Lab::new(Shape::Loopback)?;
-        lab.weft(lab.client(), Who::Ordinary, &[], &["up", "--pair"])?.success()?;
+        lab.weft(lab.client(), Who::Ordinary, &[], &["up", "--no-sm", "--pair"])?.success()?;
         says(run(&lab, Who::Ordinary, &["smpquery", "-D", "nodedesc", "0,1"])?, &["node2"])?;
         says(run(&lab, Who::Ordinary, &["ibnetdiscover"])?, &["node2"])?;
         says(run(&lab, Who::Ordinary, &["ibstatus"])?, &["2: INIT"])?;

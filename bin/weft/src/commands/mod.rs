@@ -13,6 +13,7 @@ pub mod node;
 pub mod qp;
 pub mod resource;
 pub mod run;
+pub mod sm;
 pub mod stat;
 pub mod status;
 pub mod topology;

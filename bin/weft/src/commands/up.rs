@@ -1,11 +1,15 @@
 //! `weft up` and `weft down`: bring up an InfiniBand fabric in this network namespace, and take it down.
 
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use weft_fabric::topology::{LinkState, Topology};
+use weft_fabric::topology::{LinkState, Node, Topology};
 use weft_ipc::fabric::{FabricRequest, FabricStatus, pack};
-use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError, Spawn};
+use weft_ipc::{Client, ConnectError, ConnectOptions, HOST_VARIABLE, RequestError, Spawn};
+
+use super::sm;
 
 use super::topology_source::SourceArgs;
 use crate::outln;
@@ -21,6 +25,18 @@ pub struct UpArgs {
     /// The same seed loses the same packets on bad cables [default: by lot]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     seed: u64,
+    /// Start no subnet manager: links stay in state Init until one comes
+    #[arg(long)]
+    no_sm: bool,
+    /// The host that the subnet manager runs on [default: the first]
+    #[arg(long, value_name = "NODE", conflicts_with = "no_sm")]
+    sm_host: Option<String>,
+    /// The opensm.conf of the subnet manager
+    #[arg(long, value_name = "FILE", conflicts_with = "no_sm")]
+    sm_config: Option<PathBuf>,
+    /// Do not wait until the subnet is up
+    #[arg(long, conflicts_with = "no_sm")]
+    no_wait: bool,
 }
 
 /// Brings one up.
@@ -42,13 +58,62 @@ fn up(args: &UpArgs) -> Result<(), String> {
         client.fabric(FabricRequest::Down).map_err(spell)?;
     }
     client.fabric_up(&bytes, args.seed).map_err(spell)?;
+    let manager = manager(args, &topology);
+    let managed = match &manager {
+        Some(manager) => manager.start(args),
+        None => Ok(()),
+    };
     let status = client.fabric_status().map_err(spell)?.unwrap_or_default();
     outln!("{}", summary(&status));
-    if let Some(host) = first_host(&topology) {
-        outln!("No subnet manager runs yet, so links stay in state Init. To start one on a host:");
-        outln!("  weft run --host {host} -- opensm");
+    managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"))?;
+    match manager {
+        Some(manager) => outln!("The subnet manager runs on {}: weft sm status", manager.host),
+        None => {
+            if let Some(host) = first_host(&topology) {
+                outln!("No subnet manager runs yet, so links stay in state Init. To start one on a host:");
+                outln!("  weft run --host {host} -- weft sm     # or opensm");
+            }
+        }
     }
     Ok(())
+}
+
+/// The subnet manager that a fabric gets.
+struct Manager {
+    host: String,
+    /// PortGUID of its port.
+    guid: u64,
+}
+
+/// Which one, if one is wanted and some host has a port.
+fn manager(args: &UpArgs, topology: &Topology) -> Option<Manager> {
+    let wanted = |node: &&Node| match &args.sm_host {
+        Some(host) => node.host == *host,
+        None => !node.host.is_empty(),
+    };
+    let node = topology.nodes.iter().filter(|_| !args.no_sm).find(wanted)?;
+    Some(Manager { host: node.host.clone(), guid: node.ports.first()?.guid })
+}
+
+impl Manager {
+    /// Starts it, and waits until the subnet is up unless told otherwise.
+    fn start(&self, args: &UpArgs) -> Result<(), String> {
+        let guid = format!("0x{:016x}", self.guid);
+        let mut words: Vec<OsString> = ["sm", "--yields", "--guid", &guid].map(OsString::from).into();
+        match &args.sm_config {
+            Some(file) => {
+                let file = std::path::absolute(file).map_err(|error| error.to_string())?;
+                words.extend([OsString::from("--config"), file.into()]);
+            }
+            None => words.push("--no-config".into()),
+        }
+        sm::spawn(&words, &[(OsStr::new(HOST_VARIABLE), OsStr::new(&self.host))])
+            .map_err(|error| format!("{error:#}"))?;
+        if args.no_wait {
+            return Ok(());
+        }
+        sm::wait_until_up(self.guid).map_err(|error| format!("{error:#}"))
+    }
 }
 
 /// One line about a fabric.

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use libc::{c_char, c_int, c_long, c_void};
@@ -46,6 +47,8 @@ calls! {
     umad_release_port: fn(*mut umad_port) -> c_int;
     umad_open_port: fn(*const c_char, c_int) -> c_int;
     umad_close_port: fn(c_int) -> c_int;
+    umad_get_fd: fn(c_int) -> c_int;
+    umad_get_issm_path: fn(*const c_char, c_int, *mut c_char, c_int) -> c_int;
     umad_register: fn(c_int, c_int, c_int, u8, *mut c_long) -> c_int;
     umad_register_oui: fn(c_int, c_int, u8, *mut u8, *mut c_long) -> c_int;
     umad_send: fn(c_int, c_int, *mut c_void, c_int, c_int, c_int) -> c_int;
@@ -100,6 +103,24 @@ impl Library {
             return Err(io::Error::last_os_error()).context("can't init UMAD library");
         }
         Ok(library)
+    }
+
+    /// The device node that whoever runs a subnet manager on a port holds open.
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn issm_path(self, ca: &str, number: u8) -> io::Result<PathBuf> {
+        let name = CString::new(ca)?;
+        let mut path = [0 as c_char; libc::PATH_MAX as usize];
+        // SAFETY: a C string, and room for as many characters as is said.
+        let rc = unsafe {
+            (self.calls.umad_get_issm_path)(name.as_ptr(), number.into(), path.as_mut_ptr(), path.len() as c_int)
+        };
+        if rc < 0 {
+            return Err(io::Error::from_raw_os_error(rc.saturating_neg()));
+        }
+        let bytes: Vec<u8> = path.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
+        Ok(PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// How much the library tells of what it does: 0 is nothing.

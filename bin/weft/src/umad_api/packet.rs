@@ -154,6 +154,15 @@ impl Packet {
         self.len = len;
     }
 
+    /// Makes room for a datagram of `len` bytes, in place if there is room; what was there does not count.
+    pub fn resize(&mut self, len: usize) {
+        if self.start + self.head + len <= self.bytes.len() {
+            self.len = len;
+        } else {
+            self.grow(len);
+        }
+    }
+
     /// Says how long the datagram is that was received; never more than there is room.
     pub(super) fn shorten(&mut self, len: usize) {
         self.len = len.min(self.bytes.len() - self.start - self.head);

@@ -2,7 +2,9 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
 use libc::{c_int, c_long, c_void};
 
@@ -119,6 +121,30 @@ impl Port {
             }
             packet.grow(len);
         }
+    }
+
+    /// What is readable when a datagram waits.
+    pub fn fd(&self) -> RawFd {
+        // SAFETY: the port is open.
+        unsafe { (self.library.calls.umad_get_fd)(self.id) }
+    }
+
+    /// Waits until a datagram can be received, or `others` is readable, or the time is over: which of the two is so.
+    /// By poll(2), which libraries that stand in for a kernel's ports answer too.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn wait(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+        let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut fds = [of(self.fd()), of(others.as_raw_fd())];
+        let wait = timeout.map_or(-1, |time| c_int::try_from(time.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
+        // SAFETY: two records, as is said.
+        let rc = unsafe { libc::poll(fds.as_mut_ptr(), 2, wait) };
+        if rc < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok((false, false)) } else { Err(error) };
+        }
+        Ok((fds[0].revents != 0, fds[1].revents != 0))
     }
 
     /// The library that it was opened with.

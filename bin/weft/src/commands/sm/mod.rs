@@ -1,0 +1,109 @@
+//! `weft sm`: the subnet manager and administrator on a port, virtual or real. The manager itself is `weft_sm`; here are
+//! its port through libibumad, its files, its processors, and the people who speak to it.
+
+mod address;
+mod args;
+mod console;
+mod control;
+mod dump;
+mod figures;
+mod files;
+mod journal;
+mod overdue;
+mod port;
+mod preview;
+mod rehearsal;
+mod serve;
+mod threads;
+
+pub use args::SmArgs;
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::umad_api::Library;
+use crate::verbs_api::Which;
+use args::{RunArgs, SmCommand};
+use control::Conversation;
+use files::Files;
+use journal::Journal;
+use port::SmPort;
+use serve::Server;
+
+/// Runs the command.
+pub fn run(args: &SmArgs) -> ExitCode {
+    match &args.command {
+        Some(SmCommand::Status(args)) => console::status(args),
+        Some(SmCommand::Console(args)) => console::run(args),
+        Some(SmCommand::Events(args)) => console::events(args),
+        Some(SmCommand::Metrics(args)) => console::metrics(args),
+        Some(SmCommand::Preview(args)) => preview::run(args),
+        None => finish(if args.run.daemon { detach() } else { manage(&args.run) }),
+    }
+}
+
+fn finish(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weft sm: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn manage(args: &RunArgs) -> Result<()> {
+    let files = Files::load(args)?;
+    for remark in files.remarks() {
+        eprintln!("weft sm: {remark}");
+    }
+    let journal = Journal::open(files.log_path(), files.log_flags(), files.log_len_max_mib(), files.accumulates())
+        .with_context(|| format!("cannot write the log {}", files.log_path().unwrap_or_default().display()))?;
+    let library = Library::load(Which::Ours)?;
+    let port = SmPort::open(library, args.guid.or(files.guid()))?;
+    crate::outln!("weft sm {}: port 0x{:016x}", env!("CARGO_PKG_VERSION"), port.device().port_guid);
+    Server::new(port, files, journal, args)?.serve()
+}
+
+/// Begins again as a process that belongs to no terminal.
+fn detach() -> Result<()> {
+    let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    args.retain(|arg| arg != "-B" && arg != "--daemon");
+    spawn(&args, &[])
+}
+
+/// Starts `weft` with these arguments, detached, in this environment and what is added to it.
+///
+/// # Errors
+/// It could not be started.
+pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
+    let program = std::env::current_exe()?;
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    environment.retain(|(name, _)| added.iter().all(|(other, _)| name != other));
+    let mut all: Vec<(&OsStr, &OsStr)> = environment.iter().map(|(a, b)| (a.as_os_str(), b.as_os_str())).collect();
+    all.extend_from_slice(added);
+    let args: Vec<&OsStr> = args.iter().map(OsString::as_os_str).collect();
+    weft_sys::spawn::spawn_detached(&program, &args, &all).context("cannot start a subnet manager")
+}
+
+/// How long a manager may take until it can be spoken to.
+const START: Duration = Duration::from_secs(10);
+
+/// Waits until the manager on a port, which was started, has its subnet up.
+///
+/// # Errors
+/// It does not start, or ends.
+pub fn wait_until_up(guid: u64) -> Result<()> {
+    let deadline = Instant::now() + START;
+    let conversation = loop {
+        match Conversation::open(Some(guid)) {
+            Ok(conversation) => break conversation,
+            Err(error) if Instant::now() >= deadline => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    conversation.say(console::WAIT, |_| {})
+}

@@ -1,0 +1,86 @@
+//! Requests whose end nobody tells. A kernel says when a request was not answered; a simulator behind a preloaded library
+//! may not. So the time is watched here too, with a margin, and the manager hears of every request.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use weft_sm::io::SmpOut;
+use weft_wire::mad::Mad;
+
+/// How much later than its last try a request is given up here.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// SMPs that wait for their answers.
+#[derive(Debug, Default)]
+pub struct Overdue {
+    waiting: FxHashMap<u32, (Instant, Box<Mad>)>,
+    order: VecDeque<(Instant, u32)>,
+}
+
+fn number(mad: &Mad) -> u32 {
+    mad.header.tid() as u32
+}
+
+impl Overdue {
+    /// A request leaves.
+    pub fn sent(&mut self, now: Instant, smp: &SmpOut) {
+        if smp.timeout.is_zero() {
+            return;
+        }
+        let deadline = now + smp.timeout * (smp.retries + 1) + MARGIN;
+        self.waiting.insert(number(&smp.mad), (deadline, Box::new(smp.mad)));
+        self.order.push_back((deadline, number(&smp.mad)));
+    }
+
+    /// It has an end: an answer, or word that there is none.
+    pub fn ended(&mut self, mad: &Mad) {
+        self.waiting.remove(&number(mad));
+    }
+
+    /// When [`Overdue::poll`] has something.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        while let Some((deadline, number)) = self.order.front() {
+            if self.waiting.get(number).is_some_and(|(of, _)| of == deadline) {
+                return Some(*deadline);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    /// A request that nobody told the end of.
+    pub fn poll(&mut self, now: Instant) -> Option<Box<Mad>> {
+        self.poll_timeout().filter(|deadline| *deadline <= now)?;
+        let (_, number) = self.order.pop_front()?;
+        self.waiting.remove(&number).map(|(_, mad)| mad)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_wire::mad::{AttrId, Method, subn::Smp};
+
+    fn smp(tid: u64) -> SmpOut {
+        let mad = Smp::lid_routed(Method::GET, tid, AttrId::NODE_INFO, 0, 0).to_mad();
+        SmpOut { dlid: 1, mad, timeout: Duration::from_millis(100), retries: 1 }
+    }
+
+    #[test]
+    fn what_has_no_end_is_given_up_and_nothing_else() {
+        let mut overdue = Overdue::default();
+        let start = Instant::now();
+        for tid in 1..=3 {
+            overdue.sent(start, &smp(tid));
+        }
+        overdue.sent(start, &SmpOut { timeout: Duration::ZERO, ..smp(4) });
+        overdue.ended(&smp(0x5_0000_0001).mad);
+        let late = start + Duration::from_millis(200) + MARGIN;
+        assert_eq!(overdue.poll_timeout(), Some(late));
+        assert!(overdue.poll(late - Duration::from_millis(1)).is_none());
+        let given_up: Vec<u64> = std::iter::from_fn(|| overdue.poll(late)).map(|mad| mad.header.tid()).collect();
+        assert_eq!((given_up, overdue.poll_timeout()), (vec![2, 3], None));
+        assert!(overdue.waiting.is_empty() && overdue.order.is_empty());
+    }
+}

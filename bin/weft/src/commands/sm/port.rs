@@ -1,0 +1,209 @@
+//! The manager's port through libibumad: agents for subnet management and administration, datagrams out and in, and the
+//! word that a subnet manager runs here.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use anyhow::{Context, Result, bail};
+use weft_ipc::{ConnectOptions, HOST_VARIABLE, UmadClient};
+use weft_sm::io::{GmpOut, Peer, SmpOut};
+use weft_verbs::Duration;
+use weft_wire::mad::{Class, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::address::{address_of, peer_of};
+use crate::umad_api::{CaPort, Library, MethodMask, Packet, Port, Registration};
+
+/// What came.
+#[derive(Debug)]
+pub enum Received {
+    /// An SMP.
+    Smp(Peer, Box<Mad>),
+    /// Nobody answered this SMP, of which the header is here.
+    SmpTimeout(Box<Mad>),
+    /// A datagram of administration.
+    Gmp(Peer, Vec<u8>),
+    /// Nobody answered this one.
+    GmpTimeout(Peer, Vec<u8>),
+}
+
+/// An open port with its agents.
+pub struct SmPort {
+    port: Port,
+    /// Agents of subnet management: by LID, by directed route.
+    smi: [i32; 2],
+    sa: i32,
+    /// The buffer that datagrams of one packet leave from.
+    out: Packet,
+    /// The buffer that what comes is read into.
+    inward: Packet,
+    is_sm: Option<IsSm>,
+    device: CaPort,
+}
+
+/// What holds that a manager runs on the port.
+enum IsSm {
+    /// The open device node.
+    Node(#[expect(dead_code, reason = "held open, not read")] File),
+    /// The session with the daemon.
+    Session(#[expect(dead_code, reason = "held, not used")] UmadClient),
+}
+
+impl SmPort {
+    /// Opens the port with this GUID, or the first that has a link.
+    pub fn open(library: Library, guid: Option<u64>) -> Result<SmPort> {
+        let device = choose(library, guid)?;
+        let (name, number) = (&device.ca_name, device.number);
+        let port = Port::open(library, Some(name), number.into()).with_context(|| {
+            format!("cannot open port {number} of {name}: may this user send management datagrams?")
+        })?;
+        let agent = |class: Class, class_version, rmpp_version, methods: &[Method]| {
+            let what = Registration {
+                class: class.0,
+                class_version,
+                rmpp_version,
+                oui: None,
+                methods: Some(methods.iter().fold(0, |mask: MethodMask, method| mask | 1 << method.0)),
+            };
+            port.register(&what).with_context(|| {
+                format!("cannot register for class 0x{:02x} on {name}: does another subnet manager run there?", class.0)
+            })
+        };
+        let unasked = [Method::GET, Method::SET, Method::TRAP];
+        let lid_routed = agent(Class::SUBN_LID_ROUTED, 1, 0, &unasked)?;
+        let directed = agent(Class::SUBN_DIRECTED_ROUTE, 1, 0, &unasked)?;
+        let asked = [
+            Method::GET,
+            Method::SET,
+            Method::SEND,
+            Method::TRAP,
+            Method::GET_TABLE,
+            Method::GET_TRACE_TABLE,
+            Method::GET_MULTI,
+            Method::DELETE,
+        ];
+        let sa = agent(Class::SUBN_ADM, 2, 1, &asked)?;
+        let out = Packet::new(library, MAD_LEN);
+        let inward = Packet::new(library, MAD_LEN);
+        Ok(SmPort { port, smi: [lid_routed, directed], sa, out, inward, is_sm: None, device })
+    }
+
+    /// The device that it is a port of.
+    pub fn device(&self) -> &CaPort {
+        &self.device
+    }
+
+    /// Waits until something came, or `others` is readable, or the time is over: which of the two is so.
+    pub fn wait(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+        self.port.wait(others, timeout)
+    }
+
+    /// Says to the fabric whether a subnet manager runs here.
+    pub fn set_is_sm(&mut self, is_sm: bool) -> Result<()> {
+        if is_sm == self.is_sm.is_some() {
+            return Ok(());
+        }
+        self.is_sm = if is_sm { Some(self.hold()?) } else { None };
+        Ok(())
+    }
+
+    fn hold(&self) -> Result<IsSm> {
+        if std::env::var_os(HOST_VARIABLE).is_some() {
+            let session = UmadClient::new(ConnectOptions { program: "weft sm".to_owned(), ..Default::default() });
+            let devices = session.devices().context("cannot list the adapters of this host")?;
+            if let Some(device) = devices.iter().find(|device| device.name == self.device.ca_name) {
+                let told = session.set_is_sm(device.index, self.device.number, true);
+                told.context("cannot say that a subnet manager runs here")?;
+                return Ok(IsSm::Session(session));
+            }
+        }
+        let path = self.port.library().issm_path(&self.device.ca_name, self.device.number)?;
+        let node = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(IsSm::Node(node))
+    }
+
+    /// Sends an SMP.
+    pub fn send_smp(&mut self, smp: &SmpOut) -> io::Result<()> {
+        let directed = smp.mad.header.class() == Class::SUBN_DIRECTED_ROUTE;
+        let to = Peer { lid: smp.dlid, qpn: SMI_QPN, ..Peer::default() };
+        self.out.set_address(&address_of(&to));
+        self.out.mad_mut().copy_from_slice(smp.mad.as_bytes());
+        let timeout = milliseconds(smp.timeout);
+        self.port.send(self.smi[usize::from(directed)], &mut self.out, timeout, smp.retries as i32)
+    }
+
+    /// Sends a datagram of administration, of one packet or more.
+    pub fn send_gmp(&mut self, gmp: &GmpOut) -> io::Result<()> {
+        let mut packet = Packet::new(self.port.library(), gmp.bytes.len().max(MAD_LEN));
+        packet.set_address(&address_of(&gmp.to));
+        packet.mad_mut()[..gmp.bytes.len()].copy_from_slice(&gmp.bytes);
+        self.port.send(self.sa, &mut packet, milliseconds(gmp.timeout), gmp.retries as i32)
+    }
+
+    /// What came, if anything did.
+    pub fn recv(&mut self) -> io::Result<Option<Received>> {
+        self.inward.resize(MAD_LEN);
+        let agent = match self.port.recv(&mut self.inward, 0) {
+            Ok(agent) => agent,
+            Err(error) if nothing_came(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let bytes = self.inward.mad();
+        if bytes.len() < MadHeader::LEN {
+            return Ok(None);
+        }
+        let peer = peer_of(&self.inward.address());
+        let timed_out = self.inward.status() != 0;
+        Ok(Some(match (agent == self.sa, timed_out) {
+            (true, false) => Received::Gmp(peer, bytes.to_vec()),
+            (true, true) => Received::GmpTimeout(peer, bytes.to_vec()),
+            (false, false) => Received::Smp(peer, whole(bytes)),
+            (false, true) => Received::SmpTimeout(whole(bytes)),
+        }))
+    }
+}
+
+/// The datagram that these bytes begin; the rest is zeros.
+fn whole(bytes: &[u8]) -> Box<Mad> {
+    let mut mad = Box::new(Mad::new_zeroed());
+    let len = bytes.len().min(MAD_LEN);
+    mad.as_mut_bytes()[..len].copy_from_slice(&bytes[..len]);
+    mad
+}
+
+fn nothing_came(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// As libibumad takes times.
+fn milliseconds(time: Duration) -> i32 {
+    i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
+}
+
+/// A port of a channel adapter on InfiniBand: the one with this GUID, or the first with a link, or the first.
+fn choose(library: Library, guid: Option<u64>) -> Result<CaPort> {
+    let mut found: Vec<CaPort> = Vec::new();
+    for name in library.ca_names().context("cannot list the adapters")? {
+        let Ok(ca) = library.ca(&name) else { continue };
+        found.extend(ca.ports.into_iter().filter(|port| port.link_layer != "Ethernet"));
+    }
+    let Some(guid) = guid else {
+        let linked = found.iter().position(|port| port.phys_state == LINK_UP).unwrap_or(0);
+        if found.is_empty() {
+            bail!(
+                "there is no InfiniBand port here: run as a host of a fabric (weft run --host NODE -- weft sm), or on a \
+                 machine with an adapter"
+            );
+        }
+        return Ok(found.swap_remove(linked));
+    };
+    let known: Vec<String> = found.iter().map(|port| format!("0x{:016x}", port.port_guid)).collect();
+    found
+        .into_iter()
+        .find(|port| port.port_guid == guid)
+        .with_context(|| format!("no port has the GUID 0x{guid:016x}; those here have {}", known.join(", ")))
+}
+
+/// PortPhysicalState of a port with a link (IBA 14.2.5.6).
+const LINK_UP: u32 = 5;

@@ -1,0 +1,292 @@
+//! The loop around a manager: datagrams between it and the port, jobs on threads, signals, people who ask.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use weft_sm::manager::{Event, Level, Manager};
+use weft_sys::epoll::{Epoll, Interest, Ready};
+use weft_sys::event::EventFd;
+use weft_sys::signals::SignalQueue;
+use weft_verbs::Instant as ManagerInstant;
+use weft_wire::mad::subn::SmState;
+
+use super::args::RunArgs;
+use super::control::Control;
+use super::files::Files;
+use super::journal::Journal;
+use super::overdue::Overdue;
+use super::port::{Received, SmPort};
+use super::threads::Jobs;
+use super::{console, figures};
+
+const TOKEN_WAKE: u64 = 0;
+const TOKEN_SIGNALS: u64 = 1;
+const TOKEN_CONTROL: u64 = 1 << 32;
+
+/// Datagrams that are read before anything else is looked at.
+const READS_PER_TURN: usize = 256;
+
+/// A manager with all that it needs.
+pub struct Server {
+    pub(super) manager: Manager,
+    pub(super) files: Files,
+    pub(super) journal: Journal,
+    port: SmPort,
+    jobs: Jobs,
+    overdue: Overdue,
+    control: Control,
+    signals: SignalQueue,
+    wake: Arc<EventFd>,
+    epoll: Epoll,
+    started: Instant,
+    /// Who waits until the subnet is up.
+    waiting: Vec<u64>,
+    /// End as soon as the subnet is up.
+    once: bool,
+    ending: Option<Instant>,
+}
+
+/// How long a manager that ends tries to hand its subnet over.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+impl Server {
+    /// Opens what it needs.
+    ///
+    /// # Errors
+    /// Another manager runs on the port, or the system has no room.
+    pub fn new(port: SmPort, files: Files, journal: Journal, args: &RunArgs) -> Result<Server> {
+        let epoll = Epoll::new()?;
+        let wake = Arc::new(EventFd::new()?);
+        epoll.add(&*wake, TOKEN_WAKE, Interest::READ)?;
+        let signals = SignalQueue::new(&[libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT])?;
+        epoll.add(&signals, TOKEN_SIGNALS, Interest::READ)?;
+        let guid = port.device().port_guid;
+        let control = Control::listen(guid, &epoll, TOKEN_CONTROL)?;
+        let setup = files.setup(guid);
+        let (started, now) = (Instant::now(), ManagerInstant(0));
+        Ok(Server {
+            manager: Manager::new(now, setup),
+            jobs: Jobs::new(Arc::clone(&wake)),
+            overdue: Overdue::default(),
+            ending: None,
+            waiting: Vec::new(),
+            files,
+            journal,
+            port,
+            control,
+            signals,
+            wake,
+            epoll,
+            started,
+            once: args.once,
+        })
+    }
+
+    pub(super) fn time(&self, now: Instant) -> ManagerInstant {
+        ManagerInstant(u64::try_from(now.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Serves until told to end.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn serve(mut self) -> Result<()> {
+        let mut ready = Vec::new();
+        loop {
+            self.perform()?;
+            if self.ending.is_some_and(|at| Instant::now() >= at || self.has_handed_over()) {
+                self.farewell();
+                return Ok(());
+            }
+            let timeout = self.timeout();
+            let (datagrams, others) =
+                self.port.wait(self.epoll.as_fd(), timeout).context("cannot wait for datagrams")?;
+            if others {
+                self.epoll.wait(&mut ready, Some(Duration::ZERO))?;
+                for event in &ready {
+                    self.on_ready(event);
+                }
+            }
+            if datagrams {
+                self.read()?;
+            }
+            self.handle_timeout();
+        }
+    }
+
+    fn timeout(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let manager = self.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
+        let next = [manager, self.overdue.poll_timeout(), self.ending].into_iter().flatten().min();
+        next.map(|at| at.saturating_duration_since(now))
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = Instant::now();
+        let time = self.time(now);
+        while let Some(mad) = self.overdue.poll(now) {
+            self.manager.handle_smp_timeout(time, &mad);
+        }
+        if self.manager.poll_timeout().is_some_and(|at| at <= time) {
+            self.manager.handle_timeout(time);
+        }
+    }
+
+    /// Reads what came.
+    fn read(&mut self) -> Result<()> {
+        for _ in 0..READS_PER_TURN {
+            let time = self.time(Instant::now());
+            match self.port.recv().context("the port is gone")? {
+                None => return Ok(()),
+                Some(Received::Smp(from, mad)) => {
+                    self.overdue.ended(&mad);
+                    self.manager.handle_smp(time, &from, &mad);
+                }
+                Some(Received::SmpTimeout(mad)) => {
+                    self.overdue.ended(&mad);
+                    self.manager.handle_smp_timeout(time, &mad);
+                }
+                Some(Received::Gmp(from, bytes)) => self.manager.handle_gmp(time, &from, &bytes),
+                Some(Received::GmpTimeout(to, bytes)) => self.manager.handle_gmp_timeout(time, &to, &bytes),
+            }
+            self.transmit();
+        }
+        Ok(())
+    }
+
+    /// Sends what the manager has to send. What cannot be sent counts as not answered.
+    fn transmit(&mut self) {
+        let now = Instant::now();
+        while let Some(smp) = self.manager.poll_smp() {
+            match self.port.send_smp(&smp) {
+                Ok(()) => self.overdue.sent(now, &smp),
+                Err(error) => {
+                    self.journal.line(Level::Error, &format!("cannot send an SMP: {error}"));
+                    if !smp.timeout.is_zero() {
+                        self.manager.handle_smp_timeout(self.time(now), &smp.mad);
+                    }
+                }
+            }
+        }
+        while let Some(gmp) = self.manager.poll_gmp() {
+            if let Err(error) = self.port.send_gmp(&gmp) {
+                self.journal.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
+                if !gmp.timeout.is_zero() {
+                    self.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
+                }
+            }
+        }
+    }
+
+    /// Does what the manager wants done.
+    fn perform(&mut self) -> Result<()> {
+        while let Some(done) = self.jobs.poll_done() {
+            self.manager.handle_job(self.time(Instant::now()), done);
+        }
+        self.transmit();
+        while let Some(job) = self.manager.poll_job() {
+            self.jobs.start(job);
+        }
+        self.port.set_is_sm(self.manager.is_sm() && self.ending.is_none())?;
+        while let Some(event) = self.manager.poll_event() {
+            self.on_event(&event);
+        }
+        Ok(())
+    }
+
+    fn on_ready(&mut self, event: &Ready) {
+        match event.token {
+            TOKEN_WAKE => {
+                self.wake.take();
+            }
+            TOKEN_SIGNALS => {
+                while let Some(signal) = self.signals.take() {
+                    self.on_signal(signal);
+                }
+            }
+            token if self.control.has(token) => {
+                for (who, line) in self.control.on_ready(&self.epoll, event) {
+                    self.on_line(who, &line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_signal(&mut self, signal: i32) {
+        match signal {
+            libc::SIGHUP => {
+                let text = self.reload();
+                self.journal.line(Level::Info, &text);
+            }
+            libc::SIGUSR1 => {
+                if let Err(error) = self.journal.reopen(false) {
+                    self.journal.line(Level::Error, &format!("cannot open the log again: {error}"));
+                }
+            }
+            _ => self.end(),
+        }
+    }
+
+    /// Reads the configuration anew; what to tell about it.
+    pub(super) fn reload(&mut self) -> String {
+        match self.files.reload() {
+            Ok(()) => {
+                self.manager.reload(self.files.setup(self.port.device().port_guid));
+                "configuration read anew, heavy sweep".to_owned()
+            }
+            Err(error) => format!("configuration left as it was: {error:#}"),
+        }
+    }
+
+    /// Ends, after the subnet is handed over if somebody takes it.
+    pub(super) fn end(&mut self) {
+        let now = Instant::now();
+        self.ending = Some(now + FAREWELL);
+        self.manager.shut_down();
+    }
+
+    /// Whether the subnet is somebody else's, or nobody is there to take it.
+    fn has_handed_over(&self) -> bool {
+        let status = self.manager.status();
+        status.state != SmState::MASTER || status.left == 0
+    }
+
+    fn farewell(&mut self) {
+        self.journal.line(Level::System, "Exiting SM");
+        self.files.keep_lids(&self.manager, &mut self.journal);
+    }
+
+    fn on_line(&mut self, who: u64, line: &str) {
+        match line.trim() {
+            console::EVENTS => self.control.follow(who),
+            console::WAIT if !self.manager.status().is_up => self.waiting.push(who),
+            line => {
+                let answer = console::answer(self, line);
+                self.control.answer(&self.epoll, who, &answer);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        self.journal.line(event.level(), &event.to_string());
+        if self.control.has_followers() {
+            self.control.tell(&self.epoll, &figures::event_json(event));
+        }
+        match event {
+            Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.journal),
+            Event::SubnetUp => {
+                for who in std::mem::take(&mut self.waiting) {
+                    let answer = figures::text(&self.manager);
+                    self.control.answer(&self.epoll, who, &answer);
+                }
+                if self.once {
+                    self.end();
+                }
+            }
+            _ => {}
+        }
+    }
+}

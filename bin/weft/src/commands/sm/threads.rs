@@ -1,0 +1,91 @@
+//! The machine's processors, lent to the manager: pieces of work on several threads, and whole jobs beside the loop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use weft_sm::Parallel;
+use weft_sm::manager::{Job, JobDone};
+use weft_sys::event::EventFd;
+
+/// Pieces of work on so many threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads(usize);
+
+impl Threads {
+    /// As many as there are processors.
+    pub fn all() -> Threads {
+        Threads(thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+impl Parallel for Threads {
+    fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        let take = || {
+            loop {
+                match next.fetch_add(1, Ordering::Relaxed) {
+                    piece if piece < count => work(piece),
+                    _ => return,
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.0.min(count) {
+                scope.spawn(take);
+            }
+            take();
+        });
+    }
+
+    fn width(&self) -> usize {
+        self.0
+    }
+}
+
+/// Jobs that run beside the loop.
+pub struct Jobs {
+    done: Receiver<JobDone>,
+    tell: Sender<JobDone>,
+    wake: Arc<EventFd>,
+}
+
+impl Jobs {
+    /// None runs. `wake` is signalled when one is done.
+    pub fn new(wake: Arc<EventFd>) -> Jobs {
+        let (tell, done) = channel();
+        Jobs { done, tell, wake }
+    }
+
+    /// Starts one.
+    pub fn start(&self, job: Job) {
+        let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
+        thread::spawn(move || {
+            // Nobody waits for it any more only if the manager ends.
+            let _ = tell.send(job.run(&Threads::all()));
+            wake.signal();
+        });
+    }
+
+    /// One that is done.
+    pub fn poll_done(&self) -> Option<JobDone> {
+        self.done.try_recv().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_done_once() {
+        for (threads, count) in [(1, 5), (4, 0), (4, 3), (3, 1000)] {
+            let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            Threads(threads).each(count, &|piece| {
+                done[piece].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(done.iter().all(|times| times.load(Ordering::Relaxed) == 1));
+        }
+    }
+}
