@@ -1,1 +1,397 @@
-//! Subnet administration: the questions of hosts and their answers, one file a record.
+//! Subnet administration (IBA 15): the questions of hosts and their answers, one file a record. [`Administrator`] is a
+//! value: datagrams and time go in, datagrams and [`Change`]s come out. Questions wait in a queue that gives every LID its
+//! turn, so that who floods it delays himself.
+
+mod answer;
+mod cache;
+mod group;
+mod guid_info;
+mod index;
+mod inform;
+mod lanes;
+pub mod limits;
+mod link;
+mod node;
+mod path;
+mod pkey_table;
+mod pkeys;
+mod port_info;
+mod question;
+mod queue;
+mod report;
+mod service;
+mod sm_info;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use weft_verbs::Instant;
+use weft_wire::mad::sa::{JoinState, McMemberRecord, SaMad};
+use weft_wire::mad::{AttrId, Class, MAD_LEN, Mad, Method};
+use zerocopy::FromBytes;
+
+pub use cache::CacheError;
+pub use world::{LaneTables, PathLevel, PathPolicy, PathQuestion, Settings, World};
+
+use crate::io::{GmpOut, Peer};
+use crate::multicast::{Group, Groups, Wanted};
+use answer::{Answer, Outcome, Refusal};
+use index::Index;
+use inform::Subscription;
+use question::Question;
+use queue::{Queue, Waiting};
+use report::Reports;
+use service::Services;
+
+/// What the manager has to do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Change {
+    /// Who is in the groups of this LID changed: their tree is to be computed anew.
+    Multicast(u16),
+    /// A block of a port's GUIDs is to be written: [`Administrator::guids_of`].
+    Guids {
+        /// The port.
+        port_guid: u64,
+        /// Which eight.
+        block: u8,
+    },
+    /// What [`Administrator::dump`] writes is not what it was.
+    Cache,
+}
+
+/// How much there was to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Datagrams that came.
+    pub received: u64,
+    /// Questions that were answered.
+    pub answered: u64,
+    /// Questions that were answered by a status other than success.
+    pub refused: u64,
+    /// Datagrams that were passed over: not ours, no master, a wrong key, an asker that is not known.
+    pub ignored: u64,
+    /// Questions dropped because too many waited.
+    pub overrun: u64,
+    /// Reports dropped because too many waited.
+    pub reports_dropped: u64,
+}
+
+/// The administrator.
+#[derive(Clone, Debug, Default)]
+pub struct Administrator {
+    index: Index,
+    queue: Queue,
+    out: VecDeque<GmpOut>,
+    changes: BTreeSet<Change>,
+    groups: Groups,
+    services: Services,
+    subscriptions: BTreeMap<u64, Subscription>,
+    last_subscription: u64,
+    reports: Reports,
+    /// GUIDs of ports that have more than their own, by PortGUID.
+    aliases: BTreeMap<u64, Vec<u64>>,
+    mgids_assigned: u32,
+    guids_assigned: u32,
+    counters: Counters,
+}
+
+/// Answers a question about a record.
+type Run = fn(&mut Administrator, Instant, &World<'_>, &Question<'_>, &mut Answer) -> Outcome;
+
+/// A record: what may be asked of it, and who answers.
+struct Row {
+    attr_id: AttrId,
+    methods: &'static [Method],
+    run: Run,
+}
+
+const READ: &[Method] = &[Method::GET, Method::GET_TABLE];
+const CHANGED: &[Method] = &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE];
+
+/// Every record.
+const ROWS: &[Row] = &[
+    Row { attr_id: AttrId::SA_PATH_RECORD, methods: READ, run: |sa, _, w, q, a| sa.path_records(w, q, a) },
+    Row {
+        attr_id: AttrId::SA_MC_MEMBER_RECORD,
+        methods: CHANGED,
+        run: |sa, t, w, q, a| sa.mc_member_records(t, w, q, a),
+    },
+    Row { attr_id: AttrId::SA_NODE_RECORD, methods: READ, run: |sa, _, w, q, a| sa.node_records(w, q, a) },
+    Row { attr_id: AttrId::SA_PORT_INFO_RECORD, methods: READ, run: |sa, _, w, q, a| sa.port_info_records(w, q, a) },
+    Row {
+        attr_id: AttrId::SA_SWITCH_INFO_RECORD,
+        methods: READ,
+        run: |sa, _, w, q, a| sa.switch_info_records(w, q, a),
+    },
+    Row {
+        attr_id: AttrId::SA_LINEAR_FORWARDING_TABLE_RECORD,
+        methods: READ,
+        run: |sa, _, w, q, a| sa.lft_records(w, q, a),
+    },
+    Row {
+        attr_id: AttrId::SA_MULTICAST_FORWARDING_TABLE_RECORD,
+        methods: READ,
+        run: |sa, _, w, q, a| sa.mft_records(w, q, a),
+    },
+    Row {
+        attr_id: AttrId::SA_SL_TO_VL_TABLE_RECORD,
+        methods: READ,
+        run: |sa, _, w, q, a| sa.sl_to_vl_records(w, q, a),
+    },
+    Row {
+        attr_id: AttrId::SA_VL_ARBITRATION_TABLE_RECORD,
+        methods: READ,
+        run: |sa, _, w, q, a| sa.vl_arbitration_records(w, q, a),
+    },
+    Row { attr_id: AttrId::SA_PKEY_TABLE_RECORD, methods: READ, run: |sa, _, w, q, a| sa.pkey_table_records(w, q, a) },
+    Row { attr_id: AttrId::SA_GUID_INFO_RECORD, methods: CHANGED, run: |sa, _, w, q, a| sa.guid_info_records(w, q, a) },
+    Row { attr_id: AttrId::SA_LINK_RECORD, methods: READ, run: |sa, _, w, q, a| sa.link_records(w, q, a) },
+    Row { attr_id: AttrId::SA_SM_INFO_RECORD, methods: READ, run: |sa, _, w, q, a| sa.sm_info_records(w, q, a) },
+    Row { attr_id: AttrId::SA_SERVICE_RECORD, methods: CHANGED, run: |sa, t, _, q, a| sa.service_records(t, q, a) },
+    Row { attr_id: AttrId::SA_INFORM_INFO_RECORD, methods: READ, run: |sa, _, _, q, a| sa.inform_info_records(q, a) },
+    Row { attr_id: AttrId::INFORM_INFO, methods: &[Method::SET], run: |sa, _, _, q, a| sa.inform_info(q, a) },
+    Row {
+        attr_id: AttrId::SA_MULTI_PATH_RECORD,
+        methods: &[Method::GET_MULTI],
+        run: |sa, _, w, q, a| sa.multi_path_records(w, q, a),
+    },
+    Row { attr_id: AttrId::CLASS_PORT_INFO, methods: &[Method::GET], run: |sa, _, w, _, a| sa.class_port_info(w, a) },
+];
+
+/// Methods that ask for something.
+const ASKING: &[Method] =
+    &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE, Method::GET_MULTI, Method::GET_TRACE_TABLE];
+
+/// Whether this code is an MTU: 256 to 4096 bytes.
+fn is_mtu(code: u8) -> bool {
+    (1..=5).contains(&code)
+}
+
+impl Administrator {
+    /// Takes a datagram in; `serve` answers it. A longer one is the whole of a multi-packet transfer.
+    pub fn handle(&mut self, now: Instant, world: &World<'_>, from: &Peer, bytes: &[u8]) {
+        let _ = now;
+        self.counters.received += 1;
+        let Some(mad) = datagram(bytes).filter(|_| world.serving) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let key = mad.sm_key();
+        let method = mad.header.method();
+        if method == Method::REPORT_RESP {
+            self.on_report_response(from, &mad);
+        } else if method.is_response() || key != 0 && key != world.settings.sa_key || !ASKING.contains(&method) {
+            // A wrong key is not worth an answer (IBA C15-0.1.5).
+            self.counters.ignored += 1;
+        } else if !self.queue.push(Waiting { from: *from, mad }) {
+            self.counters.overrun += 1;
+        }
+    }
+
+    /// Answers so many of the questions that wait, each LID in its turn. How many it were.
+    pub fn serve(&mut self, now: Instant, world: &World<'_>, most: usize) -> usize {
+        self.refresh(now, world);
+        for served in 0..most {
+            let Some(waiting) = self.queue.pop() else { return served };
+            self.answer(now, world, &waiting);
+        }
+        most
+    }
+
+    /// How many questions wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// A datagram to be sent.
+    pub fn poll_gmp(&mut self) -> Option<GmpOut> {
+        self.out.pop_front()
+    }
+
+    /// What the manager has to do.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_first()
+    }
+
+    /// When [`Administrator::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.services.next_end()
+    }
+
+    /// Ends leases of services whose time is over.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.services.expire(now) {
+            self.changes.insert(Change::Cache);
+        }
+    }
+
+    /// How much there was to do.
+    pub fn counters(&self) -> Counters {
+        Counters { reports_dropped: self.reports.dropped, ..self.counters }
+    }
+
+    /// Every multicast group.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter()
+    }
+
+    /// The last LID that multicast groups are given.
+    pub fn mlid_top(&self) -> u16 {
+        self.groups.mlids.top()
+    }
+
+    /// Who subscribed to what.
+    pub fn subscription_count(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    /// How many services are registered.
+    pub fn service_count(&self) -> usize {
+        self.services.iter().count()
+    }
+
+    /// GUIDs of a port that were set here, its own first.
+    pub fn guids_of(&self, port_guid: u64) -> Option<&[u64]> {
+        self.aliases.get(&port_guid).map(Vec::as_slice)
+    }
+
+    /// Switches without a multicast table, by their places in the graph.
+    pub fn deaf(&self) -> &[u32] {
+        &self.index.deaf
+    }
+
+    /// Who is to be reached by each multicast LID, for [`crate::multicast::trees`].
+    pub fn wanted(&self) -> Vec<Wanted> {
+        self.groups.mlids.used().map(|mlid| self.wanted_at(mlid)).collect()
+    }
+
+    /// Who is to be reached by a multicast LID.
+    pub fn wanted_at(&self, mlid: u16) -> Wanted {
+        let members = self.groups.at_mlid(mlid).flat_map(|group| group.members.values());
+        let seats = members.filter_map(|member| self.index.seat(member.port_guid, member.receives()));
+        let mut seats: Vec<_> = seats.collect();
+        // A port that is in it twice receives if it does so once.
+        seats.sort_unstable_by_key(|seat| (seat.switch, seat.port, !seat.receives));
+        seats.dedup_by_key(|seat| (seat.switch, seat.port));
+        Wanted { mlid, seats }
+    }
+
+    /// The groups that partitions have: those that are not there begin, with the LIDs in their records if these are not
+    /// 0 and free, and stay when nobody is in them; those that are no partition's any more go with their last member.
+    pub fn set_well_known(&mut self, now: Instant, world: &World<'_>, groups: &[McMemberRecord]) {
+        self.refresh(now, world);
+        let wanted: BTreeSet<[u8; 16]> = groups.iter().map(|group| group.mgid).collect();
+        let known: Vec<[u8; 16]> =
+            self.groups.iter().filter(|group| group.well_known).map(|group| group.record.mgid).collect();
+        for mgid in known.iter().filter(|mgid| !wanted.contains(*mgid)) {
+            let Some(group) = self.groups.get_mut(mgid) else { continue };
+            group.well_known = false;
+            if group.members.is_empty() {
+                self.groups.remove(mgid);
+            }
+            self.changes.insert(Change::Cache);
+        }
+        for record in groups {
+            match self.groups.get_mut(&record.mgid) {
+                Some(group) => {
+                    group.well_known = true;
+                    let (mlid, mgid) = (group.record.mlid, group.record.mgid);
+                    group.record = McMemberRecord { mlid, mgid, ..*record };
+                }
+                None => self.add_well_known(world, record),
+            }
+        }
+    }
+
+    fn add_well_known(&mut self, world: &World<'_>, record: &McMemberRecord) {
+        let mask = McMemberRecord::MTU
+            | McMemberRecord::MTU_SELECTOR
+            | McMemberRecord::RATE
+            | McMemberRecord::RATE_SELECTOR
+            | McMemberRecord::PACKET_LIFE_TIME;
+        let mut plain = world.settings.clone();
+        // What the administrator of the subnet wrote is not judged like a host's wish.
+        plain.ipoib_mcgroup_creation_validation = false;
+        let world = World { settings: &plain, ..*world };
+        let exact = weft_wire::mad::sa::Selector::EXACTLY;
+        let asked = McMemberRecord { mtu_selector: exact, rate_selector: exact, ..*record };
+        if let Ok(created) = self.created(&world, &asked, mask, None) {
+            let _ = self.insert_group(created, true);
+        }
+    }
+
+    /// Looks at the world anew if it is another one: ports that are gone are in no group and told of nothing.
+    pub fn refresh(&mut self, now: Instant, world: &World<'_>) {
+        if self.index.generation == world.generation && !self.index.entries.is_empty() {
+            return;
+        }
+        self.index = Index::new(world, &self.aliases);
+        self.groups.mlids.set_capacity(self.index.mft_cap);
+        if world.serving {
+            self.forget_the_gone(now, world);
+        }
+    }
+
+    fn forget_the_gone(&mut self, now: Instant, world: &World<'_>) {
+        let here = |guid: u64| self.index.at_guid(guid).is_some();
+        let mut gone: Vec<(McMemberRecord, u64)> = Vec::new();
+        for group in self.groups.iter() {
+            let members = group.members.values().filter(|member| !here(member.port_guid));
+            gone.extend(members.map(|member| (group.record, crate::multicast::guid_of(&member.gid))));
+        }
+        let before = self.subscriptions.len();
+        let index = &self.index;
+        let subscriber = |own: &Subscription| crate::multicast::guid_of(&own.record.subscriber_gid);
+        self.subscriptions.retain(|_, own| index.at_guid(subscriber(own)).is_some());
+        if before != self.subscriptions.len() {
+            self.changes.insert(Change::Cache);
+        }
+        for (group, guid) in gone {
+            self.remove_member(now, world, &group, guid, JoinState::all());
+        }
+    }
+
+    /// Answers a question, or not.
+    fn answer(&mut self, now: Instant, world: &World<'_>, waiting: &Waiting) {
+        let mad = &waiting.mad;
+        let method = mad.header.method();
+        let requester = self.index.at_lid(waiting.from.lid).map(|(place, _)| place);
+        // Who is not known is not told anything: a LID that no port has cannot be answered either.
+        let Some(requester) = requester.filter(|_| world.serving) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let question = Question { from: &waiting.from, mad, requester, trusted: mad.sm_key() != 0 };
+        let mut answer = Answer::new(method);
+        let outcome = match ROWS.iter().find(|row| row.attr_id == mad.attr_id()) {
+            Some(row) if row.methods.contains(&method) => (row.run)(self, now, world, &question, &mut answer),
+            // As OpenSM has it.
+            Some(row) if row.attr_id == AttrId::CLASS_PORT_INFO => Err(Refusal::INVALID),
+            _ => Err(Refusal::METHOD),
+        };
+        let Some(bytes) = answer.finish(mad, outcome) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        self.counters.answered += 1;
+        self.counters.refused += u64::from(bytes.get(4..6) != Some(&[0, 0]));
+        self.out.push_back(reply(&waiting.from, bytes));
+    }
+}
+
+/// A datagram that is not to be answered, to where a question came from.
+fn reply(to: &Peer, bytes: Vec<u8>) -> GmpOut {
+    GmpOut { to: *to, bytes, timeout: weft_verbs::Duration::ZERO, retries: 0 }
+}
+
+/// A datagram of the class; of a transfer as much as a question has.
+fn datagram(bytes: &[u8]) -> Option<SaMad> {
+    let mut whole = [0; MAD_LEN];
+    let len = bytes.len().min(MAD_LEN);
+    whole.get_mut(..len)?.copy_from_slice(bytes.get(..len)?);
+    let mad = SaMad::from_mad(Mad::read_from_bytes(&whole).ok()?);
+    (bytes.len() >= SaMad::DATA_AT && mad.header.class() == Class::SUBN_ADM).then_some(mad)
+}

@@ -228,6 +228,10 @@ impl MadHeader {
     pub fn set_tid(&mut self, tid: u64) {
         self.tid = tid.into();
     }
+    /// Change the attribute.
+    pub fn set_attr_id(&mut self, attr_id: AttrId) {
+        self.attr_id = attr_id.0.into();
+    }
     /// Change the field that each class uses in its own way.
     pub fn set_class_specific(&mut self, value: u16) {
         self.class_specific = value.into();

@@ -1,0 +1,172 @@
+//! Trees: for each multicast LID the links along which its packets go. Members that come are grafted on, what nobody
+//! needs is cut off, and a tree is grown anew only when a link of it is gone.
+
+use std::collections::BTreeMap;
+
+use crate::graph::{Graph, Peer};
+
+use super::build::Growth;
+
+/// Ports as bits: port 0 is bit 0 of the first word.
+pub type PortMask = [u64; 4];
+
+/// A member's place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Seat {
+    /// The switch that it hangs on, or is, by its place in the graph.
+    pub switch: u32,
+    /// The switch's port; 0 is the switch's own.
+    pub port: u8,
+    /// Whether it receives what is sent to the group; else it only sends.
+    pub receives: bool,
+}
+
+/// Who is to be reached by a multicast LID.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// The LID.
+    pub mlid: u16,
+    /// The members.
+    pub seats: Vec<Seat>,
+}
+
+/// A question for trees.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The fabric.
+    pub graph: &'a Graph,
+    /// What every LID is to reach, in the order of LIDs; LIDs that are not in it lose their trees.
+    pub wanted: &'a [Wanted],
+    /// Switches without multicast tables, by their places in the graph, in their order.
+    pub deaf: &'a [u32],
+    /// The trees as they are.
+    pub previous: &'a Forest,
+}
+
+/// The tree of a LID.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tree {
+    /// The switch that it grew from.
+    pub root: u32,
+    /// Ports that packets leave by, of every switch that is in it.
+    pub masks: BTreeMap<u32, PortMask>,
+    /// Who it reaches.
+    pub seats: Vec<Seat>,
+}
+
+/// The trees of a whole fabric.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Forest {
+    /// GUIDs of the switches, in the order of their places in the graph that the trees are of.
+    pub guids: Vec<u64>,
+    /// Trees by LID.
+    pub trees: BTreeMap<u16, Tree>,
+}
+
+/// Whether a port is in a mask.
+pub(super) fn has(mask: &PortMask, port: u8) -> bool {
+    mask[usize::from(port / 64)] >> (port % 64) & 1 != 0
+}
+
+/// Puts a port into a mask.
+pub(super) fn set(mask: &mut PortMask, port: u8) {
+    mask[usize::from(port / 64)] |= 1 << (port % 64);
+}
+
+/// Takes a port out of a mask.
+pub(super) fn clear(mask: &mut PortMask, port: u8) {
+    mask[usize::from(port / 64)] &= !(1 << (port % 64));
+}
+
+/// The ports of a mask.
+pub(super) fn ports(mask: &PortMask) -> impl Iterator<Item = u8> + '_ {
+    (0..=u8::MAX).filter(|port| has(mask, *port))
+}
+
+/// Trees that reach everybody who can be reached, as like the previous ones as they can be.
+pub fn trees(request: &Request<'_>) -> Forest {
+    let graph = request.graph;
+    let guids: Vec<u64> = graph.switches.iter().map(|switch| switch.guid).collect();
+    let moved = Move::between(&request.previous.guids, &guids);
+    let mut kept = Vec::with_capacity(request.wanted.len());
+    for wanted in request.wanted {
+        let old = request.previous.trees.get(&wanted.mlid).and_then(|tree| moved.tree(tree));
+        kept.push(old.filter(|tree| tree.stands(graph, request.deaf)));
+    }
+    let mut growth = Growth::new(graph, request.deaf);
+    kept.iter().flatten().for_each(|tree| growth.count(tree));
+    let mut forest = Forest { guids, trees: BTreeMap::new() };
+    for (wanted, kept) in request.wanted.iter().zip(kept) {
+        if wanted.seats.is_empty() {
+            continue;
+        }
+        let tree = match kept {
+            Some(tree) => growth.adapt(tree, &wanted.seats),
+            None => growth.grow(wanted.mlid, &wanted.seats),
+        };
+        forest.trees.insert(wanted.mlid, tree);
+    }
+    forest
+}
+
+impl Forest {
+    /// The multicast table of a switch, by its place: ports as bits, by LID.
+    pub fn rows(&self, switch: u32) -> BTreeMap<u16, PortMask> {
+        let masks = self.trees.iter().filter_map(|(mlid, tree)| Some((*mlid, *tree.masks.get(&switch)?)));
+        masks.filter(|(_, mask)| *mask != [0; 4]).collect()
+    }
+
+    /// The tables of all switches, in the order of their places.
+    pub fn tables(&self) -> Vec<BTreeMap<u16, PortMask>> {
+        let mut tables = vec![BTreeMap::new(); self.guids.len()];
+        for (mlid, tree) in &self.trees {
+            for (switch, mask) in &tree.masks {
+                if let Some(table) = tables.get_mut(*switch as usize).filter(|_| *mask != [0; 4]) {
+                    table.insert(*mlid, *mask);
+                }
+            }
+        }
+        tables
+    }
+}
+
+impl Tree {
+    /// Whether all its links are still there and its switches have tables.
+    fn stands(&self, graph: &Graph, deaf: &[u32]) -> bool {
+        self.masks.iter().all(|(at, mask)| {
+            let Some(switch) = graph.switches.get(*at as usize) else { return false };
+            deaf.binary_search(at).is_err()
+                && ports(mask).all(|port| match switch.ports.get(usize::from(port)).map(|port| port.peer) {
+                    Some(Peer::Switch { switch, port }) => {
+                        self.masks.get(&switch).is_some_and(|there| has(there, port))
+                    }
+                    _ => self.seats.iter().any(|seat| (seat.switch, seat.port) == (*at, port)),
+                })
+        })
+    }
+}
+
+/// How places in one graph are places in another: a switch keeps its GUID, not its place.
+struct Move {
+    /// By old place; `None` if all kept theirs.
+    to: Option<Vec<Option<u32>>>,
+}
+
+impl Move {
+    fn between(old: &[u64], new: &[u64]) -> Move {
+        if old == new {
+            return Move { to: None };
+        }
+        let places: BTreeMap<u64, u32> = new.iter().copied().zip(0..).collect();
+        Move { to: Some(old.iter().map(|guid| places.get(guid).copied()).collect()) }
+    }
+
+    /// The tree with places of the new graph; `None` if one of its switches is gone.
+    fn tree(&self, tree: &Tree) -> Option<Tree> {
+        let Some(to) = &self.to else { return Some(tree.clone()) };
+        let place = |old: u32| to.get(old as usize).copied().flatten();
+        let masks = tree.masks.iter().map(|(at, mask)| Some((place(*at)?, *mask)));
+        let seats = tree.seats.iter().filter_map(|seat| Some(Seat { switch: place(seat.switch)?, ..*seat }));
+        Some(Tree { root: place(tree.root)?, masks: masks.collect::<Option<_>>()?, seats: seats.collect() })
+    }
+}

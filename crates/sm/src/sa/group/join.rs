@@ -1,0 +1,149 @@
+//! How a port comes into a group.
+
+use weft_verbs::Instant;
+use weft_wire::mad::notice::TrapNumber;
+use weft_wire::mad::sa::{JoinState, McMemberRecord};
+
+use super::{CREATE, carries_fit, exact, properties_fit};
+use crate::multicast::{Member, guid_of, order};
+use crate::sa::answer::{Answer, Outcome, Refusal};
+use crate::sa::index::{Entry, rank, rate};
+use crate::sa::limits::MEMBERS_MAX;
+use crate::sa::pkeys;
+use crate::sa::question::Question;
+use crate::sa::world::World;
+use crate::sa::{Administrator, Change};
+
+/// States that keep a group alive.
+const FULL: JoinState = JoinState::FULL_MEMBER.union(JoinState::SEND_ONLY_FULL_MEMBER);
+
+impl Administrator {
+    /// Answers Set: a port joins a group, and makes it if there is none.
+    pub(super) fn join(
+        &mut self,
+        now: Instant,
+        world: &World<'_>,
+        question: &Question<'_>,
+        asked: &McMemberRecord,
+        answer: &mut Answer,
+    ) -> Outcome {
+        let gid = self.port_gid(world, asked)?;
+        let (place, port) = self.index.at_guid(guid_of(&gid)).ok_or(Refusal::INVALID)?;
+        let port = *port;
+        let proxy = place != question.requester;
+        if proxy && !self.index.share(place, question.requester)
+            || question.mask().contains(McMemberRecord::PKEY) && asked.pkey & 0x7fff == 0
+        {
+            return Err(Refusal::INVALID);
+        }
+        let (group, new) = match self.groups.get(&asked.mgid) {
+            Some(group) => {
+                let validated = world.settings.mcgroup_join_validation;
+                if validated && !properties_fit(&group.record, asked, question.mask()) {
+                    return Err(Refusal::INVALID);
+                }
+                (group.record, false)
+            }
+            None => (self.new_group(world, question, asked, &port)?, true),
+        };
+        self.may_join(world, question, asked, &port, &group)?;
+        if !new {
+            self.may_change(question, &gid, &group)?;
+        }
+        let joined = self.add_member(now, world, group, gid, &port, (asked.join_state, proxy))?;
+        answer.push(&exact(McMemberRecord {
+            port_gid: asked.port_gid,
+            join_state: joined.join_state,
+            proxy_join: asked.proxy_join,
+            ..group
+        }));
+        Ok(())
+    }
+
+    /// The group that is not there yet, as it is to be.
+    fn new_group(
+        &mut self,
+        world: &World<'_>,
+        question: &Question<'_>,
+        asked: &McMemberRecord,
+        port: &Entry,
+    ) -> Result<McMemberRecord, Refusal> {
+        if !asked.join_state.intersects(FULL) {
+            return Err(Refusal::INVALID);
+        }
+        if !question.mask().contains(CREATE) {
+            return Err(Refusal::INSUFFICIENT);
+        }
+        let info = world.subnet.port(port.at).map(|port| port.info);
+        self.created(world, asked, question.mask(), info.as_ref())
+    }
+
+    /// Whether a port is fit for a group: what the group carries the port must, and it must be in its partition.
+    fn may_join(
+        &self,
+        world: &World<'_>,
+        question: &Question<'_>,
+        asked: &McMemberRecord,
+        port: &Entry,
+        group: &McMemberRecord,
+    ) -> Outcome {
+        let info = world.subnet.port(port.at).ok_or(Refusal::INVALID)?.info;
+        let able = info.neighbor_mtu >= group.mtu && rank(rate(&info)) >= rank(group.rate);
+        let fit = carries_fit(group, asked, question.mask());
+        if !able || !fit || asked.join_state.is_empty() || !pkeys::has(self.index.pkeys(port), group.pkey) {
+            return Err(Refusal::INVALID);
+        }
+        Ok(())
+    }
+
+    /// Whether the asker may change a membership (IBA o15-0.2.1): its own, or one that somebody else made for a port, if
+    /// it is in the group's partition.
+    pub(super) fn may_change(&self, question: &Question<'_>, gid: &[u8; 16], group: &McMemberRecord) -> Outcome {
+        let member = self.groups.get(&group.mgid).and_then(|group| group.member(guid_of(gid)));
+        let requester = self.index.entry(question.requester).ok_or(Refusal::Silent)?;
+        let allowed = match member {
+            None => true,
+            Some(member) if member.proxy => pkeys::has(self.index.pkeys(requester), group.pkey),
+            Some(member) => member.port_guid == requester.guid,
+        };
+        if allowed { Ok(()) } else { Err(Refusal::INVALID) }
+    }
+
+    /// Puts a port into a group, which begins with it if there is none.
+    pub(in crate::sa) fn add_member(
+        &mut self,
+        now: Instant,
+        world: &World<'_>,
+        about: McMemberRecord,
+        gid: [u8; 16],
+        port: &Entry,
+        (join_state, proxy): (JoinState, bool),
+    ) -> Result<Member, Refusal> {
+        if self.groups.get(&about.mgid).is_none() {
+            self.insert_group(about, false)?;
+        }
+        let group = self.groups.get_mut(&about.mgid).ok_or(Refusal::NO_RESOURCES)?;
+        if group.members.len() >= MEMBERS_MAX {
+            return Err(Refusal::NO_RESOURCES);
+        }
+        let had_full = group.full_members() > 0;
+        let before = group.member(guid_of(&gid)).copied();
+        let known = JoinState::all();
+        let member = Member {
+            gid,
+            port_guid: port.guid,
+            join_state: before.map_or(JoinState::empty(), |member| member.join_state) | join_state & known,
+            proxy: before.map_or(proxy, |member| member.proxy),
+        };
+        group.members.insert(order(guid_of(&gid)), member);
+        let begins = !had_full && member.is_full();
+        if before.is_none_or(|before| before.receives() != member.receives()) {
+            self.changes.insert(Change::Multicast(about.mlid));
+        }
+        self.changes.insert(Change::Cache);
+        if begins {
+            self.tell_of_group(now, world, TrapNumber::MULTICAST_GROUP_CREATED, &about);
+        }
+        Ok(member)
+    }
+}

@@ -1,0 +1,392 @@
+//! What the administrator looks up by the hundred thousand a second: ports by GUID and LID, and what each hop of a path
+//! carries. Made once of every sweep.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use weft_wire::mad::subn::{NodeType, PortInfo};
+use weft_wire::mad::{Rate, Speed};
+
+use super::pkeys::Classes;
+use super::world::World;
+use crate::graph::{Graph, Peer};
+use crate::multicast::Seat;
+use crate::subnet::{NodeIx, Port, PortIx, Subnet};
+
+/// No place.
+pub(super) const NOWHERE: u32 = u32::MAX;
+/// LIDs of ports are below it.
+const LIDS: usize = 0xc000;
+
+/// An end port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub guid: u64,
+    pub prefix: u64,
+    pub at: PortIx,
+    pub lid: u16,
+    pub lmc: u8,
+    /// Switch in the graph that it hangs on or is; [`NOWHERE`] if it hangs on none.
+    pub switch: u32,
+    /// The switch's port; 0 if it is the switch.
+    pub port: u8,
+    pub is_switch: bool,
+    /// What the port itself can.
+    pub own: Carries,
+    /// What the port of the switch at the other end can.
+    pub far: Carries,
+    /// Class of its P_Key table.
+    pub class: u32,
+    /// The port at the other end of its cable, where that is no switch's.
+    pub peer: u32,
+}
+
+/// What a port or a path carries: the largest MTU, and the rate by its rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Carries {
+    pub mtu: u8,
+    pub rank: u8,
+}
+
+impl Carries {
+    pub const ALL: Carries = Carries { mtu: u8::MAX, rank: u8::MAX };
+
+    pub fn of(info: &PortInfo) -> Carries {
+        Carries { mtu: info.mtu_cap, rank: rank(rate(info)) }
+    }
+    pub fn and(self, other: Carries) -> Carries {
+        Carries { mtu: self.mtu.min(other.mtu), rank: self.rank.min(other.rank) }
+    }
+}
+
+/// The rate at which a port runs.
+pub(super) fn rate(info: &PortInfo) -> Rate {
+    let speed = Speed::active(info).unwrap_or(Speed::Sdr);
+    Rate::of_link(info.link_width_active, speed).unwrap_or(Rate::GBPS_2_5)
+}
+
+/// The base LID of an end port: that which it is given, else that which it has.
+pub(super) fn base_lid(port: &Port) -> u16 {
+    if port.lid != 0 { port.lid } else { port.info.lid }
+}
+
+/// Rates from the slowest to the fastest: a rate's rank is its place.
+const RATES: [Rate; 24] = [
+    Rate::GBPS_2_5,
+    Rate::GBPS_5,
+    Rate::GBPS_10,
+    Rate::GBPS_14,
+    Rate::GBPS_20,
+    Rate::GBPS_25,
+    Rate::GBPS_28,
+    Rate::GBPS_30,
+    Rate::GBPS_40,
+    Rate::GBPS_50,
+    Rate::GBPS_56,
+    Rate::GBPS_60,
+    Rate::GBPS_80,
+    Rate::GBPS_100,
+    Rate::GBPS_112,
+    Rate::GBPS_120,
+    Rate::GBPS_168,
+    Rate::GBPS_200,
+    Rate::GBPS_300,
+    Rate::GBPS_400,
+    Rate::GBPS_600,
+    Rate::GBPS_800,
+    Rate::GBPS_1200,
+    Rate::GBPS_1600,
+];
+
+/// Whether this number is a rate.
+pub(super) fn is_rate(rate: Rate) -> bool {
+    RATES.contains(&rate)
+}
+
+/// How fast a rate is among all; of what is no rate that of the slowest.
+pub(super) fn rank(rate: Rate) -> u8 {
+    RATES.iter().position(|other| *other == rate).unwrap_or(0) as u8
+}
+
+/// The rate of a rank.
+pub(super) fn ranked(rank: u8) -> Rate {
+    RATES.get(usize::from(rank)).copied().unwrap_or(Rate::GBPS_2_5)
+}
+
+/// A port of a switch as paths see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hop {
+    /// The switch or end port at the other end: places of ends stand after those of switches.
+    pub next: u32,
+    /// The port of the switch at the other end.
+    pub port: u8,
+    /// What both ends carry.
+    pub carries: Carries,
+}
+
+const NO_HOP: Hop = Hop { next: NOWHERE, port: 0, carries: Carries::ALL };
+
+/// The look-ups.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    pub generation: u64,
+    /// End ports in the order of [`crate::multicast::order`] of their GUIDs.
+    pub entries: Vec<Entry>,
+    /// Nodes in that order.
+    pub nodes: Vec<NodeIx>,
+    by_guid: FxHashMap<u64, u32>,
+    by_lid: Vec<u32>,
+    /// Entries of the graph's switches, by place.
+    pub switches: Vec<u32>,
+    hops: Vec<Hop>,
+    stride: usize,
+    pub classes: Classes,
+    /// Entries of the smallest multicast table.
+    pub mft_cap: u16,
+    /// Switches without a multicast table.
+    pub deaf: Vec<u32>,
+    /// The largest MTU and rate that every adapter has.
+    pub least: Carries,
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index {
+            generation: 0,
+            entries: Vec::new(),
+            nodes: Vec::new(),
+            by_guid: FxHashMap::default(),
+            by_lid: Vec::new(),
+            switches: Vec::new(),
+            hops: Vec::new(),
+            stride: 0,
+            classes: Classes::default(),
+            mft_cap: 0,
+            deaf: Vec::new(),
+            least: Carries::ALL,
+        }
+    }
+}
+
+impl Index {
+    /// Makes it of a sweep. `aliases` are further GUIDs by those of their ports.
+    pub fn new(world: &World<'_>, aliases: &BTreeMap<u64, Vec<u64>>) -> Index {
+        let mut index = Index { generation: world.generation, ..Index::default() };
+        index.list(world.subnet);
+        index.place(world.subnet, world.graph);
+        index.link(world.subnet, world.graph);
+        index.read_switches(world.subnet, world.graph);
+        for (guid, aliases) in aliases {
+            aliases.iter().for_each(|alias| index.add_alias(*guid, *alias));
+        }
+        index
+    }
+
+    /// Every end port and node.
+    fn list(&mut self, subnet: &Subnet) {
+        self.by_lid = vec![NOWHERE; LIDS];
+        self.nodes = subnet.nodes().map(|(place, _)| place).collect();
+        let guid = |place: &NodeIx| subnet.node(*place).map_or(0, |node| node.info.node_guid);
+        self.nodes.sort_by_cached_key(|place| crate::multicast::order(guid(place)));
+        for (at, node, port) in subnet.end_ports() {
+            let is_switch = node.info.node_type == NodeType::SWITCH;
+            let entry = Entry {
+                guid: port.guid,
+                prefix: port.info.gid_prefix,
+                at,
+                lid: base_lid(port),
+                lmc: if port.lid != 0 { port.lmc.min(7) } else { port.info.lmc.min(7) },
+                switch: NOWHERE,
+                port: 0,
+                is_switch,
+                own: Carries::of(&port.info),
+                far: Carries::ALL,
+                class: self.classes.class(&port.pkeys),
+                peer: NOWHERE,
+            };
+            if !is_switch {
+                self.least = self.least.and(entry.own);
+            }
+            self.entries.push(entry);
+        }
+        self.entries.sort_unstable_by_key(|entry| crate::multicast::order(entry.guid));
+        for (place, entry) in (0u32..).zip(&self.entries) {
+            self.by_guid.insert(entry.guid, place);
+            for lid in entry.lids() {
+                if let Some(slot) = self.by_lid.get_mut(usize::from(lid)).filter(|_| entry.lid != 0) {
+                    *slot = place;
+                }
+            }
+        }
+    }
+
+    /// Where end ports are in the graph.
+    fn place(&mut self, subnet: &Subnet, graph: &Graph) {
+        self.switches = vec![NOWHERE; graph.switch_count()];
+        for (place, switch) in (0u32..).zip(&graph.switches) {
+            let port = subnet.by_guid.get(&switch.guid).map(|node| PortIx { node: *node, port: 0 });
+            let guid = port.and_then(|port| subnet.port(port)).map(|port| port.guid);
+            if let Some(entry) = guid.and_then(|guid| self.by_guid.get(&guid).copied()) {
+                self.switches[place as usize] = entry;
+                if let Some(entry) = self.entries.get_mut(entry as usize) {
+                    (entry.switch, entry.port) = (place, 0);
+                }
+            }
+        }
+        for end in &graph.ends {
+            let there = graph.switches.get(end.switch as usize).and_then(|switch| subnet.by_guid.get(&switch.guid));
+            let far = there.and_then(|node| subnet.port(PortIx { node: *node, port: end.port }));
+            let entry = self.by_guid.get(&end.guid).copied();
+            if let Some(entry) = entry.and_then(|entry| self.entries.get_mut(entry as usize)) {
+                (entry.switch, entry.port) = (end.switch, end.port);
+                entry.far = far.map_or(Carries::ALL, |port| Carries::of(&port.info));
+            }
+        }
+        for place in 0..self.entries.len() {
+            let neighbor = subnet.port(self.entries[place].at).and_then(|port| port.neighbor);
+            let guid = neighbor.and_then(|at| subnet.port(at)).map(|port| port.guid).filter(|guid| *guid != 0);
+            if self.entries[place].switch == NOWHERE
+                && let Some(peer) = guid.and_then(|guid| self.by_guid.get(&guid).copied())
+            {
+                self.entries[place].peer = peer;
+            }
+        }
+    }
+
+    /// What each port of each switch leads to and carries.
+    fn link(&mut self, subnet: &Subnet, graph: &Graph) {
+        self.stride = graph.switches.iter().map(|switch| switch.ports.len()).max().unwrap_or(0);
+        self.hops = vec![NO_HOP; self.stride * graph.switch_count()];
+        let count = graph.switch_count() as u32;
+        let carries = |switch: u32, port: u8| {
+            let node = graph.switches.get(switch as usize).and_then(|switch| subnet.by_guid.get(&switch.guid));
+            let port = node.and_then(|node| subnet.port(PortIx { node: *node, port }));
+            port.map_or(Carries::ALL, |port| Carries::of(&port.info))
+        };
+        for (place, switch) in (0u32..).zip(&graph.switches) {
+            for (number, port) in (0u8..).zip(&switch.ports) {
+                let own = carries(place, number);
+                let hop = match port.peer {
+                    Peer::None => continue,
+                    Peer::Switch { switch, port } => {
+                        Hop { next: switch, port, carries: own.and(carries(switch, port)) }
+                    }
+                    Peer::End(end) => {
+                        let guid = graph.ends.get(end as usize).map(|end| end.guid);
+                        let Some(entry) = guid.and_then(|guid| self.by_guid.get(&guid).copied()) else { continue };
+                        Hop { next: count + entry, port: 0, carries: own }
+                    }
+                };
+                self.hops[place as usize * self.stride + usize::from(number)] = hop;
+            }
+        }
+    }
+
+    /// What the switches' multicast tables hold.
+    fn read_switches(&mut self, subnet: &Subnet, graph: &Graph) {
+        self.mft_cap = u16::MAX;
+        for (place, switch) in (0u32..).zip(&graph.switches) {
+            let node = subnet.by_guid.get(&switch.guid).and_then(|node| subnet.node(*node));
+            match node.and_then(|node| node.switch.as_ref()).map_or(0, |switch| switch.info.multicast_fdb_cap) {
+                0 => self.deaf.push(place),
+                entries => self.mft_cap = self.mft_cap.min(entries),
+            }
+        }
+    }
+
+    /// Another GUID of a port.
+    pub fn add_alias(&mut self, guid: u64, alias: u64) {
+        if let Some(entry) = self.by_guid.get(&guid).copied().filter(|_| alias != 0) {
+            self.by_guid.entry(alias).or_insert(entry);
+        }
+    }
+
+    /// A GUID is no port's any more, unless it is a port's own.
+    pub fn remove_alias(&mut self, alias: u64) {
+        if self.at_guid(alias).is_some_and(|(_, entry)| entry.guid != alias) {
+            self.by_guid.remove(&alias);
+        }
+    }
+
+    /// The port with this GUID, or one of whose aliases it is, and its place.
+    pub fn at_guid(&self, guid: u64) -> Option<(u32, &Entry)> {
+        let place = *self.by_guid.get(&guid)?;
+        Some((place, self.entries.get(place as usize)?))
+    }
+
+    /// The port with this LID, and its place.
+    pub fn at_lid(&self, lid: u16) -> Option<(u32, &Entry)> {
+        let place = *self.by_lid.get(usize::from(lid))?;
+        Some((place, self.entries.get(place as usize)?))
+    }
+
+    /// The port at a place.
+    pub fn entry(&self, place: u32) -> Option<&Entry> {
+        self.entries.get(place as usize)
+    }
+
+    /// The highest LID that a port has.
+    pub fn lid_top(&self) -> u16 {
+        self.entries.iter().map(|entry| *entry.lids().end()).max().unwrap_or(0)
+    }
+
+    /// What a port of a switch leads to.
+    pub fn hop(&self, switch: u32, port: u8) -> Option<&Hop> {
+        if usize::from(port) >= self.stride {
+            return None;
+        }
+        self.hops.get(switch as usize * self.stride + usize::from(port)).filter(|hop| hop.next != NOWHERE)
+    }
+
+    /// The entry that a hop ends at, if it ends at one.
+    pub fn end_of(&self, hop: &Hop) -> Option<u32> {
+        hop.next.checked_sub(self.switches.len() as u32)
+    }
+
+    /// P_Keys of a port.
+    pub fn pkeys(&self, entry: &Entry) -> &[u16] {
+        self.classes.table(entry.class)
+    }
+
+    /// Whether two ports may know of each other.
+    pub fn share(&mut self, a: u32, b: u32) -> bool {
+        let (Some(first), Some(second)) = (self.entry(a), self.entry(b)) else { return false };
+        let (first, second) = (first.class, second.class);
+        a == b || self.classes.common(first, second).is_some()
+    }
+
+    /// Where a port stands in trees.
+    pub fn seat(&self, guid: u64, receives: bool) -> Option<Seat> {
+        let (_, entry) = self.at_guid(guid)?;
+        (entry.switch != NOWHERE).then_some(Seat { switch: entry.switch, port: entry.port, receives })
+    }
+}
+
+impl Entry {
+    /// Its LIDs.
+    pub fn lids(&self) -> std::ops::RangeInclusive<u16> {
+        self.lid..=self.lid.saturating_add((1 << self.lmc) - 1)
+    }
+
+    /// Its GID.
+    pub fn gid(&self) -> [u8; 16] {
+        gid(self.prefix, self.guid)
+    }
+}
+
+/// A GID of its halves.
+pub(super) fn gid(prefix: u64, guid: u64) -> [u8; 16] {
+    (u128::from(prefix) << 64 | u128::from(guid)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rate_has_its_rank() {
+        assert!(RATES.is_sorted_by_key(|rate| rate.tenths()));
+        assert!(Rate::ALL.iter().all(|rate| ranked(rank(*rate)) == *rate && is_rate(*rate)));
+        assert!(!is_rate(Rate(1)));
+    }
+}

@@ -1,0 +1,153 @@
+//! InformInfo (IBA 13.4.8.3) and InformInfoRecord (15.2.5.12): who wants to be told of which notices.
+
+use weft_wire::mad::notice::{InformInfo, Notice, ProducerType, TrapNumber};
+use weft_wire::mad::sa::InformInfoRecord;
+
+use super::answer::{Answer, Outcome, Refusal};
+use super::limits::{SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_LID_MAX};
+use super::question::Question;
+use super::{Administrator, Change};
+use crate::io::Peer;
+use crate::multicast::guid_of;
+
+/// Everybody's notices.
+const EVERY_LID: u16 = 0xffff;
+
+/// Who is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Subscription {
+    /// The subscriber and what it wants.
+    pub record: InformInfoRecord,
+    /// Where reports go.
+    pub to: Peer,
+    /// Reports that nobody acknowledged, one after another.
+    pub lost: u32,
+}
+
+impl Subscription {
+    /// Whether it is of the same subscriber for the same notices.
+    fn is(&self, to: &Peer, info: &InformInfo) -> bool {
+        let own = &self.record.inform_info;
+        let same_source = match info.gid != [0; 16] {
+            true => own.gid == info.gid,
+            false => {
+                (own.lid_range_begin, own.lid_range_end) == (info.lid_range_begin, info.lid_range_end)
+                    && own.gid == [0; 16]
+            }
+        };
+        self.to.lid == to.lid
+            && self.to.qpn == to.qpn
+            && same_source
+            && (own.is_generic == 0) == (info.is_generic == 0)
+            && (own.inform_type, own.trap_number, own.producer_type)
+                == (info.inform_type, info.trap_number, info.producer_type)
+    }
+
+    /// Whether it wants a notice.
+    pub fn wants(&self, notice: &Notice) -> bool {
+        let info = &self.record.inform_info;
+        let last = if info.lid_range_end == 0 { info.lid_range_begin } else { info.lid_range_end };
+        let from = match info.gid != [0; 16] {
+            true => info.gid == notice.issuer_gid,
+            false => info.lid_range_begin == EVERY_LID || (info.lid_range_begin..=last).contains(&notice.issuer_lid),
+        };
+        let kind = info.inform_type == u16::MAX || info.inform_type == u16::from(notice.notice_type.0);
+        let number = info.trap_number == TrapNumber::EVERY || info.trap_number == notice.trap_number;
+        let producer = info.producer_type == ProducerType::EVERY || info.producer_type == notice.producer_type;
+        (info.is_generic != 0) == notice.is_generic && from && kind && number && producer
+    }
+}
+
+impl Administrator {
+    /// Answers InformInfo: subscribes or unsubscribes.
+    pub(super) fn inform_info(&mut self, question: &Question<'_>, answer: &mut Answer) -> Outcome {
+        let asked: InformInfo = question.record()?;
+        let security = (TrapNumber::BAD_MKEY.0..=TrapNumber::BAD_PKEY_SWITCH.0).contains(&asked.trap_number.0);
+        if asked.subscribe > 1 || !question.trusted && asked.is_generic != 0 && security {
+            return Err(Refusal::INVALID);
+        }
+        let requester = *self.index.entry(question.requester).ok_or(Refusal::INVALID)?;
+        let found = self.subscriptions.iter().find(|(_, own)| own.is(question.from, &asked)).map(|(key, _)| *key);
+        if asked.subscribe == 0 {
+            let key = found.ok_or(Refusal::INVALID)?;
+            self.subscriptions.remove(&key);
+            self.changes.insert(Change::Cache);
+            answer.push(&asked);
+            return Ok(());
+        }
+        self.may_hear(question, &asked)?;
+        let mut info = asked;
+        info.qpn = question.from.qpn;
+        let record = InformInfoRecord { subscriber_gid: requester.gid(), subscriber_enum: 0, inform_info: info };
+        match found {
+            Some(key) => {
+                self.subscriptions.insert(key, Subscription { record, to: *question.from, lost: 0 });
+            }
+            None => self.subscribe(Subscription { record, to: *question.from, lost: 0 })?,
+        }
+        answer.push(&asked);
+        Ok(())
+    }
+
+    /// Takes a subscription in.
+    pub(super) fn subscribe(&mut self, subscription: Subscription) -> Outcome {
+        let lid = subscription.to.lid;
+        let own = self.subscriptions.values().filter(|own| own.to.lid == lid).take(SUBSCRIPTIONS_PER_LID_MAX).count();
+        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX || own >= SUBSCRIPTIONS_PER_LID_MAX {
+            return Err(Refusal::NO_RESOURCES);
+        }
+        self.last_subscription += 1;
+        self.subscriptions.insert(self.last_subscription, subscription);
+        self.changes.insert(Change::Cache);
+        Ok(())
+    }
+
+    /// Whether the asker may hear of those whose notices it wants (IBA o13-14.1.1).
+    fn may_hear(&mut self, question: &Question<'_>, asked: &InformInfo) -> Outcome {
+        if asked.gid != [0; 16] {
+            let (source, _) = self.index.at_guid(guid_of(&asked.gid)).ok_or(Refusal::INVALID)?;
+            let known = self.index.share(source, question.requester);
+            return if known { Ok(()) } else { Err(Refusal::INVALID) };
+        }
+        if asked.lid_range_begin == EVERY_LID {
+            return Ok(());
+        }
+        let first = asked.lid_range_begin;
+        let last = if asked.lid_range_end == 0 { first } else { asked.lid_range_end };
+        let top = self.index.lid_top();
+        if first > top {
+            return Err(Refusal::INVALID);
+        }
+        for lid in first..=last.min(top) {
+            let Some((source, _)) = self.index.at_lid(lid) else { continue };
+            if !self.index.share(source, question.requester) {
+                return Err(Refusal::INVALID);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers InformInfoRecord.
+    pub(super) fn inform_info_records(&mut self, question: &Question<'_>, answer: &mut Answer) -> Outcome {
+        let asked: InformInfoRecord = question.record()?;
+        let mask = question.mask();
+        for subscription in self.subscriptions.values().rev() {
+            let mut record = subscription.record;
+            let is = |component, same: bool| !mask.contains(component) || same;
+            let subscriber = self.index.at_guid(guid_of(&record.subscriber_gid)).map(|(place, _)| place);
+            if !is(InformInfoRecord::SUBSCRIBER_GID, record.subscriber_gid == asked.subscriber_gid)
+                || !is(InformInfoRecord::SUBSCRIBER_ENUM, record.subscriber_enum == asked.subscriber_enum)
+                || !subscriber.is_some_and(|subscriber| self.index.share(question.requester, subscriber))
+            {
+                continue;
+            }
+            if !question.trusted {
+                record.inform_info.qpn = 0;
+            }
+            if !answer.push(&record) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! PortInfoRecord (IBA 15.2.5.3): every port of every node.
+
+use weft_wire::mad::sa::{ComponentMask, PortInfoRecord, Record};
+use weft_wire::mad::subn::{CapabilityMask, LinkSpeed, PortInfo};
+
+use super::Administrator;
+use super::answer::{Answer, Outcome};
+use super::index::base_lid;
+use super::pkeys;
+use super::question::Question;
+use super::world::World;
+use crate::subnet::{Node, NodeIx, Port, PortIx};
+
+/// Components that are compared by hand, or say nothing.
+const APART: ComponentMask = PortInfoRecord::LID
+    .or(PortInfoRecord::OPTIONS)
+    .or(PortInfoRecord::CAPABILITY_MASK)
+    .or(PortInfoRecord::CAPABILITY_MASK2)
+    .or(PortInfoRecord::RESERVED2)
+    .or(PortInfoRecord::RESERVED3)
+    .or(PortInfoRecord::RESERVED4)
+    .or(PortInfoRecord::RESERVED5)
+    .or(PortInfoRecord::RESERVED7);
+/// Of the options: capabilities are compared as a mask, and speeds told as they are.
+const ENHANCED: u8 = 0x80;
+
+impl Administrator {
+    /// Answers it.
+    pub(super) fn port_info_records(
+        &mut self,
+        world: &World<'_>,
+        question: &Question<'_>,
+        answer: &mut Answer,
+    ) -> Outcome {
+        let asked: PortInfoRecord = question.record()?;
+        let Some(requester) = self.index.entry(question.requester) else { return Ok(()) };
+        let own = world.subnet.port(requester.at).map_or(&[][..], |port| &port.pkeys);
+        let tell = Tell { asked: &asked, mask: question.mask(), own, requester: requester.at };
+        if tell.mask.contains(PortInfoRecord::LID) {
+            if let Some((_, entry)) = self.index.at_lid(asked.lid) {
+                tell.node(world, entry.at.node, answer);
+            }
+            return Ok(());
+        }
+        for node in &self.index.nodes {
+            if !tell.node(world, *node, answer) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is told to whom.
+struct Tell<'a> {
+    asked: &'a PortInfoRecord,
+    mask: ComponentMask,
+    /// The asker's P_Keys and port.
+    own: &'a [u16],
+    requester: PortIx,
+}
+
+impl Tell<'_> {
+    /// The ports of a node. Whether more are wanted.
+    fn node(&self, world: &World<'_>, at: NodeIx, answer: &mut Answer) -> bool {
+        let Some(node) = world.subnet.node(at) else { return true };
+        (0u8..).zip(&node.ports).skip(usize::from(node.switch.is_none())).all(|(number, port)| {
+            let known = pkeys::share(self.own, &port.pkeys) || self.requester == PortIx { node: at, port: number };
+            match known.then(|| self.record(node, number, port)).flatten() {
+                Some(record) => answer.push(&record),
+                None => true,
+            }
+        })
+    }
+
+    /// The record of a port, if it is one that was asked for.
+    fn record(&self, node: &Node, number: u8, port: &Port) -> Option<PortInfoRecord> {
+        let end = if node.switch.is_some() { node.ports.first()? } else { port };
+        let (lid, base) = (base_lid(end), &end.info);
+        let lids = lid..=lid.saturating_add((1 << base.lmc.min(7)) - 1);
+        if self.mask.contains(PortInfoRecord::LID) && !lids.contains(&self.asked.lid) {
+            return None;
+        }
+        let record = PortInfoRecord { lid, port_num: number, options: 0, port_info: port.info };
+        let fits = PortInfoRecord::fits(self.mask.without(APART), &self.asked.encode(), &record.encode());
+        if !fits || !self.capabilities_fit(&port.info) {
+            return None;
+        }
+        let options = if self.mask.contains(PortInfoRecord::OPTIONS) { self.asked.options } else { 0 };
+        let plain = options & ENHANCED == 0;
+        let extended = base.capability_mask.contains(CapabilityMask::EXTENDED_SPEEDS);
+        let mut record = PortInfoRecord { options, ..record };
+        if plain && extended && !port.info.link_speed_ext_active.is_empty() {
+            // Who does not know of extended speeds sees the fastest of the others.
+            record.port_info.link_speed_active |= LinkSpeed::QDR;
+            record.port_info.link_speed_enabled |= LinkSpeed::QDR;
+            record.port_info.link_speed_supported |= LinkSpeed::QDR;
+        }
+        Some(record)
+    }
+
+    /// Capabilities are compared one by one, or all of those asked for must be there.
+    fn capabilities_fit(&self, info: &PortInfo) -> bool {
+        let wanted = &self.asked.port_info;
+        let enhanced = self.mask.contains(PortInfoRecord::OPTIONS) && self.asked.options & ENHANCED != 0;
+        let (first, second) = match enhanced {
+            true => (
+                info.capability_mask.contains(wanted.capability_mask),
+                info.capability_mask2.contains(wanted.capability_mask2),
+            ),
+            false => (info.capability_mask == wanted.capability_mask, info.capability_mask2 == wanted.capability_mask2),
+        };
+        (first || !self.mask.contains(PortInfoRecord::CAPABILITY_MASK))
+            && (second || !self.mask.contains(PortInfoRecord::CAPABILITY_MASK2))
+    }
+}

@@ -1,0 +1,193 @@
+//! ServiceRecord (IBA 15.2.5.14): services that ports register, for good or for so many seconds.
+
+use std::collections::BTreeMap;
+
+use weft_verbs::{Duration, Instant};
+use weft_wire::mad::Method;
+use weft_wire::mad::sa::{Record, ServiceRecord};
+
+use super::answer::{Answer, Outcome, Refusal};
+use super::limits::SERVICES_MAX;
+use super::pkeys;
+use super::question::Question;
+use super::{Administrator, Change};
+use crate::multicast::guid_of;
+
+/// A lease that does not end.
+pub(super) const FOR_GOOD: u32 = u32::MAX;
+/// The partition that is told where none was named.
+const DEFAULT_PKEY: u16 = 0xffff;
+
+/// What a service is known by: its ID, its port, its partition.
+type Key = (u64, [u8; 16], u16);
+
+/// A service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Service {
+    pub record: ServiceRecord,
+    /// When its lease ends.
+    pub until: Option<Instant>,
+}
+
+/// Services, and when their leases end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Services {
+    by_key: BTreeMap<Key, Service>,
+    ends: std::collections::BTreeSet<(Instant, Key)>,
+}
+
+fn key(record: &ServiceRecord) -> Key {
+    (record.service_id, record.service_gid, record.service_pkey)
+}
+
+impl Services {
+    /// Adds a service, or puts it in the place of that which was there.
+    pub fn insert(&mut self, now: Instant, record: ServiceRecord) -> bool {
+        let lease = record.service_lease;
+        let until = (lease != FOR_GOOD).then(|| now + Duration::from_secs(u64::from(lease.max(1))));
+        if self.by_key.len() >= SERVICES_MAX && !self.by_key.contains_key(&key(&record)) {
+            return false;
+        }
+        self.remove(&record);
+        if let Some(until) = until {
+            self.ends.insert((until, key(&record)));
+        }
+        self.by_key.insert(key(&record), Service { record, until });
+        true
+    }
+
+    /// Removes a service.
+    pub fn remove(&mut self, record: &ServiceRecord) -> Option<ServiceRecord> {
+        let service = self.by_key.remove(&key(record))?;
+        if let Some(until) = service.until {
+            self.ends.remove(&(until, key(record)));
+        }
+        Some(service.record)
+    }
+
+    /// Whether there is one.
+    pub fn contains(&self, record: &ServiceRecord) -> bool {
+        self.by_key.contains_key(&key(record))
+    }
+
+    /// Every service.
+    pub fn iter(&self) -> impl Iterator<Item = &Service> {
+        self.by_key.values()
+    }
+
+    /// Ends leases whose time is over; whether there were any.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((until, key)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
+            self.ends.remove(&(until, key));
+            self.by_key.remove(&key);
+            any = true;
+        }
+        any
+    }
+
+    /// When the next lease ends.
+    pub fn next_end(&self) -> Option<Instant> {
+        self.ends.first().map(|(until, _)| *until)
+    }
+}
+
+impl Administrator {
+    /// Answers it.
+    pub(super) fn service_records(&mut self, now: Instant, question: &Question<'_>, answer: &mut Answer) -> Outcome {
+        let asked: ServiceRecord = question.record()?;
+        match question.mad.header.method() {
+            Method::SET => self.set_service(now, question, asked, answer),
+            Method::DELETE => {
+                self.may_register(question, &asked)?;
+                let removed = self.services.remove(&asked).ok_or(Refusal::NO_RECORDS)?;
+                self.changes.insert(Change::Cache);
+                tell(question, removed, answer);
+                Ok(())
+            }
+            _ => self.query_services(question, &asked, answer),
+        }
+    }
+
+    /// Whether the asker and the service's port are in the service's partition.
+    fn may_register(&self, question: &Question<'_>, asked: &ServiceRecord) -> Outcome {
+        let mask = question.mask();
+        if !mask.contains(ServiceRecord::SERVICE_PKEY) {
+            return Ok(());
+        }
+        let requester = self.index.entry(question.requester).ok_or(Refusal::INVALID)?;
+        let mut allowed = pkeys::has(self.index.pkeys(requester), asked.service_pkey);
+        if mask.contains(ServiceRecord::SERVICE_GID) && asked.service_gid[0] != 0xff {
+            let port = self.index.at_guid(guid_of(&asked.service_gid)).ok_or(Refusal::INVALID)?.1;
+            allowed &= pkeys::has(self.index.pkeys(port), asked.service_pkey);
+        }
+        if allowed { Ok(()) } else { Err(Refusal::INVALID) }
+    }
+
+    fn set_service(
+        &mut self,
+        now: Instant,
+        question: &Question<'_>,
+        mut asked: ServiceRecord,
+        answer: &mut Answer,
+    ) -> Outcome {
+        self.may_register(question, &asked)?;
+        let mask = question.mask();
+        if !mask.contains(ServiceRecord::SERVICE_ID | ServiceRecord::SERVICE_GID) {
+            return Err(Refusal::INVALID);
+        }
+        if !mask.contains(ServiceRecord::SERVICE_LEASE) {
+            asked.service_lease = FOR_GOOD;
+        }
+        if !self.services.insert(now, asked) {
+            return Err(Refusal::NO_RESOURCES);
+        }
+        self.changes.insert(Change::Cache);
+        if !mask.contains(ServiceRecord::SERVICE_PKEY) {
+            asked.service_pkey = DEFAULT_PKEY;
+        }
+        tell(question, asked, answer);
+        Ok(())
+    }
+
+    fn query_services(&self, question: &Question<'_>, asked: &ServiceRecord, answer: &mut Answer) -> Outcome {
+        let requester = self.index.entry(question.requester).ok_or(Refusal::Silent)?;
+        let mask = question.mask().without(ServiceRecord::RESERVED1 | ServiceRecord::SERVICE_LEASE);
+        let asked = asked.encode();
+        for service in self.services.iter() {
+            let record = service.record;
+            let known = pkeys::has(self.index.pkeys(requester), record.service_pkey);
+            if known && ServiceRecord::fits(mask, &asked, &record.encode()) && !tell(question, record, answer) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells a service; its key only to those who show that of the administrator.
+fn tell(question: &Question<'_>, mut record: ServiceRecord, answer: &mut Answer) -> bool {
+    if !question.trusted {
+        record.service_key = [0; 16];
+    }
+    answer.push(&record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_end_and_are_renewed() {
+        let second = |seconds: u64| Instant(seconds * 1_000_000_000);
+        let mut services = Services::default();
+        let short = ServiceRecord { service_id: 1, service_lease: 10, ..ServiceRecord::default() };
+        let long = ServiceRecord { service_id: 2, service_lease: FOR_GOOD, ..ServiceRecord::default() };
+        assert!(services.insert(second(0), short) && services.insert(second(0), long));
+        assert_eq!((services.next_end(), services.expire(second(9))), (Some(second(10)), false));
+        assert!(services.insert(second(9), short));
+        assert!(!services.expire(second(18)) && services.contains(&short));
+        assert!(services.expire(second(19)) && !services.contains(&short) && services.contains(&long));
+        assert_eq!((services.next_end(), services.remove(&long)), (None, Some(long)));
+    }
+}
