@@ -3,7 +3,8 @@
 //!
 //! What adapters there are, and how their ports stand, comes from a [`source`], of which there are two, [`kernel`] and
 //! [`virtual_host`]; everything else (which port is meant, pairs of interfaces, lists) is worked out from that. A port of
-//! a virtual host is a [`socket`] to the daemon. The C structures are in `weft_abi_types`; what is exported at
+//! a virtual host is a [`socket`] to the daemon, with rings in shared memory beside it; what came and was not handed out
+//! stands in an [`inbox`]. The C structures are in `weft_abi_types`; what is exported at
 //! which version stands in `ibumad.sym`.
 //!
 //! Every system call to the kernel's devices goes through the C library's own symbols (`open`, `read`, `write`, `poll`, `ioctl`, `opendir`,
@@ -19,10 +20,12 @@ mod debug;
 mod errors;
 mod exports;
 mod files;
+mod inbox;
 mod kernel;
 mod list;
 mod names;
 mod pairs;
+mod patience;
 mod port;
 mod resolve;
 mod socket;

@@ -1,13 +1,15 @@
 //! Sending and receiving.
 
 use libc::{EAGAIN, EINVAL, EIO, ETIMEDOUT, EWOULDBLOCK, c_int, c_void};
+use std::time::{Duration, Instant};
 use weft_abi_types::ib_user_mad;
 use weft_ipc::umad::UmadHead;
 use zerocopy::FromBytes;
 
 use crate::debug::{self, trace, umad_dump};
 use crate::errors::{errno, set_errno};
-use crate::socket::{Received, Socket};
+use crate::inbox::Received;
+use crate::socket::{self, Socket};
 use crate::virtual_host;
 
 const HEAD: usize = size_of::<ib_user_mad>();
@@ -42,7 +44,7 @@ pub unsafe extern "C" fn umad_send(
             None => libc::write(port_id, umad, whole),
             Some(opened) => {
                 let mad = std::slice::from_raw_parts(umad.cast::<u8>().add(HEAD), length);
-                written(&opened.socket, &umad.cast::<UmadHead>().read_unaligned(), mad)
+                written(port_id, &opened.socket, &umad.cast::<UmadHead>().read_unaligned(), mad)
             }
         }
     };
@@ -57,8 +59,8 @@ pub unsafe extern "C" fn umad_send(
 }
 
 /// Sends by a virtual host's port as write(2) does.
-fn written(socket: &Socket, head: &UmadHead, mad: &[u8]) -> isize {
-    match socket.send(*head, mad) {
+fn written(port_id: c_int, socket: &Socket, head: &UmadHead, mad: &[u8]) -> isize {
+    match socket.send(port_id, *head, mad) {
         Ok(()) => (HEAD + mad.len()) as isize,
         Err(errno) => {
             set_errno(errno);
@@ -67,18 +69,29 @@ fn written(socket: &Socket, head: &UmadHead, mad: &[u8]) -> isize {
     }
 }
 
-/// 0 once the port has something to receive, -ETIMEDOUT if it does not within the time, -EIO if that fails.
+/// 0 once the port has something to receive, -ETIMEDOUT if it does not within the time, -EIO if that fails; errno says
+/// the same, or why it fails.
 fn wait(port_id: c_int, timeout_ms: c_int) -> c_int {
-    if virtual_host::opened(port_id).is_some_and(|opened| opened.socket.has_kept()) {
-        return 0;
+    let waited = match virtual_host::opened(port_id) {
+        Some(opened) => opened.socket.wait(port_id, deadline(timeout_ms)),
+        None => match socket::poll(port_id, libc::POLLIN, timeout_ms) {
+            Ok(0) => Err(ETIMEDOUT),
+            Ok(_) => Ok(()),
+            Err(errno) => Err(errno),
+        },
+    };
+    match waited {
+        Ok(()) => 0,
+        Err(errno) => {
+            set_errno(errno);
+            if errno == ETIMEDOUT { -ETIMEDOUT } else { -EIO }
+        }
     }
-    let mut poll = libc::pollfd { fd: port_id, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure.
-    match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
-        1 => 0,
-        0 => -ETIMEDOUT,
-        _ => -EIO,
-    }
+}
+
+/// When a time ends; a negative one never does.
+fn deadline(timeout_ms: c_int) -> Option<Instant> {
+    Some(Instant::now() + Duration::from_millis(u64::try_from(timeout_ms).ok()?))
 }
 
 /// Receives a MAD: the number of the agent it is for, or a negative errno value. `length` is the room behind the head,
@@ -100,9 +113,6 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
     if timeout_ms != 0 {
         let result = wait(port_id, timeout_ms);
         if result < 0 {
-            if errno() == 0 {
-                set_errno(-result);
-            }
             return result;
         }
     }
@@ -137,18 +147,21 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
 
 /// Receives from a virtual host's port, with the answers that the kernel's would give.
 fn receive(port_id: c_int, socket: &Socket, buffer: &mut [u8], length: &mut c_int, timeout_ms: c_int) -> c_int {
-    let mut received = socket.receive(buffer);
-    if matches!(received, Err(EAGAIN)) && timeout_ms != 0 {
-        set_errno(0);
-        let result = wait(port_id, timeout_ms);
-        if result < 0 {
-            if errno() == 0 {
-                set_errno(-result);
-            }
-            return result;
+    let until = if timeout_ms == 0 { None } else { deadline(timeout_ms) };
+    let mut thorough = timeout_ms == 0;
+    let received = loop {
+        match socket.receive(port_id, buffer, thorough) {
+            // Another thread may take what this one is woken for: then it waits on.
+            Err(EAGAIN) if timeout_ms != 0 => {}
+            received => break received,
         }
-        received = socket.receive(buffer);
-    }
+        if let Err(errno) = socket.wait(port_id, until) {
+            set_errno(errno);
+            return if errno == ETIMEDOUT { -ETIMEDOUT } else { -EIO };
+        }
+        // What ended the wait may be the end of the port.
+        thorough = true;
+    };
     let head = || UmadHead::read_from_prefix(buffer).map(|(head, _)| head).unwrap_or_default();
     let errno = match received {
         Ok(Received::Whole(whole)) => {

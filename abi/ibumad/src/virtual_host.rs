@@ -2,9 +2,10 @@
 
 use libc::{EIO, ENODEV, c_int};
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::fd::IntoRawFd;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use weft_ipc::umad::UmadAgent;
+use weft_ipc::umad_ring::program_ends;
 use weft_ipc::{ConnectOptions, DeviceInfo, HOST_VARIABLE, IbPort, InfiniBand, OpenPort, UmadClient, UmadError};
 
 use crate::debug::{trace, warn};
@@ -31,6 +32,8 @@ pub(crate) struct Opened {
     port: OpenPort,
     /// What comes and goes on its socket.
     pub(crate) socket: Socket,
+    /// The socket's number in the system, whatever descriptors are duplicates of it.
+    inode: u64,
 }
 
 /// Whether this process is a virtual host's.
@@ -108,26 +111,46 @@ fn describe(port: &IbPort) -> Port {
 /// Opens a port: a descriptor that is the program's.
 pub(crate) fn open(ca: &[u8], number: c_int) -> Result<c_int, c_int> {
     let (device, number) = with_port(ca, number, |device, port| (device.index, port.number)).ok_or(libc::EINVAL)?;
-    let (fd, port) = CLIENT.open(device, number).map_err(|error| {
+    let opened = CLIENT.open(device, number).map_err(|error| {
         errno_of(&error);
         EIO
     })?;
-    crate::socket::prepare(fd.as_raw_fd());
-    let fd = fd.into_raw_fd();
+    let rings = opened.rings.and_then(|memory| program_ends(memory).ok());
+    let fd = opened.socket.into_raw_fd();
+    crate::socket::prepare(fd);
     trace!("umad_open_port", "opened port {number} of the virtual host, fd {fd}");
     // One that was closed behind our back had the same descriptor.
-    let stale = table().insert(fd, Arc::new(Opened { port, socket: Socket::new(fd) }));
+    let inode = inode(fd).unwrap_or(0);
+    let stale = table().insert(fd, Arc::new(Opened { port: opened.port, socket: Socket::new(rings), inode }));
     drop(stale);
     Ok(fd)
+}
+
+/// The number of a socket; `None` if the descriptor is no socket's.
+fn inode(fd: c_int) -> Option<u64> {
+    // SAFETY: zeroes are such a structure, and the call fills it.
+    let stat = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &raw mut stat) == 0).then_some(stat)?
+    };
+    (stat.st_mode & libc::S_IFMT == libc::S_IFSOCK).then_some(stat.st_ino)
 }
 
 fn table() -> std::sync::MutexGuard<'static, BTreeMap<c_int, Arc<Opened>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The port of this descriptor.
+/// The port of this descriptor, which may be a duplicate of the one that opening it gave.
 pub(crate) fn opened(fd: c_int) -> Option<Arc<Opened>> {
-    table().get(&fd).cloned()
+    let table = table();
+    if table.is_empty() {
+        return None;
+    }
+    if let Some(opened) = table.get(&fd) {
+        return Some(opened.clone());
+    }
+    let inode = inode(fd)?;
+    table.values().find(|opened| opened.inode == inode).cloned()
 }
 
 /// Closes a port, but for its descriptor.

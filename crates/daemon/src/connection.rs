@@ -87,12 +87,15 @@ impl Connection {
                 fds.extend(host.anchor());
             }
             let umad = next.attach.umad.and_then(|handle| Some((handle, host.umad.take_programs_end(handle)?)));
-            fds.extend(umad.as_ref().map(|(_, fd)| fd.as_fd()));
+            if let Some((_, end)) = &umad {
+                fds.push(end.socket.as_fd());
+                fds.extend(end.rings.as_ref().map(AsFd::as_fd));
+            }
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
                 Ok(_) => drop(self.outbox.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if let Some((handle, fd)) = umad {
-                        host.umad.keep_programs_end(handle, fd);
+                    if let Some((handle, end)) = umad {
+                        host.umad.keep_programs_end(handle, end);
                     }
                     return Ok(());
                 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
+use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 
 use crate::netdev::Netdevs;
@@ -74,7 +75,7 @@ pub trait Host {
     fn close_channel(&mut self, channel: u32);
 
     /// Makes the socket of a port for management datagrams.
-    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal>;
+    fn open_umad(&mut self, handle: u32) -> Result<Option<DaemonRing>, Refusal>;
 
     /// Closes it.
     fn close_umad(&mut self, handle: u32);
@@ -227,9 +228,9 @@ impl Host for FakeHost {
         assert!(self.channels.remove(&channel), "channel {channel} is not open");
     }
 
-    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal> {
+    fn open_umad(&mut self, handle: u32) -> Result<Option<DaemonRing>, Refusal> {
         assert!(self.umad.insert(handle), "port {handle} is open already");
-        Ok(())
+        Ok(None)
     }
 
     fn close_umad(&mut self, handle: u32) {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
+use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -264,7 +265,7 @@ impl Host for PoolHost {
         self.channels.close(channel);
     }
 
-    fn open_umad(&mut self, handle: u32) -> Result<(), Refusal> {
+    fn open_umad(&mut self, handle: u32) -> Result<Option<DaemonRing>, Refusal> {
         self.umad.open(handle).map_err(|error| failed("open a port for management datagrams", &error))
     }
 

@@ -2,6 +2,7 @@
 //! and the broker, and the broker decides.
 
 mod cm;
+mod rings;
 mod umad;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::pool::{PoolHost, Survivors, survivors};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
+use rings::Rings;
 
 const TOKEN_LISTENER: u64 = 0;
 const TOKEN_ROUTES: u64 = 1;
@@ -65,6 +67,7 @@ pub(crate) struct Server {
     gmps: Vec<(GmpAddress, Mad)>,
     /// Packets of ports for management datagrams; kept for its room.
     umad_batch: RecvBatch,
+    rings: Rings,
 }
 
 /// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
@@ -148,6 +151,7 @@ impl Server {
             gsi_watched: false,
             gmps: Vec::new(),
             umad_batch: RecvBatch::new(umad::PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
+            rings: Rings::new(Instant::now()),
         }))
     }
 
@@ -162,7 +166,9 @@ impl Server {
     pub(crate) fn serve(mut self) -> anyhow::Result<()> {
         let mut ready = Vec::new();
         loop {
+            let mut attending = self.serve_rings();
             self.perform();
+            attending |= self.rings.has_unread();
             if self.stopping {
                 self.log.note(format_args!("ends"));
                 if !self.broker.slots_in_use() {
@@ -172,7 +178,8 @@ impl Server {
             }
             let now = Instant::now();
             let wanted = [self.broker.poll_timeout(), self.poll_cm_timeout()].into_iter().flatten().min();
-            let timeout = wanted.map(|at| at.saturating_duration_since(now));
+            let timeout =
+                if attending { Some(Duration::ZERO) } else { wanted.map(|at| at.saturating_duration_since(now)) };
             self.epoll.wait(&mut ready, timeout).context("could not wait for programs (epoll)")?;
             let now = Instant::now();
             for event in &ready {

@@ -136,12 +136,13 @@ impl Client {
         self.exchange(request, &[], 0).map(|(response, _)| response)
     }
 
-    /// Asks for what comes with a descriptor.
-    pub(crate) fn request_with_descriptor(
+    /// Asks for what comes with at most so many descriptors.
+    pub(crate) fn request_with_descriptors(
         &mut self,
         request: Request,
+        most: usize,
     ) -> Result<(Response, Vec<OwnedFd>), RequestError> {
-        self.exchange(request, &[], 1)
+        self.exchange(request, &[], most)
     }
 
     /// Whether the daemon lives, as far as can be seen without asking it.

@@ -72,7 +72,7 @@ impl CmClient {
     /// A new channel.
     pub fn open_channel(&self) -> Result<EventChannel, CmError> {
         let session = self.0.session()?;
-        let (response, mut fds) = session.client()?.request_with_descriptor(Request::OpenCmChannel)?;
+        let (response, mut fds) = session.client()?.request_with_descriptors(Request::OpenCmChannel, 1)?;
         match (response, fds.pop()) {
             (Response::CmChannel { channel }, Some(fd)) => {
                 let reader = Arc::new(Reader { fd, closed: AtomicBool::new(false) });

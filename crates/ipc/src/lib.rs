@@ -25,6 +25,8 @@ pub mod stat;
 pub mod trust;
 pub mod umad;
 mod umad_client;
+pub mod umad_ring;
+pub mod umad_waiting;
 
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
@@ -43,10 +45,10 @@ pub use message::{
 };
 pub use paths::{PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
-pub use umad_client::{OpenPort, UmadClient, UmadError};
+pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

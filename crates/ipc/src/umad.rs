@@ -5,7 +5,8 @@
 //! polls. Each packet is the head of `struct ib_user_mad` ([`UmadHead`], in the byte order of the machine where the C
 //! structure is) and bytes of the datagram. A datagram too long for one packet (RMPP) goes on in the packets that follow
 //! at once, which are [`UMAD_PACKET_BYTES_MAX`] long but for the last and carry no head; [`UmadHead::length`] is that of
-//! the whole, head included, both ways.
+//! the whole, head included, both ways. Beside the socket there are rings in shared memory for what is short:
+//! [`crate::umad_ring`].
 
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -74,7 +75,7 @@ impl UmadHead {
 /// What a program asks about management datagrams.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UmadRequest {
-    /// Open a port; the program's end of its socket comes with the reply.
+    /// Open a port; the program's end of its socket comes with the reply, and the memory of its rings.
     Open {
         /// The device.
         device: u32,

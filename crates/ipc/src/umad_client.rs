@@ -24,6 +24,17 @@ pub struct OpenPort {
     handle: u32,
 }
 
+/// What opening a port brings.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its socket, which the program polls.
+    pub socket: OwnedFd,
+    /// The memory of its rings ([`crate::umad_ring`]), unless the daemon had none.
+    pub rings: Option<OwnedFd>,
+    /// What agents are registered by.
+    pub port: OpenPort,
+}
+
 fn ask(session: &Session, request: UmadRequest) -> Result<UmadResponse, RequestError> {
     match session.request(Request::Umad(request))? {
         Response::Umad(response) => Ok(response),
@@ -51,13 +62,16 @@ impl UmadClient {
         Ok(devices)
     }
 
-    /// Opens a port: its socket, which the program polls, and what agents are registered by.
-    pub fn open(&self, device: u32, port: u8) -> Result<(OwnedFd, OpenPort), UmadError> {
+    /// Opens a port.
+    pub fn open(&self, device: u32, port: u8) -> Result<Opened, UmadError> {
         let session = self.0.session()?;
         let request = Request::Umad(UmadRequest::Open { device, port });
-        let (response, mut fds) = session.client()?.request_with_descriptor(request)?;
-        match (response, fds.pop()) {
-            (Response::Umad(UmadResponse::Opened { handle }), Some(fd)) => Ok((fd, OpenPort { session, handle })),
+        let (response, fds) = session.client()?.request_with_descriptors(request, 2)?;
+        let mut fds = fds.into_iter();
+        match (response, fds.next()) {
+            (Response::Umad(UmadResponse::Opened { handle }), Some(socket)) => {
+                Ok(Opened { socket, rings: fds.next(), port: OpenPort { session, handle } })
+            }
             _ => Err(RequestError::Protocol.into()),
         }
     }

@@ -11,7 +11,7 @@ use super::{Attach, Broker};
 use crate::host::Host;
 use crate::refusal::{EINVAL, EMFILE, ENODEV, refuse};
 use crate::slots::ClientId;
-use crate::umad;
+use crate::umad::{self, Called};
 
 /// Rounds of messages between connection managers in a turn of the loop. No conversation of theirs is as long.
 const ANSWERS_MAX: u32 = 1000;
@@ -39,9 +39,12 @@ impl Broker {
                 self.must_be_trusted(id, "send management datagrams")?;
                 let port = self.host_port(id, device, port)?;
                 let handle = self.umad.open(id, port)?;
-                if let Err(refusal) = host.open_umad(handle) {
-                    self.umad.close(handle);
-                    return Err(refusal);
+                match host.open_umad(handle) {
+                    Ok(ring) => ring.into_iter().for_each(|ring| self.umad.set_ring(handle, ring)),
+                    Err(refusal) => {
+                        self.umad.close(handle);
+                        return Err(refusal);
+                    }
                 }
                 let attach = Attach { umad: Some(handle), ..Attach::default() };
                 return Ok(Outcome::Reply(Box::new(Response::Umad(UmadResponse::Opened { handle })), attach));
@@ -123,11 +126,17 @@ impl Broker {
     }
 
     /// A packet from a program, on the socket of a port that it opened.
-    pub fn handle_umad_packet(&mut self, now: Instant, handle: u32, packet: &[u8]) {
+    pub fn handle_umad_packet(&mut self, now: Instant, handle: u32, packet: &[u8]) -> Called {
         let time = self.fabric.time(now);
-        if let Some(running) = self.fabric.running_mut() {
-            self.umad.handle_packet(time, running.fabric_mut(), handle, packet);
-        }
+        let Some(running) = self.fabric.running_mut() else { return Called::No };
+        self.umad.handle_packet(time, running.fabric_mut(), handle, packet)
+    }
+
+    /// Takes what lies in the ring of a port that a program opened, at most so many datagrams: how many there were.
+    pub fn handle_umad_ring(&mut self, now: Instant, handle: u32, most: usize) -> usize {
+        let time = self.fabric.time(now);
+        let Some(running) = self.fabric.running_mut() else { return 0 };
+        self.umad.handle_ring(time, running.fabric_mut(), handle, most)
     }
 
     /// Hands what the fabric delivers to programs, and does what is due.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use weft_sys::epoll::{Interest, Ready};
 
 use super::{Server, TOKEN_UMAD};
+use crate::umad::Called;
 
 /// Packets that are read together.
 pub(super) const PACKETS_PER_READ: usize = 64;
@@ -20,7 +21,7 @@ impl Server {
         if !alive {
             self.broker.close_umad(handle, &mut self.host);
         } else if event.writable {
-            self.flush_umad(handle);
+            self.flush_umad(now, handle);
         }
     }
 
@@ -37,9 +38,13 @@ impl Server {
                 if packet.is_empty() {
                     return false;
                 }
-                self.broker.handle_umad_packet(now, handle, packet);
+                match self.broker.handle_umad_packet(now, handle, packet) {
+                    Called::No => {}
+                    Called::Look => self.attend_ring(now, handle),
+                    Called::Ring => self.ring_on_request(handle),
+                }
             }
-            self.flush_umad(handle);
+            self.flush_umad(now, handle);
             let crowded = self.broker.umad().outbox(handle).is_none_or(|outbox| outbox.is_crowded());
             if count < PACKETS_PER_READ || crowded {
                 return true;
@@ -52,7 +57,7 @@ impl Server {
     pub(super) fn perform_for_umad(&mut self, now: Instant) {
         self.broker.carry_datagrams(now, &mut self.host);
         while let Some(handle) = self.broker.umad().poll_ready() {
-            self.flush_umad(handle);
+            self.flush_umad(now, handle);
         }
         for fd in self.host.umad.take_closed() {
             let _ = self.epoll.delete(&fd);
@@ -62,13 +67,27 @@ impl Server {
         }
     }
 
-    fn flush_umad(&mut self, handle: u32) {
+    /// Sends what waits for a program.
+    pub(super) fn flush_umad(&mut self, now: Instant, handle: u32) {
         let Some(socket) = self.host.umad.get(handle) else { return };
         let Some(outbox) = self.broker.umad().outbox(handle) else { return };
         if outbox.flush(&socket.fd).is_err() {
             return self.broker.close_umad(handle, &mut self.host);
         }
+        let (was_left, crowded) = (socket.watched.is_some_and(|interest| !interest.readable), outbox.is_crowded());
         self.watch_umad(handle);
+        self.note_answers(now, handle);
+        if was_left && !crowded {
+            self.attend_ring(now, handle);
+        }
+    }
+
+    /// A program holds something that its socket does not show.
+    fn ring_on_request(&mut self, handle: u32) {
+        if let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) {
+            ring.set_rung();
+        }
+        self.ring(handle);
     }
 
     fn watch_umad(&mut self, handle: u32) {

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weft_fabric::{Delivery, PortRef};
 use weft_ipc::Refusal;
 use weft_ipc::umad::{UmadAgent, UmadHead};
+use weft_ipc::umad_ring::DaemonRing;
 use weft_mad::{AgentId, RegisterError};
 
 use crate::refusal::{EINVAL, EMFILE, ENOMEM, refuse};
@@ -29,6 +30,7 @@ pub use is_sm::SmHolders;
 pub use outbox::Outbox;
 pub use peer::HostPeer;
 pub use sockets::UmadSockets;
+pub use transfer::Called;
 
 /// Agents on one open port, as in Linux.
 const AGENTS_PER_PORT_MAX: usize = 32;
@@ -95,6 +97,13 @@ impl UmadService {
         let open = Open { client, port, agents: [None; AGENTS_PER_PORT_MAX], partial: None, outbox };
         self.open.insert(self.next_handle, open);
         Ok(self.next_handle)
+    }
+
+    /// Gives a port that was just opened a ring.
+    pub fn set_ring(&mut self, handle: u32, ring: DaemonRing) {
+        if let Some(open) = self.open.get_mut(&handle) {
+            open.outbox = Outbox::new(Some(ring));
+        }
     }
 
     /// Closes a port; its agents go.

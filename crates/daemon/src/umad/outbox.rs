@@ -1,11 +1,13 @@
-//! What waits for a program on its port's socket. A program that is slow keeps its answers, as Linux would keep them. Where
-//! many wait, what comes unasked is dropped; where more do, nothing more is read from the program.
+//! What waits for a program: in its port's ring as long as there is room, else for room on its port's socket. A program
+//! that is slow keeps its answers, as Linux would keep them. Where many wait, what comes unasked is dropped; where more
+//! do, nothing more is read from the program.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
+use weft_ipc::umad_ring::{DaemonRing, UMAD_BELL};
 use weft_sys::batch;
 use weft_wire::mad::MAD_LEN;
 use zerocopy::IntoBytes;
@@ -40,10 +42,28 @@ impl Packet {
 pub struct Outbox {
     packets: VecDeque<Packet>,
     bytes: usize,
+    ring: Option<DaemonRing>,
+    /// The program does not look into its ring any more.
+    ring_left: bool,
 }
 
 impl Outbox {
-    /// Whether nothing waits.
+    /// Over the ring that the program has the other end of.
+    pub fn new(ring: Option<DaemonRing>) -> Outbox {
+        Outbox { ring, ..Outbox::default() }
+    }
+
+    /// The ring, if there is one.
+    pub fn ring(&mut self) -> Option<&mut DaemonRing> {
+        self.ring.as_mut()
+    }
+
+    /// The program does not look into its ring any more: its answers go by the socket.
+    pub fn leave_ring(&mut self) {
+        self.ring_left = true;
+    }
+
+    /// Whether nothing waits for the socket.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
@@ -62,6 +82,13 @@ impl Outbox {
     pub fn push(&mut self, mut head: UmadHead, mad: &[u8]) {
         let whole = UMAD_HEAD_BYTES + mad.len();
         head.length = whole as u32;
+        if let (Some(ring), Ok(mad)) = (&mut self.ring, mad.try_into())
+            && !self.ring_left
+            && self.packets.is_empty()
+            && ring.push(&head, mad)
+        {
+            return;
+        }
         if whole == SINGLE {
             let mut packet = [0; SINGLE];
             packet[..UMAD_HEAD_BYTES].copy_from_slice(head.as_bytes());
@@ -88,6 +115,7 @@ impl Outbox {
             let packets = self.packets.iter().map(|packet| IoSlice::new(packet.bytes()));
             match batch::send(&fd, packets) {
                 Ok(sent) => {
+                    self.ring.iter_mut().for_each(|ring| ring.on_sent(sent));
                     for packet in self.packets.drain(..sent.min(self.packets.len())) {
                         self.bytes -= packet.bytes().len();
                     }
@@ -99,8 +127,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// Takes the next packet.
-    #[cfg(test)]
+    /// Rings the program. What fills its socket rings as well, and who is gone is found to be so elsewhere.
+    pub fn ring_bell(&mut self, fd: impl AsFd) {
+        if self.packets.is_empty() && batch::send(fd, std::iter::once(IoSlice::new(UMAD_BELL))).is_ok() {
+            self.ring.iter_mut().for_each(|ring| ring.on_sent(1));
+        }
+    }
+
+    /// Takes the next packet, for an owner that has no socket.
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.bytes().len();

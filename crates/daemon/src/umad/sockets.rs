@@ -1,10 +1,12 @@
-//! The sockets of ports that programs have open: the daemon's ends, and the programs' until they are on their way.
+//! The sockets of ports that programs have open: the daemon's ends, and the programs' with the memory of their rings until
+//! they are on their way.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use weft_ipc::umad_ring::DaemonRing;
 use weft_sys::epoll::Interest;
 use weft_sys::unix;
 
@@ -28,17 +30,28 @@ pub struct Socket {
     pub fd: OwnedFd,
     /// What it is watched for.
     pub watched: Option<Interest>,
-    programs_end: RefCell<Option<OwnedFd>>,
+    programs_end: RefCell<Option<ProgramsEnd>>,
+}
+
+/// What a program gets of a port that it opened.
+#[derive(Debug)]
+pub struct ProgramsEnd {
+    /// Its end of the socket.
+    pub socket: OwnedFd,
+    /// The memory of its rings.
+    pub rings: Option<OwnedFd>,
 }
 
 impl UmadSockets {
-    /// Makes the socket of a port.
-    pub fn open(&mut self, handle: u32) -> io::Result<()> {
-        let (fd, programs_end) = unix::pair()?;
+    /// Makes the socket of a port, and its rings. Where there is no memory for them all goes by the socket.
+    pub fn open(&mut self, handle: u32) -> io::Result<Option<DaemonRing>> {
+        let (fd, socket) = unix::pair()?;
         unix::set_send_buffer(&fd, SEND_BUFFER_BYTES);
-        self.sockets.insert(handle, Socket { fd, watched: None, programs_end: RefCell::new(Some(programs_end)) });
+        let (ring, rings) = DaemonRing::create().map(|(ring, file)| (ring, OwnedFd::from(file))).ok().unzip();
+        let programs_end = RefCell::new(Some(ProgramsEnd { socket, rings }));
+        self.sockets.insert(handle, Socket { fd, watched: None, programs_end });
         self.new.push(handle);
-        Ok(())
+        Ok(ring)
     }
 
     /// Closes it.
@@ -57,14 +70,14 @@ impl UmadSockets {
     }
 
     /// The program's end, to be sent to it.
-    pub fn take_programs_end(&self, handle: u32) -> Option<OwnedFd> {
+    pub fn take_programs_end(&self, handle: u32) -> Option<ProgramsEnd> {
         self.sockets.get(&handle)?.programs_end.take()
     }
 
     /// It could not be sent yet.
-    pub fn keep_programs_end(&self, handle: u32, fd: OwnedFd) {
+    pub fn keep_programs_end(&self, handle: u32, end: ProgramsEnd) {
         if let Some(socket) = self.sockets.get(&handle) {
-            *socket.programs_end.borrow_mut() = Some(fd);
+            *socket.programs_end.borrow_mut() = Some(end);
         }
     }
 

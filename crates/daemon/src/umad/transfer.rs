@@ -2,10 +2,12 @@
 
 use weft_fabric::{Delivery, Fabric, MadOut, PortRef};
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UmadHead};
+use weft_ipc::umad_ring::{UMAD_BELL, UMAD_NO_RING, UMAD_RING_ME, UMAD_SLOT_BYTES};
 use weft_mad::is_response;
 use weft_mad::rmpp::first_mad;
 use weft_verbs::{Duration, Instant};
 use weft_wire::mad::{Class, Mad};
+use zerocopy::FromBytes;
 
 use super::{HostPeer, UmadService};
 
@@ -18,18 +20,35 @@ const ETIMEDOUT: u32 = 110;
 /// Datagrams of the connection manager's class that wait for it.
 const UNCLAIMED_MAX: usize = 1 << 12;
 
+/// What a program's packet is about besides datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Called {
+    /// Nothing.
+    No,
+    /// Something lies in its ring.
+    Look,
+    /// It wants to be rung.
+    Ring,
+}
+
 impl UmadService {
     /// A packet from a program, on the socket of this open port. What no library of ours sends is dropped.
-    pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, packet: &[u8]) {
-        let Some(open) = self.open.get_mut(&handle) else { return };
-        let (head, mad) = match open.partial.take() {
-            Some((head, mut mad)) => {
+    pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, packet: &[u8]) -> Called {
+        let Some(open) = self.open.get_mut(&handle) else { return Called::No };
+        let (head, mad) = match (open.partial.take(), packet) {
+            (Some((head, mut mad)), _) => {
                 mad.extend_from_slice(packet);
                 (head, mad)
             }
-            None => match UmadHead::decode(packet) {
+            (None, UMAD_BELL) => return Called::Look,
+            (None, UMAD_RING_ME) => return Called::Ring,
+            (None, UMAD_NO_RING) => {
+                open.outbox.leave_ring();
+                return Called::No;
+            }
+            (None, _) => match UmadHead::decode(packet) {
                 Some((head, mad)) => (head, mad.to_vec()),
-                None => return,
+                None => return Called::No,
             },
         };
         if UMAD_HEAD_BYTES + mad.len() < head.length as usize {
@@ -37,6 +56,22 @@ impl UmadService {
         } else {
             self.send(now, fabric, handle, &head, mad);
         }
+        Called::No
+    }
+
+    /// Takes what lies in the ring of an open port, at most so many datagrams: how many there were.
+    pub fn handle_ring(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, most: usize) -> usize {
+        let mut slot = [0; UMAD_SLOT_BYTES];
+        for count in 0..most {
+            let Some(open) = self.open.get_mut(&handle).filter(|open| !open.outbox.is_crowded()) else { return count };
+            if !open.outbox.ring().is_some_and(|ring| ring.pop(&mut slot)) {
+                return count;
+            }
+            if let Some((head, mad)) = UmadHead::read_from_prefix(&slot).ok().map(|(head, mad)| (head, mad.to_vec())) {
+                self.send(now, fabric, handle, &head, mad);
+            }
+        }
+        most
     }
 
     fn send(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, head: &UmadHead, bytes: Vec<u8>) {
