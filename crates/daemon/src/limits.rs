@@ -36,6 +36,9 @@ pub const ADDRESSES_PER_NETDEV_MAX: usize = 1024;
 /// How long a daemon that nobody needs stays.
 pub const IDLE_EXIT: Duration = Duration::from_secs(10);
 
+/// How long it stays after `weft down`.
+pub const DOWN_EXIT: Duration = Duration::from_millis(100);
+
 /// How long a daemon that finds the port held by programs that outlived its predecessor waits for the first of them.
 pub const RECOVERY_WAIT: Duration = Duration::from_secs(3);
 

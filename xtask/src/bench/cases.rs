@@ -3,6 +3,7 @@
 //! Limits (memcpy, process_vm_*, a bare UDP loop) are what the machine can do without any protocol; peers (UCX,
 //! libfabric, qperf, Linux's rxe, and ours under other conditions) are what a user would take instead.
 
+use super::between_hosts::BetweenHosts;
 use super::case::{Case, Rival};
 use super::guest::{Carrier, InGuest};
 use super::idle::Idle;
@@ -17,6 +18,7 @@ use super::peers::udp_stream::UdpStream;
 use super::perftest::{Amount, Column, Perftest};
 use super::room::Place;
 use super::sleeps::Sleeps;
+use super::smp_rate::{Server, SmpRate};
 use super::statistics::Bound;
 
 const KIB: u64 = 1 << 10;
@@ -65,6 +67,19 @@ const UCX_TCP: Ucx = Ucx { test: "tag_bw", transports: Transports::Tcp, messages
 /// The rates in the guest, where everything is emulated.
 const fn in_guest(carrier: Carrier, tool: &'static str, size: u64, messages: u64, column: Column) -> InGuest {
     InGuest { carrier, tool, size, messages, column }
+}
+
+/// What one client is served of management datagrams, ours beside ibsim's.
+macro_rules! smp_rate {
+    ($name:literal, $window:literal) => {
+        Case {
+            name: $name,
+            place: Place::SameHost,
+            ours: &SmpRate { server: Server::Weft, window: $window },
+            rivals: &[Rival::at_least(5.0, &SmpRate { server: Server::IbSim, window: $window })],
+            aim: Some(Bound::AtLeast(200_000.0)),
+        }
+    };
 }
 
 /// All of them, in the order of the table.
@@ -159,6 +174,17 @@ pub const ALL: &[Case] = &[
         rivals: &[],
         aim: Some(Bound::AtMost(1.0)),
     },
+    Case {
+        name: "ib_write_bw 1 MiB, between virtual hosts",
+        place: Place::SameHost,
+        ours: &BetweenHosts { of: WRITE_1M },
+        rivals: &[Rival::at_least(0.9, &WRITE_1M)],
+        aim: None,
+    },
+    smp_rate!("directed-route SMPs, 1 under way", 1),
+    smp_rate!("directed-route SMPs, 4 under way", 4),
+    smp_rate!("directed-route SMPs, 16 under way", 16),
+    smp_rate!("directed-route SMPs, 64 under way", 64),
     Case { name: "idle", place: Place::SameHost, ours: &Idle, rivals: &[], aim: Some(Bound::AtMost(0.0)) },
     Case {
         name: "ib_write_bw 1 MiB",
@@ -275,7 +301,10 @@ mod tests {
             let wanted = case.rivals.iter().filter_map(|rival| rival.wanted).chain(case.aim);
             for bound in wanted {
                 let floor = matches!(bound, Bound::AtLeast(_));
-                let rises = matches!(case.ours.unit(), Unit::BytesPerSecond | Unit::MessagesPerSecond);
+                let rises = matches!(
+                    case.ours.unit(),
+                    Unit::BytesPerSecond | Unit::MessagesPerSecond | Unit::DatagramsPerSecond
+                );
                 assert_eq!(floor, rises, "{}: a bound of the wrong side", case.name);
             }
         }

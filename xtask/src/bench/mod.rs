@@ -3,6 +3,7 @@
 //! Each measure is a case: ours and every peer take turns, several times, and the medians are compared. A figure
 //! without its peer of the same minute says more about the machine than about the product.
 
+mod between_hosts;
 mod case;
 mod cases;
 mod cores;
@@ -17,6 +18,7 @@ mod report;
 mod room;
 mod row;
 mod sleeps;
+mod smp_rate;
 mod statistics;
 mod sweep;
 mod table;

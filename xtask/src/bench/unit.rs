@@ -11,6 +11,8 @@ pub enum Unit {
     Microseconds,
     #[serde(rename = "messages/s")]
     MessagesPerSecond,
+    #[serde(rename = "SMPs/s")]
+    DatagramsPerSecond,
     #[serde(rename = "% of a core")]
     Percent,
     #[serde(rename = "sleeps/completion")]
@@ -24,6 +26,7 @@ impl Unit {
             Unit::BytesPerSecond => (1e9, 2, "GB/s"),
             Unit::Microseconds => (1.0, 2, "µs"),
             Unit::MessagesPerSecond => (1e6, 2, "M/s"),
+            Unit::DatagramsPerSecond => (1e3, 0, "k/s"),
             Unit::Percent => (1.0, 1, "%"),
             Unit::SleepsPerCompletion => (1.0, 2, "sleeps"),
         }
@@ -39,7 +42,7 @@ impl Unit {
         let (scale, decimals, _) = self.shape();
         let value = value / scale;
         // Small bandwidths and the latencies of shared memory lie below the usual decimals.
-        let decimals = if value != 0.0 && value.abs() < 0.1 { decimals + 2 } else { decimals };
+        let decimals = if decimals > 0 && value != 0.0 && value.abs() < 0.1 { decimals + 2 } else { decimals };
         format!("{value:.decimals$}")
     }
 }

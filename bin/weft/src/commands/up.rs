@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use weft_fabric::topology::{LinkState, Node, Topology};
-use weft_ipc::fabric::{FabricRequest, FabricStatus, pack};
+use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, ConnectError, ConnectOptions, HOST_VARIABLE, RequestError, Spawn};
 
 use super::sm;
@@ -46,8 +46,37 @@ pub fn run(args: &UpArgs) -> ExitCode {
 
 /// Takes it down.
 pub fn down() -> ExitCode {
-    let down = |client: &mut Client| client.fabric(FabricRequest::Down).map(drop);
-    finish("weft down", session(Spawn::Never).and_then(|mut client| down(&mut client).map_err(spell)))
+    finish("weft down", session(Spawn::Never).and_then(|mut client| take_down(&mut client).map_err(spell)))
+}
+
+/// Takes it down, and tells whose adapters went with it. A subnet manager ends with its subnet.
+fn take_down(client: &mut Client) -> Result<(), RequestError> {
+    let managers = client.fabric_status()?.map(|status| status.managers).unwrap_or_default();
+    let hosts = without_managers(client.fabric_hosts()?, &managers);
+    client.fabric(FabricRequest::Down)?;
+    if !hosts.is_empty() {
+        outln!("{}", bereft(&hosts));
+    }
+    Ok(())
+}
+
+fn without_managers(mut hosts: Vec<HostPrograms>, managers: &[SmPort]) -> Vec<HostPrograms> {
+    for host in &mut hosts {
+        let manages = managers.iter().any(|manager| manager.node == host.host);
+        host.programs = host.programs.saturating_sub(u32::from(manages));
+    }
+    hosts.retain(|host| host.programs > 0);
+    hosts
+}
+
+/// Programs that have lost their adapters: `2 programs have lost their adapters: node1 (2)`.
+fn bereft(hosts: &[HostPrograms]) -> String {
+    const NAMED: usize = 8;
+    let all: u32 = hosts.iter().map(|host| host.programs).sum();
+    let mut words: Vec<_> = hosts.iter().take(NAMED).map(|host| format!("{} ({})", host.host, host.programs)).collect();
+    words.extend((hosts.len() > NAMED).then(|| format!("{} other hosts", hosts.len() - NAMED)));
+    let verb = if all == 1 { "program has lost its adapters" } else { "programs have lost their adapters" };
+    format!("{all} {verb}: {}", words.join(", "))
 }
 
 fn up(args: &UpArgs) -> Result<(), String> {
@@ -55,7 +84,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
     let bytes = pack(&topology).map_err(|error| error.to_string())?;
     let mut client = session(Spawn::IfNeeded)?;
     if args.replace && client.fabric_status().map_err(spell)?.is_some() {
-        client.fabric(FabricRequest::Down).map_err(spell)?;
+        take_down(&mut client).map_err(spell)?;
     }
     client.fabric_up(&bytes, args.seed).map_err(spell)?;
     let manager = manager(args, &topology);
@@ -168,5 +197,25 @@ pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
             eprintln!("{name}: {message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lost_its_adapters_is_named() {
+        let host = |number: u32| HostPrograms { host: format!("node{number}"), programs: number };
+        let manager = SmPort { node: "node2".to_owned(), port: 1, lid: 1, followers: 1 };
+        assert_eq!(
+            without_managers(vec![host(1), host(2), HostPrograms { programs: 1, ..host(2) }], &[manager]).len(),
+            2
+        );
+        assert_eq!(bereft(&[host(1)]), "1 program has lost its adapters: node1 (1)");
+        let all: Vec<_> = (1..=10).map(host).collect();
+        let told = bereft(&all);
+        assert!(told.starts_with("55 programs have lost their adapters: node1 (1), node2 (2)"), "{told}");
+        assert!(told.ends_with("node8 (8), 2 other hosts"), "{told}");
     }
 }

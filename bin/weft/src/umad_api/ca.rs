@@ -7,8 +7,8 @@ use std::ptr;
 
 use libc::{c_char, c_int};
 
-use super::types::{umad_ca, umad_port};
 use super::{Library, error_of, forget_error};
+use weft_abi_types::{umad_ca, umad_port};
 
 /// Devices that are asked for at most.
 const CAS_MAX: usize = 64;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use libc::{c_char, c_int, c_long, c_void};
 
-use super::types::{umad_ca, umad_device_node, umad_port};
 use crate::verbs_api::{Library as Verbs, Which};
+use weft_abi_types::{umad_ca, umad_device_node, umad_port};
 
 macro_rules! calls {
     ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {

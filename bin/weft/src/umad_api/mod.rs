@@ -7,7 +7,6 @@ mod ca;
 mod library;
 mod packet;
 mod port;
-mod types;
 
 pub use ca::{Ca, CaPort};
 pub use library::Library;

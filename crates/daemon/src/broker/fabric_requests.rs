@@ -35,9 +35,11 @@ impl Broker {
                 false
             }
         };
+        let down = matches!(request, FabricRequest::Down);
         let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
         let reply = self.fabric.answer(now, id, request, &counted)?;
         if !looks {
+            self.leaves_soon = down;
             self.update_idle(now);
         }
         Ok(Response::Fabric(reply).into())

@@ -154,6 +154,8 @@ pub struct Broker {
     phase: Phase,
     started: Instant,
     idle_since: Option<Instant>,
+    /// The fabric was taken down: who has nothing else to do for anybody leaves at once.
+    leaves_soon: bool,
     cm: CmService,
     /// Those of virtual hosts.
     host_cms: host_cm::HostCms,
@@ -196,6 +198,7 @@ impl Broker {
             phase,
             started: now,
             idle_since: Some(now),
+            leaves_soon: false,
             cm: CmService::new(now, weft_sys::random::u64()),
             host_cms: host_cm::HostCms::new(),
             last_channel: 0,
@@ -263,6 +266,7 @@ impl Broker {
         }
         let id = self.next_client;
         self.next_client += 1;
+        self.leaves_soon = false;
         self.clients.insert(
             id,
             Client {
@@ -346,7 +350,7 @@ impl Broker {
             Phase::Normal => None,
             Phase::Recovering { until } | Phase::Grace { until } => Some(until),
         };
-        let idle = self.idle_since.and_then(|since| Some(since + self.config.idle_exit?));
+        let idle = self.idle_since.and_then(|since| Some(since + self.patience()?));
         [
             phase,
             idle,
@@ -376,7 +380,7 @@ impl Broker {
             }
             _ => {}
         }
-        if let (Some(since), Some(patience)) = (self.idle_since, self.config.idle_exit)
+        if let (Some(since), Some(patience)) = (self.idle_since, self.patience())
             && now >= since + patience
         {
             self.output.push_back(Output::Stop);
@@ -387,6 +391,12 @@ impl Broker {
     pub fn save(&self) -> Saved {
         let (next_device, devices) = self.devices.save();
         Saved { next_device, devices, slots: self.slots.save(), left: self.left.clone() }
+    }
+
+    /// How long a daemon that nobody needs stays.
+    fn patience(&self) -> Option<Duration> {
+        let patience = self.config.idle_exit?;
+        Some(if self.leaves_soon { patience.min(limits::DOWN_EXIT) } else { patience })
     }
 
     fn update_idle(&mut self, now: Instant) {
