@@ -291,9 +291,12 @@ fn reconnect_in_time(engine: &'static Engine) {
             match session.reconnect() {
                 Ok(changes) => {
                     engine.apply(&changes);
-                    engine.rejoin(&mut session);
+                    engine.handover.wake();
                     if session.is_connected() {
-                        break;
+                        engine.rejoin(&mut session);
+                        if session.is_connected() {
+                            break;
+                        }
                     }
                 }
                 Err(_) => pause = (pause * 2).min(longest),

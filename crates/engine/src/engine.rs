@@ -356,7 +356,9 @@ impl Engine {
         if !session.is_connected() {
             let changes = session.reconnect()?;
             self.apply(&changes);
-            self.rejoin(session);
+            if session.is_connected() {
+                self.rejoin(session);
+            }
             self.handover.wake();
         } else {
             self.greet(session, &changes);

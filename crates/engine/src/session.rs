@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use weft_ipc::Published;
 use weft_ipc::stat::{Ledger, Page};
-use weft_ipc::{Client, ConnectOptions, Event, RequestError, Slot, SlotFate, trust};
+use weft_ipc::{Client, ConnectError, ConnectOptions, Event, RequestError, Slot, SlotFate, trust};
 use weft_sys::fork;
 use weft_verbs::DeviceId;
 
@@ -190,21 +190,31 @@ impl Session {
         let reconnected = self.client.reconnect();
         fork::track(self.client.fd());
         self.generation += 1;
-        let reconnected = reconnected?;
+        let reconnected = match reconnected {
+            // The fabric ended with the daemon that it was in, and this host's adapters with it.
+            Err(ConnectError::NoHost(why)) if !self.devices.is_empty() => {
+                crate::log::note(&format!("the adapters of this host are gone: {why}"));
+                return Ok(self.lose_all());
+            }
+            reconnected => reconnected?,
+        };
         if self.client.slot().is_some() {
             self.open_ledger();
         }
         self.publish_again();
-        let mut changes = vec![Change::FabricLost];
         if let SlotFate::Lost(why) = &reconnected.slot {
             crate::log::note(&format!("the place of this process is lost: {why}"));
-            for device in std::mem::take(&mut self.devices) {
-                changes.push(Change::Removed(device.id));
-            }
-        } else {
-            self.replace(reconnected.devices.iter().map(snapshot).collect(), &mut changes);
+            return Ok(self.lose_all());
         }
+        let mut changes = vec![Change::FabricLost];
+        self.replace(reconnected.devices.iter().map(snapshot).collect(), &mut changes);
         Ok(changes)
+    }
+
+    /// No device is left.
+    fn lose_all(&mut self) -> Vec<Change> {
+        let removed = std::mem::take(&mut self.devices).into_iter().map(|device| Change::Removed(device.id));
+        std::iter::once(Change::FabricLost).chain(removed).collect()
     }
 
     fn set(&mut self, new: DeviceSnapshot, changes: &mut Vec<Change>) {

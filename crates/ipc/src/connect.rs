@@ -121,6 +121,7 @@ fn attempt(options: &ConnectOptions, deadline: Instant) -> Result<OwnedFd, Failu
         HelloStatus::Welcome => Ok(fd),
         HelloStatus::OtherVersion => Err(Failure::Final(ConnectError::other_version(reply.protocol))),
         HelloStatus::Refused => Err(Failure::Final(ConnectError::Refused(reply.text))),
+        HelloStatus::NoHost => Err(Failure::Final(ConnectError::NoHost(reply.text))),
         HelloStatus::Stopping => Err(Failure::Retry),
     }
 }
@@ -197,7 +198,7 @@ pub fn stop_daemon(options: &ConnectOptions) -> Result<bool, ConnectError> {
         Ok(reply) => match reply.status {
             HelloStatus::Stopping => Ok(true),
             HelloStatus::OtherVersion => Err(ConnectError::other_version(reply.protocol)),
-            HelloStatus::Refused | HelloStatus::Welcome => Err(ConnectError::Refused(reply.text)),
+            HelloStatus::Refused | HelloStatus::NoHost | HelloStatus::Welcome => Err(ConnectError::Refused(reply.text)),
         },
         Err(Failure::Final(error)) => Err(error),
         Err(Failure::NobodyThere | Failure::Retry) => {

@@ -47,6 +47,9 @@ pub enum ConnectError {
     /// The daemon does not want us.
     #[error("the weft daemon refused the connection: {0}")]
     Refused(String),
+    /// The virtual host that the program runs as is on no fabric.
+    #[error("the weft daemon refused the connection: {0}")]
+    NoHost(String),
     /// What listens is no weft daemon.
     #[error("what listens on the weft daemon's socket does not speak its protocol")]
     NotADaemon,
@@ -66,7 +69,9 @@ impl ConnectError {
     /// What a C function sets errno to.
     pub fn errno(&self) -> i32 {
         match self {
-            ConnectError::NotRunning | ConnectError::NoExecutable { .. } => libc_errno::ENODEV,
+            ConnectError::NotRunning | ConnectError::NoExecutable { .. } | ConnectError::NoHost(_) => {
+                libc_errno::ENODEV
+            }
             ConnectError::TimedOut { .. } => libc_errno::ETIMEDOUT,
             ConnectError::OtherVersion { .. } | ConnectError::NotADaemon => libc_errno::EPROTO,
             ConnectError::Refused(_) => libc_errno::EAGAIN,

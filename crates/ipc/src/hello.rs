@@ -47,6 +47,8 @@ pub enum HelloStatus {
     Refused,
     /// The daemon ends.
     Stopping,
+    /// There is no such virtual host, the text says why; the connection ends.
+    NoHost,
 }
 
 /// What the daemon says first.
@@ -143,6 +145,7 @@ impl HelloReply {
             HelloStatus::OtherVersion => 1,
             HelloStatus::Refused => 2,
             HelloStatus::Stopping => 3,
+            HelloStatus::NoHost => 4,
         });
         out.extend((text.len() as u16).to_le_bytes());
         out.extend(text.as_bytes());
@@ -161,6 +164,7 @@ impl HelloReply {
             1 => HelloStatus::OtherVersion,
             2 => HelloStatus::Refused,
             3 => HelloStatus::Stopping,
+            4 => HelloStatus::NoHost,
             _ => return None,
         };
         let text = String::from_utf8_lossy(text);

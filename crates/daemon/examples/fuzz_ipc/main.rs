@@ -7,6 +7,7 @@
 //! ```
 
 mod cm;
+mod fabric;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -115,6 +116,7 @@ struct World {
     deferred: BTreeMap<ClientId, Vec<u8>>,
     some_fd: OwnedFd,
     seen: cm::Seen,
+    on_fabric: fabric::Seen,
 }
 
 fn run(seed: u64) -> u64 {
@@ -133,8 +135,17 @@ fn run(seed: u64) -> u64 {
     let broker = Broker::new(now, config);
     let some_fd = File::open("/dev/null").unwrap().into();
     let (clients, deferred) = (Vec::new(), BTreeMap::new());
-    let mut world =
-        World { rng, now, broker, host: FakeHost::default(), clients, deferred, some_fd, seen: cm::Seen::default() };
+    let mut world = World {
+        rng,
+        now,
+        broker,
+        host: FakeHost::default(),
+        clients,
+        deferred,
+        some_fd,
+        seen: cm::Seen::default(),
+        on_fabric: fabric::Seen::default(),
+    };
     let steps = 50 + world.rng.below(400);
     for _ in 0..steps {
         world.step();
@@ -159,6 +170,8 @@ impl World {
         }
         self.settle();
         self.seen.settle(&mut self.rng, self.now, &mut self.broker, &mut self.host);
+        self.on_fabric.settle(&mut self.rng, self.now, &mut self.broker, &mut self.host);
+        self.settle();
         assert_eq!(self.broker.poll_output(), None);
         if !self.broker.is_recovering() {
             for (client, bytes) in std::mem::take(&mut self.deferred) {
@@ -174,7 +187,8 @@ impl World {
         if let Some(client) = self.broker.connect(self.now, credentials) {
             self.clients.push(client);
             if !self.rng.one_in(5) {
-                let hello = Hello::new(Purpose::Session, &self.rng.name());
+                let host = fabric::Seen::host(&mut self.rng);
+                let hello = Hello::new(Purpose::Session, &self.rng.name()).with_host(host);
                 self.say(client, &hello.encode());
             }
         }
@@ -291,7 +305,7 @@ impl World {
             McastGroup { group, ifindex: rng.below(4) as u32 }
         };
         let rng = &mut self.rng;
-        match rng.below(22) {
+        match rng.below(32) {
             0 => Request::ListDevices { offset: rng.pick(&[0, 1, 4, u32::MAX]) },
             1 => Request::Subscribe,
             2 | 3 => Request::AllocateSlot,
@@ -307,7 +321,8 @@ impl World {
             8 => Request::LinkDel { name: rng.name() },
             9 => Request::DevRename { old: rng.name(), new: rng.name() },
             11..=18 => self.seen.request(rng),
-            19.. => peer_request(rng),
+            19..=21 => peer_request(rng),
+            22.. => self.on_fabric.request(rng),
             _ if rng.one_in(4) => ledger_request(rng),
             _ if rng.one_in(2) => Request::Status { offset: rng.pick(&[0, 1, 128, u32::MAX]) },
             _ => Request::ReportUsage(Usage { qp: rng.next() as u32, ..Usage::default() }),
@@ -320,6 +335,7 @@ impl World {
                 Output::Send { bytes, .. } => {
                     assert!(bytes.len() <= MESSAGE_BYTES_MAX);
                     self.seen.answer(&bytes);
+                    self.on_fabric.answer(&bytes);
                     assert!(HelloReply::decode(&bytes).is_some() || decode::<DaemonFrame>(&bytes).is_ok());
                 }
                 Output::Close { client } => {

@@ -88,7 +88,7 @@ impl Broker {
         let virtual_host = match named {
             Ok(name) => name,
             Err(text) => {
-                self.greet(id, HelloStatus::Refused, &text);
+                self.greet(id, HelloStatus::NoHost, &text);
                 return self.close(id);
             }
         };

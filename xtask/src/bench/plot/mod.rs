@@ -72,6 +72,7 @@ fn unit_of(unit: Unit) -> (f64, &'static str) {
         Unit::BytesPerSecond => (1e9, "GB/s"),
         Unit::Microseconds => (1.0, "µs"),
         Unit::MessagesPerSecond => (1e6, "M/s"),
+        Unit::DatagramsPerSecond => (1e3, "k/s"),
         Unit::Percent => (1.0, "%"),
         Unit::SleepsPerCompletion => (1.0, "sleeps"),
     }
