@@ -10,7 +10,6 @@ use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, ConnectError, ConnectOptions, HOST_VARIABLE, RequestError, Spawn};
 
 use super::sm;
-
 use super::topology_source::SourceArgs;
 use crate::outln;
 
