@@ -16,6 +16,7 @@ pub mod order;
 pub mod quality;
 pub mod spread;
 mod sssp;
+mod torus;
 mod trees;
 pub mod ways;
 pub mod work;
@@ -148,6 +149,7 @@ pub const ENGINES: &[Engine] = &[
     dfsssp::ENGINE,
     lash::ENGINE,
     dragonfly::ENGINE,
+    torus::ENGINE,
 ];
 
 /// The engine of this name.
