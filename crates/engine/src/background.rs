@@ -45,6 +45,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         asked: false,
         wants_to_meet: false,
         traffic: Vec::new(),
+        losses: fabric::Losses::default(),
         rung: false,
         wakeups: 0,
     };
@@ -74,6 +75,7 @@ struct Background {
     wants_to_meet: bool,
     /// What passed over the fabric and the daemon has not been told.
     traffic: Vec<PathTraffic>,
+    losses: fabric::Losses,
     /// Something came; maybe a doorbell was rung.
     rung: bool,
     /// Times that the thread woke.
@@ -144,6 +146,7 @@ impl Background {
         if let Some(told) = pump.poll_ledger(now, engine.handover.tally(), self.asked, contexts) {
             (self.told, self.asked) = (Some(told), false);
             self.traffic.extend(pump.take_fabric_traffic());
+            self.losses.extend(pump.take_fabric_losses());
         }
         self.wants_to_meet |= pump.wants_to_meet();
         if driver == Driver::Waiting {
@@ -239,6 +242,9 @@ impl Background {
         }
         if !self.traffic.is_empty() {
             fabric::tell_traffic(&mut session, std::mem::take(&mut self.traffic));
+        }
+        if !self.losses.is_empty() {
+            fabric::tell_losses(&mut session, std::mem::take(&mut self.losses));
         }
         self.asked |= session.take_asked();
         if self.wants_to_meet {

@@ -214,17 +214,26 @@ impl Engine {
     /// the process ends.
     pub(crate) fn flush_in_time(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
+        const LOOK_EVERY: Duration = Duration::from_micros(500);
         let mut now = clock::now();
         let deadline = now + PATIENCE;
         let mut session = self.session.try_lock_for(PATIENCE);
+        let mut guard = self.pump.try_lock_for(PATIENCE);
+        let wants = guard.as_deref_mut().and_then(Option::as_mut).is_some_and(Pump::wants_to_meet);
+        drop(guard);
+        if let Some(session) = session.as_deref_mut().filter(|_| wants) {
+            // Datagrams over a fabric whose way is not known yet were sent, as the program was told.
+            self.ask_wanted_ways(session);
+        }
         if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
             && let Some(pump) = guard.as_mut()
         {
             pump.hca.release_acks(now, None);
             pump.transmit(now);
             pump.ring_doorbells();
-            while now < deadline && pump.stack.is_blocked() {
-                let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
+            // Who was sent datagrams over a fabric takes them while the lane to it is there, and may not know it yet.
+            while now < deadline && (pump.stack.is_blocked() || !pump.hca.datagrams_are_taken()) {
+                let pause = pump.stack.poll_timeout().map_or(LOOK_EVERY, |at| at.since(now));
                 std::thread::sleep(pause.min(PATIENCE));
                 now = clock::now();
                 pump.timers(now);
@@ -239,6 +248,7 @@ impl Engine {
             {
                 session.publish(&told);
                 crate::fabric::tell_traffic(session, pump.take_fabric_traffic());
+                crate::fabric::tell_losses(session, pump.take_fabric_losses());
             }
             trace::flush();
         }
@@ -383,6 +393,7 @@ impl Engine {
                     Change::Came(_) => {}
                     Change::Gone(slot, generation) => pump.hca.memory().on_gone(*slot, *generation),
                     Change::Path(path, open) => pump.hca.memory().same_host.fabric.on_changed(*path, *open),
+                    Change::Group(path) => pump.hca.memory().same_host.fabric.on_group_changed(*path),
                     Change::FabricLost => pump.hca.memory().same_host.fabric.on_lost(),
                 }
             }

@@ -5,9 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::MutexGuard;
-use weft_ipc::{FABRIC_PATHS_PER_MESSAGE_MAX, PathReply, PathRequest, PathTraffic};
+use weft_hca::RefusedKey;
+use weft_ipc::{
+    FABRIC_PATHS_PER_MESSAGE_MAX, GroupReply, KEY_VIOLATIONS_PER_MESSAGE_MAX, KeyViolation, LostPackets, PathReply,
+    PathRequest, PathTraffic,
+};
 use weft_transport::Passed;
-use weft_transport::same_host::{FabricWay, PeerId};
+use weft_transport::same_host::{FabricWay, Frame, PeerId};
 use weft_verbs::{Qpn, VerbsError};
 
 use crate::engine::Engine;
@@ -28,6 +32,18 @@ pub struct FabricWays {
     closed: BTreeSet<Qpn>,
     /// Ways that somebody has datagrams for.
     wanted: BTreeSet<FabricWay>,
+    /// Ways to groups.
+    groups: BTreeMap<FabricWay, Group>,
+    /// What connected queue pairs sent by ways that are closed.
+    lost: BTreeMap<Qpn, LostPackets>,
+}
+
+/// What is known of a way to a group.
+#[derive(Debug)]
+struct Group {
+    reply: GroupReply,
+    /// It leads elsewhere by now.
+    stale: bool,
 }
 
 impl FabricWays {
@@ -46,10 +62,39 @@ impl FabricWays {
         found
     }
 
+    /// The processes that a way to a group leads to; one that is not known is asked for.
+    pub fn find_group(&mut self, way: &FabricWay) -> Option<&[u32]> {
+        let known = self.groups.get(way).filter(|group| !group.stale);
+        if known.is_none() && self.wanted.len() < WANTED_MAX {
+            self.wanted.insert(*way);
+        }
+        known.map(|group| group.reply.slots.as_slice())
+    }
+
+    /// The daemon says that a way to a group leads elsewhere.
+    pub fn on_group_changed(&mut self, path: u32) {
+        self.groups.values_mut().filter(|group| group.reply.path == path).for_each(|group| group.stale = true);
+    }
+
+    /// A connected queue pair sent something by a way that is closed.
+    pub fn on_lost_frame(&mut self, frame: &Frame) {
+        let Some(&path) = self.of_qps.get(&frame.src_qpn) else { return };
+        let (src_qp, dest_qp) = (frame.src_qpn, frame.dest_qpn);
+        let none = LostPackets { path, src_qp, dest_qp, packets: 0, bytes: 0 };
+        let lost = self.lost.entry(src_qp).or_insert(none);
+        lost.packets += 1;
+    }
+
     /// Whether there are ways to be asked for.
     #[inline]
     pub fn wants(&self) -> bool {
         !self.wanted.is_empty()
+    }
+
+    /// The number of a way that was asked about.
+    fn path_of(&self, way: &FabricWay) -> Option<u32> {
+        let group = self.groups.get(way).map(|group| group.reply.path);
+        self.ways.get(way).map(|reply| reply.path).or(group)
     }
 
     fn take_wanted(&mut self) -> Vec<FabricWay> {
@@ -89,6 +134,7 @@ impl FabricWays {
     /// The daemon is gone, and its fabric with it.
     pub fn on_lost(&mut self) {
         self.ways.clear();
+        self.groups.clear();
         self.closed.extend(self.of_qps.keys());
     }
 
@@ -96,6 +142,11 @@ impl FabricWays {
         let Passed { packets, bytes, packets_back, bytes_back } = passed;
         PathTraffic { path, packets, bytes, packets_back, bytes_back }
     }
+}
+
+/// Whether a way leads to a group.
+fn is_group(way: &FabricWay) -> bool {
+    way.slot == 0
 }
 
 fn request_of(way: &FabricWay) -> PathRequest {
@@ -147,7 +198,14 @@ impl Engine {
         if wanted.is_empty() {
             return;
         }
+        // What was sent to a group so far went where the daemon thinks that it leads now.
+        let traffic = if wanted.iter().any(is_group) { self.take_traffic() } else { Vec::new() };
+        tell_traffic(session, traffic);
         for way in wanted {
+            if is_group(&way) {
+                self.ask_group(session, way);
+                continue;
+            }
             let closed = PathReply { path: u32::MAX, open: false, meets: false };
             match self.ask_way(session, way) {
                 Ok(reply) if reply.meets => {
@@ -162,6 +220,21 @@ impl Engine {
         self.release_datagrams();
     }
 
+    /// Ask where a group's packets arrive, and meet who listens there.
+    fn ask_group(&self, session: &mut Session, way: FabricWay) {
+        let nobody = GroupReply { path: u32::MAX, slots: Vec::new() };
+        let reply = session.client().group_path(request_of(&way)).unwrap_or_else(|error| {
+            crate::log::note(&format!("no way over the fabric to the group {:#x}: {error}", way.dlid));
+            nobody
+        });
+        for slot in &reply.slots {
+            if let Err(error) = self.meet(session, *slot) {
+                crate::log::note(&format!("the process of slot {slot} was not met: {error}"));
+            }
+        }
+        self.with_fabric(|ways| ways.groups.insert(way, Group { reply, stale: false }));
+    }
+
     /// More is known: datagrams that waited go or are lost.
     pub(crate) fn release_datagrams(&self) {
         let mut guard = self.handover.lock(&self.pump);
@@ -170,6 +243,13 @@ impl Engine {
             pump.hca.open_lanes();
         }
         self.leave(guard);
+    }
+
+    fn take_traffic(&self) -> Vec<PathTraffic> {
+        let mut guard: MutexGuard<'_, Option<Pump>> = self.handover.lock(&self.pump);
+        let traffic = guard.as_mut().map(Pump::take_fabric_traffic);
+        self.handover.unlock(guard);
+        traffic.unwrap_or_default()
     }
 
     fn with_fabric<R>(&self, f: impl FnOnce(&mut FabricWays) -> R) -> Option<R> {
@@ -187,8 +267,63 @@ impl Pump {
         let ways = &self.hca.memory().same_host.fabric;
         let of_qps = qps.into_iter().filter_map(|(qpn, passed)| Some(ways.traffic(*ways.of_qps.get(&qpn)?, passed)));
         let of_datagrams =
-            datagrams.into_iter().filter_map(|(way, passed)| Some(ways.traffic(ways.ways.get(&way)?.path, passed)));
+            datagrams.into_iter().filter_map(|(way, passed)| Some(ways.traffic(ways.path_of(&way)?, passed)));
         of_qps.chain(of_datagrams).collect()
+    }
+}
+
+/// What came to nothing over the fabric, as the daemon is told.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    lost: Vec<LostPackets>,
+    keys: Vec<KeyViolation>,
+}
+
+impl Losses {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.lost.is_empty() && self.keys.is_empty()
+    }
+
+    /// More of them.
+    pub fn extend(&mut self, more: Losses) {
+        self.lost.extend(more.lost);
+        self.keys.extend(more.keys);
+    }
+}
+
+impl Pump {
+    /// What came to nothing over the fabric since this was last asked.
+    pub(crate) fn take_fabric_losses(&mut self) -> Losses {
+        let keys = self.hca.take_key_violations().iter().map(violation).collect();
+        let datagrams = self.hca.take_lost_datagrams();
+        let ways = &mut self.hca.memory().same_host.fabric;
+        let mut lost: Vec<LostPackets> = std::mem::take(&mut ways.lost).into_values().collect();
+        lost.extend(datagrams.into_iter().filter_map(|((way, src_qp, dest_qp), passed)| {
+            let path = ways.path_of(&way)?;
+            Some(LostPackets { path, src_qp, dest_qp, packets: passed.packets, bytes: passed.bytes })
+        }));
+        Losses { lost, keys }
+    }
+}
+
+fn violation(refused: &weft_hca::KeyViolation) -> KeyViolation {
+    let (is_qkey, key) = match refused.key {
+        RefusedKey::Pkey(key) => (false, key.into()),
+        RefusedKey::Qkey(key) => (true, key),
+    };
+    let weft_hca::KeyViolation { device, port, slid, dlid, sl, src_qp, dest_qp, gids, .. } = *refused;
+    let gids = gids.map(|gids| gids.map(|gid| gid.0));
+    KeyViolation { device: device.0, port, slid, dlid, sl, is_qkey, key, src_qp, dest_qp, gids }
+}
+
+/// Tell the daemon what came to nothing.
+pub(crate) fn tell_losses(session: &mut Session, losses: Losses) {
+    for part in losses.lost.chunks(FABRIC_PATHS_PER_MESSAGE_MAX) {
+        let _ = session.client().lost_packets(part.to_vec());
+    }
+    for part in losses.keys.chunks(KEY_VIOLATIONS_PER_MESSAGE_MAX) {
+        let _ = session.client().key_violations(part.to_vec());
     }
 }
 
@@ -247,5 +382,34 @@ mod tests {
             ways.find(&way(dlid));
         }
         assert_eq!(ways.take_wanted().len(), WANTED_MAX);
+    }
+
+    #[test]
+    fn a_group_that_leads_elsewhere_is_asked_for_again() {
+        let mut ways = FabricWays::default();
+        let way = FabricWay { dlid: 0xc001, slot: 0, ..way(0) };
+        assert!(is_group(&way) && ways.find_group(&way).is_none());
+        let reply = GroupReply { path: 8, slots: vec![3, 5] };
+        ways.groups.insert(way, Group { reply, stale: false });
+        assert_eq!(ways.find_group(&way), Some(&[3, 5][..]));
+        assert_eq!(ways.path_of(&way), Some(8));
+        ways.take_wanted();
+        ways.on_group_changed(8);
+        assert!(ways.find_group(&way).is_none() && ways.wants());
+        assert_eq!(ways.path_of(&way), Some(8), "what went there is still to be told");
+        ways.on_lost();
+        assert!(ways.path_of(&way).is_none());
+    }
+
+    #[test]
+    fn what_a_closed_way_swallows_is_told() {
+        let mut ways = FabricWays::default();
+        ways.set_qp(0x11, Some(PathReply { path: 5, open: false, meets: true }));
+        let frame = Frame::new(weft_transport::same_host::FrameKind::Datagram, 0x11, 0x22);
+        ways.on_lost_frame(&frame);
+        ways.on_lost_frame(&frame);
+        ways.on_lost_frame(&Frame { src_qpn: 0x12, ..frame });
+        let told: Vec<LostPackets> = ways.lost.into_values().collect();
+        assert_eq!(told, [LostPackets { path: 5, src_qp: 0x11, dest_qp: 0x22, packets: 2, bytes: 0 }]);
     }
 }

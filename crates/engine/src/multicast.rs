@@ -1,8 +1,8 @@
 //! Multicast groups: the adapter knows which queue pairs are attached, the daemon lets a group's packets reach our
-//! sockets.
+//! sockets. On an InfiniBand fabric the daemon is told who listens where; senders ask it whom they reach.
 
-use weft_ipc::McastGroup;
-use weft_verbs::{Gid, QpId, VerbsError};
+use weft_ipc::{GroupMember, McastGroup};
+use weft_verbs::{DeviceId, Gid, QpId, VerbsError};
 
 use crate::engine::Engine;
 
@@ -14,12 +14,19 @@ impl Engine {
     pub fn attach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
         // The session's lock is held throughout, so that an attach and a detach of the same group cannot cross.
         let mut session = self.session_if_live()?;
-        let (first, ifindex) = self.quietly(|hca, _| {
+        let (first, ifindex, member) = self.quietly(|hca, _| {
             let first = hca.attach_mcast(qp, group, mlid)?;
-            Ok((first, interface_of(hca, qp)?))
+            Ok((first, interface_of(hca, qp)?, member_of(hca, qp, group, mlid)?))
         })?;
         if !first {
             return Ok(());
+        }
+        if let Some(member) = member {
+            return session.client().set_group_member(member, true).map_err(|error| {
+                crate::log::note(&format!("listening to {group}: {error}"));
+                let _ = self.quietly(|hca, _| hca.detach_mcast(qp, group, mlid));
+                VerbsError::NoMemory("the multicast group cannot be listened to")
+            });
         }
         self.ether_membership(true, group, ifindex);
         let group_on = McastGroup { group: group.ip(), ifindex };
@@ -36,11 +43,17 @@ impl Engine {
     /// What the adapter refuses.
     pub fn detach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
         let mut session = self.session_if_live()?;
-        let (last, ifindex) = self.quietly(|hca, _| {
-            let ifindex = interface_of(hca, qp)?;
-            Ok((hca.detach_mcast(qp, group, mlid)?, ifindex))
+        let (last, ifindex, member) = self.quietly(|hca, _| {
+            // By the LID that it was attached with, as the daemon knows it.
+            let attached = hca.groups_of(qp).into_iter().find(|(gid, _)| *gid == group).map_or(mlid, |(_, mlid)| mlid);
+            let (ifindex, member) = (interface_of(hca, qp)?, member_of(hca, qp, group, attached)?);
+            Ok((hca.detach_mcast(qp, group, mlid)?, ifindex, member))
         })?;
-        if last {
+        if let Some(member) = member.filter(|_| last) {
+            if let Err(error) = session.client().set_group_member(member, false) {
+                crate::log::note(&format!("listening no more to {group}: {error}"));
+            }
+        } else if last {
             self.ether_membership(false, group, ifindex);
             let group_on = McastGroup { group: group.ip(), ifindex };
             if let Err(error) = session.client().leave_multicast(group_on) {
@@ -53,8 +66,8 @@ impl Engine {
     /// Detach a queue pair from every group.
     pub fn detach_all_mcast(&self, qp: QpId) {
         let groups = self.quietly(|hca, _| Ok(hca.groups_of(qp))).unwrap_or_default();
-        for group in groups {
-            let _ = self.detach_mcast(qp, group, 0);
+        for (group, mlid) in groups {
+            let _ = self.detach_mcast(qp, group, mlid);
         }
     }
 
@@ -75,10 +88,23 @@ impl Engine {
     }
 }
 
-/// The network interface of a queue pair's device.
-fn interface_of(hca: &weft_hca::Hca<crate::memory::HostMemory>, qp: QpId) -> Result<u32, VerbsError> {
+type Hca = weft_hca::Hca<crate::memory::HostMemory>;
+
+fn device_of(hca: &Hca, qp: QpId) -> Result<DeviceId, VerbsError> {
     let (_, init) = hca.query_qp(qp)?;
-    let pd = init.pd.ok_or(VerbsError::Invalid("the queue pair has no domain"))?;
-    let device = hca.pd_device(pd)?;
-    hca.device(device).map(|attr| attr.ifindex).ok_or(VerbsError::NoDevice("the device has gone"))
+    hca.pd_device(init.pd.ok_or(VerbsError::Invalid("the queue pair has no domain"))?)
+}
+
+/// The network interface of a queue pair's device.
+fn interface_of(hca: &Hca, qp: QpId) -> Result<u32, VerbsError> {
+    hca.device(device_of(hca, qp)?).map(|attr| attr.ifindex).ok_or(VerbsError::NoDevice("the device has gone"))
+}
+
+/// What the daemon is told of a queue pair that listens to a group, if it is on an InfiniBand fabric.
+fn member_of(hca: &Hca, qp: QpId, group: Gid, mlid: u16) -> Result<Option<GroupMember>, VerbsError> {
+    let device = device_of(hca, qp)?;
+    let on_fabric = hca.device(device).is_some_and(|attr| attr.port.infiniband.is_some());
+    // A queue pair in RESET has no port yet: it will be one of the first port's.
+    let port = hca.query_qp(qp)?.0.port_num.max(1);
+    Ok(on_fabric.then_some(GroupMember { device: device.0, port, mlid, mgid: group.0 }))
 }

@@ -106,6 +106,7 @@ impl SameHost for HostMemory {
     #[inline]
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
         if self.same_host.fabric.loses(frame.src_qpn) {
+            self.same_host.fabric.on_lost_frame(frame);
             return true;
         }
         self.host().is_some_and(|host| host.push(peer, frame, payload))
@@ -131,6 +132,16 @@ impl SameHost for HostMemory {
             Some(reply) if !reply.open || !reply.meets => WayState::Closed,
             Some(_) => self.host().and_then(|host| host.neighbour(way.slot)).map_or(WayState::Asked, WayState::Open),
         }
+    }
+
+    fn fabric_group(&mut self, way: &FabricWay, peers: &mut Vec<PeerId>) -> bool {
+        peers.clear();
+        let Some(slots) = self.same_host.fabric.find_group(way) else { return false };
+        if let Some(host) = self.same_host.host.as_deref_mut() {
+            // Who could not be met is not reached, as if its host were down.
+            peers.extend(slots.iter().filter_map(|slot| host.number_of_slot(*slot)));
+        }
+        true
     }
 
     fn is_alive(&self, peer: PeerId) -> bool {

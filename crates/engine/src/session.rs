@@ -26,6 +26,8 @@ pub enum Change {
     Gone(u32, u64),
     /// A way over the fabric, by its number, opened or closed.
     Path(u32, bool),
+    /// A way to a group of the fabric, by its number, leads elsewhere.
+    Group(u32),
     /// The daemon is another one: its fabric is gone.
     FabricLost,
 }
@@ -167,6 +169,7 @@ impl Session {
                 Event::DeviceChanged(info) => self.set(snapshot(&info), &mut changes),
                 Event::DeviceRemoved { index } => self.remove(DeviceId(index), &mut changes),
                 Event::PathChanged { path, open } => changes.push(Change::Path(path, open)),
+                Event::GroupChanged { path } => changes.push(Change::Group(path)),
                 Event::Overrun => {
                     if let Ok(devices) = self.client.list_devices() {
                         self.replace(devices.iter().map(snapshot).collect(), &mut changes);

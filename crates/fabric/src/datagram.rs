@@ -4,7 +4,7 @@ use crate::PortRef;
 use weft_wire::mad::{GSI_QKEY, GSI_QPN, Mad, SMI_QPN};
 
 /// Where a datagram with a GRH comes from and goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalRoute {
     /// Source GID.
     pub sgid: [u8; 16],

@@ -46,6 +46,6 @@ pub use fault::{CableView, FaultError};
 pub use multicast::{Arrival, PacketInfo};
 pub use place::PortRef;
 pub use tables::{PKEY_DEFAULT, PKEY_FULL, pkeys_match};
-pub use verdict::{Path, PathQuery, Verdict};
+pub use verdict::{Path, PathQuery, Spread, Verdict};
 pub use violation::BadQkey;
 pub use walk::{Refusal, Why};

@@ -87,9 +87,9 @@ impl Fabric {
         let mut work = std::mem::take(&mut self.copies);
         work.clear();
         work.push(Replica { at, hops: 1, latency_ns: ns });
-        let mut budget = COPIES_MAX;
+        let (mut budget, mut outs) = (COPIES_MAX, Vec::new());
         while let Some(copy) = work.pop() {
-            self.spread(copy, head, &mut work, &mut budget, arrived);
+            self.spread(copy, head, &mut work, (&mut budget, &mut outs), arrived);
         }
         self.copies = work;
         Ok(())
@@ -101,7 +101,7 @@ impl Fabric {
         copy: Replica,
         head: &Head,
         work: &mut Vec<Replica>,
-        budget: &mut usize,
+        (budget, outs): (&mut usize, &mut Vec<u32>),
         arrived: &mut impl FnMut(Arrival),
     ) {
         let entered = self.enter(copy.at, head);
@@ -110,53 +110,57 @@ impl Fabric {
             return;
         }
         self.on_data(copy.at, head);
-        let port = &self.ports[copy.at as usize];
-        if port.kind != NodeKind::Switch {
-            if port.admits(head.pkey) {
-                arrived(Arrival { port: port.place(), latency_ns: copy.latency_ns });
-            } else {
-                self.blame((copy.at, Why::Partition), head);
+        match self.branch(copy.at, head, outs) {
+            Err(failed) => drop(self.blame(failed, head)),
+            Ok(true) => {
+                let port = self.ports[copy.at as usize].place();
+                arrived(Arrival { port, latency_ns: copy.latency_ns });
             }
-            return;
+            Ok(false) if usize::from(copy.hops) >= HOPS_MAX || *budget == 0 => {
+                self.blame((copy.at, Why::Loop), head);
+            }
+            Ok(false) => outs.iter().for_each(|out| self.copy_out(copy, *out, head, work, budget)),
+        }
+    }
+
+    /// Where a copy that entered by a port goes on: it stays there (`true`), or leaves by these ports of the switch.
+    pub(crate) fn branch(&self, at: u32, head: &Head, outs: &mut Vec<u32>) -> Result<bool, Failed> {
+        outs.clear();
+        let port = &self.ports[at as usize];
+        if port.kind != NodeKind::Switch {
+            return if port.admits(head.pkey) { Ok(true) } else { Err((at, Why::Partition)) };
         }
         if port.info.partition_enforcement_inbound && !port.lets_in(head.pkey) {
-            self.blame((copy.at, Why::PartitionIn), head);
-            return;
+            return Err((at, Why::PartitionIn));
         }
-        if usize::from(copy.hops) >= HOPS_MAX || *budget == 0 {
-            self.blame((copy.at, Why::Loop), head);
-            return;
+        if !self.has_group(at, head.dlid) {
+            outs.push(self.default_port(at)?);
+            return Ok(false);
         }
-        let (base, positions) = (port.base, Mft::positions(port.count));
-        if !self.has_group(copy.at, head.dlid) {
-            self.send_to_default(copy, head, work, budget);
-            return;
-        }
-        for position in 0..positions {
-            let mut mask = self.group_mask(copy.at, head.dlid, position);
+        for position in 0..Mft::positions(port.count) {
+            let mut mask = self.group_mask(at, head.dlid, position);
             while mask != 0 {
                 let number = position as u32 * Mft::POSITION as u32 + mask.trailing_zeros();
                 mask &= mask - 1;
                 // Not back, and not to the switch itself: it is in no group.
-                if number != 0 && base + number != copy.at {
-                    self.copy_out(copy, base + number, head, work, budget);
+                if number != 0 && port.base + number != at {
+                    outs.push(port.base + number);
                 }
             }
         }
+        Ok(false)
     }
 
-    /// The ports for groups that the table does not have.
-    fn send_to_default(&mut self, copy: Replica, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
-        let port = &self.ports[copy.at as usize];
-        let Some(switch) = &self.nodes[port.node as usize].switch else { return };
+    /// The port for groups that the table of the switch at a port does not have.
+    fn default_port(&self, at: u32) -> Result<u32, Failed> {
+        let port = &self.ports[at as usize];
+        let Some(switch) = &self.nodes[port.node as usize].switch else { return Err((at, Why::NoRoute)) };
         let primary = switch.info.default_multicast_primary_port;
         let number = if port.number == primary { switch.info.default_multicast_not_primary_port } else { primary };
         if number == 0 || number > port.count || number == port.number {
-            self.blame((copy.at, Why::NoRoute), head);
-            return;
+            return Err((at, Why::NoRoute));
         }
-        let out = port.base + u32::from(number);
-        self.copy_out(copy, out, head, work, budget);
+        Ok(port.base + u32::from(number))
     }
 
     /// One copy out by a port.
@@ -174,7 +178,8 @@ impl Fabric {
         }
     }
 
-    fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<(), Failed> {
+    /// Whether a copy may go from one port of a switch to another.
+    pub(crate) fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<(), Failed> {
         let (port, to) = (&self.ports[from as usize], &self.ports[out as usize]);
         let lanes = self.nodes[port.node as usize].switch.as_ref();
         let lanes = lanes.map_or(0, |switch| switch.sl2vl(port.count, port.number, to.number));

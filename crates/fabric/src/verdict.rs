@@ -1,11 +1,12 @@
 //! Verdicts: whether packets between two ports arrive, and what their path is, without sending one. Connected traffic
 //! rests on them, and tells the path's ports by [`Fabric::account`] what passed.
 
-use crate::limits::HOPS_MAX;
+use crate::limits::{COPIES_MAX, HOPS_MAX};
+use crate::node::lane_of;
 use crate::port::NONE;
 use crate::walk::{Head, Next, Refusal, Why};
 use crate::{Fabric, PortRef};
-use weft_wire::lrh::is_unicast;
+use weft_wire::lrh::{is_multicast, is_unicast};
 use weft_wire::mad::{Rate, Speed};
 
 /// What is asked of a path.
@@ -53,6 +54,15 @@ impl Path {
     }
 }
 
+/// Where packets to a group arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The ports that a copy arrives at, each once; the sender's is not among them.
+    pub to: Vec<PortRef>,
+    /// The ports on the way, those of all copies.
+    pub path: Path,
+}
+
 /// The slowest that path records can say; a path within one port has the fastest.
 const RATE_WITHIN: Rate = Rate::GBPS_1600;
 
@@ -60,21 +70,7 @@ impl Fabric {
     /// Whether packets from a port arrive by `query`, and how; or which port drops them, and why.
     pub fn verdict(&self, from: PortRef, query: &PathQuery) -> Result<Verdict, Refusal> {
         let refuse = |at: u32, why| Refusal { at: self.ports[at as usize].place(), why };
-        let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
-        let head = Head {
-            slid: self.ports[start as usize].info.lid,
-            dlid: query.dlid,
-            sl: query.sl,
-            management: false,
-            pkey: query.pkey,
-            src_qp: 2,
-            dest_qp: 2,
-            payload: query.payload,
-            words: 0,
-        };
-        if !self.ports[start as usize].pkeys().contains(&query.pkey) {
-            return Err(refuse(start, Why::Partition));
-        }
+        let (start, head) = self.asked(from, query)?;
         if !is_unicast(query.dlid) {
             return Err(refuse(start, Why::NoRoute));
         }
@@ -96,6 +92,59 @@ impl Fabric {
         Err(refuse(start, Why::Loop))
     }
 
+    /// Where packets from a port to a group arrive; or why they do not leave it. What is lost on the way is lost.
+    pub fn group_verdict(&self, from: PortRef, query: &PathQuery) -> Result<Spread, Refusal> {
+        let refuse = |(at, why): (u32, Why)| Refusal { at: self.ports[at as usize].place(), why };
+        let (start, head) = self.asked(from, query)?;
+        let port = &self.ports[start as usize];
+        if !is_multicast(query.dlid) || port.kind == crate::topology::NodeKind::Switch {
+            return Err(refuse((start, Why::NoRoute)));
+        }
+        let lane = lane_of(port.lanes_of_service_levels(), head.sl);
+        self.check_lane(start, start, lane).and_then(|()| self.leave(start, &head)).map_err(refuse)?;
+        let (mut places, mut to, mut outs) = (vec![start, port.peer], Vec::new(), Vec::new());
+        // Ports that copies came to, the last of them not looked at yet.
+        let mut work = vec![port.peer];
+        while let Some(at) = work.pop() {
+            match self.enter(at, &head).and_then(|()| self.branch(at, &head, &mut outs)) {
+                Ok(true) => to.push(self.ports[at as usize].place()),
+                Ok(false) => {}
+                Err(_) => continue,
+            }
+            for out in outs.iter().filter(|out| self.may_copy(at, **out, &head).is_ok()) {
+                let peer = self.ports[*out as usize].peer;
+                if peer != NONE && places.len() / 2 < COPIES_MAX {
+                    places.extend([*out, peer]);
+                    work.push(peer);
+                }
+            }
+        }
+        to.sort_unstable();
+        to.dedup();
+        Ok(Spread { to, path: Path { places: places.into_boxed_slice() } })
+    }
+
+    /// The port that is asked about, and what switches look at of its packets.
+    fn asked(&self, from: PortRef, query: &PathQuery) -> Result<(u32, Head), Refusal> {
+        let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
+        let port = &self.ports[start as usize];
+        if !port.pkeys().contains(&query.pkey) {
+            return Err(Refusal { at: from, why: Why::Partition });
+        }
+        let head = Head {
+            slid: port.info.lid,
+            dlid: query.dlid,
+            sl: query.sl & 0xf,
+            management: false,
+            pkey: query.pkey,
+            src_qp: 2,
+            dest_qp: 2,
+            payload: query.payload,
+            words: 0,
+        };
+        Ok((start, head))
+    }
+
     /// A cable more.
     fn note(&self, walk: &mut Walk, out: u32, at: u32) {
         let port = &self.ports[out as usize];
@@ -112,12 +161,21 @@ impl Fabric {
 
     /// Packets passed along a path: every port on it counts them. `words` are of four bytes, of all packets together.
     pub fn account(&mut self, path: &Path, packets: u64, words: u64) {
+        self.account_all(path, packets, words, false);
+    }
+
+    /// The same of packets to a group.
+    pub fn account_group(&mut self, path: &Path, packets: u64, words: u64) {
+        self.account_all(path, packets, words, true);
+    }
+
+    fn account_all(&mut self, path: &Path, packets: u64, words: u64, multicast: bool) {
         for pair in path.places.as_chunks::<2>().0 {
             for (place, sends) in pair.iter().zip([true, false]) {
                 let Some(port) = self.ports.get_mut(*place as usize) else { continue };
                 match sends {
-                    true => port.counters.sent(packets, words, false),
-                    false => port.counters.received(packets, words, false),
+                    true => port.counters.sent(packets, words, multicast),
+                    false => port.counters.received(packets, words, multicast),
                 }
             }
         }

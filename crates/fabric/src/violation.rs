@@ -42,6 +42,25 @@ impl Fabric {
         }
     }
 
+    /// The same for its P_Key, which `bad` has in the place of the Q_Key.
+    pub fn report_bad_pkey(&mut self, now: Instant, port: PortRef, bad: &BadQkey) {
+        self.advance(now);
+        let Some(at) = self.place(port) else { return };
+        let head = Head {
+            slid: bad.slid,
+            dlid: bad.dlid,
+            sl: bad.sl,
+            management: false,
+            pkey: bad.qkey as u16,
+            src_qp: bad.src_qp,
+            dest_qp: bad.dest_qp,
+            payload: 0,
+            words: 0,
+        };
+        self.on_bad_pkey(at, &head);
+        self.send_raised();
+    }
+
     pub(crate) fn on_bad_qkey(&mut self, at: u32, packet: &Packet) {
         let h = &packet.head;
         let bad = BadQkey {

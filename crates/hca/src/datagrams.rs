@@ -1,18 +1,22 @@
 //! Datagrams between two processes of one host: the packet as it would go over the wire, in a frame of a lane. Where the
 //! lane is full, or the peer was not met yet, it goes over the wire: a datagram has no place in an order to lose. On an
-//! InfiniBand fabric there is no wire: a datagram waits until its way is known, and is lost where there is none.
+//! InfiniBand fabric there is no wire: a datagram waits until its way is known, and is lost where there is none. One to a
+//! group goes to each process that listens where the fabric's copies of it arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_transport::same_host::{FabricWay, Frame, FrameKind, Outgoing, PeerId, WayState};
 use weft_transport::{LocalRoute, Memory, Passed, Piece, RxPacket, TxBatch, TxPacket};
-use weft_verbs::{DeviceId, Gid, GidType, Instant, QPN_INDEX_BITS};
+use weft_verbs::{DeviceId, Gid, GidType, Instant, QPN_INDEX_BITS, Qpn};
 use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{MULTICAST_QPN, Packet, Service};
 
 use crate::Hca;
 use crate::device::PORT;
 
+/// Bytes of a BTH and of a GRH.
+const BTH_LEN: usize = 12;
+const GRH_LEN: usize = 40;
 /// Bytes of the two GIDs in front of the packet.
 const GIDS_LEN: usize = 32;
 /// The longest payload of a frame that holds a datagram: GIDs, headers, an MTU of payload, pad and ICRC.
@@ -29,6 +33,14 @@ const CODE_GRH: u8 = 4;
 /// Where the P_Key stands in a BTH.
 const PKEY_AT: std::ops::Range<usize> = 2..4;
 
+/// What became of a datagram over a fabric.
+enum Sent {
+    /// It went, or is lost; this is room for another.
+    Gone(Vec<u8>),
+    /// Its way is not known yet.
+    Unknown(Vec<u8>),
+}
+
 /// What the datagrams of a queue pair on a fabric are sent with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FabricSource {
@@ -43,9 +55,15 @@ pub(crate) struct Diversion {
     /// Those whose way is being asked for.
     held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
     /// Those whose way is open and whose lane is full: a fabric has credits, and loses nothing while there is room.
-    full: VecDeque<(PeerId, FabricWay, Frame, Vec<u8>)>,
+    full: VecDeque<(PeerId, Frame, Vec<u8>)>,
     /// What passed by each way, of at most [`HELD_MAX`] of them.
     passed: BTreeMap<FabricWay, Passed>,
+    /// What was lost since nobody is where it was sent, a way and the queue pairs at its ends; of as many.
+    lost: BTreeMap<(FabricWay, Qpn, Qpn), Passed>,
+    /// How far the lanes are written that datagrams over the fabric went into.
+    marks: BTreeMap<PeerId, u64>,
+    /// Room for the processes that a group's datagram goes to.
+    peers: Vec<PeerId>,
     /// The GID looked up last, and whether it is one of this host's.
     last: Option<(Gid, bool)>,
 }
@@ -60,12 +78,26 @@ impl Diversion {
         std::mem::take(&mut self.passed).into_iter().collect()
     }
 
-    fn count(&mut self, way: FabricWay, bytes: usize) {
-        if self.passed.len() < HELD_MAX || self.passed.contains_key(&way) {
-            let passed = self.passed.entry(way).or_default();
-            passed.packets += 1;
-            passed.bytes += bytes as u64;
-        }
+    pub(crate) fn take_lost(&mut self) -> Vec<((FabricWay, Qpn, Qpn), Passed)> {
+        std::mem::take(&mut self.lost).into_iter().collect()
+    }
+
+    fn count(&mut self, way: FabricWay, frame: &Frame, bytes: usize) {
+        add(&mut self.passed, way, frame, bytes);
+    }
+
+    fn count_lost(&mut self, way: FabricWay, frame: &Frame, bytes: usize) {
+        add(&mut self.lost, (way, frame.src_qpn, frame.dest_qpn), frame, bytes);
+    }
+}
+
+/// A packet more: what a port counts of it besides LRH, BTH and ICRC, which every packet has.
+fn add<K: Ord>(sums: &mut BTreeMap<K, Passed>, key: K, frame: &Frame, bytes: usize) {
+    if sums.len() < HELD_MAX || sums.contains_key(&key) {
+        let grh = if frame.code & CODE_GRH != 0 { GRH_LEN } else { 0 };
+        let passed = sums.entry(key).or_default();
+        passed.packets += 1;
+        passed.bytes += (bytes.saturating_sub(GIDS_LEN + BTH_LEN + ICRC_LEN) + grh) as u64;
     }
 }
 
@@ -110,7 +142,8 @@ impl<M: Memory> Hca<M> {
         let packet = &tx.packets[at];
         let Some(device) = self.world.devices.get(&source.device) else { return };
         let Some(port) = device.fabric() else { return };
-        if packet.dest_qpn == MULTICAST_QPN {
+        let group = packet.dest_qpn == MULTICAST_QPN;
+        if group != (packet.av.dgid.is_multicast() && packet.av.is_global) {
             return;
         }
         let way = FabricWay {
@@ -121,7 +154,7 @@ impl<M: Memory> Hca<M> {
             pkey: device.pkey(source.pkey_index),
             // One way for datagrams of every length: the port's MTU bounds them.
             mtu: device.attr.port.active_mtu.bytes() as u16,
-            slot: packet.dest_qpn >> QPN_INDEX_BITS,
+            slot: if group { 0 } else { packet.dest_qpn >> QPN_INDEX_BITS },
             there_and_back: false,
         };
         let (low, mask) = (packet.av.src_path_bits, (1_u16 << port.lmc.min(7)) - 1);
@@ -130,34 +163,68 @@ impl<M: Memory> Hca<M> {
         frame.code = u8::from(true) | CODE_FABRIC | if packet.av.is_global { CODE_GRH } else { 0 };
         frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
         frame.imm = u32::from(slid) << 16 | u32::from(packet.av.sl) << 8 | u32::from((way.dlid & mask) as u8);
+        frame.addr = way.dlid.into();
         self.compose(tx, packet);
         let pkey = GIDS_LEN + PKEY_AT.start..GIDS_LEN + PKEY_AT.end;
         if let Some(bytes) = self.diversion.scratch.get_mut(pkey) {
             bytes.copy_from_slice(&way.pkey.to_be_bytes());
         }
-        match self.world.memory.fabric_way(&way) {
-            WayState::Open(peer) => {
-                let bytes = std::mem::take(&mut self.diversion.scratch);
-                self.diversion.scratch = self.push_datagram(peer, way, frame, bytes);
+        let bytes = std::mem::take(&mut self.diversion.scratch);
+        match self.send_over_fabric(&way, frame, bytes) {
+            Sent::Gone(room) => self.diversion.scratch = room,
+            Sent::Unknown(bytes) if self.diversion.held.len() < HELD_MAX => {
+                self.diversion.held.push_back((way, frame, bytes));
             }
-            WayState::Asked if self.diversion.held.len() < HELD_MAX => {
-                self.diversion.held.push_back((way, frame, self.diversion.scratch.clone()));
-            }
-            WayState::Asked | WayState::Closed => {}
+            Sent::Unknown(bytes) => self.diversion.scratch = bytes,
         }
     }
 
+    /// A datagram goes where its way leads, if that is known.
+    fn send_over_fabric(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
+        if frame.dest_qpn == MULTICAST_QPN {
+            return self.send_to_group(way, frame, bytes);
+        }
+        match self.world.memory.fabric_way(way) {
+            WayState::Open(peer) => {
+                self.diversion.count(*way, &frame, bytes.len());
+                Sent::Gone(self.push_datagram(peer, frame, bytes))
+            }
+            WayState::Closed => {
+                self.diversion.count_lost(*way, &frame, bytes.len());
+                Sent::Gone(bytes)
+            }
+            WayState::Asked => Sent::Unknown(bytes),
+        }
+    }
+
+    /// A copy for each process that listens where the packet arrives.
+    fn send_to_group(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
+        let mut peers = std::mem::take(&mut self.diversion.peers);
+        let known = self.world.memory.fabric_group(way, &mut peers);
+        let sent = if known {
+            self.diversion.count(*way, &frame, bytes.len());
+            for peer in &peers {
+                self.push_datagram(*peer, frame, bytes.clone());
+            }
+            Sent::Gone(bytes)
+        } else {
+            Sent::Unknown(bytes)
+        };
+        self.diversion.peers = peers;
+        sent
+    }
+
     /// Put a datagram into a lane, or behind those that wait for room in one; the bytes come back if they were copied.
-    fn push_datagram(&mut self, peer: PeerId, way: FabricWay, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
+    fn push_datagram(&mut self, peer: PeerId, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
         self.lanes = true;
         if self.diversion.full.is_empty() && self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
-            self.diversion.count(way, bytes.len());
+            self.diversion.marks.insert(peer, self.world.memory.lane_mark(peer));
             return bytes;
         }
         if self.diversion.full.len() >= FULL_MAX {
             return bytes;
         }
-        self.diversion.full.push_back((peer, way, frame, bytes));
+        self.diversion.full.push_back((peer, frame, bytes));
         let now = self.world.now;
         self.owed_acks.look_by(now);
         Vec::new()
@@ -165,28 +232,30 @@ impl<M: Memory> Hca<M> {
 
     /// Lanes may have room again.
     pub(crate) fn push_full(&mut self, now: Instant) {
-        while let Some((peer, way, frame, bytes)) = self.diversion.full.pop_front() {
+        while let Some((peer, frame, bytes)) = self.diversion.full.pop_front() {
             let pushed = self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
             if pushed {
-                self.diversion.count(way, bytes.len());
+                self.diversion.marks.insert(peer, self.world.memory.lane_mark(peer));
             } else if self.world.memory.is_alive(peer) {
-                self.diversion.full.push_front((peer, way, frame, bytes));
+                self.diversion.full.push_front((peer, frame, bytes));
                 self.owed_acks.look_by(now);
                 return;
             }
         }
     }
 
+    /// Whether everybody who was sent datagrams over a fabric has taken them.
+    pub fn datagrams_are_taken(&self) -> bool {
+        let memory = &self.world.memory;
+        self.diversion.marks.iter().all(|(peer, mark)| !memory.is_alive(*peer) || memory.is_taken(*peer, *mark))
+    }
+
     /// More is known of ways over the fabric: what waited for it goes, or is lost.
     pub fn release_datagrams(&mut self) {
         for _ in 0..self.diversion.held.len() {
             let Some((way, frame, bytes)) = self.diversion.held.pop_front() else { return };
-            match self.world.memory.fabric_way(&way) {
-                WayState::Open(peer) => {
-                    self.push_datagram(peer, way, frame, bytes);
-                }
-                WayState::Asked => self.diversion.held.push_back((way, frame, bytes)),
-                WayState::Closed => {}
+            if let Sent::Unknown(bytes) = self.send_over_fabric(&way, frame, bytes) {
+                self.diversion.held.push_back((way, frame, bytes));
             }
         }
     }
@@ -239,6 +308,7 @@ impl<M: Memory> Hca<M> {
         let [high, low, sl, path_bits] = frame.imm.to_be_bytes();
         let local = (frame.code & CODE_FABRIC != 0).then_some(LocalRoute {
             slid: u16::from_be_bytes([high, low]),
+            dlid: frame.addr as u16,
             sl,
             path_bits,
             global: frame.code & CODE_GRH != 0,
@@ -246,6 +316,7 @@ impl<M: Memory> Hca<M> {
         // As the kernel would see to: nobody sends in the name of another host, or to one. Over a fabric the sender is
         // another host, and the daemon has said whose way it is.
         let ours = match local {
+            Some(local) if frame.dest_qpn == MULTICAST_QPN => local.global && dgid.is_multicast(),
             Some(local) => !local.global || self.is_ours(dgid),
             None => self.is_ours(sgid) && self.is_ours(dgid),
         };

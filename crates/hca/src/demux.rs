@@ -7,6 +7,8 @@ use weft_verbs::{DEFAULT_PKEY, Gid, Instant, QP_MAX, QPN_INDEX_BITS, QpId, QpTyp
 use weft_wire::MULTICAST_QPN;
 
 use crate::Hca;
+use crate::device::PORT;
+use crate::violation::{self, RefusedKey};
 
 /// Bit of a P_Key that says full member.
 const PKEY_FULL: u16 = 0x8000;
@@ -65,8 +67,13 @@ impl<M: Memory> Hca<M> {
     fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) {
         let Ok(entry) = self.qps.get_mut(id) else { return };
         let Some(device) = self.world.devices.get_mut(&entry.device) else { return };
+        let mut qkey = None;
         let pkey = match device.fabric() {
-            Some(_) => device.pkey(entry.qp.query().pkey_index),
+            Some(_) => {
+                let attr = entry.qp.query();
+                qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
+                device.pkey(attr.pkey_index)
+            }
             None => DEFAULT_PKEY,
         };
         let verdict = if !pkey_matches(rx.packet.bth.pkey(), pkey) {
@@ -85,11 +92,22 @@ impl<M: Memory> Hca<M> {
         match verdict {
             Verdict::Deliver => {
                 device.counters.on_received(rx, multicast);
+                let sent = rx.packet.ext.deth.map(|deth| deth.qkey());
+                if let (Some(own), Some(sent)) = (qkey, sent)
+                    && own != sent
+                {
+                    let at = (entry.device, PORT, entry.qp.qpn());
+                    violation::keep(&mut self.key_violations, at, rx, RefusedKey::Qkey(sent));
+                }
                 self.world.act(entry.device, now);
                 entry.qp.handle_packet(now, rx, &mut self.world);
                 self.settle(id, now);
             }
-            Verdict::BadPkey => device.counters.bad_pkey += 1,
+            Verdict::BadPkey => {
+                device.counters.bad_pkey += 1;
+                let at = (entry.device, PORT, entry.qp.qpn());
+                violation::keep(&mut self.key_violations, at, rx, RefusedKey::Pkey(rx.packet.bth.pkey()));
+            }
             Verdict::BadAddress => device.counters.bad_address += 1,
         }
     }

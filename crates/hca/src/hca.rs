@@ -15,6 +15,7 @@ use crate::qp::QpEntry;
 use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::timers::Timers;
+use crate::violation::KeyViolation;
 use crate::world::World;
 
 /// One process's slice of all its adapters.
@@ -42,6 +43,7 @@ pub struct Hca<M> {
     pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
     pub(crate) diversion: Diversion,
+    pub(crate) key_violations: Vec<KeyViolation>,
 }
 
 impl<M: Memory> Hca<M> {
@@ -64,6 +66,7 @@ impl<M: Memory> Hca<M> {
             wire_qps: 0,
             owed_acks: OwedAcks::default(),
             diversion: Diversion::default(),
+            key_violations: Vec::new(),
             ack_delay: false,
         }
     }

@@ -33,6 +33,7 @@ mod srq;
 mod table;
 mod timers;
 mod usage;
+mod violation;
 mod world;
 mod xrcd;
 
@@ -45,3 +46,4 @@ pub use mr::MrKeys;
 pub use mw::MwKeys;
 pub use qp::QpSummary;
 pub use usage::HcaUsage;
+pub use violation::{KeyViolation, RefusedKey};

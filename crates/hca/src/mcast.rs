@@ -7,35 +7,52 @@ use weft_verbs::{DeviceId, Gid, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, QpId, QpType
 
 use crate::Hca;
 
+/// LIDs of groups (IBA 4.1.3).
+const MULTICAST_LIDS: std::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
+
 /// Groups that queue pairs of this process are attached to.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    members: BTreeMap<(DeviceId, Gid), Vec<QpId>>,
+    members: BTreeMap<(DeviceId, Gid), Group>,
+}
+
+/// A group.
+#[derive(Debug, Default)]
+struct Group {
+    /// Its LID, on an InfiniBand fabric.
+    mlid: u16,
+    qps: Vec<QpId>,
 }
 
 impl Groups {
     /// Members of a group, on all devices.
     pub(crate) fn members(&self, gid: Gid) -> impl Iterator<Item = (DeviceId, &[QpId])> {
-        self.members.iter().filter(move |((_, g), _)| *g == gid).map(|((d, _), m)| (*d, m.as_slice()))
+        self.members.iter().filter(move |((_, g), _)| *g == gid).map(|((d, _), group)| (*d, group.qps.as_slice()))
     }
 }
 
 impl<M: Memory> Hca<M> {
     /// Attach a UD queue pair to a group. `true` if it is the first of its device in this process: the group must be
-    /// joined. Attaching twice is once. The LID means nothing on RoCE.
-    pub fn attach_mcast(&mut self, id: QpId, group: Gid, _mlid: u16) -> Result<bool, VerbsError> {
+    /// joined. Attaching twice is once. The LID, which means
+    /// nothing on RoCE, is what the subnet administration gave a group of an InfiniBand fabric.
+    pub fn attach_mcast(&mut self, id: QpId, group: Gid, mlid: u16) -> Result<bool, VerbsError> {
         let entry = self.qps.get_mut(id)?;
         if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
             return Err(VerbsError::Invalid("multicast attaches UD queue pairs to multicast GIDs"));
         }
-        if self.world.present(entry.device)?.fabric().is_some() {
-            return Err(VerbsError::NotSupported("multicast on an InfiniBand fabric"));
+        let on_fabric = self.world.present(entry.device)?.fabric().is_some();
+        if on_fabric && !MULTICAST_LIDS.contains(&mlid) {
+            return Err(VerbsError::Invalid(
+                "the group's LID is none of a group: join it through the subnet administration",
+            ));
         }
         let key = (entry.device, group);
         if !self.groups.members.contains_key(&key) && self.groups.members.len() >= MCAST_GRP_MAX as usize {
             return Err(VerbsError::NoMemory("too many multicast groups"));
         }
-        let members = self.groups.members.entry(key).or_default();
+        let group = self.groups.members.entry(key).or_default();
+        group.mlid = mlid;
+        let members = &mut group.qps;
         if members.contains(&id) {
             return Ok(false);
         }
@@ -52,7 +69,7 @@ impl<M: Memory> Hca<M> {
         const NOT_IN: VerbsError = VerbsError::Invalid("the queue pair is not attached to the multicast group");
         let entry = self.qps.get_mut(id)?;
         let key = (entry.device, group);
-        let members = self.groups.members.get_mut(&key).ok_or(NOT_IN)?;
+        let members = &mut self.groups.members.get_mut(&key).ok_or(NOT_IN)?.qps;
         let place = members.iter().position(|member| *member == id).ok_or(NOT_IN)?;
         members.remove(place);
         entry.groups -= 1;
@@ -63,9 +80,10 @@ impl<M: Memory> Hca<M> {
         Ok(last)
     }
 
-    /// The groups that a queue pair is attached to: whoever destroys it against its owner's will detaches it first.
-    pub fn groups_of(&self, id: QpId) -> Vec<Gid> {
-        let attached = self.groups.members.iter().filter(|(_, members)| members.contains(&id));
-        attached.map(|((_, group), _)| *group).collect()
+    /// The groups that a queue pair is attached to, with their LIDs: whoever destroys it against its owner's will detaches
+    /// it first.
+    pub fn groups_of(&self, id: QpId) -> Vec<(Gid, u16)> {
+        let attached = self.groups.members.iter().filter(|(_, group)| group.qps.contains(&id));
+        attached.map(|((_, gid), group)| (*gid, group.mlid)).collect()
     }
 }

@@ -9,6 +9,7 @@ use weft_verbs::{
 use weft_wire::MULTICAST_QPN;
 
 use crate::Hca;
+use crate::violation::KeyViolation;
 
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
@@ -318,6 +319,16 @@ impl<M: Memory> Hca<M> {
     /// Datagrams that passed over the fabric since this was last asked, a way.
     pub fn take_passed_datagrams(&mut self) -> Vec<(FabricWay, Passed)> {
         self.diversion.take_passed()
+    }
+
+    /// Datagrams that were lost on the fabric since this was last asked, by way, sender and receiver.
+    pub fn take_lost_datagrams(&mut self) -> Vec<((FabricWay, Qpn, Qpn), Passed)> {
+        self.diversion.take_lost()
+    }
+
+    /// Datagrams that queue pairs on a fabric refused for their keys since this was last asked.
+    pub fn take_key_violations(&mut self) -> Vec<KeyViolation> {
+        std::mem::take(&mut self.key_violations)
     }
 
     /// Counters of a queue pair that is connected and answers its peer; `None` for any other.

@@ -16,6 +16,7 @@ pub mod fabric;
 mod hello;
 mod infiniband;
 mod limits;
+mod losses;
 mod message;
 mod paths;
 mod peers;
@@ -39,11 +40,12 @@ pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use limits::*;
+pub use losses::{KeyViolation, LostPackets};
 pub use message::{
     ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
     Request, Response, SlotGrant, StatusReport, Usage, decode, encode,
 };
-pub use paths::{PathReply, PathRequest, PathTraffic};
+pub use paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 

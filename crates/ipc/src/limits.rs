@@ -102,5 +102,11 @@ pub const FABRIC_MANAGERS_MAX: usize = 16;
 /// Ways over the fabric that one message tells the traffic of.
 pub const FABRIC_PATHS_PER_MESSAGE_MAX: usize = 256;
 
+/// Packets with a wrong key that one message tells of.
+pub const KEY_VIOLATIONS_PER_MESSAGE_MAX: usize = 64;
+
+/// Groups of the fabric that one program may listen to, each counted for each of its ports.
+pub const FABRIC_GROUPS_MAX: usize = 4096;
+
 /// Ways over the fabric that one program may ask about.
 pub const FABRIC_PATHS_MAX: usize = 1 << 16;

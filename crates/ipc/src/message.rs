@@ -10,7 +10,8 @@ use weft_cm::rdma_cm::{Command, Reply};
 use crate::DeviceInfo;
 use crate::fabric::{FabricReply, FabricRequest};
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::paths::{PathReply, PathRequest, PathTraffic};
+use crate::losses::{KeyViolation, LostPackets};
+use crate::paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
 use crate::umad::{UmadRequest, UmadResponse};
@@ -105,6 +106,23 @@ pub enum Request {
     Umad(UmadRequest),
     /// The fabric.
     Fabric(FabricRequest),
+    /// The program listens to a group of the fabric, or does no more.
+    GroupMember {
+        /// The group, and the port where it does.
+        member: GroupMember,
+        /// Whether it does.
+        listens: bool,
+    },
+    /// Which processes a way to a group of the fabric leads to.
+    GroupPath(PathRequest),
+    /// What was sent by ways over the fabric that are closed, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
+    ///
+    /// [`FABRIC_PATHS_PER_MESSAGE_MAX`]: crate::FABRIC_PATHS_PER_MESSAGE_MAX
+    LostPackets(Vec<LostPackets>),
+    /// Packets over the fabric that queue pairs refused for their keys, at most [`KEY_VIOLATIONS_PER_MESSAGE_MAX`].
+    ///
+    /// [`KEY_VIOLATIONS_PER_MESSAGE_MAX`]: crate::KEY_VIOLATIONS_PER_MESSAGE_MAX
+    KeyViolations(Vec<KeyViolation>),
 }
 
 /// A multicast group on an interface.
@@ -168,6 +186,8 @@ pub enum Response {
     Umad(UmadResponse),
     /// The fabric.
     Fabric(FabricReply),
+    /// Where packets to a group of the fabric arrive.
+    Group(GroupReply),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot
@@ -313,6 +333,11 @@ pub enum Event {
         path: u32,
         /// Whether they do.
         open: bool,
+    },
+    /// Packets to a group of the fabric arrive at others than before: ask again.
+    GroupChanged {
+        /// Number of the way.
+        path: u32,
     },
     /// The daemon is gone; `Client::reconnect` brings another.
     Disconnected,

@@ -52,6 +52,28 @@ pub struct PathTraffic {
     pub bytes_back: u64,
 }
 
+/// A program listens to a group of the fabric at one of its host's ports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct GroupMember {
+    /// Device of the program's host.
+    pub device: u32,
+    /// Its port.
+    pub port: u8,
+    /// LID of the group.
+    pub mlid: u16,
+    /// Its GID.
+    pub mgid: [u8; 16],
+}
+
+/// Where packets to a group arrive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GroupReply {
+    /// Number of the way; changes are told by it.
+    pub path: u32,
+    /// Slots of the processes that listen where they arrive, the asking one among them if it does.
+    pub slots: Vec<u32>,
+}
+
 impl Client {
     /// Asks whether packets arrive by a way, and has changes told from now on.
     pub fn path(&mut self, request: PathRequest) -> Result<PathReply, RequestError> {
@@ -64,6 +86,22 @@ impl Client {
     /// Tells what passed.
     pub fn path_traffic(&mut self, traffic: Vec<PathTraffic>) -> Result<(), RequestError> {
         match self.request(Request::PathTraffic(traffic))? {
+            Response::Done => Ok(()),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
+    /// Asks which processes a way to a group leads to, and has changes told from now on. The way's slot is 0.
+    pub fn group_path(&mut self, request: PathRequest) -> Result<GroupReply, RequestError> {
+        match self.request(Request::GroupPath(request))? {
+            Response::Group(reply) => Ok(reply),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
+    /// Says that the program listens to a group, or that it does no more.
+    pub fn set_group_member(&mut self, member: GroupMember, listens: bool) -> Result<(), RequestError> {
+        match self.request(Request::GroupMember { member, listens })? {
             Response::Done => Ok(()),
             _ => Err(RequestError::Protocol),
         }

@@ -29,6 +29,8 @@ pub struct RxPacket<'a> {
 pub struct LocalRoute {
     /// LID of the sender.
     pub slid: u16,
+    /// LID that it was sent to, of a port or of a group.
+    pub dlid: u16,
     /// Service level.
     pub sl: u8,
     /// Low bits of the LID that it was sent to.

@@ -136,7 +136,7 @@ pub struct Frame {
     pub total: u32,
     /// R_Key; number of the SRQ (XRC sends); Q_Key (datagrams).
     pub key: u32,
-    /// Address at the target.
+    /// Address at the target; the LID that a datagram over a fabric was sent to.
     pub addr: u64,
     /// SRQ at the target (XRC).
     pub srqn: u32,
@@ -344,6 +344,12 @@ pub trait SameHost {
     /// Whether datagrams arrive by this way over the fabric. What is not known is asked, for the next time.
     fn fabric_way(&mut self, way: &FabricWay) -> WayState {
         WayState::Closed
+    }
+
+    /// The processes that datagrams to a group arrive at by this way over the fabric, ours among them if it listens.
+    /// `false`: it is not known; it is asked, for the next time.
+    fn fabric_group(&mut self, way: &FabricWay, peers: &mut Vec<PeerId>) -> bool {
+        true
     }
 
     /// Whether the peer's process is there.

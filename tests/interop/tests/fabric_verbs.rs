@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use weft_interop::proc::{Ended, Proc};
 use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
 
-const TOOLS: &[&str] = &["ip", "opensm", "perfquery", "ibstat", "ibv_rc_pingpong", "ib_write_bw", "ib_send_lat"];
+const TOOLS: &[&str] =
+    &["ip", "opensm", "perfquery", "ibstat", "ibqueryerrors", "ibv_rc_pingpong", "ib_write_bw", "ib_send_lat"];
 
 /// Hosts of the fabric: a server and a client, a cable each to one switch.
 const SERVER: &str = "node1";
@@ -178,8 +179,25 @@ fn partitions_are_kept() {
             let text = &client.text;
             ensure!(client.status.is_none_or(|status| !status.success()), "two limited members talked:\n{text}");
             ensure!(text.contains("status 12"), "not by its retries:\n{text}");
-            Ok(())
+            trapped(&lab, &fabric)
         });
     }
     table.finish();
+}
+
+/// The switch that keeps them out has counted packets of a partition in which they do not arrive, and the subnet manager
+/// heard of them.
+fn trapped(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    const TRAP: &str = "num:259 (Bad P_Key (switch external port))";
+    let log = || std::fs::read_to_string(lab.file("opensm.log")).unwrap_or_default();
+    for _ in 0..100 {
+        if log().contains(TRAP) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    ensure!(log().contains(TRAP), "no {TRAP} in:\n{}", log());
+    let counted = fabric.run(SERVER, &["ibqueryerrors", "--details"])?.text;
+    ensure!(counted.contains("[PortXmitConstraintErrors == "), "not counted:\n{counted}");
+    Ok(())
 }

@@ -8,7 +8,9 @@
 
 mod cm_requests;
 mod fabric_requests;
+mod group_requests;
 mod host_cm;
+mod loss_requests;
 mod path_requests;
 mod peer_requests;
 mod requests;
@@ -173,6 +175,8 @@ pub struct Broker {
     meetings: peer_requests::Meetings,
     /// Ways over the fabric that programs asked about.
     paths: path_requests::Paths,
+    /// Groups that programs listen and send to.
+    groups: group_requests::Groups,
     /// What the dead counted.
     left: Left,
     /// When processes were last asked to bring their ledgers up to date.
@@ -208,6 +212,7 @@ impl Broker {
             fabric: FabricHost::new(now),
             meetings: peer_requests::Meetings::default(),
             paths: path_requests::Paths::default(),
+            groups: group_requests::Groups::default(),
             left: Left::default(),
             ledgers_refreshed: None,
             changed: true,
@@ -294,6 +299,7 @@ impl Broker {
         self.leave_fabric(now, id, host);
         self.fabric.forget(id);
         self.paths.forget(id);
+        self.groups.forget(id);
         self.close_ledger(id, host);
         if let Some(client) = self.clients.remove(&id)
             && let Some(slot) = client.slot
@@ -418,6 +424,7 @@ impl Broker {
                 Event::DeviceChanged(info) => Some(info.index),
                 Event::DeviceRemoved { index } => Some(*index),
                 Event::PeerCame { .. } | Event::PeerGone { .. } | Event::PathChanged { .. } => None,
+                Event::GroupChanged { .. } => None,
                 Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) else { continue };

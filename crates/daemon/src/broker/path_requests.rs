@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use weft_fabric::{Fabric, Path, PathQuery, PortRef, Verdict};
-use weft_ipc::{DaemonFrame, Event, FABRIC_PATHS_MAX, PathReply, PathRequest, PathTraffic, Refusal, Response, encode};
+use weft_ipc::{
+    DaemonFrame, Event, FABRIC_PATHS_MAX, FABRIC_PATHS_PER_MESSAGE_MAX, PathReply, PathRequest, PathTraffic, Refusal,
+    Response, encode,
+};
 
 use super::session::Outcome;
 use super::{Attach, Broker, Output, Standing};
@@ -14,9 +17,9 @@ use crate::refusal::{ENOSPC, refuse};
 use crate::slots::ClientId;
 
 /// Packets and bytes that one report may tell of: nobody moves as much between two of them.
-const PASSED_MAX: u64 = 1 << 40;
+pub(super) const PASSED_MAX: u64 = 1 << 40;
 /// What a packet is besides its payload, in bytes: LRH, BTH and ICRC.
-const HEADERS_BYTES: u64 = 24;
+pub(super) const HEADERS_BYTES: u64 = 24;
 /// The bit of a P_Key that says full member.
 const FULL_MEMBER: u16 = 0x8000;
 
@@ -46,6 +49,12 @@ impl Paths {
         for watched in self.watched.remove(&client).unwrap_or_default() {
             self.numbers.remove(&(client, watched.request));
         }
+    }
+
+    /// A way of a client, and the port that it begins at, if it is closed.
+    pub fn closed(&self, client: ClientId, path: u32) -> Option<(PortRef, PathRequest)> {
+        let way = self.watched.get(&client)?.get(path as usize)?;
+        (!way.open).then_some((way.from, way.request))
     }
 }
 
@@ -101,8 +110,12 @@ impl Broker {
     }
 
     pub(super) fn path_traffic(&mut self, id: ClientId, traffic: &[PathTraffic]) -> Outcome {
-        let watched = self.paths.watched.get(&id).map_or(&[][..], Vec::as_slice);
-        if let Some(running) = self.fabric.running_mut() {
+        for told in traffic.iter().take(FABRIC_PATHS_PER_MESSAGE_MAX) {
+            if self.group_traffic(id, told) {
+                continue;
+            }
+            let way = self.paths.watched.get(&id).and_then(|ways| ways.get(told.path as usize));
+            let (Some(way), Some(running)) = (way, self.fabric.running_mut()) else { continue };
             let fabric = running.fabric_mut();
             let mut account = |path: &Option<Path>, packets: u64, bytes: u64| {
                 let (packets, bytes) = (packets.min(PASSED_MAX), bytes.min(PASSED_MAX));
@@ -110,11 +123,8 @@ impl Broker {
                     fabric.account(path, packets, (bytes + packets * HEADERS_BYTES).div_ceil(4));
                 }
             };
-            for told in traffic {
-                let Some(way) = watched.get(told.path as usize) else { continue };
-                account(&way.there, told.packets, told.bytes);
-                account(&way.back, told.packets_back, told.bytes_back);
-            }
+            account(&way.there, told.packets, told.bytes);
+            account(&way.back, told.packets_back, told.bytes_back);
         }
         Response::Done.into()
     }
@@ -186,7 +196,7 @@ impl Broker {
         }
     }
 
-    fn tell(&mut self, client: ClientId, event: &Event, about: Option<u32>) {
+    pub(super) fn tell(&mut self, client: ClientId, event: &Event, about: Option<u32>) {
         if let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) {
             self.output.push_back(Output::Send { client, bytes, attach: Attach::default(), about });
         }

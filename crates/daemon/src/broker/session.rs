@@ -125,6 +125,10 @@ impl Broker {
                 | Request::ListQps(_)
                 | Request::Path(_)
                 | Request::PathTraffic(_)
+                | Request::GroupMember { .. }
+                | Request::GroupPath(_)
+                | Request::LostPackets(_)
+                | Request::KeyViolations(_)
                 | Request::Umad(_)
                 | Request::Fabric(_)
         );
@@ -172,6 +176,10 @@ impl Broker {
             Request::CloseCmChannel { channel } => self.close_cm_channel(now, id, channel, host),
             Request::Path(request) => self.path_request(id, request),
             Request::PathTraffic(traffic) => Ok(self.path_traffic(id, &traffic)),
+            Request::GroupMember { member, listens } => self.group_member(id, member, listens),
+            Request::GroupPath(request) => self.group_path(id, request),
+            Request::LostPackets(lost) => Ok(self.lost_packets(now, id, &lost)),
+            Request::KeyViolations(violations) => self.key_violations(now, id, &violations),
             Request::Umad(request) => self.umad_request(now, id, request, host),
             Request::Fabric(request) => self.fabric_request(now, id, request),
         }

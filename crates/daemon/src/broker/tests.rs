@@ -18,6 +18,7 @@ use crate::slots::SavedSlot;
 
 mod ledgers;
 
+mod paths;
 mod peers;
 
 struct World {

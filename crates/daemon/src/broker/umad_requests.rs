@@ -143,6 +143,7 @@ impl Broker {
     pub fn carry_datagrams(&mut self, now: Instant, host: &mut impl Host) {
         self.follow_fabric(now, host);
         self.follow_paths(now);
+        self.follow_groups();
         let time = self.fabric.time(now);
         let Some(running) = self.fabric.running_mut() else { return };
         self.umad.pump(time, running.fabric_mut());

@@ -24,8 +24,13 @@ fn send(lab: &mut Lab, from: u32) -> Result<Vec<PortRef>, Why> {
         words: 80,
     };
     let mut arrived = Vec::new();
+    let query = PathQuery { dlid: GROUP, sl: 0, pkey: 0xffff, payload: 256 };
+    let foretold = lab.fabric.group_verdict(PortRef::new(from, 1), &query);
     let sent = lab.fabric.transmit(lab.now, PortRef::new(from, 1), &packet, |arrival| arrived.push(arrival.port));
     arrived.sort();
+    let mut once = arrived.clone();
+    once.dedup();
+    assert_eq!(foretold.map(|spread| spread.to).ok(), sent.is_ok().then_some(once), "the verdict is another");
     sent.map(|()| arrived).map_err(|refusal| refusal.why)
 }
 
@@ -44,6 +49,35 @@ fn every_member_but_the_sender_hears() {
     lab.set_pkeys(H1, 0, &[0x8005]);
     assert_eq!(send(&mut lab, H0), hosts(&[H2]));
     assert_eq!(lab.info(H1, 1).pkey_violations, 1);
+}
+
+#[test]
+fn what_passed_is_counted_as_if_it_had_crossed() {
+    let mut lab = Lab::up();
+    join(&mut lab, S0, 0b1110);
+    join(&mut lab, S1, 0b0110);
+    let query = PathQuery { dlid: GROUP, sl: 0, pkey: 0xffff, payload: 256 };
+    let from = PortRef::new(H0, 1);
+    let spread = lab.fabric.group_verdict(from, &query).expect("it leaves");
+    lab.fabric.account_group(&spread.path, 3, 240);
+    let all = |lab: &Lab| {
+        let of = |node, ports| (1..=ports).map(move |port| PortRef::new(node, port)).collect::<Vec<_>>();
+        let ports = [of(S0, 4), of(S1, 4), of(H0, 1), of(H1, 1), of(H2, 1), of(H3, 1)].concat();
+        ports.into_iter().map(|port| lab.fabric.traffic(port)).collect::<Vec<_>>()
+    };
+    let counted = all(&lab);
+    let mut lab = Lab::up();
+    join(&mut lab, S0, 0b1110);
+    join(&mut lab, S1, 0b0110);
+    for _ in 0..3 {
+        assert_eq!(send(&mut lab, H0).map(|to| to.len()), Ok(3));
+    }
+    let sums = |all: &[crate::Traffic]| {
+        all.iter().map(|t| (t.multicast_xmit_packets, t.multicast_rcv_packets)).collect::<Vec<_>>()
+    };
+    assert_eq!(sums(&all(&lab)), sums(&counted));
+    let limited = PathQuery { pkey: 0x7fff, ..query };
+    assert!(lab.fabric.group_verdict(from, &limited).is_err(), "a P_Key that the port does not have");
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! Groups of the fabric: which programs listen where, and which of them packets of a sender arrive at along the switches'
+//! multicast tables. A sender is told when that changes, and asks again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_fabric::{Fabric, Path, PathQuery, PortRef};
+use weft_ipc::{
+    Event, FABRIC_GROUPS_MAX, FABRIC_PATHS_MAX, GroupMember, GroupReply, PathRequest, PathTraffic, Refusal, Response,
+};
+
+use super::path_requests::{HEADERS_BYTES, PASSED_MAX};
+use super::session::Outcome;
+use super::{Broker, Client};
+use crate::refusal::{EINVAL, ENOSPC, refuse};
+use crate::slots::ClientId;
+
+/// Ways to groups have this bit in their numbers, which tells them from ways to one port.
+const GROUP_WAY: u32 = 1 << 31;
+/// LIDs of groups.
+const MULTICAST_LIDS: std::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
+
+/// Who listens: by port and LID of the group, each with the group's GID.
+type Members = BTreeMap<(PortRef, u16), BTreeSet<(ClientId, [u8; 16])>>;
+
+/// A way to a group that a program sends by.
+#[derive(Debug)]
+struct Watched {
+    request: PathRequest,
+    from: PortRef,
+    path: Option<Path>,
+    slots: Vec<u32>,
+    /// The program was told that it leads elsewhere, and has not asked again: what it tells of took this path.
+    stale: bool,
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    members: Members,
+    /// How many of them each client has.
+    counts: BTreeMap<ClientId, usize>,
+    /// By client; the numbers of ways are their places.
+    watched: BTreeMap<ClientId, Vec<Watched>>,
+    numbers: BTreeMap<(ClientId, PathRequest), u32>,
+    /// Somebody listens who did not before, or does no more.
+    changed: bool,
+    /// The fabric, and its generation, that all this is of.
+    judged: (bool, u64, u64),
+}
+
+impl Groups {
+    /// A client is gone.
+    pub fn forget(&mut self, client: ClientId) {
+        for watched in self.watched.remove(&client).unwrap_or_default() {
+            self.numbers.remove(&(client, watched.request));
+        }
+        if self.counts.remove(&client).is_some() {
+            self.members.values_mut().for_each(|members| members.retain(|(id, _)| *id != client));
+            self.members.retain(|_, members| !members.is_empty());
+            self.changed = true;
+        }
+    }
+
+    fn listen(&mut self, id: ClientId, port: PortRef, member: &GroupMember) -> Result<(), Refusal> {
+        let count = self.counts.entry(id).or_default();
+        if *count >= FABRIC_GROUPS_MAX {
+            let text = format!("a program can listen to {FABRIC_GROUPS_MAX} groups: leave some first");
+            return Err(refuse(ENOSPC, text));
+        }
+        if self.members.entry((port, member.mlid)).or_default().insert((id, member.mgid)) {
+            *count += 1;
+            self.changed = true;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, id: ClientId, port: PortRef, member: &GroupMember) {
+        let Some(members) = self.members.get_mut(&(port, member.mlid)) else { return };
+        if members.remove(&(id, member.mgid)) {
+            self.changed = true;
+            if members.is_empty() {
+                self.members.remove(&(port, member.mlid));
+            }
+            self.counts.entry(id).and_modify(|count| *count -= 1);
+        }
+    }
+
+    /// The clients that listen at these ports.
+    fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
+        let at = ports.filter_map(|port| self.members.get(&(port, mlid)));
+        at.flatten().map(|(client, _)| *client).collect()
+    }
+
+    /// Where a way leads: its path, and who listens there. A copy stays at the sender's own port, too (IBA 10.5.2.1).
+    fn judge(&self, fabric: &Fabric, from: PortRef, request: &PathRequest) -> (Option<Path>, BTreeSet<ClientId>) {
+        let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };
+        match fabric.group_verdict(from, &query) {
+            Ok(spread) => {
+                let ports = spread.to.into_iter().chain([from]);
+                (Some(spread.path), self.listeners(ports, request.dlid))
+            }
+            Err(_) => (None, BTreeSet::new()),
+        }
+    }
+}
+
+fn slots_of(clients: &BTreeMap<ClientId, Client>, listeners: &BTreeSet<ClientId>) -> Vec<u32> {
+    let mut slots: Vec<u32> = listeners.iter().filter_map(|id| clients.get(id)?.slot).collect();
+    slots.sort_unstable();
+    slots
+}
+
+impl Broker {
+    pub(super) fn group_member(
+        &mut self,
+        id: ClientId,
+        member: GroupMember,
+        listens: bool,
+    ) -> Result<Outcome, Refusal> {
+        let port = self.host_port(id, member.device, member.port)?;
+        if !MULTICAST_LIDS.contains(&member.mlid) {
+            return Err(refuse(EINVAL, format!("{:#x} is no LID of a group: those are 0xc000 to 0xfffe", member.mlid)));
+        }
+        match listens {
+            true => self.groups.listen(id, port, &member)?,
+            false => self.groups.leave(id, port, &member),
+        }
+        Ok(Response::Done.into())
+    }
+
+    pub(super) fn group_path(&mut self, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
+        let from = self.host_port(id, request.device, request.port)?;
+        let fabric = self.fabric.required()?.fabric();
+        let (path, listeners) = self.groups.judge(fabric, from, &request);
+        let slots = slots_of(&self.clients, &listeners);
+        let watched = self.groups.watched.entry(id).or_default();
+        let known = self.groups.numbers.get(&(id, request)).copied();
+        if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
+            return Err(refuse(ENOSPC, "the program sends to too many groups of the fabric: run it anew"));
+        }
+        let number = known.unwrap_or(watched.len() as u32);
+        let fresh = Watched { request, from, path, slots: slots.clone(), stale: false };
+        match watched.get_mut(number as usize) {
+            Some(old) => *old = fresh,
+            None => watched.push(fresh),
+        }
+        self.groups.numbers.insert((id, request), number);
+        Ok(Response::Group(GroupReply { path: number | GROUP_WAY, slots }).into())
+    }
+
+    /// What passed to a group; `false` if the way is not one to a group.
+    pub(super) fn group_traffic(&mut self, id: ClientId, told: &PathTraffic) -> bool {
+        if told.path & GROUP_WAY == 0 {
+            return false;
+        }
+        let way = self.groups.watched.get(&id).and_then(|ways| ways.get((told.path & !GROUP_WAY) as usize));
+        if let Some(running) = self.fabric.running_mut()
+            && let Some(path) = way.and_then(|way| way.path.as_ref())
+        {
+            let (packets, bytes) = (told.packets.min(PASSED_MAX), told.bytes.min(PASSED_MAX));
+            let words = (bytes + packets * HEADERS_BYTES).div_ceil(4);
+            running.fabric_mut().account_group(path, packets, words);
+        }
+        true
+    }
+
+    /// Judges all ways to groups anew if something changed, and tells programs whose packets arrive elsewhere.
+    pub(super) fn follow_groups(&mut self) {
+        let fabric = self.fabric.running().map(|running| running.fabric().generation());
+        let present = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
+        let before = std::mem::replace(&mut self.groups.judged, present);
+        let changed = std::mem::take(&mut self.groups.changed);
+        if (before.0, before.1) != (present.0, present.1) {
+            // Ports of another fabric: nobody listens there yet.
+            self.groups = Groups { judged: present, ..Groups::default() };
+            return;
+        }
+        if before == present && !changed {
+            return;
+        }
+        let Some(running) = self.fabric.running() else { return };
+        let mut watched = std::mem::take(&mut self.groups.watched);
+        let mut told = Vec::new();
+        for (client, ways) in &mut watched {
+            for (number, way) in (0u32..).zip(ways).filter(|(_, way)| !way.stale) {
+                let (path, listeners) = self.groups.judge(running.fabric(), way.from, &way.request);
+                let slots = slots_of(&self.clients, &listeners);
+                if way.slots == slots {
+                    way.path = path;
+                } else {
+                    way.stale = true;
+                    told.push((*client, Event::GroupChanged { path: number | GROUP_WAY }));
+                }
+            }
+        }
+        self.groups.watched = watched;
+        for (client, event) in told {
+            self.tell(client, &event, None);
+        }
+    }
+}

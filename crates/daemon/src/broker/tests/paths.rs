@@ -1,0 +1,248 @@
+//! Ways over a fabric: two hosts back to back, configured by SMPs as a subnet manager does, and a program on each.
+
+use weft_fabric::topology::generate::{Extra, Plan, Shape};
+use weft_fabric::{Fabric, MadAddress, MadOut, PortRef};
+use weft_ipc::fabric::{CableChange, FabricRequest, PortName, pack};
+use weft_ipc::{GroupMember, GroupReply, KeyViolation, LostPackets, PathReply, PathRequest, PathTraffic};
+use weft_wire::lrh::LID_PERMISSIVE;
+use weft_wire::mad::subn::{PKeyTable, PhysState, PortInfo, PortState, Smp};
+use weft_wire::mad::{AttrId, Attribute, Method};
+
+use super::*;
+
+/// LIDs of the two hosts.
+const LIDS: [u16; 2] = [5, 6];
+const GROUP: u16 = 0xc003;
+const MGID: [u8; 16] = [0xff; 16];
+
+struct Pair {
+    world: World,
+    /// A program on each host: its client, its slot.
+    programs: [(ClientId, u32); 2],
+    device: [u32; 2],
+}
+
+/// A directed Set from the first host to one of the two.
+fn set(fabric: &mut Fabric, place: u32, attr: AttrId, attribute: &impl Attribute) {
+    let way: &[u8] = if place == 0 { &[] } else { &[1] };
+    let mut smp = Smp::directed(Method::SET, 9, attr, 0, 0, way).expect("a short way");
+    attribute.write(&mut smp.data);
+    let out = MadOut { to: MadAddress::smi(LID_PERMISSIVE), mad: smp.to_mad() };
+    fabric.send(weft_verbs::Instant(0), PortRef::new(0, 1), &out).expect("a way");
+    let answer = fabric.poll_delivery().expect("an answer");
+    assert_eq!(Smp::from_mad(answer.mad).status().0, 0);
+}
+
+fn set_port(fabric: &mut Fabric, place: u32, state: PortState) {
+    let now = fabric.port_info(PortRef::new(place, 1)).expect("a port");
+    let info = PortInfo {
+        lid: LIDS[place as usize],
+        master_sm_lid: LIDS[0],
+        neighbor_mtu: 5,
+        port_state: state,
+        port_physical_state: PhysState::NO_CHANGE,
+        ..now
+    };
+    set(fabric, place, AttrId::PORT_INFO, &info);
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let mut world = World::new(false);
+        let admin = world.session(OWN);
+        let shape = Shape::parse("pair", "", Extra::default()).expect("a pair");
+        let bytes = pack(&Plan::new(shape).generate().expect("a pair")).expect("bytes");
+        let length = bytes.len() as u32;
+        for request in [FabricRequest::Describe(bytes), FabricRequest::Up { length, seed: 1 }] {
+            world.ask(admin, Request::Fabric(request)).expect("a fabric");
+        }
+        let fabric = world.broker.fabric.running_mut().expect("a fabric").fabric_mut();
+        for state in [PortState::NO_CHANGE, PortState::ARMED, PortState::ACTIVE] {
+            (0..2).for_each(|place| set_port(fabric, place, state));
+        }
+        let mut programs = [(0, 0); 2];
+        let mut device = [0; 2];
+        for (place, host) in ["node1", "node2"].into_iter().enumerate() {
+            let client = world.connect(OWN);
+            let hello = Hello { host: host.to_owned(), ..Hello::new(Purpose::Session, "x") };
+            assert_eq!(world.hello(client, &hello).status, HelloStatus::Welcome);
+            world.ask(client, Request::Subscribe).expect("subscribed");
+            programs[place] = (client, world.slot(client).expect("a slot").slot);
+            device[place] = world.broker.devices_of_host(host)[0].index;
+        }
+        let mut pair = Pair { world, programs, device };
+        pair.follow();
+        pair
+    }
+
+    fn fabric(&mut self) -> &mut Fabric {
+        self.world.broker.fabric.running_mut().expect("a fabric").fabric_mut()
+    }
+
+    /// The daemon looks after what changed; what it told the first program.
+    fn follow(&mut self) -> Vec<Event> {
+        let World { broker, host, now, .. } = &mut self.world;
+        broker.carry_datagrams(*now, host);
+        self.world.settle();
+        let client = self.programs[0].0;
+        self.world.events(client)
+    }
+
+    fn request(&self, pkey: u16) -> PathRequest {
+        PathRequest {
+            device: self.device[0],
+            port: 1,
+            dlid: LIDS[1],
+            sl: 0,
+            pkey,
+            mtu: 2048,
+            slot: self.programs[1].1,
+            there_and_back: true,
+        }
+    }
+
+    fn ask(&mut self, request: PathRequest) -> Result<PathReply, i32> {
+        match self.world.ask(self.programs[0].0, Request::Path(request))? {
+            Response::Path(reply) => Ok(reply),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask_group(&mut self) -> GroupReply {
+        let request = PathRequest { dlid: GROUP, slot: 0, there_and_back: false, ..self.request(0xffff) };
+        match self.world.ask(self.programs[0].0, Request::GroupPath(request)) {
+            Ok(Response::Group(reply)) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn listen(&mut self, place: usize, listens: bool) {
+        let member = GroupMember { device: self.device[place], port: 1, mlid: GROUP, mgid: MGID };
+        let answer = self.world.ask(self.programs[place].0, Request::GroupMember { member, listens });
+        assert_eq!(answer, Ok(Response::Done));
+    }
+
+    fn set_pkeys(&mut self, place: u32, keys: &[u16]) {
+        let mut table = PKeyTable::default();
+        table.pkeys[..keys.len()].copy_from_slice(keys);
+        set(self.fabric(), place, AttrId::PKEY_TABLE, &table);
+    }
+}
+
+#[test]
+fn a_way_is_open_while_packets_arrive() {
+    let mut pair = Pair::new();
+    let reply = pair.ask(pair.request(0xffff)).expect("a way");
+    assert!(reply.open && reply.meets, "{reply:?}");
+    assert_eq!(pair.ask(pair.request(0xffff)), Ok(reply), "asked again it is the same way");
+    let elsewhere = pair.ask(PathRequest { slot: pair.programs[0].1, ..pair.request(0xffff) }).expect("a way");
+    assert!(!elsewhere.open && !elsewhere.meets && elsewhere.path != reply.path, "the LID is another host's");
+    assert_eq!(pair.ask(PathRequest { device: pair.device[1], ..pair.request(0xffff) }), Err(refusal::ENODEV));
+    assert!(pair.follow().is_empty(), "nothing changed");
+    let (a, b) = (PortName { node: "node1".to_owned(), port: 1 }, None);
+    let admin = pair.world.session(OWN);
+    let cut = FabricRequest::Cable { a, b, change: CableChange::Cut };
+    pair.world.ask(admin, Request::Fabric(cut)).expect("cut");
+    let closed = Event::PathChanged { path: reply.path, open: false };
+    assert!(pair.follow().contains(&closed));
+    assert!(!pair.ask(pair.request(0xffff)).expect("a way").open);
+}
+
+#[test]
+fn partitions_close_ways_and_are_told() {
+    let mut pair = Pair::new();
+    for place in 0..2 {
+        pair.set_pkeys(place, &[0xffff, 0x0001]);
+    }
+    assert!(pair.ask(pair.request(0xffff)).expect("a way").open);
+    let limited = pair.ask(pair.request(0x0001)).expect("a way");
+    assert!(!limited.open && limited.meets, "{limited:?}");
+    assert!(!pair.ask(pair.request(0x8001)).expect("a way").open, "a P_Key that the sender's port does not have");
+    let lost = LostPackets { path: limited.path, src_qp: 0x40, dest_qp: 0x50, packets: 3, bytes: 6144 };
+    let client = pair.programs[0].0;
+    pair.world.ask(client, Request::LostPackets(vec![lost])).expect("told");
+    let info = pair.fabric().port_info(PortRef::new(1, 1)).expect("a port");
+    assert_eq!(info.pkey_violations, 3);
+    let sent = pair.fabric().traffic(PortRef::new(0, 1));
+    assert!(sent.xmit_data >= 3 * 2048 / 4, "what was sent in vain was sent: {sent:?}");
+    pair.set_pkeys(1, &[0xffff, 0x8001]);
+    assert!(pair.follow().contains(&Event::PathChanged { path: limited.path, open: true }));
+    // What the daemon knows to be open is not lost.
+    pair.world.ask(client, Request::LostPackets(vec![lost])).expect("told");
+    assert_eq!(pair.fabric().port_info(PortRef::new(1, 1)).expect("a port").pkey_violations, 3);
+}
+
+#[test]
+fn what_passed_is_counted_on_the_way() {
+    let mut pair = Pair::new();
+    let reply = pair.ask(pair.request(0xffff)).expect("a way");
+    let before = pair.fabric().traffic(PortRef::new(1, 1));
+    let told = PathTraffic { path: reply.path, packets: 10, bytes: 4000, packets_back: 2, bytes_back: 8 };
+    let nowhere = PathTraffic { path: 77, ..told };
+    let client = pair.programs[0].0;
+    pair.world.ask(client, Request::PathTraffic(vec![told, nowhere])).expect("told");
+    let after = pair.fabric().traffic(PortRef::new(1, 1));
+    assert_eq!((after.rcv_packets - before.rcv_packets, after.xmit_packets - before.xmit_packets), (10, 2));
+    assert_eq!(after.rcv_data - before.rcv_data, (4000 + 10 * 24) / 4);
+}
+
+#[test]
+fn a_group_leads_to_who_listens() {
+    let mut pair = Pair::new();
+    let nobody = pair.ask_group();
+    assert!(nobody.slots.is_empty());
+    pair.listen(1, true);
+    assert_eq!(pair.follow(), [Event::GroupChanged { path: nobody.path }]);
+    let slots = [pair.programs[0].1, pair.programs[1].1];
+    assert_eq!(pair.ask_group().slots, [slots[1]]);
+    // What is sent stays at the own port, too.
+    pair.listen(0, true);
+    let mut both = slots;
+    both.sort_unstable();
+    assert_eq!(pair.ask_group().slots, both);
+    let told = PathTraffic { path: nobody.path, packets: 4, bytes: 400, packets_back: 0, bytes_back: 0 };
+    let client = pair.programs[0].0;
+    pair.world.ask(client, Request::PathTraffic(vec![told])).expect("told");
+    assert_eq!(pair.fabric().traffic(PortRef::new(1, 1)).multicast_rcv_packets, 4);
+    // In another partition it is not heard.
+    pair.set_pkeys(1, &[0x7fff]);
+    pair.set_pkeys(0, &[0x7fff]);
+    let request = PathRequest { dlid: GROUP, slot: 0, there_and_back: false, ..pair.request(0x7fff) };
+    let reply = pair.world.ask(client, Request::GroupPath(request)).expect("a way");
+    assert!(matches!(reply, Response::Group(reply) if reply.slots == [slots[0]]), "two limited members");
+    pair.set_pkeys(0, &[0xffff]);
+    pair.follow();
+    assert_eq!(pair.ask_group().slots, both);
+    pair.listen(0, false);
+    pair.world.broker.disconnect(pair.world.now, pair.programs[1].0, &mut pair.world.host);
+    assert!(pair.follow().contains(&Event::GroupChanged { path: nobody.path }));
+    assert!(pair.ask_group().slots.is_empty());
+    let member = GroupMember { device: pair.device[0], port: 1, mlid: LIDS[0], mgid: MGID };
+    let refused = pair.world.ask(client, Request::GroupMember { member, listens: true });
+    assert_eq!(refused, Err(refusal::EINVAL), "no LID of a group");
+}
+
+#[test]
+fn wrong_keys_are_counted_at_the_port() {
+    let mut pair = Pair::new();
+    let bad = KeyViolation {
+        device: pair.device[1],
+        port: 1,
+        slid: LIDS[0],
+        dlid: LIDS[1],
+        sl: 0,
+        is_qkey: true,
+        key: 0x1111,
+        src_qp: 0x40,
+        dest_qp: 0x50,
+        gids: None,
+    };
+    let client = pair.programs[1].0;
+    let told = vec![bad, KeyViolation { is_qkey: false, key: 0x8005, ..bad }, bad];
+    assert_eq!(pair.world.ask(client, Request::KeyViolations(told)), Ok(Response::Done));
+    let info = pair.fabric().port_info(PortRef::new(1, 1)).expect("a port");
+    assert_eq!((info.qkey_violations, info.pkey_violations), (2, 1));
+    assert_eq!(pair.fabric().traps_pending(1), 2, "one of each kind waits until it is repressed");
+    let foreign = KeyViolation { device: pair.device[0], ..bad };
+    assert_eq!(pair.world.ask(client, Request::KeyViolations(vec![foreign])), Err(refusal::ENODEV));
+}
