@@ -2,6 +2,7 @@
 
 use crate::tables::Tables;
 
+use super::levels::tree;
 use super::links::Links;
 use super::order::groups;
 use super::spread::spread;
@@ -18,7 +19,14 @@ pub const ENGINE: Engine = Engine {
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let links = Links::ordered(request);
     let groups = groups(request.graph, &links, request.options);
-    let toward = |switch| Ways::nearer(&links, &distances(&links, switch), |_, _| true);
+    let height = tree(request.graph, &links).filter(|_| !links.is_weighted());
+    let toward = |to: u32| {
+        let distance = distances(&links, to);
+        let ways = Ways::nearer(&links, &distance, |_, _| true);
+        let Some(height) = &height else { return ways };
+        let below = height[to as usize];
+        ways.forked(&links, |switch| height[switch as usize].checked_sub(below) == Some(distance[switch as usize]))
+    };
     Ok(spread(ENGINE.name, request, &links, &groups, &toward))
 }
 

@@ -1,12 +1,18 @@
 //! Routing engines: pure functions from a graph to tables, one file each, one line in [`ENGINES`] each.
 
+mod auto;
+pub mod chain;
 mod dfsssp;
 mod dor;
 mod dragonfly;
 #[cfg(test)]
 mod figures;
+pub mod file;
+mod ftree;
+mod kept;
 mod lanes;
 mod lash;
+pub mod levels;
 pub mod links;
 #[cfg(test)]
 mod matrix;
@@ -16,8 +22,13 @@ pub mod order;
 pub mod quality;
 pub mod spread;
 mod sssp;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod torus;
 mod trees;
+mod updn;
 pub mod ways;
 pub mod work;
 
@@ -150,6 +161,11 @@ pub const ENGINES: &[Engine] = &[
     lash::ENGINE,
     dragonfly::ENGINE,
     torus::ENGINE,
+    updn::UPDN,
+    updn::DNUP,
+    ftree::ENGINE,
+    file::ENGINE,
+    auto::ENGINE,
 ];
 
 /// The engine of this name.

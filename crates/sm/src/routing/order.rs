@@ -31,6 +31,27 @@ pub struct Target {
     pub layer: u16,
 }
 
+/// The port of a target that is not there.
+const PHANTOM: u8 = 0xff;
+
+impl Target {
+    /// An end that is missing where other switches have one. Its load is counted, so that destinations behind it are
+    /// spread as if it were there.
+    pub fn phantom() -> Target {
+        Target { lid: 0, port: PHANTOM, end: None, layer: 0 }
+    }
+
+    /// Whether there is nobody.
+    pub fn is_phantom(&self) -> bool {
+        self.port == PHANTOM
+    }
+
+    /// Whether its paths do not count as load: a switch's own.
+    pub fn is_free(&self) -> bool {
+        self.end.is_none() && !self.is_phantom()
+    }
+}
+
 /// Every LID of a graph: those of the ports that the administrator names, then of all other ends, then of switches.
 pub fn groups(graph: &Graph, links: &Links, options: &RoutingOptions) -> Vec<Group> {
     let mut done = vec![false; graph.ends.len()];

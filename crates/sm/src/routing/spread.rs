@@ -1,19 +1,27 @@
 //! Spreads paths over the ways that an engine allows, so that every link carries as much as its fellows. Destinations come
 //! one after another; for each the furthest switches choose first, so that whoever chooses knows how many sources stand
 //! behind it, and the load of a link is the number of paths that really cross it, not the number of entries that name it.
+//! Where that falls short of what is possible, destinations are taken off and spread again, knowing the load of all others.
 
 use std::sync::{Mutex, OnceLock};
 
 use crate::graph::Graph;
-use crate::tables::{NO_PATH, Tables};
+use crate::tables::Tables;
 
 use super::Request;
-use super::links::Links;
+use super::kept::Kept;
+use super::links::{Links, SCALE};
 use super::order::{Group, Target};
 use super::ways::Ways;
 
 /// Destinations whose ways are found while those before are spread.
 const BATCH: usize = 64;
+
+/// How often paths are spread again at most.
+const AGAIN_MAX: usize = 4;
+
+/// Entries of tables that are worth spreading again: more take too long.
+const ENTRIES_MAX: usize = 4 << 20;
 
 /// Tables in which every LID's paths take the ways that `toward` finds to its switch.
 pub fn spread(
@@ -24,36 +32,116 @@ pub fn spread(
     toward: &(dyn Fn(u32) -> Ways + Sync),
 ) -> Tables {
     let spreader = Mutex::new(Spreader::new(engine, request, links));
-    let mut ready: Vec<Ways> = Vec::new();
-    let mut done = 0;
-    let mut found = 0;
+    let targets: usize = groups.iter().map(|group| group.targets.len()).sum();
+    let again = if targets * links.switch_count() > ENTRIES_MAX { 0 } else { AGAIN_MAX };
+    let mut best: Option<(u64, Vec<Vec<u8>>)> = None;
+    let mut single = Vec::new();
+    for pass in 0..=again {
+        if pass == 1 {
+            single = one_by_one(groups);
+        }
+        run(request, if pass == 0 { groups } else { &single }, toward, &spreader);
+        let mut spreader = lock(&spreader);
+        let worst = spreader.load.iter().copied().max().unwrap_or(0);
+        let better = best.as_ref().is_none_or(|(least, _)| worst < *least);
+        if worst <= spreader.least() || pass == again || (!better && pass > 1) {
+            if let (false, Some((_, lfts))) = (better, best) {
+                spreader.tables.lfts = lfts;
+            }
+            break;
+        }
+        if better {
+            best = Some((worst, spreader.tables.lfts.clone()));
+        }
+        spreader.again = true;
+    }
+    spreader.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).tables
+}
+
+fn lock<'a, 'b>(spreader: &'a Mutex<Spreader<'b>>) -> std::sync::MutexGuard<'a, Spreader<'b>> {
+    spreader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Whether only a switch's own LIDs are in a group: they do not count for loads.
+fn is_bare(group: &Group) -> bool {
+    group.targets.iter().all(|target| target.end.is_none())
+}
+
+/// Groups of one target each, of those that count.
+fn one_by_one(groups: &[Group]) -> Vec<Group> {
+    let of = |group: &Group| {
+        let switch = group.switch;
+        let counted = group.targets.clone().into_iter().filter(|target| target.end.is_some());
+        counted.map(move |target| Group { switch, targets: vec![target] })
+    };
+    groups.iter().flat_map(of).collect()
+}
+
+/// What is prepared for a group while others are spread.
+enum Ready {
+    Ways(Ways),
+    /// For a group without ends: the port of every switch for each target, one after another.
+    Columns(Vec<Vec<u8>>),
+}
+
+/// Spreads all groups once: some are prepared while those before are spread.
+fn run(request: &Request<'_>, groups: &[Group], toward: &(dyn Fn(u32) -> Ways + Sync), spreader: &Mutex<Spreader<'_>>) {
+    let (links, kept) = lock(spreader).means();
+    let mut ready: Vec<Ready> = Vec::new();
+    let (mut done, mut found) = (0, 0);
     while done < groups.len() {
         let batch = &groups[found..groups.len().min(found + BATCH)];
-        let slots: Vec<OnceLock<Ways>> = batch.iter().map(|_| OnceLock::new()).collect();
+        let slots: Vec<OnceLock<Ready>> = batch.iter().map(|_| OnceLock::new()).collect();
         request.parallel.each(batch.len() + 1, &|at| match at.checked_sub(1) {
-            Some(at) => drop(slots[at].set(toward(batch[at].switch))),
-            None => {
-                let mut spreader = spreader.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                groups[done..].iter().zip(&ready).for_each(|(group, ways)| spreader.group(group, ways));
+            Some(at) => {
+                let ways = toward(batch[at].switch);
+                let _ = slots[at].set(match is_bare(&batch[at]) {
+                    true => Ready::Columns(columns(links, &kept, &batch[at], &ways)),
+                    false => Ready::Ways(ways),
+                });
             }
+            None => lock(spreader).batch(&groups[done..done + ready.len()], &ready),
         });
         done += ready.len();
         found += batch.len();
         ready = slots.into_iter().filter_map(OnceLock::into_inner).collect();
     }
-    spreader.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).tables
+}
+
+/// The ports to a switch's own LIDs.
+fn columns(links: &Links, kept: &Kept<'_>, group: &Group, ways: &Ways) -> Vec<Vec<u8>> {
+    let column = |target: &Target| {
+        let mut column = vec![crate::tables::NO_PATH; links.switch_count()];
+        column[group.switch as usize] = target.port;
+        for (switch, places) in ways.each() {
+            let place = kept.link(links, switch, places, target.lid);
+            let place = place.or_else(|| places.get(usize::from(target.lid) % places.len().max(1)).copied());
+            if let Some(place) = place {
+                column[switch as usize] = links.at(place).port;
+            }
+        }
+        column
+    };
+    group.targets.iter().map(column).collect()
 }
 
 struct Spreader<'a> {
     graph: &'a Graph,
     links: &'a Links,
     tables: Tables,
+    kept: Kept<'a>,
     /// What every link carries.
     load: Vec<u64>,
     /// Sources at each switch.
     sources: Vec<u32>,
     /// Paths to each target of the group that pass each switch.
     flow: Vec<u32>,
+    /// What links from each switch on carry in all, raised to a power that makes the worst one count.
+    ahead: Vec<f64>,
+    /// Loads of the links among which is chosen.
+    near: Vec<u64>,
+    /// Whether everything has its place and is to find a better one.
+    again: bool,
     /// Seed of the lot among equals, if lots are drawn.
     lot: u64,
     shift: bool,
@@ -68,85 +156,236 @@ impl<'a> Spreader<'a> {
             graph,
             links,
             tables: Tables::empty(engine, graph),
+            kept: Kept::new(request),
             load: vec![0; links.count()],
             sources,
             flow: Vec::new(),
+            ahead: vec![0.0; graph.switch_count()],
+            near: Vec::new(),
+            again: false,
             lot: u64::from(request.options.scatter_ports),
             shift: request.options.port_shifting,
         }
     }
 
+    /// What whoever prepares groups needs to know.
+    fn means(&self) -> (&'a Links, Kept<'a>) {
+        (self.links, self.kept.clone())
+    }
+
+    /// A load that some link has to carry, whatever is done: what leaves a switch for others, over all its links.
+    fn least(&self) -> u64 {
+        let lids = |switch: u32| -> u64 {
+            let hung = self.graph.switches[switch as usize].hung();
+            hung.map(|(_, end)| 1u64 << self.graph.ends[end as usize].lmc).sum()
+        };
+        let all: u64 = (0..self.sources.len() as u32).map(lids).sum();
+        let bound = |switch: u32| {
+            let links = self.links.of(switch);
+            let out = u64::from(self.sources[switch as usize]) * (all - lids(switch)) * u64::from(SCALE);
+            // A hundredth more is not worth the trouble.
+            (links.len() > 0).then(|| out.div_ceil(links.len() as u64) * 101 / 100)
+        };
+        (0..self.sources.len() as u32).filter_map(bound).max().unwrap_or(0)
+    }
+
+    fn batch(&mut self, groups: &[Group], ready: &[Ready]) {
+        let mut columns = Vec::new();
+        for (group, ready) in groups.iter().zip(ready) {
+            match ready {
+                Ready::Ways(ways) => self.group(group, ways),
+                Ready::Columns(ports) => columns.extend(group.targets.iter().map(|target| target.lid).zip(ports)),
+            }
+        }
+        // Row by row, so that a row is fetched once for all of them.
+        for (at, row) in self.tables.lfts.iter_mut().enumerate() {
+            columns.iter().for_each(|(lid, ports)| row[usize::from(*lid)] = ports[at]);
+        }
+    }
+
     /// Routes the LIDs of a group.
     fn group(&mut self, group: &Group, ways: &Ways) {
-        let count = group.targets.len();
-        self.flow.clear();
-        self.flow.extend(self.sources.iter().flat_map(|sources| std::iter::repeat_n(*sources, count)));
-        for target in &group.targets {
+        if self.again {
+            self.take_off(&group.targets, ways);
+            self.look_ahead(ways);
+            return self.place(&group.targets, ways);
+        }
+        for target in group.targets.iter().filter(|target| !target.is_phantom()) {
             self.tables.lfts[group.switch as usize][usize::from(target.lid)] = target.port;
         }
-        for (switch, links) in ways.each() {
-            for (at, target) in group.targets.iter().enumerate() {
-                let flow = match target.end {
-                    Some(_) => self.flow[switch as usize * count + at],
-                    None => 0,
-                };
-                let Some(place) = self.choose(switch, links, at, target, flow) else { continue };
-                let link = self.links.at(place);
-                self.load[place as usize] += u64::from(flow) * u64::from(link.scale);
+        if ways.forks.is_empty() {
+            return self.place(&group.targets, ways);
+        }
+        // Whoever has a choice on the way down minds what lies before it, of this target and the others: one by one.
+        for target in &group.targets {
+            self.look_down(ways);
+            self.place(std::slice::from_ref(target), ways);
+        }
+    }
+
+    /// Puts the paths to targets on links.
+    fn place(&mut self, targets: &[Target], ways: &Ways) {
+        self.start(targets);
+        let count = targets.len();
+        for (number, (switch, places)) in ways.each().enumerate() {
+            self.near.clear();
+            self.near.extend(places.iter().map(|place| self.load[*place as usize]));
+            let is_fork = ways.forks.get(number).copied().unwrap_or(false);
+            for (at, target) in targets.iter().enumerate() {
+                let flow = self.flow[switch as usize * count + at];
+                let Some(chosen) = self.choose(switch, places, at, target, flow, is_fork) else { continue };
+                let link = self.links.at(places[chosen]);
+                self.near[chosen] += u64::from(flow) * u64::from(link.scale);
                 self.flow[link.peer as usize * count + at] += flow;
-                self.tables.lfts[switch as usize][usize::from(target.lid)] = link.port;
+                if !target.is_phantom() {
+                    self.tables.lfts[switch as usize][usize::from(target.lid)] = link.port;
+                }
+            }
+            places.iter().zip(&self.near).for_each(|(place, load)| self.load[*place as usize] = *load);
+        }
+    }
+
+    /// The least that the worst link carries on the way down from each switch above the destination.
+    fn look_down(&mut self, ways: &Ways) {
+        self.ahead.fill(0.0);
+        for (at, switch) in ways.order.iter().enumerate().rev().filter(|(at, _)| ways.forks[*at]) {
+            let places = &ways.links[ways.start[at] as usize..ways.start[at + 1] as usize];
+            let worst = |place: &u32| {
+                let link = self.links.at(*place);
+                self.ahead[link.peer as usize].max(self.load[*place as usize] as f64)
+            };
+            self.ahead[*switch as usize] = places.iter().map(worst).fold(f64::INFINITY, f64::min);
+        }
+    }
+
+    /// Sources of paths to the targets of a group.
+    fn start(&mut self, targets: &[Target]) {
+        let count = targets.len();
+        self.flow.resize(self.sources.len() * count, 0);
+        for (flows, sources) in self.flow.chunks_exact_mut(count.max(1)).zip(&self.sources) {
+            flows.fill(*sources);
+        }
+        for (at, _) in targets.iter().enumerate().filter(|(_, target)| target.is_free()) {
+            self.flow.iter_mut().skip(at).step_by(count).for_each(|flow| *flow = 0);
+        }
+    }
+
+    /// Takes the paths to targets off the links.
+    fn take_off(&mut self, targets: &[Target], ways: &Ways) {
+        self.start(targets);
+        let count = targets.len();
+        for (switch, places) in ways.each() {
+            for (at, target) in targets.iter().enumerate().filter(|(_, target)| !target.is_phantom()) {
+                let port = self.tables.lfts[switch as usize][usize::from(target.lid)];
+                let place = places.iter().copied().find(|place| self.links.at(*place).port == port);
+                let (Some(place), flow) = (place, self.flow[switch as usize * count + at]) else { continue };
+                let link = self.links.at(place);
+                self.load[place as usize] -= u64::from(flow) * u64::from(link.scale);
+                self.flow[link.peer as usize * count + at] += flow;
             }
         }
     }
 
-    /// The link for a target.
-    fn choose(&self, switch: u32, links: &[u32], at: usize, target: &Target, flow: u32) -> Option<u32> {
-        if links.len() <= 1 {
-            return links.first().copied();
-        }
-        if flow == 0 {
-            // Nobody's path but the switch's own: spread by number.
-            return links.get(at % links.len()).copied();
-        }
-        if target.layer > 0 {
-            return self.other(switch, links, target);
-        }
-        if self.lot != 0 {
-            return self.by_lot(switch, links, target);
-        }
-        let from = if self.shift { switch as usize % links.len() } else { 0 };
-        let (before, behind) = links.split_at(from);
-        let least = |links: &[u32]| links.iter().copied().min_by_key(|link| self.load[*link as usize]);
-        match (least(behind), least(before)) {
-            (Some(a), Some(b)) if self.load[b as usize] < self.load[a as usize] => Some(b),
-            (a, b) => a.or(b),
+    /// What a path more would meet from each switch on.
+    fn look_ahead(&mut self, ways: &Ways) {
+        self.ahead.fill(0.0);
+        for (at, switch) in ways.order.iter().enumerate().rev() {
+            let places = &ways.links[ways.start[at] as usize..ways.start[at + 1] as usize];
+            self.ahead[*switch as usize] = places.iter().map(|place| self.price(*place)).fold(f64::INFINITY, f64::min);
         }
     }
 
+    /// What a path more costs over a link and what follows.
+    fn price(&self, place: u32) -> f64 {
+        let load = self.load[place as usize] as f64;
+        load * load * load + self.ahead[self.links.at(place).peer as usize]
+    }
+
+    /// The link for a target, by its place among `places`.
+    fn choose(
+        &self,
+        switch: u32,
+        places: &[u32],
+        at: usize,
+        target: &Target,
+        flow: u32,
+        is_fork: bool,
+    ) -> Option<usize> {
+        if places.len() <= 1 {
+            return (!places.is_empty()).then_some(0);
+        }
+        if let Some(place) = self.kept.link(self.links, switch, places, target.lid) {
+            return places.iter().position(|other| *other == place);
+        }
+        if flow == 0 {
+            // Nobody's path but the switch's own: spread by number.
+            return Some((at + usize::from(target.lid)) % places.len());
+        }
+        if target.layer > 0 {
+            return self.other(switch, places, target);
+        }
+        if self.again {
+            return self.cheapest(places, flow);
+        }
+        if is_fork {
+            let ahead = |at: &usize| self.ahead[self.links.at(places[*at]).peer as usize];
+            let pairs = (0..places.len()).map(|at| (self.near[at], ahead(&at), at));
+            let least = pairs.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            return least.map(|(.., at)| at);
+        }
+        if self.lot != 0 {
+            return self.by_lot(switch, target);
+        }
+        let from = if self.shift { switch as usize % places.len() } else { 0 };
+        let (before, behind) = self.near.split_at(from);
+        let (least, other) = (least(behind), least(before));
+        match (least, other) {
+            (Some((load, _)), Some((other, at))) if other < load => Some(at),
+            (Some((_, at)), _) => Some(at + from),
+            (None, other) => other.map(|(_, at)| at),
+        }
+    }
+
+    /// The link that costs least, with all that follows.
+    fn cheapest(&self, places: &[u32], flow: u32) -> Option<usize> {
+        let price = |at: usize| {
+            let link = self.links.at(places[at]);
+            let load = self.near[at] as f64 + f64::from(flow) * f64::from(link.scale) * 0.5;
+            load * load * load + self.ahead[link.peer as usize]
+        };
+        let prices = (0..places.len()).map(|at| (at, price(at)));
+        prices.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
+    }
+
     /// The link for one more LID of an end: another switch than for its LIDs before, if there is one.
-    fn other(&self, switch: u32, links: &[u32], target: &Target) -> Option<u32> {
+    fn other(&self, switch: u32, places: &[u32], target: &Target) -> Option<usize> {
         let base = target.lid - target.layer;
         let row = &self.tables.lfts[switch as usize];
-        let before: Vec<u8> = row[usize::from(base)..usize::from(target.lid)].to_vec();
+        let before = &row[usize::from(base)..usize::from(target.lid)];
         let peers = self.links.of(switch).iter().filter(|link| before.contains(&link.port));
         let peers: Vec<u32> = peers.map(|link| link.peer).collect();
-        links.iter().copied().min_by_key(|place| {
-            let link = self.links.at(*place);
+        (0..places.len()).min_by_key(|at| {
+            let link = self.links.at(places[*at]);
             let by_switch = peers.iter().filter(|peer| **peer == link.peer).count();
             let by_port = before.iter().filter(|port| **port == link.port).count();
-            (by_switch, by_port, self.load[*place as usize])
+            (by_switch, by_port, self.near[*at])
         })
     }
 
     /// One of the least loaded links, by lot.
-    fn by_lot(&self, switch: u32, links: &[u32], target: &Target) -> Option<u32> {
-        let load = |link: &u32| self.load[*link as usize];
-        let least = links.iter().map(load).min()?;
-        let equal: Vec<u32> = links.iter().copied().filter(|link| load(link) == least).collect();
+    fn by_lot(&self, switch: u32, target: &Target) -> Option<usize> {
+        let (least, _) = least(&self.near)?;
+        let equal: Vec<usize> = (0..self.near.len()).filter(|at| self.near[*at] == least).collect();
         let guid = self.graph.switches[switch as usize].guid;
         let lot = mix(self.lot ^ mix(guid ^ u64::from(target.lid) << 48));
         equal.get(lot as usize % equal.len()).copied()
     }
+}
+
+/// The least of some loads and the first place that has it.
+fn least(loads: &[u64]) -> Option<(u64, usize)> {
+    let least = loads.iter().copied().min()?;
+    loads.iter().position(|load| *load == least).map(|at| (least, at))
 }
 
 /// Scatters the bits of a number (the finaliser of SplitMix64).
@@ -155,16 +394,4 @@ pub fn mix(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
-}
-
-/// Whether tables have an entry at every switch for every LID.
-pub fn is_whole(graph: &Graph, tables: &Tables) -> bool {
-    let lids: Vec<u16> = graph
-        .switches
-        .iter()
-        .filter(|s| s.lid != 0)
-        .flat_map(|s| s.lids())
-        .chain(graph.ends.iter().flat_map(|end| end.lids()))
-        .collect();
-    tables.lfts.iter().all(|row| lids.iter().all(|lid| row.get(usize::from(*lid)).is_some_and(|port| *port != NO_PATH)))
 }

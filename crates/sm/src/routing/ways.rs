@@ -17,6 +17,9 @@ pub struct Ways {
     pub start: Vec<u32>,
     /// Places of links among all.
     pub links: Vec<u32>,
+    /// Which of `order` stand above the destination and go down only, if some of these have a choice of switches; empty
+    /// otherwise.
+    pub forks: Vec<bool>,
 }
 
 impl Ways {
@@ -39,6 +42,18 @@ impl Ways {
         }
         ways.order = order;
         ways
+    }
+
+    /// The same with `forks`: `is_direct` tells who goes down only.
+    pub fn forked(mut self, links: &Links, is_direct: impl Fn(u32) -> bool) -> Ways {
+        let is_fork = |(switch, places): (u32, &[u32])| {
+            let peer = |place: &u32| links.at(*place).peer;
+            is_direct(switch) && places.iter().any(|place| peer(place) != peer(&places[0]))
+        };
+        if self.each().any(is_fork) {
+            self.forks = self.order.iter().map(|switch| is_direct(*switch)).collect();
+        }
+        self
     }
 
     /// Each switch that has a way, the furthest first, with its links.

@@ -28,7 +28,7 @@ pub struct Checks {
     /// Shift permutations to try at most, evenly chosen; 0: none.
     pub shifts: usize,
     /// The order in which ends stand for shifts, by place; empty: by the switches that they hang on, as a walk along the
-    /// cables meets them.
+    /// cables of a tree meets them, or by their GUIDs elsewhere. A number that no end has is a gap: nobody sends there.
     pub order: Vec<u32>,
     /// Whether paths to switches count for credit loops too.
     pub to_switches: bool,
@@ -75,6 +75,16 @@ impl fmt::Display for Quality {
         write!(f, "| {:.2} | {:.0} | {:.2} ", shift.worst_mean, shift.free_share * 100.0, self.reach.hops_mean)?;
         write!(f, "| {} | {} |", self.lanes, if self.credit_loop.is_none() { "yes" } else { "NO" })
     }
+}
+
+/// The LIDs that are not reached from every switch, in order.
+pub fn reaches(graph: &Graph, tables: &Tables) -> Vec<u16> {
+    reach::missing(&net::Net::new(graph, tables))
+}
+
+/// Channels whose packets wait for each other in a circle, if there are such.
+pub fn credit_loop(graph: &Graph, tables: &Tables, parallel: &dyn Parallel) -> Option<Vec<Channel>> {
+    credits::credit_loop(&net::Net::new(graph, tables), &Checks::default(), parallel)
 }
 
 /// Judges tables.

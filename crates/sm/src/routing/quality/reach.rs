@@ -89,6 +89,14 @@ pub fn reach(net: &Net<'_>, parallel: &dyn Parallel) -> (Reach, Load) {
     (reach, sum_up(net, &found.load))
 }
 
+/// The LIDs to which some switch has no path.
+pub fn missing(net: &Net<'_>) -> Vec<u16> {
+    let mut found = Found { load: vec![0; net.peers.len()], ..Found::default() };
+    let switches = || 0..net.sources.len() as u32;
+    let is_missing = |to: &&Owner| switches().any(|from| path(net, &mut found, from, to, 0).is_err());
+    net.owners.iter().filter(is_missing).map(|to| to.lid).collect()
+}
+
 /// The paths from every switch to a LID.
 fn walk(net: &Net<'_>, found: &mut Found, to: &Owner) {
     for from in 0..net.sources.len() as u32 {

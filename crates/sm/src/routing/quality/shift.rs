@@ -3,6 +3,7 @@
 
 use crate::graph::Graph;
 use crate::parallel::Parallel;
+use crate::routing::levels::tree;
 use crate::routing::links::Links;
 use crate::routing::order::walk;
 use crate::routing::work::map;
@@ -35,9 +36,13 @@ pub fn shifts(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> Shift 
     Shift { tried, worst_mean: sum as f64 / tried as f64, free_share: free as f64 / tried as f64 }
 }
 
-/// Ends in the order of the cables.
+/// Ends in the order in which a tree's cables lead to them, whoever numbered it; in the order of their GUIDs elsewhere.
 pub fn by_switches(graph: &Graph) -> Vec<u32> {
-    let walk = walk(graph, &Links::new(graph));
+    let links = Links::new(graph);
+    if tree(graph, &links).is_none() {
+        return (0..graph.ends.len() as u32).collect();
+    }
+    let walk = walk(graph, &links);
     walk.iter().flat_map(|switch| graph.switches[*switch as usize].hung().map(|(_, end)| end)).collect()
 }
 
@@ -46,8 +51,10 @@ fn worst(net: &Net<'_>, order: &[u32], shift: usize) -> u32 {
     let mut load = vec![0u32; net.peers.len()];
     let mut worst = 0;
     for (at, from) in order.iter().enumerate() {
-        let Some(to) = order.get((at + shift) % order.len()) else { continue };
-        let (from, to) = (&net.graph.ends[*from as usize], &net.graph.ends[*to as usize]);
+        let end = |place: u32| net.graph.ends.get(place as usize);
+        let (Some(from), Some(to)) = (end(*from), order.get((at + shift) % order.len()).and_then(|to| end(*to))) else {
+            continue;
+        };
         let owner = Owner { lid: to.lid, switch: to.switch, port: to.port, is_end: true };
         let mut at = from.switch;
         for _ in 0..net.sources.len() {

@@ -1,0 +1,81 @@
+//! Up and down: switches stand on levels below the roots, and a path goes up, then down, never up again; or the other way
+//! round for `dnup`. No credit loop can arise. Roots are told, or the tops of a tree, or the middle of anything else.
+
+use std::sync::atomic::Ordering;
+
+use crate::graph::Graph;
+use crate::tables::Tables;
+
+use super::levels::{Lapses, Levels, centre, tree};
+use super::links::Links;
+use super::order::{groups, heights};
+use super::quality::credit_loop;
+use super::spread::spread;
+use super::{Engine, Request, RouteError};
+
+/// `updn`.
+pub const UPDN: Engine = Engine {
+    name: "updn",
+    about: "up from the leaves and down again: free of credit loops on any fabric, long ways without a tree",
+    run: |request| run("updn", request),
+};
+
+/// `dnup`.
+pub const DNUP: Engine = Engine {
+    name: "dnup",
+    about: "away from the switches with hosts and back again, for fabrics with hosts near the roots",
+    run: |request| {
+        let links = Links::ordered(request);
+        let levels = Levels::by_height(&heights(request.graph, &links));
+        by_levels("dnup", request, &links, &levels).map_or_else(|| around("dnup", request, &links, None), Ok)
+    },
+};
+
+fn run(name: &'static str, request: &Request<'_>) -> Result<Tables, RouteError> {
+    let graph = request.graph;
+    let links = Links::ordered(request);
+    let told = told(name, request)?;
+    let levels = match tree(graph, &links) {
+        _ if !told.is_empty() => Levels::by_roots(&links, &told),
+        Some(height) => Levels::by_height(&height),
+        None => return around(name, request, &links, None),
+    };
+    by_levels(name, request, &links, &levels).map_or_else(|| around(name, request, &links, told.first().copied()), Ok)
+}
+
+/// The root switches that the administrator names.
+pub fn told(name: &'static str, request: &Request<'_>) -> Result<Vec<u32>, RouteError> {
+    let told = places(request.graph, &request.options.root_guids);
+    if told.is_empty() && !request.options.root_guids.is_empty() {
+        let why = "no switch has a GUID of root_guid_file: correct the file, or leave it out to have roots found";
+        return Err(RouteError { engine: name, why: why.into() });
+    }
+    Ok(told)
+}
+
+/// Tables around a single root: whoever is connected meets there, where several roots would only meet below.
+fn around(name: &'static str, request: &Request<'_>, links: &Links, root: Option<u32>) -> Result<Tables, RouteError> {
+    let root = root.unwrap_or_else(|| centre(request.graph, links, request.parallel));
+    by_levels(name, request, links, &Levels::by_roots(links, &[root]))
+        .ok_or_else(|| RouteError { engine: name, why: "the fabric is in parts that no cable joins".into() })
+}
+
+/// Tables for levels, unless they cut hosts from each other or close a credit loop on the way to some switch.
+fn by_levels(name: &'static str, request: &Request<'_>, links: &Links, levels: &Levels) -> Option<Tables> {
+    let lapses = Lapses::new(request.graph);
+    let groups = groups(request.graph, links, request.options);
+    let tables = spread(name, request, links, &groups, &|to| levels.toward(links, to, &lapses, 0));
+    is_right(request, &tables, &lapses).then_some(tables)
+}
+
+/// Whether tables leave nobody without a way and close no credit loop where they went against the rule.
+pub fn is_right(request: &Request<'_>, tables: &Tables, lapses: &Lapses) -> bool {
+    let is_safe = || credit_loop(request.graph, tables, request.parallel).is_none();
+    !lapses.cut.load(Ordering::Relaxed) && (!lapses.to_switches.load(Ordering::Relaxed) || is_safe())
+}
+
+/// The switches of some GUIDs.
+fn places(graph: &Graph, guids: &[u64]) -> Vec<u32> {
+    let named = (0u32..).zip(&graph.switches).filter(|(_, switch)| guids.contains(&switch.guid));
+    named.map(|(place, _)| place).collect()
+}
