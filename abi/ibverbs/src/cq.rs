@@ -252,7 +252,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
             0 => Ok(0),
             // The poll of one is the commonest, and most often in vain: it has no large room to make ready.
             1 => poll_into::<1>(this, wc.add(done), 1),
-            left => poll_into::<POLL_BATCH>(this, wc.add(done), left),
+            left => poll_many(this, wc.add(done), left),
         }
     };
     match polled {
@@ -260,6 +260,16 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
         Err(_) if done > 0 => done as c_int,
         Err(_) => -libc::EIO,
     }
+}
+
+/// As [`poll_into`], many at a time; apart, so that polls of one do not make room for them.
+///
+/// # Safety
+/// As for [`poll_into`].
+#[inline(never)]
+unsafe fn poll_many(this: &Cq, wc: *mut ibv_wc, wanted: usize) -> Result<usize, VerbsError> {
+    // SAFETY: by the contract.
+    unsafe { poll_into::<POLL_BATCH>(this, wc, wanted) }
 }
 
 /// Takes completions, `N` at a time; an error after some is told by the next poll.

@@ -4,6 +4,7 @@ use libc::{c_int, c_uint};
 use parking_lot::Mutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weft_abi_types::{
     IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
     IBV_CREATE_CQ_ATTR_SINGLE_THREADED, IBV_WC_EX_WITH_BYTE_LEN, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
@@ -37,6 +38,8 @@ pub(crate) struct Cursor {
     poll_lock: parking_lot::RawMutex,
     single_threaded: bool,
     fetched: Mutex<Fetched>,
+    /// Some were, ever: until then a plain poll need not look.
+    used: AtomicBool,
     /// The completion being read. Only the thread between start and end touches it.
     current: UnsafeCell<Wc>,
 }
@@ -48,6 +51,7 @@ impl Cursor {
             poll_lock: parking_lot::RawMutex::INIT,
             single_threaded,
             fetched: Mutex::default(),
+            used: AtomicBool::new(false),
             current: UnsafeCell::default(),
         }
     }
@@ -55,6 +59,14 @@ impl Cursor {
     /// A completion that was fetched and not handed out, for a plain poll of the same queue.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Wc> {
+        // A program that polls in both ways from several threads sees to it that one knows of the other.
+        if !self.used.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.take_fetched()
+    }
+
+    fn take_fetched(&self) -> Option<Wc> {
         let mut fetched = self.fetched.lock();
         if fetched.next == fetched.end {
             return None;
@@ -104,6 +116,7 @@ unsafe fn advance(cq: &Cq) -> c_int {
         if fetched.next == fetched.end {
             fetched.next = 0;
             fetched.end = 0;
+            cursor.used.store(true, Ordering::Relaxed);
             match cq.process.poll_cq(cq.id, &mut fetched.batch) {
                 Err(_) => return libc::EIO,
                 Ok(0) => return libc::ENOENT,

@@ -108,8 +108,15 @@ impl Pump {
     }
 
     /// Send what may be sent.
+    #[inline]
     pub fn transmit(&mut self, now: Instant) {
         self.gather.on_transmit(now);
+        if self.hca.wants_transmit() {
+            self.transmit_batches(now);
+        }
+    }
+
+    fn transmit_batches(&mut self, now: Instant) {
         for _ in 0..BATCHES_MAX {
             if !self.hca.wants_transmit() || self.stack.is_blocked() {
                 return;
@@ -178,6 +185,7 @@ impl Pump {
     /// A turn for somebody who polls and has no peers on this host. To ask the clock is a good part of what a poll in vain
     /// costs beside its system call (all of it where the machine has no quick clock), so it is asked when something came,
     /// when something can be sent, and now and then.
+    #[inline(never)]
     fn turn_for_packets(&mut self) -> usize {
         let read = Cell::new(None);
         let now = || {

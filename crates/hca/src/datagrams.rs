@@ -231,7 +231,15 @@ impl<M: Memory> Hca<M> {
     }
 
     /// Lanes may have room again.
+    #[inline]
     pub(crate) fn push_full(&mut self, now: Instant) {
+        if !self.diversion.full.is_empty() {
+            self.push_waiting(now);
+        }
+    }
+
+    #[cold]
+    fn push_waiting(&mut self, now: Instant) {
         while let Some((peer, frame, bytes)) = self.diversion.full.pop_front() {
             let pushed = self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
             if pushed {
@@ -294,6 +302,7 @@ impl<M: Memory> Hca<M> {
     }
 
     /// A datagram from a process of this host: the current frame of its lane.
+    #[inline(never)]
     pub(crate) fn handle_datagram(&mut self, now: Instant, _peer: PeerId, frame: &Frame) {
         let mut bytes = [0; DATAGRAM_MAX];
         let Some(bytes) = bytes.get_mut(..frame.bytes as usize).filter(|bytes| bytes.len() > GIDS_LEN) else { return };

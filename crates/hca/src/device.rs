@@ -18,6 +18,48 @@ pub(crate) struct Device {
     pub(crate) counters: PortCounters,
 }
 
+/// Devices in the order of their identities. They are few, and one is looked up for each completion.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    list: Vec<(DeviceId, Device)>,
+}
+
+impl Devices {
+    #[inline]
+    fn place(&self, id: DeviceId) -> Result<usize, usize> {
+        self.list.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: &DeviceId) -> Option<&Device> {
+        self.place(*id).ok().and_then(|at| self.list.get(at)).map(|(_, device)| device)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: &DeviceId) -> Option<&mut Device> {
+        self.place(*id).ok().and_then(|at| self.list.get_mut(at)).map(|(_, device)| device)
+    }
+
+    /// One that is not there yet.
+    fn insert(&mut self, id: DeviceId, device: Device) {
+        if let Err(at) = self.place(id) {
+            self.list.insert(at, (id, device));
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DeviceId, &Device)> {
+        self.list.iter().map(|(id, device)| (*id, device))
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Device> {
+        self.list.iter().map(|(_, device)| device)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.list.iter_mut().map(|(_, device)| device)
+    }
+}
+
 impl<M> World<M> {
     /// A device that is there.
     pub(crate) fn present(&self, id: DeviceId) -> Result<&Device, VerbsError> {
@@ -99,6 +141,6 @@ impl<M: Memory> Hca<M> {
 
     /// All devices that are there.
     pub fn devices(&self) -> impl Iterator<Item = (DeviceId, &DeviceAttr)> {
-        self.world.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (*id, &d.attr))
+        self.world.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (id, &d.attr))
     }
 }

@@ -175,6 +175,7 @@ impl<M: Memory> Hca<M> {
     }
 
     /// Whether any queue pair waits for its turn to send.
+    #[inline]
     pub fn wants_transmit(&self) -> bool {
         self.schedule.len() > 0
     }
@@ -191,12 +192,17 @@ impl<M: Memory> Hca<M> {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
             }
         }
+        self.settle_cqs();
+    }
+
+    /// Let the queue pairs fail whose completion queue overflowed.
+    #[inline]
+    pub(crate) fn settle_cqs(&mut self) {
         if !self.world.failed_cqs.is_empty() {
             self.fail_with_cqs();
         }
     }
 
-    /// Let the queue pairs fail whose completion queue overflowed.
     #[cold]
     fn fail_with_cqs(&mut self) {
         while let Some(cq) = self.world.failed_cqs.pop() {

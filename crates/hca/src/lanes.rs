@@ -82,11 +82,15 @@ impl<M: Memory> Hca<M> {
     }
 
     /// Send the acknowledgements that found no company since the last look.
+    #[inline]
     fn flush_owed_acks(&mut self, now: Instant) {
-        if self.owed_acks.of.is_empty() {
-            self.owed_acks.until = None;
-            return;
+        match self.owed_acks.of.is_empty() {
+            true => self.owed_acks.until = None,
+            false => self.flush_owing(now),
         }
+    }
+
+    fn flush_owing(&mut self, now: Instant) {
         let mut kept = 0;
         for at in 0..self.owed_acks.of.len() {
             let id = self.owed_acks.of[at];

@@ -13,10 +13,15 @@ pub(crate) struct Timers {
 
 impl Timers {
     /// Take note that `id` must be woken by `deadline`.
+    #[inline]
     pub(crate) fn wake_by(&mut self, id: QpId, deadline: Instant, armed: &mut Option<Instant>) {
         if armed.is_some_and(|at| at <= deadline) {
             return;
         }
+        self.insert(id, deadline, armed);
+    }
+
+    fn insert(&mut self, id: QpId, deadline: Instant, armed: &mut Option<Instant>) {
         self.remove(id, armed);
         self.set.insert((deadline, id));
         *armed = Some(deadline);

@@ -1,8 +1,6 @@
 //! The adapter as its queue pairs see it: everything in an [`crate::Hca`] but the queue pairs themselves, so that one of
 //! them and all of this can be borrowed side by side.
 
-use std::collections::BTreeMap;
-
 use weft_transport::{Budget, Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 use weft_verbs::{
     Access, AsyncEvent, AsyncSubject, CQ_MAX, Cookie, CqId, DeviceId, Instant, MwBind, PD_MAX, PdId, Qpn, Sge, SrqId,
@@ -10,7 +8,7 @@ use weft_verbs::{
 };
 
 use crate::cq::Cq;
-use crate::device::Device;
+use crate::device::Devices;
 use crate::events::EventQueue;
 use crate::keys::Keys;
 use crate::pd::Pd;
@@ -33,7 +31,7 @@ const PACKET_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct World<M> {
     pub(crate) memory: M,
-    pub(crate) devices: BTreeMap<DeviceId, Device>,
+    pub(crate) devices: Devices,
     pub(crate) pds: Table<PdId, Pd>,
     pub(crate) keys: Keys,
     pub(crate) cqs: Table<CqId, Cq>,
@@ -56,7 +54,7 @@ impl<M> World<M> {
     pub(crate) fn new(seed: [u64; 4], memory: M) -> World<M> {
         World {
             memory,
-            devices: BTreeMap::new(),
+            devices: Devices::default(),
             pds: Table::new(PD_MAX, "protection domain"),
             keys: Keys::new(),
             cqs: Table::new(CQ_MAX, "completion queue"),
