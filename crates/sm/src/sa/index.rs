@@ -54,6 +54,7 @@ impl Carries {
     pub fn of(info: &PortInfo) -> Carries {
         Carries { mtu: info.mtu_cap, rank: rank(rate(info)) }
     }
+    #[inline]
     pub fn and(self, other: Carries) -> Carries {
         Carries { mtu: self.mtu.min(other.mtu), rank: self.rank.min(other.rank) }
     }
@@ -321,6 +322,7 @@ impl Index {
     }
 
     /// The port at a place.
+    #[inline]
     pub fn entry(&self, place: u32) -> Option<&Entry> {
         self.entries.get(place as usize)
     }
@@ -331,6 +333,7 @@ impl Index {
     }
 
     /// What a port of a switch leads to.
+    #[inline]
     pub fn hop(&self, switch: u32, port: u8) -> Option<&Hop> {
         if usize::from(port) >= self.stride {
             return None;
@@ -339,6 +342,7 @@ impl Index {
     }
 
     /// The entry that a hop ends at, if it ends at one.
+    #[inline]
     pub fn end_of(&self, hop: &Hop) -> Option<u32> {
         hop.next.checked_sub(self.switches.len() as u32)
     }

@@ -10,6 +10,7 @@ use weft_wire::mad::sa::{PathRecord, Selector};
 
 pub(super) use params::limited;
 use params::{Asked, End, Params};
+use walk::{Course, walk_both};
 
 use super::answer::{Answer, Outcome, Refusal};
 use super::index::{Entry, gid, is_rate};
@@ -204,8 +205,11 @@ impl Administrator {
 
     /// The properties of a path, and whether the way back is like it. `None` if it is not what was asked for.
     fn both_ways(&mut self, world: &World<'_>, asked: &Asked<'_>, (from, to): (End, End)) -> Option<(Params, bool)> {
-        let params = self.params(world, asked, from, to)?;
-        let reversible = self.params(world, asked, to, from).is_some();
+        let there = Course { from: from.entry, to: to.entry, dlid: to.lid };
+        let back = Course { from: to.entry, to: from.entry, dlid: from.lid };
+        let [there, back] = walk_both(world, &self.index, there, back);
+        let params = self.params(world, asked, (from, to), &there?)?;
+        let reversible = back.is_some_and(|back| self.params(world, asked, (to, from), &back).is_some());
         let wanted = asked.names(PathRecord::REVERSIBLE) && asked.record.reversible;
         (reversible || !wanted).then_some((params, reversible))
     }

@@ -3,7 +3,7 @@
 use weft_wire::mad::Rate;
 use weft_wire::mad::sa::{ComponentMask, PathRecord, Selector};
 
-use super::walk::walk;
+use super::walk::Way;
 use crate::sa::Administrator;
 use crate::sa::index::{rank, ranked};
 use crate::sa::pkeys;
@@ -74,9 +74,14 @@ fn select_rate(rate: u8, selector: Selector, wanted: u8) -> Option<u8> {
 }
 
 impl Administrator {
-    /// The properties of a path; `None` if there is none like what was asked.
-    pub(super) fn params(&mut self, world: &World<'_>, asked: &Asked<'_>, from: End, to: End) -> Option<Params> {
-        let way = walk(world, &self.index, from.entry, to.entry, to.lid)?;
+    /// The properties of a path by this way; `None` if it is not like what was asked.
+    pub(super) fn params(
+        &mut self,
+        world: &World<'_>,
+        asked: &Asked<'_>,
+        (from, to): (End, End),
+        way: &Way,
+    ) -> Option<Params> {
         let level = self.level(world, asked, from, to);
         let (mut mtu, mut rank_of) = (way.carries.mtu, way.carries.rank);
         if let Some(level) = &level {

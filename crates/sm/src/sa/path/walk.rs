@@ -15,50 +15,107 @@ pub(in crate::sa) struct Way {
     pub hops: u8,
 }
 
-/// The way from a port to a LID of another; `None` if the tables do not lead there.
-pub(in crate::sa) fn walk(world: &World<'_>, index: &Index, from: u32, to: u32, dlid: u16) -> Option<Way> {
-    let (source, end) = (index.entry(from)?, index.entry(to)?);
-    let mut way = Way { carries: source.own, levels: u16::MAX, hops: 0 };
-    if from == to {
-        return Some(way);
+/// Where a path begins, where it ends, and the LID that it goes by.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sa) struct Course {
+    pub from: u32,
+    pub to: u32,
+    pub dlid: u16,
+}
+
+/// The ways there and back; `None` if the tables do not lead there. Both are walked at once: each step waits for memory,
+/// and so they wait together.
+pub(in crate::sa) fn walk_both(world: &World<'_>, index: &Index, there: Course, back: Course) -> [Option<Way>; 2] {
+    let mut walkers = [Walker::new(world, index, there), Walker::new(world, index, back)];
+    for _ in 0..=HOPS_MAX {
+        let [first, second] = &mut walkers;
+        let (first, second) = (first.step(world, index), second.step(world, index));
+        if !first && !second {
+            break;
+        }
+    }
+    walkers.map(Walker::arrived)
+}
+
+/// How far a walk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// At a switch, come in by a port; 0 where it began at the switch.
+    At(u32, u8),
+    Arrived,
+    /// Nothing leads on.
+    Lost,
+}
+
+/// Somebody on the way.
+struct Walker {
+    course: Course,
+    way: Way,
+    /// What the end itself carries.
+    end: Carries,
+    state: State,
+}
+
+impl Walker {
+    fn new(world: &World<'_>, index: &Index, course: Course) -> Walker {
+        let mut way = Way { carries: Carries::ALL, levels: u16::MAX, hops: 0 };
+        let (source, end) = (index.entry(course.from), index.entry(course.to));
+        let state = match (source, end) {
+            (Some(source), Some(end)) => set_out(world, &mut way, course, source, end),
+            _ => State::Lost,
+        };
+        Walker { course, way, end: end.map_or(Carries::ALL, |end| end.own), state }
+    }
+
+    /// Goes on to the next switch or the end. Whether there is more to go.
+    fn step(&mut self, world: &World<'_>, index: &Index) -> bool {
+        let State::At(at, came) = self.state else { return false };
+        self.state = self.next(world, index, at, came).unwrap_or(State::Lost);
+        matches!(self.state, State::At(..))
+    }
+
+    fn next(&mut self, world: &World<'_>, index: &Index, at: u32, came: u8) -> Option<State> {
+        let port = world.tables.port(at, self.course.dlid)?;
+        self.way.hops = self.way.hops.saturating_add(1);
+        if port == 0 {
+            self.way.carries = self.way.carries.and(self.end);
+            return (index.switches.get(at as usize) == Some(&self.course.to)).then_some(State::Arrived);
+        }
+        pass(world, index, at, came, port, &mut self.way)?;
+        let hop = index.hop(at, port)?;
+        self.way.carries = self.way.carries.and(hop.carries);
+        match index.end_of(hop) {
+            Some(entry) => {
+                self.way.carries = self.way.carries.and(self.end);
+                (entry == self.course.to).then_some(State::Arrived)
+            }
+            None => Some(State::At(hop.next, hop.port)),
+        }
+    }
+
+    fn arrived(self) -> Option<Way> {
+        (self.state == State::Arrived).then_some(self.way)
+    }
+}
+
+/// From the source to the switch that it hangs on, or is; an adapter's own lanes, and the switch's port that it comes in
+/// by.
+fn set_out(world: &World<'_>, way: &mut Way, course: Course, source: &Entry, end: &Entry) -> State {
+    way.carries = source.own;
+    if course.from == course.to {
+        return State::Arrived;
     }
     if source.switch == NOWHERE {
         way.carries = way.carries.and(end.own);
-        return (source.peer == to).then_some(way);
+        return if source.peer == course.to { State::Arrived } else { State::Lost };
     }
-    leave(world, index, source, &mut way)?;
-    let mut at = source.switch;
-    let mut came = source.port;
-    // A switch sends what is its own through the port that leads there: nothing comes in.
-    let mut own = source.is_switch;
-    for _ in 0..HOPS_MAX {
-        let port = world.tables.port(at, dlid)?;
-        way.hops = way.hops.saturating_add(1);
-        if port == 0 {
-            way.carries = way.carries.and(end.own);
-            return (index.switches.get(at as usize) == Some(&to)).then_some(way);
-        }
-        pass(world, index, at, if own { 0 } else { came }, port, &mut way)?;
-        let hop = index.hop(at, port)?;
-        way.carries = way.carries.and(hop.carries);
-        if let Some(entry) = index.end_of(hop) {
-            way.carries = way.carries.and(end.own);
-            return (entry == to).then_some(way);
-        }
-        (at, came, own) = (hop.next, hop.port, false);
-    }
-    None
-}
-
-/// Out of the source: an adapter's own lanes, and the port of the switch that it comes in by.
-fn leave(world: &World<'_>, index: &Index, source: &Entry, way: &mut Way) -> Option<()> {
     if source.is_switch {
-        return Some(());
+        return State::At(source.switch, 0);
     }
     way.carries = way.carries.and(source.far);
-    let Some(lanes) = world.lanes.filter(|_| world.settings.qos) else { return Some(()) };
-    let _ = index;
-    keep(way, lanes.sl_to_vl(source.at.node, 0, source.at.port))
+    let lanes = world.lanes.filter(|_| world.settings.qos);
+    let lanes = lanes.and_then(|lanes| lanes.sl_to_vl(source.at.node, 0, source.at.port));
+    if keep(way, lanes).is_none() { State::Lost } else { State::At(source.switch, source.port) }
 }
 
 /// Through a switch.
