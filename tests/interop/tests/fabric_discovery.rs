@@ -1,0 +1,115 @@
+//! Our discovery tools beside Debian's on the same fabric of ours, managed by Debian's opensm: they print the same, with the
+//! same exit codes. One fabric is of a speed that is newer than Debian's tools; what differs for it stands here with its reason.
+
+use anyhow::{Result, ensure};
+use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
+
+const TOOLS: &[&str] = &["ip", "opensm", "ibnetdiscover", "iblinkinfo", "saquery", "ibqueryerrors", "dump_fts"];
+
+/// The host that the tools run on, and the one where the subnet manager is.
+const HOST: &str = "node2";
+const MANAGER: &str = "node1";
+
+/// Fabrics, and whether Debian's tools know all of their speeds' names.
+const FABRICS: &[(&[&str], bool)] =
+    &[(&["--fat-tree", "4,2"], true), (&["--torus", "2x2", "--hosts-per-switch", "1", "--speed", "XDR"], false)];
+
+/// Command lines that print the same everywhere.
+const LINES: &[&str] = &[
+    "ibnetdiscover -l",
+    "ibnetdiscover -H",
+    "ibnetdiscover -S",
+    "ibhosts",
+    "ibswitches",
+    "ibnodes",
+    "ibrouters",
+    "ibidsverify -R",
+    "saquery",
+    "saquery -D",
+    "saquery -c",
+    "saquery -s",
+    "saquery -g",
+    "saquery -m",
+    "saquery -x",
+    "saquery -I",
+    "saquery CPI",
+    "saquery -p",
+    "saquery -p --slid 1 --dlid 2",
+    "saquery LFTR 2",
+    "saquery MFTR",
+    "saquery --smkey 1 PKTR 2/0/0",
+    "saquery SL2VL 2",
+    "saquery VLAR 2",
+    "saquery GIR 1",
+    "saquery SWIR",
+    "dump_fts",
+    "dump_fts -M",
+    "dump_lfts",
+    "dump_mfts",
+    "ibqueryerrors",
+    "ibqueryerrors --data",
+    "ibqueryerrors --counters",
+    "ibqueryerrors -r",
+];
+
+/// Those that name the speeds of links: of a new one they say the same, too.
+const SPEED_LINES: &[&str] = &[
+    "ibnetdiscover",
+    "ibnetdiscover -g",
+    "ibnetdiscover -p",
+    "iblinkinfo",
+    "iblinkinfo -l",
+    "iblinkinfo -p",
+    "iblinkinfo --switches-only",
+];
+
+/// Of a port whose speed the original has no word for it says so on its standard error in the middle of a line of the other.
+const KNOWN_LINES: &[&str] = &["saquery PIR 2"];
+
+/// A line without what differs from run to run: when it was written, a process id, packets that asking itself adds.
+fn lasting(line: &str) -> Option<String> {
+    if line.starts_with("# Topology file: generated on ") {
+        return None;
+    }
+    let parts = line.split(" [").map(|part| match part.split_once(" == ") {
+        Some((name, _)) if name.ends_with("Data") || name.ends_with("Pkts") || name == "PortXmitWait" => name,
+        _ => part,
+    });
+    let line = parts.collect::<Vec<_>>().join(" [");
+    let text = line.strip_prefix("ibwarn: [").and_then(|rest| rest.split_once("] ")).map(|(_, text)| text.to_owned());
+    Some(text.unwrap_or(line))
+}
+
+/// The exit code and what was printed; the two outputs come in either order.
+fn said(fabric: &Fabric<'_>, words: &[&str]) -> Result<(Option<i32>, Vec<String>)> {
+    let ended = fabric.run(HOST, words)?;
+    let mut lines: Vec<String> = ended.text.lines().filter_map(lasting).collect();
+    lines.sort();
+    Ok((ended.status.and_then(|status| status.code()), lines))
+}
+
+#[test]
+fn discovery_prints_the_same_of_our_own_fabric() {
+    if !skip::have("discovery_prints_the_same_of_our_own_fabric", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let weft = product::weft().expect("the product").display().to_string();
+    let mut table = Table::new("ib discovery, our own fabric");
+    for (words, known) in FABRICS {
+        let fabric = Fabric::up(&lab, words).expect("a fabric");
+        let _manager = fabric.opensm(MANAGER, "minhop").expect("a subnet manager");
+        fabric.wait("all links active", |state| state["links"]["init"] == 0).expect("links");
+        let more = KNOWN_LINES.iter().filter(|_| *known);
+        for line in LINES.iter().chain(SPEED_LINES).chain(more) {
+            table.case(&format!("{}: {line}", words[0]), || {
+                let words: Vec<&str> = line.split(' ').collect();
+                let (theirs, ours) = (said(&fabric, &words)?, said(&fabric, &[&[weft.as_str()], &words[..]].concat())?);
+                ensure!(theirs == ours, "theirs: {theirs:#?}\nours: {ours:#?}");
+                ensure!(ours.1.len() > 1 || ours.0 == Some(0), "it says nothing: {ours:?}");
+                Ok(())
+            });
+        }
+    }
+    table.finish();
+}
