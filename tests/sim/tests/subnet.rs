@@ -33,7 +33,102 @@ fn every_shape_comes_up() {
         world.start(at, |_| {});
         world.pass(SECOND);
         assert_eq!(world.masters(), [at], "{shape:?}");
-        assert!(ups(&world) > 0, "{shape:?}: {:?}", world.events);
-        assert_eq!(faults(&world, at), [], "{shape:?}: {:?}", world.events);
+        assert!(ups(&world) > 0, "{shape:?}: {}", world.log());
+        assert_eq!(faults(&world, at), [], "{shape:?}: {}", world.log());
+    }
+}
+
+/// A fat tree of 16 hosts whose first host has a manager.
+fn up(shape: Shape, seed: u64) -> (World, PortRef) {
+    let mut world = World::new(shape, seed);
+    let at = world.host(0);
+    world.start(at, |_| {});
+    world.pass(SECOND);
+    assert_eq!(faults(&world, at), []);
+    (world, at)
+}
+
+fn tree() -> Shape {
+    Shape::FatTree { radix: 4, levels: 3, hosts: None, hosts_per_leaf: None }
+}
+
+fn lids(world: &World) -> Vec<(PortRef, u16)> {
+    let ports = (0..world.fabric.node_count()).flat_map(|node| (0..=1).map(move |port| PortRef::new(node, port)));
+    ports.filter_map(|at| Some((at, world.fabric.port_info(at)?.lid))).filter(|(_, lid)| *lid != 0).collect()
+}
+
+/// A cable between two switches, by one of its ports.
+fn trunk(world: &World, number: usize) -> PortRef {
+    let is_switch = |at: PortRef| world.fabric.kind(at.node) == Some(weft_fabric::topology::NodeKind::Switch);
+    let trunks = world.fabric.cables().map(|cable| cable.ends).filter(|ends| ends.iter().all(|end| is_switch(*end)));
+    trunks.map(|ends| ends[0]).nth(number).expect("so many trunks")
+}
+
+#[test]
+fn a_light_sweep_asks_each_switch_once() {
+    let (mut world, at) = up(tree(), 1);
+    let before = world.manager(at).status();
+    world.manager(at).sweep(false);
+    world.settle();
+    let after = world.manager(at).status();
+    assert_eq!(after.sweeps, before.sweeps + 1);
+    // Of each of 20 switches, and of the manager's own port.
+    assert_eq!(after.wire.sent - before.wire.sent, 21);
+}
+
+#[test]
+fn a_cut_is_routed_around_at_once_and_mended() {
+    let (mut world, at) = up(tree(), 2);
+    let cable = trunk(&world, 0);
+    let other = world.fabric.peer(cable).expect("a cable");
+    let before = lids(&world);
+    let sent = world.manager(at).status().wire.sent;
+    world.fabric.cut(world.now, cable).expect("a cable");
+    world.pass(Duration::from_millis(500));
+    assert_eq!(faults(&world, at), [], "{}", world.log());
+    assert!(world.manager(at).status().wire.sent - sent < 150, "{}", world.manager(at).status().wire.sent - sent);
+    world.fabric.join(world.now, cable, other).expect("free ports");
+    world.pass(Duration::from_millis(500));
+    assert_eq!(faults(&world, at), [], "{}", world.log());
+    assert_eq!(lids(&world), before);
+}
+
+#[test]
+fn a_switch_that_boots_gets_everything_again() {
+    let (mut world, at) = up(tree(), 3);
+    let before = lids(&world);
+    for number in 0..20 {
+        let switch = world.switch(number);
+        world.fabric.reboot(world.now, switch, Duration::from_millis(100)).expect("a switch");
+        world.pass(Duration::from_secs(15));
+        assert_eq!(faults(&world, at), [], "switch {number}: {}", world.log());
+        assert_eq!(lids(&world), before, "switch {number}");
+    }
+}
+
+#[test]
+fn hosts_come_and_go() {
+    let (mut world, at) = up(tree(), 4);
+    let before = lids(&world);
+    let host = world.host(7);
+    world.fabric.power_off(world.now, host.node).expect("a host");
+    world.pass(SECOND);
+    assert_eq!((faults(&world, at), world.count(|event| matches!(event, Event::Gone { .. }))), (vec![], 1));
+    world.fabric.power_on(world.now, host.node).expect("a host");
+    world.pass(SECOND);
+    assert_eq!((faults(&world, at), lids(&world)), (vec![], before));
+}
+
+#[test]
+fn what_is_lost_is_asked_again() {
+    for seed in 0..30 {
+        let mut world = World::new(tree(), seed);
+        let at = world.host(seed as usize % 16);
+        world.loss_ppm = 50_000;
+        world.start(at, |_| {});
+        world.pass(Duration::from_secs(60));
+        world.loss_ppm = 0;
+        world.pass(Duration::from_secs(30));
+        assert_eq!(faults(&world, at), [], "seed {seed}: {}", world.log());
     }
 }

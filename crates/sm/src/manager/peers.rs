@@ -125,7 +125,8 @@ impl Manager {
             self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?))).collect();
         let others = if self.setup.ignore_other_sm { Vec::new() } else { others };
         if self.state == SmState::MASTER {
-            return self.rule(&others);
+            self.look_for_greater();
+            return self.begin_configuration();
         }
         let active = others.iter().filter(|(_, other)| other.state != SmState::NOT_ACTIVE);
         let first = active
@@ -148,15 +149,15 @@ impl Manager {
         }
     }
 
-    /// A master goes on unless nothing was found to be done.
-    fn rule(&mut self, others: &[(PortIx, Other)]) {
+    /// Whom a master has to hand over to when its sweep is over.
+    pub(crate) fn look_for_greater(&mut self) {
+        let others = self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?)));
         let greatest = others
-            .iter()
+            .filter(|_| self.state == SmState::MASTER && !self.setup.ignore_other_sm)
             .filter(|(_, other)| matches!(other.state, SmState::STANDBY | SmState::MASTER))
             .filter(|(_, other)| self.setup.yields || self.is_greater(other))
             .max_by_key(|(_, other)| (other.priority, std::cmp::Reverse(other.guid)));
-        self.peers.handing_to = greatest.map(|(at, _)| *at);
-        self.begin_configuration();
+        self.peers.handing_to = greatest.map(|(at, _)| at);
     }
 
     /// Hand over, now that all is in order.

@@ -28,19 +28,21 @@ impl Manager {
 
     /// Look at everything from the manager's own port on.
     pub(crate) fn begin_discovery(&mut self) {
-        self.sweep.phase = Phase::Discover;
-        for mark in &mut self.sweep.marks {
-            mark.linked = [0; 4];
-        }
+        self.begin_looking();
         self.sweep.isolated.clear();
-        self.sweep.doubts.clear();
         self.ask(What::OwnNode, self.subnet.own.unwrap_or(PortIx { node: NodeIx(0), port: 0 }), 0);
+    }
+
+    /// No cable was seen yet in this sweep.
+    fn begin_looking(&mut self) {
+        self.sweep.phase = Phase::Discover;
+        self.sweep.marks.iter_mut().for_each(|mark| mark.linked = [0; 4]);
+        self.sweep.doubts.clear();
     }
 
     /// Look at the ports of what said that it changed.
     pub(crate) fn begin_partial(&mut self, switches: Vec<NodeIx>, ports: Vec<PortIx>) {
-        self.sweep.phase = Phase::Discover;
-        self.sweep.doubts.clear();
+        self.begin_looking();
         for node in switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect::<Vec<_>>() {
             self.sweep.isolated.retain(|at, _| at.node != node);
             self.read_node(node);

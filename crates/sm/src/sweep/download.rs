@@ -39,7 +39,7 @@ impl Manager {
         let top = self.top();
         let Some(switch) = self.subnet.node(node).and_then(|node| node.switch.as_ref()) else { return };
         if let Some(wanted) = self.wanted_switch(Ask { what: What::SetSwitchInfo, at, arg: 0 })
-            && wanted != switch.info
+            && wanted != (SwitchInfo { port_state_change: false, ..switch.info })
         {
             self.wire.ask(Ask { what: What::SetSwitchInfo, at, arg: 0 });
         }

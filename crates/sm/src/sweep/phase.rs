@@ -100,7 +100,8 @@ impl Manager {
             self.sweep.heavy_count += 1;
             self.begin_discovery();
         } else if wanted.switches.is_empty() && wanted.ports.is_empty() {
-            self.decide();
+            self.look_for_greater();
+            self.end_sweep();
         } else {
             self.begin_partial(wanted.switches.into_iter().collect(), wanted.ports.into_iter().collect());
         }

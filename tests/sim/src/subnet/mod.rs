@@ -105,6 +105,12 @@ impl World {
         self.events.iter().filter(|(_, event)| wanted(event)).count()
     }
 
+    /// The last of what was told, for who has to find out why.
+    pub fn log(&self) -> String {
+        let last = self.events.iter().skip(self.events.len().saturating_sub(40));
+        last.map(|(at, event)| format!("\n{at}: {event}")).collect()
+    }
+
     /// Let time go on.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
