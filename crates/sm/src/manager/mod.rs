@@ -180,10 +180,12 @@ impl Manager {
         self.events.pop_front()
     }
 
-    /// Whether the port is to say that a manager is behind it. One that yields is not to be found while it stands by: it
-    /// would be handed over to.
+    /// Whether the port is to say that a manager is behind it. Who is nobody to hand over to is not to be found: one that
+    /// never is master, one that yields while it stands by, one that goes.
     pub fn is_sm(&self) -> bool {
-        self.state != SmState::NOT_ACTIVE && !(self.setup.yields && self.state == SmState::STANDBY)
+        let yields = self.setup.yields && self.state == SmState::STANDBY;
+        let leaves = self.peers.leaving && self.state != SmState::MASTER;
+        self.state != SmState::NOT_ACTIVE && !self.setup.never_master && !yields && !leaves
     }
 
     /// Sweep now, or as soon as what is going on is over.

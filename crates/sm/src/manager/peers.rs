@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_verbs::Instant;
+use weft_verbs::{Duration, Instant};
 use weft_wire::mad::subn::{SmControl, SmInfo, SmState, Smp};
 use weft_wire::mad::{Method, Status};
 
@@ -12,6 +12,9 @@ use crate::handover::{SmEvent, greater, step};
 use crate::io;
 use crate::subnet::{NodeIx, PortIx};
 use crate::sweep::{Ask, Phase, What};
+
+/// How long a master waits until it asks again who was still discovering.
+const DISCOVERING_AGAIN: Duration = Duration::from_millis(500);
 
 /// Another manager as it was last heard of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +36,8 @@ pub(crate) struct Peers {
     missed: u32,
     /// Polls so far: this manager's ActCount is told by it.
     act_count: u32,
+    /// This manager goes, and is nobody to hand over to.
+    pub leaving: bool,
     /// Who is handed over to when the sweep is over.
     handing_to: Option<PortIx>,
 }
@@ -94,10 +99,17 @@ impl Manager {
             self.tell(Event::OtherManager { guid, name: name.unwrap_or_default(), priority, state });
         }
         if ask.what == What::Poll {
-            match other.state {
+            return match other.state {
                 SmState::MASTER => self.peers.missed = 0,
                 _ => self.on_missed(),
-            }
+            };
+        }
+        if self.state == SmState::MASTER && other.state == SmState::DISCOVERING {
+            self.peers.next_poll = Some(self.now + DISCOVERING_AGAIN);
+        }
+        if self.sweep.phase == Phase::Idle && self.sweep.is_up {
+            self.look_for_greater();
+            self.hand_over_if_greater();
         }
     }
 
@@ -171,6 +183,7 @@ impl Manager {
 
     /// End being master: another is to take over, if there is one that stands by.
     pub fn shut_down(&mut self) {
+        self.peers.leaving = true;
         if self.state != SmState::MASTER {
             return;
         }
@@ -191,6 +204,11 @@ impl Manager {
         }
         let before = std::mem::replace(&mut self.state, next);
         if before == next {
+            if event == SmEvent::Handover && next == SmState::MASTER {
+                // Another was master too, and wrote what it held to be right.
+                self.forget_all();
+                self.sweep.wanted.heavy = true;
+            }
             return true;
         }
         self.tell(Event::State(next));
@@ -234,6 +252,11 @@ impl Manager {
         self.sweep.wanted = Default::default();
         (self.sweep.is_up, self.sweep.mastered, self.sweep.written) = (false, false, false);
         self.sweep.unsure.clear();
+        self.forget_all();
+    }
+
+    /// Whatever switches have, is not known.
+    fn forget_all(&mut self) {
         let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.forget_tables(node));
     }
@@ -244,6 +267,9 @@ impl Manager {
             return;
         }
         self.peers.next_poll = None;
+        if self.state == SmState::MASTER {
+            return self.ask_managers();
+        }
         if self.state != SmState::STANDBY {
             return;
         }
@@ -282,7 +308,8 @@ impl Manager {
         let event = SmEvent::from_control(control).filter(|_| trusted && info.state != SmState::NOT_ACTIVE);
         let event = event.filter(|event| step(self.state, *event).is_some());
         // Who yields takes nothing back: it would pass from one to the other for ever.
-        let refused = (self.setup.never_master || self.setup.yields) && event == Some(SmEvent::Handover);
+        let takes = !(self.setup.never_master || self.setup.yields || self.peers.leaving);
+        let refused = !takes && event == Some(SmEvent::Handover);
         let Some(event) = event.filter(|_| !refused) else {
             let own = self.sm_info_for(trusted);
             return self.answer(from, smp, Status::INVALID_FIELD, own);

@@ -36,6 +36,7 @@ impl Manager {
     /// No cable was seen yet in this sweep.
     fn begin_looking(&mut self) {
         self.sweep.phase = Phase::Discover;
+        self.sweep.look += 1;
         self.sweep.marks.iter_mut().for_each(|mark| mark.linked = [0; 4]);
         self.sweep.doubts.clear();
     }
@@ -78,8 +79,8 @@ impl Manager {
             }
             return;
         }
-        let count = self.sweep.count;
-        if self.sweep.mark(node).read != count {
+        let look = self.sweep.look;
+        if self.sweep.mark(node).read != look {
             self.read_node(node);
         } else if info.node_type != NodeType::SWITCH {
             self.ask(What::PortInfo, at, 0);
@@ -93,7 +94,7 @@ impl Manager {
             .and_then(|node| self.subnet.node(node))
             .is_some_and(|node| (node.info.node_type, node.info.num_ports) == (info.node_type, info.num_ports));
         if let Some(node) = known.filter(|_| !fits) {
-            let now = self.sweep.count;
+            let now = self.sweep.look;
             if self.sweep.mark(node).read == now {
                 let first = self.subnet.call(PortIx { node, port: 0 });
                 let second = from.map(|from| self.subnet.call(from)).unwrap_or_default();
@@ -106,9 +107,9 @@ impl Manager {
             self.lose_node(node);
         }
         let route = self.route_beyond(from);
-        let count = self.sweep.count;
+        let look = self.sweep.look;
         if let Some(node) = known.filter(|_| fits) {
-            if self.sweep.mark(node).read != count && self.sweep.heavy {
+            if self.sweep.mark(node).read != look && self.sweep.heavy {
                 let held = self.subnet.node_mut(node)?;
                 (held.route, held.info) = (route, *info);
             }
@@ -170,8 +171,8 @@ impl Manager {
 
     /// Look at a node: what is not known of it, and all that may have changed.
     fn read_node(&mut self, node: NodeIx) {
-        let count = self.sweep.count;
-        self.sweep.mark(node).read = count;
+        let look = self.sweep.look;
+        self.sweep.mark(node).read = look;
         let Some(held) = self.subnet.node(node) else { return };
         let (is_switch, info) = (held.switch.is_some(), held.info);
         if held.description == NodeDescription::default() {
@@ -382,12 +383,12 @@ impl Manager {
 
     /// A switch none of whose links was configured has begun anew, whatever its tables seem to be.
     fn find_reborn(&mut self) {
-        let count = self.sweep.count;
+        let look = self.sweep.look;
         let reborn: Vec<NodeIx> = self
             .subnet
             .nodes()
             .filter(|(node, held)| {
-                let read = self.sweep.marks.get(node.0 as usize).is_some_and(|mark| mark.read == count);
+                let read = self.sweep.marks.get(node.0 as usize).is_some_and(|mark| mark.read == look);
                 let mut links = held.ports.iter().skip(1).filter(|port| port.neighbor.is_some()).peekable();
                 let known = held.switch.as_ref().is_some_and(|switch| !switch.lft.is_empty());
                 read && known && links.peek().is_some() && links.all(|port| port.info.port_state == PortState::INIT)

@@ -75,7 +75,7 @@ pub(crate) struct Wanted {
 /// What is known of a node for the time of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
-    /// The sweep that looked at it last.
+    /// The look, by its number, that was the last at it.
     pub read: u64,
     /// Ports whose cables were seen in the present sweep, a bit each.
     pub linked: [u64; 4],
@@ -120,6 +120,8 @@ pub(crate) struct Sweep {
     /// When the next begins by itself.
     pub next: Option<Instant>,
     pub count: u64,
+    /// How often ports were looked at, at all or some.
+    pub look: u64,
     pub heavy_count: u64,
     /// Whether the present one looks at all.
     pub heavy: bool,
