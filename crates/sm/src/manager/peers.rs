@@ -48,6 +48,11 @@ impl Peers {
         self.ports.entry(at).or_default();
     }
 
+    /// There is none behind this port.
+    pub fn forget(&mut self, at: PortIx) {
+        self.ports.remove(&at);
+    }
+
     pub fn forget_node(&mut self, node: NodeIx) {
         self.ports.retain(|at, _| at.node != node);
     }
@@ -117,7 +122,7 @@ impl Manager {
     pub(crate) fn on_peer_silent(&mut self, ask: Ask) {
         match ask.what {
             What::Poll => self.on_missed(),
-            What::SmInfo => drop(self.peers.ports.remove(&ask.at)),
+            What::SmInfo => drop(self.peers.ports.insert(ask.at, None)),
             _ => self.peers.handing_to = None,
         }
     }

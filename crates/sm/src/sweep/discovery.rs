@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use weft_wire::mad::subn::{
-    CapabilityMask, GuidInfo, NodeDescription, NodeInfo, NodeType, PKeyTable, PortInfo, PortState, SwitchInfo,
+    CapabilityMask, GuidInfo, NodeDescription, NodeInfo, NodeType, PKeyTable, PortInfo, PortState, SmState, SwitchInfo,
 };
 
 use super::{Ask, Doubt, Isolated, Phase, What};
@@ -198,7 +198,7 @@ impl Manager {
     }
 
     pub(crate) fn on_switch_info(&mut self, node: NodeIx, info: SwitchInfo) {
-        let master = self.state == weft_wire::mad::subn::SmState::MASTER;
+        let master = self.state == SmState::MASTER;
         self.keep_switch_info(node, info);
         if master && info.port_state_change {
             return self.ask_node(What::ClearChange, node);
@@ -255,6 +255,7 @@ impl Manager {
         }
         if is_own {
             self.read_end(at, &info);
+            self.see_usurper(&info);
         }
         if info.port_state < PortState::INIT {
             return self.on_link_down(at);
@@ -265,6 +266,14 @@ impl Manager {
         let known = self.subnet.port(at).is_some_and(|port| port.neighbor.is_some());
         if self.sweep.heavy || info.port_state == PortState::INIT || !known {
             self.ask(What::NodeInfo, at, 0);
+        }
+    }
+
+    /// In a light sweep the own port says whether somebody else holds himself to be master.
+    fn see_usurper(&mut self, info: &PortInfo) {
+        let other = info.master_sm_lid != self.own_lid() && info.master_sm_lid != 0;
+        if self.sweep.phase == Phase::Light && self.state == SmState::MASTER && other {
+            self.sweep.wanted.heavy = true;
         }
     }
 

@@ -82,8 +82,13 @@ impl Manager {
         if ask.what == What::ClearChange {
             return Some(SwitchInfo { port_state_change: true, ..info });
         }
-        let mut wanted =
-            SwitchInfo { linear_fdb_top: self.top(), life_time_value: self.setup.packet_life_time & 0x1f, ..info };
+        // Whether a port's state changed is cleared only before the ports are looked at.
+        let mut wanted = SwitchInfo {
+            port_state_change: false,
+            linear_fdb_top: self.top(),
+            life_time_value: self.setup.packet_life_time & 0x1f,
+            ..info
+        };
         if held.ports.first()?.info.capability_mask.contains(CapabilityMask::MULTICAST_FDB_TOP) {
             wanted.multicast_fdb_top = self.multicast_top(info.multicast_fdb_top);
         }
