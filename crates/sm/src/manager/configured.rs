@@ -65,6 +65,7 @@ impl Setup {
             babbling_port_policy: misc.babbling_port_policy,
             hop_weights: files.hop_weights.iter().map(weight).collect(),
             routing: files.options,
+            options: options.clone(),
             ..setup
         };
         (setup, remarks)

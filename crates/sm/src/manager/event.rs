@@ -149,6 +149,13 @@ pub enum Event {
     },
     /// LIDs were given: they are to be kept, see [`super::Manager::guid2lid`].
     LidsChanged,
+    /// The administrator's data base is not what it was: see [`super::Manager::sa_db`].
+    DataBaseChanged,
+    /// A line of the administrator's data base says nothing that can be.
+    BadDataBase {
+        /// Which, and why.
+        what: String,
+    },
     /// No LID is left.
     NoLids {
         /// The port that has none.
@@ -178,6 +185,8 @@ impl Event {
             Event::OtherManager { .. } => "other-manager",
             Event::MasterSilent { .. } => "master-silent",
             Event::LidsChanged => "lids-changed",
+            Event::DataBaseChanged => "data-base-changed",
+            Event::BadDataBase { .. } => "bad-data-base",
             Event::NoLids { .. } => "no-lids",
         }
     }
@@ -188,10 +197,12 @@ impl Event {
             Event::State(_) => Level::System,
             Event::SubnetUp | Event::Routed { .. } | Event::Appeared { .. } | Event::Gone { .. } => Level::Info,
             Event::Trap { .. } | Event::OtherManager { .. } | Event::MasterSilent { .. } => Level::Info,
-            Event::SweepBegan { .. } | Event::SweepEnded(_) | Event::LidsChanged => Level::Verbose,
+            Event::SweepBegan { .. } | Event::SweepEnded(_) | Event::LidsChanged | Event::DataBaseChanged => {
+                Level::Verbose
+            }
             Event::Incomplete { .. } | Event::EngineFailed { .. } | Event::NoRouting => Level::Error,
             Event::DuplicateGuid { .. } | Event::Silent { .. } | Event::Refused { .. } => Level::Error,
-            Event::Babbling { .. } | Event::NoLids { .. } => Level::Error,
+            Event::Babbling { .. } | Event::NoLids { .. } | Event::BadDataBase { .. } => Level::Error,
         }
     }
 }
@@ -246,6 +257,8 @@ impl std::fmt::Display for Event {
             ),
             Event::MasterSilent { guid } => write!(f, "the master with GUID 0x{guid:016x} does not answer"),
             Event::LidsChanged => f.write_str("LIDs were assigned"),
+            Event::DataBaseChanged => f.write_str("the data base of subnet administration changed"),
+            Event::BadDataBase { what } => write!(f, "the saved data base of subnet administration: {what}"),
             Event::NoLids { guid } => write!(f, "no LID is left for port 0x{guid:016x}"),
         }
     }

@@ -3,6 +3,7 @@
 //! Drive it as every state machine here: tell it what happened (`handle_*`, the commands), then fetch what came of it
 //! (`poll_*`) until there is nothing left. It reads no clock and starts nothing.
 
+mod administration;
 mod configured;
 mod event;
 mod job;
@@ -21,16 +22,22 @@ use weft_wire::mad::subn::SmState;
 
 pub use crate::sweep::WireCounts;
 pub use event::{Event, Level, SweepCounts};
+pub(crate) use job::{Done, Route, Routed, Trees, Work};
 pub use job::{Job, JobDone};
 pub use setup::Setup;
 pub use status::Status;
 
 use crate::graph::Graph;
 use crate::io::{GmpOut, Peer, SmpOut};
+use crate::multicast::{Forest, PortMask};
+use crate::partition::Plan;
+use crate::qos;
+use crate::sa::Administrator;
 use crate::subnet::lids::Lids;
 use crate::subnet::{NodeIx, PortIx, Subnet};
 use crate::sweep::{Sweep, Wire};
 use crate::tables::Tables;
+use administration::Administration;
 use peers::Peers;
 use traps::Traps;
 
@@ -38,6 +45,9 @@ use traps::Traps;
 pub const EVENTS_MAX: usize = 1 << 16;
 /// Answers to other managers and represses that nobody fetched: more are lost, and asked for again.
 pub const REPLIES_MAX: usize = 1 << 12;
+
+/// Questions to the administrator that are answered before others are looked for.
+const QUESTIONS_AT_ONCE: usize = 16;
 
 /// A subnet manager and administrator.
 pub struct Manager {
@@ -61,9 +71,20 @@ pub struct Manager {
     pub(crate) traps: Traps,
     /// Ports of adapters whose programs are to register again.
     pub(crate) reregister: BTreeSet<PortIx>,
+    /// What partitions come to.
+    pub(crate) plan: Plan,
+    /// Lanes by kind of port.
+    pub(crate) lanes: qos::Setup,
+    pub(crate) administration: Administration,
+    pub(crate) forest: Arc<Forest>,
+    /// Multicast tables of switches, by their places in the graph.
+    pub(crate) mfts: Vec<BTreeMap<u16, PortMask>>,
+    /// The job that grows trees.
+    pub(crate) growing: Option<u64>,
+    /// PortGUIDs of who went since subscribers were last told.
+    pub(crate) departed: Vec<u64>,
     replies: VecDeque<SmpOut>,
     events: VecDeque<Event>,
-    gmps: VecDeque<GmpOut>,
 }
 
 impl Manager {
@@ -87,9 +108,15 @@ impl Manager {
             peers: Peers::default(),
             traps: Traps::default(),
             reregister: BTreeSet::new(),
+            plan: Plan::default(),
+            lanes: qos::Setup::new(&setup.options),
+            administration: Administration::new(&setup),
+            forest: Arc::default(),
+            mfts: Vec::new(),
+            growing: None,
+            departed: Vec::new(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
-            gmps: VecDeque::new(),
             setup,
         };
         manager.weights =
@@ -115,19 +142,24 @@ impl Manager {
     }
 
     /// A datagram for the administrator came, or an answer to one of its own.
-    pub fn handle_gmp(&mut self, now: Instant, _from: &Peer, _bytes: &[u8]) {
+    pub fn handle_gmp(&mut self, now: Instant, from: &Peer, bytes: &[u8]) {
         self.now = self.now.max(now);
+        self.administer(|sa, now, world| sa.handle(now, world, from, bytes));
     }
 
     /// Nobody answered one of the administrator's.
-    pub fn handle_gmp_timeout(&mut self, now: Instant, _to: &Peer, _bytes: &[u8]) {
+    pub fn handle_gmp_timeout(&mut self, now: Instant, _to: &Peer, bytes: &[u8]) {
         self.now = self.now.max(now);
+        self.administration.sa.handle_gmp_timeout(now, bytes);
     }
 
     /// A job is done.
     pub fn handle_job(&mut self, now: Instant, done: JobDone) {
         self.now = self.now.max(now);
-        self.on_routed(done);
+        match done.0 {
+            Done::Routed(done) => self.on_routed(done),
+            Done::Grown { number, forest } => self.on_grown(number, forest),
+        }
         self.advance();
     }
 
@@ -136,12 +168,14 @@ impl Manager {
         self.now = self.now.max(now);
         self.on_sweep_timer();
         self.on_peer_timer();
+        self.administration.sa.handle_timeout(now);
+        self.take_changes();
         self.advance();
     }
 
     /// When [`Manager::handle_timeout`] is wanted next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.sweep.next, self.peers.next_poll].into_iter().flatten().min()
+        [self.sweep.next, self.peers.next_poll, self.administration.sa.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The next SMP to be sent.
@@ -167,7 +201,17 @@ impl Manager {
 
     /// The next datagram of the administrator to be sent.
     pub fn poll_gmp(&mut self) -> Option<GmpOut> {
-        self.gmps.pop_front()
+        loop {
+            if let Some(out) = self.administration.sa.poll_gmp() {
+                return Some(out);
+            }
+            if self.administration.sa.waiting() == 0 {
+                return None;
+            }
+            self.administer(|sa, now, world| sa.serve(now, world, QUESTIONS_AT_ONCE));
+            self.take_changes();
+            self.advance();
+        }
     }
 
     /// Work to be done: [`Manager::handle_job`] is told of it.
@@ -201,6 +245,8 @@ impl Manager {
     pub fn reload(&mut self, setup: Setup) {
         self.wire.set_limit(setup.max_wire_smps);
         self.weights = setup.hop_weights.iter().map(|(guid, port, weight)| ((*guid, *port), *weight)).collect();
+        self.lanes = qos::Setup::new(&setup.options);
+        self.administration.reload(&setup);
         self.setup = setup;
         self.sweep.reroute = true;
         self.sweep(true);
@@ -230,6 +276,21 @@ impl Manager {
     /// The text of the guid2lid file, to be kept after [`Event::LidsChanged`].
     pub fn guid2lid(&self) -> String {
         self.lids.text()
+    }
+
+    /// What the partitions of the subnet come to.
+    pub fn partitions(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The administrator.
+    pub fn administrator(&self) -> &Administrator {
+        &self.administration.sa
+    }
+
+    /// The text of the administrator's data base, to be kept after [`Event::DataBaseChanged`].
+    pub fn sa_db(&mut self) -> String {
+        self.administer(|sa, now, world| sa.dump(now, world))
     }
 
     /// What it works by.

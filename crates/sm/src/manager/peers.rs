@@ -57,6 +57,16 @@ impl Peers {
         self.ports.retain(|at, _| at.node != node);
     }
 
+    /// What is known of them as records say it.
+    pub fn infos(&self) -> impl Iterator<Item = SmInfo> + '_ {
+        self.ports.values().flatten().map(|other| SmInfo {
+            guid: other.guid,
+            priority: other.priority,
+            state: other.state,
+            ..SmInfo::default()
+        })
+    }
+
     /// Who is held to be master.
     pub fn master(&self) -> Option<Other> {
         let polled = self.polled.and_then(|at| self.ports.get(&at).copied().flatten());

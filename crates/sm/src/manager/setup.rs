@@ -1,6 +1,11 @@
 //! What the manager is told when it begins, and again when its configuration is read anew: names as in opensm.conf.
 
+use std::sync::Arc;
+
 use weft_verbs::Duration;
+
+use crate::options::Options;
+use crate::{partition, qos};
 
 use crate::routing::{Engine, RoutingOptions};
 
@@ -83,6 +88,14 @@ pub struct Setup {
     pub hop_weights: Vec<(u64, u8, u16)>,
     /// Text of the file in which LIDs are kept.
     pub guid2lid: String,
+    /// All options: what the above do not say is taken from them.
+    pub options: Options,
+    /// What partitions.conf says.
+    pub partitions: partition::Config,
+    /// What qos-policy.conf says; it counts where `qos` is on.
+    pub policy: Option<Arc<qos::Policy>>,
+    /// Text of the administrator's data base, which a master that has none begins with.
+    pub sa_db: String,
 }
 
 impl Setup {
@@ -127,6 +140,10 @@ impl Setup {
             routing: RoutingOptions::default(),
             hop_weights: Vec::new(),
             guid2lid: String::new(),
+            options: Options::default(),
+            partitions: partition::Config::default(),
+            policy: None,
+            sa_db: String::new(),
         }
     }
 }

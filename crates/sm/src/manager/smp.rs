@@ -1,6 +1,6 @@
 //! Datagrams of subnet management that come: answers find what they answer, the rest goes to who knows of it.
 
-use weft_wire::mad::subn::{GuidInfo, NodeDescription, NodeInfo, PKeyTable, PortInfo, SmInfo, Smp, SwitchInfo};
+use weft_wire::mad::subn::{NodeDescription, NodeInfo, PKeyTable, PortInfo, SmInfo, Smp, SwitchInfo};
 use weft_wire::mad::{AttrId, Mad, Method, Status};
 
 use super::{Event, Manager};
@@ -48,7 +48,6 @@ impl Manager {
             What::Changed => self.on_light(ask.at.node, SwitchInfo::parse(&smp.data)),
             What::PortInfo => self.on_port_info(ask.at, PortInfo::parse(&smp.data)),
             What::PKeys => self.on_pkeys(ask, &PKeyTable::parse(&smp.data)),
-            What::Guids => self.on_guids(ask, &GuidInfo::parse(&smp.data)),
             What::ClearChange => self.on_cleared(ask.at.node, SwitchInfo::parse(&smp.data)),
             What::SetSwitchInfo => self.on_switch_set(ask.at.node, SwitchInfo::parse(&smp.data)),
             What::SetPort | What::Activate | What::Disable => self.on_port_set(ask, PortInfo::parse(&smp.data)),
@@ -71,8 +70,9 @@ impl Manager {
             What::SetPort | What::Activate => self.on_port_set(ask, PortInfo::parse(&smp.data)),
             What::SmInfo => self.peers.forget(ask.at),
             What::Poll | What::Control => self.on_peer_silent(ask),
-            What::PKeys | What::Guids | What::NodeDescription => {}
+            What::PKeys | What::NodeDescription => {}
             What::SetLft => self.on_lft_lost(ask),
+            What::SetMft => self.on_mft_lost(ask),
             _ => {}
         }
     }
@@ -86,6 +86,14 @@ impl Manager {
             What::Disable => {}
             What::SetLft => {
                 self.on_lft_lost(ask);
+                self.on_silent_node(ask);
+            }
+            What::SetMft => {
+                self.on_mft_lost(ask);
+                self.on_silent_node(ask);
+            }
+            What::SetSlToVl | What::SetVlArb => {
+                self.on_lanes_lost(ask);
                 self.on_silent_node(ask);
             }
             _ => self.on_silent_node(ask),

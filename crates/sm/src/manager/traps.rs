@@ -39,6 +39,7 @@ impl Manager {
         repress.set_mkey(self.setup.m_key);
         self.reply(from.lid, repress.to_mad());
         self.tell(Event::Trap { notice, from: from.lid });
+        self.administer(|sa, now, world| sa.notice(now, world, &notice));
         match notice.details() {
             Some(NoticeDetails::LinkState(_, details)) => self.on_link_state(details.lid),
             Some(NoticeDetails::LocalChanges(_, details)) => self.on_changes(details.lid),

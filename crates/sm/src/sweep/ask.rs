@@ -31,7 +31,6 @@ pub(crate) enum What {
     Changed,
     PortInfo,
     PKeys,
-    Guids,
     /// Clear PortStateChange before a switch's ports are looked at.
     ClearChange,
     SetSwitchInfo,
@@ -74,7 +73,6 @@ impl What {
             SwitchInfo | Changed => (Method::GET, AttrId::SWITCH_INFO),
             PortInfo => (Method::GET, AttrId::PORT_INFO),
             PKeys => (Method::GET, AttrId::PKEY_TABLE),
-            Guids => (Method::GET, AttrId::GUID_INFO),
             ClearChange | SetSwitchInfo => (Method::SET, AttrId::SWITCH_INFO),
             SetPort | Activate | Disable => (Method::SET, AttrId::PORT_INFO),
             SetLft => (Method::SET, AttrId::LINEAR_FORWARDING_TABLE),
@@ -141,7 +139,7 @@ impl Manager {
             SetVlArb if is_switch => ask.arg << 16 | port,
             SetVlArb => ask.arg << 16,
             SetSlToVl => 0,
-            PKeys | SetPKeys | Guids | SetGuids | SetLft | SetMft | Control => ask.arg,
+            PKeys | SetPKeys | SetGuids | SetLft | SetMft | Control => ask.arg,
             _ => 0,
         }
     }

@@ -10,7 +10,7 @@ use crate::subnet::{NodeIx, PortIx};
 
 impl Manager {
     /// Every port of the subnet.
-    fn every_port(&self) -> Vec<PortIx> {
+    pub(crate) fn every_port(&self) -> Vec<PortIx> {
         let nodes = self.subnet.nodes();
         nodes
             .flat_map(|(node, held)| (0..held.ports.len()).map(move |port| PortIx { node, port: port as u8 }))
@@ -19,7 +19,7 @@ impl Manager {
 
     /// Set what is not as it has to be, and arm every link that is to carry data.
     pub(crate) fn configure_ports(&mut self) {
-        self.configure_tables();
+        self.write_pkeys();
         for at in self.every_port() {
             if self.port_to_send(at).is_some() {
                 self.wire.ask(Ask { what: What::SetPort, at, arg: 0 });
@@ -62,7 +62,11 @@ impl Manager {
         info.local_phy_errors = setup.local_phy_errors_threshold & 0xf;
         info.overrun_errors = setup.overrun_errors_threshold & 0xf;
         let is_switch = self.subnet.node(at.node).is_some_and(|node| node.switch.is_some());
+        self.want_lanes(at, info);
         if is_switch {
+            let enforced = self.plan.enforced.get(&at);
+            info.partition_enforcement_inbound = enforced.is_some_and(|enforced| enforced.inbound);
+            info.partition_enforcement_outbound = enforced.is_some_and(|enforced| enforced.outbound);
             let leaf = !self.subnet.between_switches(at);
             let pick = |leaf_value: u8, value: u8| if leaf { leaf_value } else { value };
             info.hoq_life = pick(setup.leaf_head_of_queue_lifetime, setup.head_of_queue_lifetime) & 0x1f;

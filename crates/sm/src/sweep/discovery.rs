@@ -117,6 +117,7 @@ impl Manager {
         }
         let node = self.subnet.insert(*info, route)?;
         *self.sweep.mark(node) = super::Mark { fresh: true, ..super::Mark::default() };
+        self.sweep.strange.insert(node);
         self.sweep.came += 1;
         self.sweep.reroute = true;
         Some(node)
@@ -230,6 +231,8 @@ impl Manager {
         }
         self.sweep.mark(node).fresh = true;
         self.sweep.reroute = true;
+        self.sweep.strange.insert(node);
+        self.sweep.lanes.retain(|at, _| at.node != node);
     }
 
     fn read_ports(&mut self, node: NodeIx) {
@@ -246,6 +249,7 @@ impl Manager {
         port.info = info;
         if info.port_state == PortState::INIT {
             port.pkeys.clear();
+            self.sweep.lanes.remove(&at);
         }
         if !is_switch && info.port_state == PortState::INIT {
             self.reregister.insert(at);
@@ -282,8 +286,15 @@ impl Manager {
         if info.capability_mask.contains(CapabilityMask::SM) && !self.is_own(at) {
             self.peers.seen(at);
         }
-        if self.subnet.port(at).is_some_and(|port| port.pkeys.is_empty()) {
+        let Some(port) = self.subnet.port(at) else { return };
+        let (guid, unknown) = (port.guid, port.pkeys.is_empty());
+        if unknown {
             self.ask(What::PKeys, at, 0);
+        }
+        // A port that began anew has lost the GUIDs that it was given.
+        let given = self.administration.sa.guids_of(guid).map_or(0, <[u64]>::len);
+        if info.port_state == PortState::INIT && given > 1 && self.state == SmState::MASTER {
+            (0..given.div_ceil(8) as u32).for_each(|block| self.ask(What::SetGuids, at, block));
         }
     }
 
@@ -361,6 +372,9 @@ impl Manager {
         self.reregister.retain(|port| port.node != at);
         self.sweep.isolated.retain(|port, _| port.node != at);
         self.sweep.unsure.retain(|(node, _)| *node != at);
+        self.sweep.lanes.retain(|port, _| port.node != at);
+        self.sweep.strange.remove(&at);
+        self.departed.extend(node.ports.iter().map(|port| port.guid).filter(|guid| *guid != 0));
         *self.sweep.mark(at) = super::Mark::default();
         self.peers.forget_node(at);
         self.sweep.gone += 1;

@@ -1,7 +1,7 @@
 //! Writing tables: only blocks that a switch is not known to have.
 
 use weft_wire::mad::Block;
-use weft_wire::mad::subn::{CapabilityMask, LFT_BLOCK, LFT_NO_PATH, LinearForwardingTable, Smp, SwitchInfo};
+use weft_wire::mad::subn::{CapabilityMask, GuidInfo, LFT_BLOCK, LFT_NO_PATH, LinearForwardingTable, Smp, SwitchInfo};
 
 use super::{Ask, Phase, What};
 use crate::manager::Manager;
@@ -23,6 +23,9 @@ impl Manager {
         for node in switches {
             self.sweep.mark(node).fresh = false;
             self.write_switch(node);
+        }
+        if fresh {
+            self.write_lanes();
         }
     }
 
@@ -90,13 +93,9 @@ impl Manager {
             ..info
         };
         if held.ports.first()?.info.capability_mask.contains(CapabilityMask::MULTICAST_FDB_TOP) {
-            wanted.multicast_fdb_top = self.multicast_top(info.multicast_fdb_top);
+            wanted.multicast_fdb_top = self.multicast_top(&info);
         }
         Some(wanted)
-    }
-
-    fn multicast_top(&self, now: u16) -> u16 {
-        now
     }
 
     pub(crate) fn on_switch_set(&mut self, node: NodeIx, info: SwitchInfo) {
@@ -108,8 +107,12 @@ impl Manager {
 
     /// A switch has a block of a table now.
     pub(crate) fn on_table_set(&mut self, ask: Ask, smp: &Smp) {
-        if ask.what != What::SetLft {
-            return;
+        match ask.what {
+            What::SetLft => {}
+            What::SetMft => return self.on_mft_set(ask, smp),
+            What::SetPKeys => return self.on_pkeys_set(ask, smp),
+            What::SetGuids => return self.on_guids(ask, &GuidInfo::parse(&smp.data)),
+            _ => return,
         }
         self.sweep.unsure.remove(&(ask.at.node, ask.arg));
         let has: Block<BLOCK> = LinearForwardingTable::parse(&smp.data).ports;
@@ -130,16 +133,15 @@ impl Manager {
         self.sweep.fail(|| format!("{at} did not take block {} of its forwarding table", ask.arg));
     }
 
-    /// P_Keys, lanes and arbitration of every port.
-    pub(crate) fn configure_tables(&mut self) {}
-
     /// A block of a table that is not a forwarding table.
-    pub(crate) fn table_block(&self, _ask: Ask) -> Option<[u8; 64]> {
-        None
-    }
-
-    /// Write multicast tables.
-    pub(crate) fn begin_multicast(&mut self) {
-        self.sweep.phase = Phase::Multicast;
+    pub(crate) fn table_block(&self, ask: Ask) -> Option<[u8; 64]> {
+        match ask.what {
+            What::SetMft => self.mft_block(ask),
+            What::SetPKeys => self.pkey_block(ask),
+            What::SetSlToVl => self.sl_to_vl_block(ask),
+            What::SetVlArb => self.arbitration_block(ask),
+            What::SetGuids => self.guid_block(ask),
+            _ => None,
+        }
     }
 }

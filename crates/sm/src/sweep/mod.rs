@@ -17,6 +17,9 @@ pub(crate) mod ask;
 mod configure;
 mod discovery;
 mod download;
+mod lanes;
+mod multicast;
+mod partitions;
 mod phase;
 mod wire;
 
@@ -44,6 +47,8 @@ pub(crate) enum Phase {
     Tables,
     Multicast,
     ActivateEnds,
+    /// Multicast tables, without a sweep: groups have other members.
+    Groups,
 }
 
 impl Phase {
@@ -56,7 +61,7 @@ impl Phase {
             Phase::Configure => "configuring ports",
             Phase::FreshTables | Phase::Tables => "writing tables",
             Phase::ActivateLinks | Phase::ActivateEnds => "activating links",
-            Phase::Multicast => "writing multicast tables",
+            Phase::Multicast | Phase::Groups => "writing multicast tables",
         }
     }
 }
@@ -137,6 +142,12 @@ pub(crate) struct Sweep {
     pub mastered: bool,
     pub isolated: BTreeMap<PortIx, Isolated>,
     pub doubts: Vec<Doubt>,
+    /// Switches whose multicast tables may have what nobody knows of.
+    pub strange: BTreeSet<NodeIx>,
+    /// Multicast tables were written since trees were last looked at.
+    pub mfts_written: bool,
+    /// What lanes a port was given, as a number that another content would hardly have.
+    pub lanes: BTreeMap<PortIx, u64>,
     /// Blocks of tables that nobody said to have.
     pub unsure: BTreeSet<(NodeIx, u32)>,
     /// SMPs that were sent before the present sweep.

@@ -7,7 +7,7 @@ use weft_wire::mad::subn::SmState;
 
 use super::{Ask, Phase, Wanted, What};
 use crate::graph::Graph;
-use crate::manager::{Event, Job, JobDone, Manager, SweepCounts};
+use crate::manager::{Event, Job, Manager, Route, Routed, SweepCounts, Work};
 use crate::subnet::lids::Rules;
 use crate::subnet::{NodeIx, PortIx};
 
@@ -17,7 +17,7 @@ impl Manager {
         while self.wire.is_still() {
             match self.sweep.phase {
                 Phase::Idle => {
-                    if !self.begin_wanted() {
+                    if !self.begin_wanted() && !self.begin_groups() {
                         return;
                     }
                 }
@@ -31,8 +31,11 @@ impl Manager {
                 Phase::Configure => self.begin_tables(true),
                 Phase::FreshTables => self.begin_activation(true),
                 Phase::ActivateLinks => self.begin_tables(false),
-                Phase::Tables => self.begin_multicast(),
+                Phase::Tables => self.begin_multicast(Phase::Multicast),
+                Phase::Multicast | Phase::Groups if self.growing.is_some() => return,
+                Phase::Multicast | Phase::Groups if !self.sweep.mfts_written => self.write_multicast(),
                 Phase::Multicast => self.begin_activation(false),
+                Phase::Groups => self.sweep.phase = Phase::Idle,
                 Phase::ActivateEnds => self.end_sweep(),
             }
         }
@@ -128,6 +131,7 @@ impl Manager {
             self.sweep.reroute = true;
             self.tell(Event::LidsChanged);
         }
+        self.plan_partitions();
         self.compute_tables();
         self.configure_ports();
     }
@@ -158,10 +162,11 @@ impl Manager {
         self.jobs.clear();
         let (graph, options) = (Arc::new(graph), self.setup.routing.clone());
         let previous = Some((self.graph.clone(), self.tables.clone())).filter(|(_, tables)| !tables.engine.is_empty());
-        self.jobs.push_back(Job { number: self.job_count, graph, options, engines, previous });
+        let route = Route { number: self.job_count, graph, options, engines, previous };
+        self.jobs.push_back(Job(Work::Route(Box::new(route))));
     }
 
-    pub(crate) fn on_routed(&mut self, done: JobDone) {
+    pub(crate) fn on_routed(&mut self, done: Routed) {
         if self.computing != Some(done.number) {
             return;
         }
@@ -179,6 +184,7 @@ impl Manager {
         self.places = places.filter_map(|(place, switch)| Some((at(&switch.guid)?, place))).collect();
         self.tell(Event::Routed { engine: tables.engine });
         (self.graph, self.tables) = (done.graph, Arc::new(tables));
+        self.administration.generation += 1;
     }
 
     /// All is done that could be done.
@@ -207,6 +213,7 @@ impl Manager {
         if self.state == SmState::MASTER && self.sweep.failures == 0 {
             self.on_up();
         }
+        self.end_administration();
         self.sweep.next = wait.map(|wait| self.now + wait);
         self.hand_over_if_greater();
     }

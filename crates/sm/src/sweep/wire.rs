@@ -91,12 +91,6 @@ impl Wire {
         self.queue.push_back(ask);
     }
 
-    /// Ask before all that waits.
-    pub fn ask_first(&mut self, ask: Ask) {
-        self.sweeping += usize::from(ask.what.of_sweep());
-        self.queue.push_front(ask);
-    }
-
     /// Whether nothing of the sweep is under way.
     pub fn is_still(&self) -> bool {
         self.sweeping == 0

@@ -1,0 +1,204 @@
+//! The administrator within the manager: what it is lent, and what follows from what it does.
+
+use std::collections::BTreeMap;
+
+use weft_verbs::Instant;
+use weft_wire::mad::Rate;
+use weft_wire::mad::notice::{GidDetails, Notice, NoticeDetails, NoticeType, ProducerType, TrapNumber};
+use weft_wire::mad::sa::{McMemberRecord, PathRecord};
+use weft_wire::mad::subn::{SmInfo, SmState};
+
+use super::{Event, Manager, Setup};
+use crate::partition::Group;
+use crate::qos::policy::{Bound, Question};
+use crate::sa::{Administrator, Change, PathLevel, PathPolicy, PathQuestion, Settings, World};
+use crate::sweep::{Ask, What};
+
+/// The administrator and what it is lent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Administration {
+    pub sa: Administrator,
+    /// Grows when what it is lent is another.
+    pub generation: u64,
+    /// The generation that trees were grown for.
+    pub grown_for: u64,
+    /// Groups have other members than their trees.
+    pub regrow: bool,
+    settings: Settings,
+    /// Service levels of partitions by P_Key without the bit of membership.
+    levels: BTreeMap<u16, u8>,
+    managers: Vec<SmInfo>,
+    policy: Option<Policy>,
+    /// Groups of partitions as they were last told.
+    groups: Vec<Group>,
+    /// End ports that subscribers know of.
+    known: std::collections::BTreeSet<u64>,
+    restored: bool,
+}
+
+/// A policy as the administrator asks it.
+#[derive(Clone, Debug)]
+struct Policy(Bound);
+
+impl PathPolicy for Policy {
+    fn level(&self, question: &PathQuestion<'_>) -> Option<PathLevel> {
+        let (asked, mask) = (question.asked, question.mask);
+        let service = mask.contains(PathRecord::SERVICE_ID_MSB) || mask.contains(PathRecord::SERVICE_ID_LSB);
+        let level = self.0.level_for(&Question {
+            source: question.source,
+            destination: question.destination,
+            service_id: service.then_some(asked.service_id),
+            qos_class: mask.contains(PathRecord::QOS_CLASS).then_some(asked.qos_class),
+            pkey: mask.contains(PathRecord::PKEY).then_some(asked.pkey),
+        })?;
+        let pkeys = level.pkeys.iter().map(|(first, last)| (*first as u16, *last as u16)).collect();
+        let (sl, mtu_limit, rate_limit, packet_life) = (level.sl, level.mtu_limit, level.rate_limit, level.packet_life);
+        Some(PathLevel { sl, mtu_limit, rate_limit, packet_life, pkeys })
+    }
+}
+
+impl Administration {
+    pub fn new(setup: &Setup) -> Administration {
+        Administration { settings: settings(setup), generation: 1, ..Administration::default() }
+    }
+
+    /// The configuration was read anew.
+    pub fn reload(&mut self, setup: &Setup) {
+        self.settings = settings(setup);
+        self.generation += 1;
+    }
+}
+
+fn settings(setup: &Setup) -> Settings {
+    let options = &setup.options;
+    Settings {
+        subnet_prefix: setup.subnet_prefix,
+        sa_key: options.device.sa_key,
+        subnet_timeout: setup.subnet_timeout,
+        transaction_timeout_ms: u32::try_from(setup.transaction_timeout.as_millis()).unwrap_or(u32::MAX),
+        qos: options.qos.qos,
+        disable_multicast: options.misc.disable_multicast,
+        use_mfttop: options.device.use_mfttop,
+        ipoib_mcgroup_creation_validation: options.misc.ipoib_mcgroup_creation_validation,
+        mcgroup_join_validation: options.misc.mcgroup_join_validation,
+        consolidate_ipv6_snm_req: options.misc.consolidate_ipv6_snm_req,
+        max_rate_enum: options.misc.max_rate_enum,
+        sm_assigned_guid: options.partitions.sm_assigned_guid,
+        prefix_routes: Vec::new(),
+    }
+}
+
+fn record(group: &Group) -> McMemberRecord {
+    McMemberRecord {
+        mgid: group.mgid,
+        qkey: group.qkey,
+        mtu: group.mtu,
+        rate: Rate(group.rate),
+        packet_life_time: group.packet_life,
+        pkey: group.pkey,
+        sl: group.sl,
+        scope: group.scope,
+        tclass: group.tclass,
+        flow_label: group.flow_label,
+        hop_limit: group.hop_limit,
+        ..McMemberRecord::default()
+    }
+}
+
+impl Manager {
+    /// Let the administrator do something with what it is lent.
+    pub(crate) fn administer<R>(&mut self, act: impl FnOnce(&mut Administrator, Instant, &World<'_>) -> R) -> R {
+        let mut sa = std::mem::take(&mut self.administration.sa);
+        let lent = &self.administration;
+        let world = World {
+            generation: lent.generation,
+            serving: self.state == SmState::MASTER && self.sweep.mastered,
+            subnet: &self.subnet,
+            graph: &self.graph,
+            tables: &self.tables,
+            settings: &lent.settings,
+            partitions: &lent.levels,
+            policy: lent.policy.as_ref().map(|policy| policy as &dyn PathPolicy),
+            lanes: Some(self),
+            managers: &lent.managers,
+        };
+        let done = act(&mut sa, self.now, &world);
+        self.administration.sa = sa;
+        done
+    }
+
+    /// Do what the administrator wants to be done.
+    pub(crate) fn take_changes(&mut self) {
+        while let Some(change) = self.administration.sa.poll_change() {
+            match change {
+                Change::Multicast(_) => self.administration.regrow = true,
+                Change::Guids { port_guid, block } => {
+                    if let Some(at) = self.subnet.by_port_guid.get(&port_guid).copied() {
+                        self.wire.ask(Ask { what: What::SetGuids, at, arg: block.into() });
+                    }
+                }
+                Change::Cache => self.tell(Event::DataBaseChanged),
+            }
+        }
+    }
+
+    /// Another manager is known now, or this one is in another state.
+    pub(crate) fn list_managers(&mut self) {
+        let own = self.sm_info_for(false);
+        self.administration.managers = std::iter::once(own).chain(self.peers.infos()).collect();
+    }
+
+    /// A sweep is over: the administrator sees what it found.
+    pub(crate) fn end_administration(&mut self) {
+        self.list_managers();
+        if self.state != SmState::MASTER || !self.sweep.mastered {
+            return;
+        }
+        self.administration.generation += 1;
+        let levels = self.plan.partitions.iter().map(|partition| (partition.key, partition.sl));
+        self.administration.levels = levels.collect();
+        let policy = self.setup.policy.as_ref().filter(|_| self.setup.options.qos.qos);
+        self.administration.policy = policy.map(|policy| Policy(policy.bind(&self.subnet, &self.plan)));
+        self.restore();
+        self.administer(|sa, now, world| sa.refresh(now, world));
+        if self.administration.groups != self.plan.groups {
+            self.administration.groups.clone_from(&self.plan.groups);
+            let records: Vec<McMemberRecord> = self.plan.groups.iter().map(record).collect();
+            self.administer(|sa, now, world| sa.set_well_known(now, world, &records));
+        }
+        self.tell_subscribers();
+        self.take_changes();
+    }
+
+    /// What an administrator before this one knew.
+    fn restore(&mut self) {
+        if std::mem::replace(&mut self.administration.restored, true) || self.setup.sa_db.is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.setup.sa_db);
+        for error in self.administer(|sa, now, world| sa.restore(now, world, &text)) {
+            self.tell(Event::BadDataBase { what: error.to_string() });
+        }
+    }
+
+    /// Who came and who went, subscribers are told of.
+    fn tell_subscribers(&mut self) {
+        let departed = std::mem::take(&mut self.departed);
+        let now: std::collections::BTreeSet<u64> = self.subnet.by_port_guid.keys().copied().collect();
+        let before = std::mem::replace(&mut self.administration.known, now);
+        if self.administration.sa.subscription_count() == 0 {
+            return;
+        }
+        let gone = departed.iter().filter(|guid| !self.administration.known.contains(guid));
+        let gone: Vec<_> = gone.map(|guid| (TrapNumber::GID_OUT_OF_SERVICE, *guid)).collect();
+        let came = self.administration.known.difference(&before).map(|guid| (TrapNumber::GID_IN_SERVICE, *guid));
+        let told: Vec<_> = gone.into_iter().chain(came).collect();
+        let lid = self.own_lid();
+        for (trap, guid) in told {
+            let gid = (u128::from(self.setup.subnet_prefix) << 64 | u128::from(guid)).to_be_bytes();
+            let details = NoticeDetails::Gid(trap, GidDetails { gid });
+            let notice = Notice::generic(NoticeType::INFORMATIONAL, ProducerType::CLASS_MANAGER, lid, &details);
+            self.administer(|sa, now, world| sa.notice(now, world, &notice));
+        }
+    }
+}

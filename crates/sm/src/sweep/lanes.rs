@@ -1,0 +1,136 @@
+//! Lanes: which lane a service level is on at each port, and how lanes take turns. Written only where quality of service
+//! is on or the tables need lanes, and only where it is not so already.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+use weft_wire::mad::subn::{PortInfo, SlToVlTable, VlWeight};
+
+use super::{Ask, What};
+use crate::manager::Manager;
+use crate::qos::{InSwitch, Kind, Setup};
+use crate::sa::LaneTables;
+use crate::subnet::{NodeIx, PortIx};
+
+/// Modifier bits of SLtoVLMappingTable that stand for every input port.
+const ALL_IN: u32 = 1 << 17;
+
+impl Manager {
+    /// Whether lanes are set up at all.
+    fn lanes_needed(&self) -> bool {
+        Setup::is_needed(&self.setup.options, &self.tables.lanes)
+    }
+
+    /// How much of high priority may go before one of low priority.
+    pub(crate) fn want_lanes(&self, at: PortIx, info: &mut PortInfo) {
+        if self.lanes_needed()
+            && let Some(kind) = self.subnet.node(at.node).and_then(|node| Kind::of(node, at.port))
+        {
+            info.vl_high_limit = self.lanes.kind(kind).high_limit;
+        }
+    }
+
+    /// Write the tables of every port whose tables are others.
+    pub(crate) fn write_lanes(&mut self) {
+        if !self.lanes_needed() {
+            return;
+        }
+        for at in self.every_port() {
+            let linked = self.subnet.port(at).is_some_and(|port| port.neighbor.is_some());
+            let Some(kind) = self.subnet.node(at.node).and_then(|node| Kind::of(node, at.port)) else { continue };
+            if !linked && at.port != 0 {
+                continue;
+            }
+            let signature = self.signature(at, kind);
+            if self.sweep.lanes.insert(at, signature) == Some(signature) {
+                continue;
+            }
+            self.sweep.written = true;
+            let Some(port) = self.subnet.port(at) else { continue };
+            for (block, _) in self.lanes.arbitration(kind, &port.info) {
+                self.wire.ask(Ask { what: What::SetVlArb, at, arg: block.into() });
+            }
+            for arg in self.inputs(at) {
+                self.wire.ask(Ask { what: What::SetSlToVl, at, arg });
+            }
+        }
+    }
+
+    /// The modifiers by which the maps towards a port are written: one for all inputs, if the switch takes that and they
+    /// are all the same.
+    fn inputs(&self, at: PortIx) -> Vec<u32> {
+        let Some(node) = self.subnet.node(at.node) else { return Vec::new() };
+        let Some(switch) = &node.switch else { return vec![0] };
+        let out = u32::from(at.port);
+        let inputs = (0u8..).zip(&node.ports).filter(|(number, port)| *number == 0 || port.neighbor.is_some());
+        let inputs: Vec<u8> = inputs.map(|(number, _)| number).collect();
+        let map = |input: u8| self.sl_to_vl_map(at, input);
+        let same = inputs.windows(2).all(|pair| map(pair[0]) == map(pair[1]));
+        let wild = switch.info.optimized_sl_to_vl_mapping != 0 && self.setup.options.misc.use_optimized_slvl;
+        if same && wild {
+            vec![ALL_IN | out]
+        } else {
+            inputs.iter().map(|input| u32::from(*input) << 8 | out).collect()
+        }
+    }
+
+    /// A number that another content of a port's tables would hardly have.
+    fn signature(&self, at: PortIx, kind: Kind) -> u64 {
+        let mut hasher = FxHasher::default();
+        let Some(port) = self.subnet.port(at) else { return 0 };
+        for (block, table) in self.lanes.arbitration(kind, &port.info) {
+            hasher.write_u8(block);
+            hasher.write(&table.encode());
+        }
+        for arg in self.inputs(at) {
+            hasher.write_u32(arg);
+            hasher.write(&self.sl_to_vl_map(at, (arg >> 8) as u8).unwrap_or_default());
+        }
+        hasher.finish()
+    }
+
+    fn sl_to_vl_map(&self, at: PortIx, input: u8) -> Option<[u8; 16]> {
+        let node = self.subnet.node(at.node)?;
+        let kind = Kind::of(node, at.port)?;
+        let info = &node.ports.get(usize::from(at.port))?.info;
+        let place = self.places.get(&at.node).filter(|_| node.switch.is_some());
+        let ports = node.ports.len();
+        let within = place.map(|switch| InSwitch { switch: *switch, ports, port_in: input, port_out: at.port });
+        Some(self.lanes.sl2vl(kind, info, &self.tables.lanes, within))
+    }
+
+    pub(crate) fn sl_to_vl_block(&self, ask: Ask) -> Option<[u8; 64]> {
+        let vls = self.sl_to_vl_map(ask.at, (ask.arg >> 8) as u8)?;
+        Some(SlToVlTable { vls }.encode())
+    }
+
+    pub(crate) fn arbitration_block(&self, ask: Ask) -> Option<[u8; 64]> {
+        let node = self.subnet.node(ask.at.node)?;
+        let info = &node.ports.get(usize::from(ask.at.port))?.info;
+        let blocks = self.lanes.arbitration(Kind::of(node, ask.at.port)?, info);
+        blocks.into_iter().find(|(block, _)| u32::from(*block) == ask.arg).map(|(_, table)| table.encode())
+    }
+
+    /// What a port was given may not be there.
+    pub(crate) fn on_lanes_lost(&mut self, ask: Ask) {
+        self.sweep.lanes.remove(&ask.at);
+    }
+}
+
+impl LaneTables for Manager {
+    fn sl_to_vl(&self, node: NodeIx, port_in: u8, port_out: u8) -> Option<[u8; 16]> {
+        let held = self.subnet.node(node)?;
+        let port = if held.switch.is_some() { port_out } else { held.info.local_port_num };
+        let at = PortIx { node, port };
+        self.sweep.lanes.get(&at)?;
+        self.sl_to_vl_map(at, port_in)
+    }
+
+    fn arbitration(&self, port: PortIx, block: u8) -> Option<[VlWeight; 32]> {
+        self.sweep.lanes.get(&port)?;
+        let node = self.subnet.node(port.node)?;
+        let info = &node.ports.get(usize::from(port.port))?.info;
+        let blocks = self.lanes.arbitration(Kind::of(node, port.port)?, info);
+        blocks.into_iter().find(|(number, _)| *number == block).map(|(_, table)| table.entries)
+    }
+}
