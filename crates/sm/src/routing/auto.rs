@@ -34,12 +34,8 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let names = if is_tree { TREE } else { OTHER };
     let engines: Vec<&Engine> = names.iter().filter_map(|name| engine(name)).collect();
     let entries = graph.switch_count() * (usize::from(graph.lid_top()) + 1);
-    if !is_tree && entries <= COMPARED_MAX {
-        if let Some(tables) = best(request, &engines) {
-            return Ok(tables);
-        }
-    }
-    first(request, &engines)
+    let best = if !is_tree && entries <= COMPARED_MAX { best(request, &engines) } else { None };
+    best.map_or_else(|| first(request, &engines), Ok)
 }
 
 /// The tables of the first engine that has some.

@@ -184,7 +184,7 @@ impl<'a> Spreader<'a> {
             let links = self.links.of(switch);
             let out = u64::from(self.sources[switch as usize]) * (all - lids(switch)) * u64::from(SCALE);
             // A hundredth more is not worth the trouble.
-            (links.len() > 0).then(|| out.div_ceil(links.len() as u64) * 101 / 100)
+            (!links.is_empty()).then(|| out.div_ceil(links.len() as u64) * 101 / 100)
         };
         (0..self.sources.len() as u32).filter_map(bound).max().unwrap_or(0)
     }

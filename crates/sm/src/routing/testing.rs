@@ -2,25 +2,37 @@
 
 use crate::graph::{End, Graph, Peer, Port, Switch};
 
-/// A tree of three levels: `pods` with so many leaves and spines each, every leaf with a cable to every spine of its pod,
-/// and every spine with `up` cables to cores of `core_ports` ports, the cables of a spine side by side on a core.
+/// A tree of three levels: `pods` with so many leaves and spines each, every leaf with `cables` to every spine of its pod,
+/// and every spine with `up` cables to cores. With no cores it has two levels, if there is one pod.
+#[derive(Clone, Copy)]
 pub struct Tree {
     pub pods: u32,
     pub leaves: u32,
     pub spines: u32,
     pub hosts: u32,
+    pub cables: u32,
     pub up: u32,
     pub cores: u32,
+    /// Whether the cables of a spine lie on as few cores as possible, several on each; otherwise on as many.
+    pub side_by_side: bool,
 }
 
 impl Tree {
+    /// Cables from a pod to a core.
+    fn rounds(&self) -> u32 {
+        (self.spines * self.up).div_ceil(self.cores.max(1))
+    }
+
     /// The graph, switches before hosts in GUIDs and LIDs.
     pub fn graph(&self) -> Graph {
-        let ports = 1 + (self.hosts + self.spines).max(self.leaves + self.up).max(self.pods * self.up);
+        let ports = 1
+            + (self.hosts + self.spines * self.cables)
+                .max(self.leaves * self.cables + self.up)
+                .max(self.pods * self.rounds());
         let mut graph = Graph::default();
         let count = self.pods * (self.leaves + self.spines) + self.cores;
         for at in 0..count {
-            let ports = vec![Port { weight: 1, ..Port::default() }; ports as usize * 2];
+            let ports = vec![Port { weight: 1, ..Port::default() }; ports as usize];
             let (guid, name) = (0x1000 + u64::from(at), format!("s{at}"));
             graph.switches.push(Switch { guid, name, lid: at as u16 + 1, lmc: 0, ports });
         }
@@ -29,14 +41,19 @@ impl Tree {
         let core = |core: u32| self.pods * (self.leaves + self.spines) + core;
         for pod in 0..self.pods {
             for (l, s) in (0..self.leaves).flat_map(|l| (0..self.spines).map(move |s| (l, s))) {
-                join(&mut graph, (leaf(pod, l), self.hosts + 1 + s), (spine(pod, s), 1 + l));
+                for c in 0..self.cables {
+                    let (up, down) = (self.hosts + 1 + s * self.cables + c, 1 + l * self.cables + c);
+                    join(&mut graph, (leaf(pod, l), up), (spine(pod, s), down));
+                }
             }
             for (s, u) in (0..self.spines).flat_map(|s| (0..self.up).map(move |u| (s, u))) {
-                // Cable by cable round the cores that a spine of this number has.
-                let cable = s * self.up + u;
-                let (to, round) = (cable % self.cores, cable / self.cores);
-                let rounds = (self.spines * self.up).div_ceil(self.cores);
-                join(&mut graph, (spine(pod, s), self.leaves + 1 + u), (core(to), pod * rounds + round + 1));
+                let (cable, rounds) = (s * self.up + u, self.rounds());
+                let (to, round) = match self.side_by_side {
+                    true => (cable / rounds, cable % rounds),
+                    false => (cable % self.cores, cable / self.cores),
+                };
+                let up = self.leaves * self.cables + 1 + u;
+                join(&mut graph, (spine(pod, s), up), (core(to), pod * rounds + round + 1));
             }
         }
         for (at, host) in (0..self.pods * self.leaves).flat_map(|leaf| (1..=self.hosts).map(move |host| (leaf, host))) {

@@ -27,6 +27,9 @@ fn in_order(name: &str, graph: &Graph, order: Vec<u32>) -> Quality {
     check(graph, &tables, &Checks { order, ..Checks::default() }, &Sequential)
 }
 
+/// Two pods of two leaves and two spines.
+const SMALL: Tree = Tree { pods: 2, leaves: 2, spines: 2, hosts: 2, cables: 1, up: 2, cores: 2, side_by_side: false };
+
 const TREE_ENGINES: &[&str] = &["minhop", "updn", "dnup", "ftree", "auto"];
 
 #[test]
@@ -36,9 +39,12 @@ fn no_shift_collides_on_a_full_tree_whoever_numbered_it() {
         full(8, 3),
         full(4, 4),
         // Two cables from a spine to each core; and cores that several spines of a pod lead to.
-        Tree { pods: 3, leaves: 6, spines: 6, hosts: 6, up: 6, cores: 3 }.graph(),
-        Tree { pods: 4, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 8 }.graph(),
-        Tree { pods: 12, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 16 }.graph(),
+        Tree { pods: 3, leaves: 6, spines: 6, hosts: 6, up: 6, cores: 3, ..SMALL }.graph(),
+        Tree { pods: 4, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 8, ..SMALL }.graph(),
+        Tree { pods: 4, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 8, side_by_side: true, ..SMALL }.graph(),
+        Tree { pods: 12, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 16, ..SMALL }.graph(),
+        // Eight cables from every leaf to every spine.
+        Tree { pods: 1, leaves: 4, spines: 2, hosts: 16, cables: 8, up: 0, cores: 0, side_by_side: false }.graph(),
     ];
     for (at, graph) in trees.iter().enumerate() {
         let natural = in_order("ftree", graph, (0..graph.ends.len() as u32).collect());
@@ -90,8 +96,8 @@ fn missing_hosts_do_not_bring_shifts_into_disorder() {
 
 #[test]
 fn compute_nodes_are_spread_first() {
-    let mut graph = full(8, 2);
-    // A leaf more, and storage on the first port of every leaf.
+    let graph = full(8, 2);
+    // Storage on the first port of every leaf.
     let storage: Vec<u64> = graph.ends.iter().filter(|end| end.port == 1).map(|end| end.guid).collect();
     let cn_guids = graph.ends.iter().map(|end| end.guid).filter(|guid| !storage.contains(guid)).collect();
     let options = RoutingOptions { cn_guids, ..RoutingOptions::default() };
@@ -99,15 +105,17 @@ fn compute_nodes_are_spread_first() {
     let order = (0u32..).zip(&graph.ends).filter(|(_, end)| end.port != 1).map(|(place, _)| place).collect();
     let quality = check(&graph, &tables, &Checks { order, ..Checks::default() }, &Sequential);
     assert!(quality.is_sound() && quality.shift.free_share == 1.0, "{quality}");
-    graph.switches.clear();
 }
 
 #[test]
 fn storage_at_a_root_is_reached_backwards_as_far_as_is_allowed() {
-    let mut graph = Tree { pods: 2, leaves: 2, spines: 2, hosts: 2, up: 2, cores: 2 }.graph();
+    let mut graph = SMALL.graph();
     // Both cores have storage; from one to the other it goes down and up again.
     let cores = [8u32, 9];
-    cores.iter().for_each(|core| hang(&mut graph, *core, 9));
+    cores.iter().for_each(|core| {
+        graph.switches[*core as usize].ports.resize(10, Port::default());
+        hang(&mut graph, *core, 9);
+    });
     let io_guids: Vec<u64> = graph.ends.iter().rev().take(2).map(|end| end.guid).collect();
     let run = |max_reverse_hops: u8| {
         let root_guids = cores.iter().map(|core| graph.switches[*core as usize].guid).collect();
@@ -201,7 +209,7 @@ proptest! {
     ) {
         let graph = [
             || full(8, 3),
-            || Tree { pods: 3, leaves: 3, spines: 4, hosts: 3, up: 2, cores: 4 }.graph(),
+            || Tree { pods: 3, leaves: 3, spines: 4, hosts: 3, cores: 4, ..SMALL }.graph(),
             || generated(Shape::Random { switches: 16, degree: 3, hosts_per_switch: 2, seed: 3 }),
             || generated(Shape::Dragonfly { switches_per_group: 3, hosts_per_switch: 1, global_per_switch: 1, groups: None }),
         ][which]();
