@@ -17,10 +17,11 @@ pub const ENGINE: Engine = Engine {
 };
 
 /// Engines for a tree, the best first.
-const TREE: &[&str] = &["ftree", "dfsssp", "nue", "updn"];
+const TREE: &[&str] = &["ftree", "dfsssp", "nue", "updn", "minhop"];
 
-/// Engines for anything else, the most special first. Each refuses what it is not made for; the last never does.
-const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "updn"];
+/// Engines for anything else, the most special first. Each refuses what it is not made for; the last, which
+/// promises nothing but ways, never does.
+const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "updn", "minhop"];
 
 /// Entries of tables up to which engines are compared.
 const COMPARED_MAX: usize = 1 << 20;
