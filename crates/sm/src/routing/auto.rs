@@ -24,7 +24,7 @@ const TREE: &[&str] = &["ftree", "dfsssp", "nue", "updn", "minhop"];
 const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "updn", "minhop"];
 
 /// Entries of tables up to which engines are compared.
-const COMPARED_MAX: usize = 1 << 20;
+const COMPARED_MAX: usize = 1 << 18;
 
 /// Shift permutations that a comparison tries.
 const SHIFTS: usize = 32;
