@@ -12,7 +12,12 @@ use crate::tables::Tables;
 use crate::testing::generated;
 
 /// Engines that route anything, on so many lanes.
-const GENERAL: &[(&str, u8)] = &[("dfsssp", 8), ("lash", 8)];
+const GENERAL: &[(&str, u8)] = &[("dfsssp", 8), ("lash", 8), ("nue", 1), ("nue", 2), ("nue", 8)];
+
+/// Options that allow so many lanes.
+fn on_lanes(lanes: u8) -> RoutingOptions {
+    RoutingOptions { lanes_max: lanes, nue_max_num_vls: lanes, ..RoutingOptions::default() }
+}
 
 pub fn route(name: &str, graph: &Graph, options: &RoutingOptions) -> Result<Tables, RouteError> {
     (engine(name).expect("an engine").run)(&Request::new(graph, options, &Sequential))
@@ -103,7 +108,7 @@ fn small_topologies_are_routed_soundly() {
     for shape in shapes {
         let graph = generated(shape.clone());
         for (name, lanes_max) in GENERAL {
-            let options = RoutingOptions { lanes_max: *lanes_max, ..RoutingOptions::default() };
+            let options = on_lanes(*lanes_max);
             let quality = judge(name, &graph, &options);
             assert!(quality.is_sound(), "{name} on {shape}: {quality}");
         }
@@ -137,6 +142,16 @@ fn too_few_lanes_are_told() {
         let error = route(name, &torus(&[5, 5], 1), &options).expect_err("credit loops on one lane");
         assert!(error.to_string().contains("each of 1 lanes"), "{error}");
     }
+}
+
+#[test]
+fn nue_keeps_to_the_lanes_that_it_is_given() {
+    for lanes in [1, 2, 3] {
+        let quality = judge("nue", &torus(&[6, 6], 1), &on_lanes(lanes));
+        assert!(quality.is_sound() && quality.lanes <= lanes, "{quality}");
+    }
+    let told = RoutingOptions { nue_max_num_vls: 0, ..RoutingOptions::default() };
+    assert!(judge("nue", &torus(&[6, 6], 1), &told).is_sound());
 }
 
 #[test]
@@ -208,7 +223,7 @@ proptest! {
         let graph = if gone < 500 { without_switch(&graph, gone % graph.switch_count() as u32) } else { graph };
         prop_assume!(connected(&graph));
         for (name, lanes_max) in GENERAL {
-            let options = RoutingOptions { lanes_max: *lanes_max, ..RoutingOptions::default() };
+            let options = on_lanes(*lanes_max);
             let quality = judge(name, &graph, &options);
             prop_assert!(quality.is_sound(), "{} on {}: {}", name, which, quality);
         }

@@ -18,6 +18,7 @@ pub mod links;
 mod matrix;
 mod minhop;
 mod net;
+mod nue;
 pub mod order;
 pub mod quality;
 pub mod spread;
@@ -166,6 +167,7 @@ pub const ENGINES: &[Engine] = &[
     ftree::ENGINE,
     file::ENGINE,
     auto::ENGINE,
+    nue::ENGINE,
 ];
 
 /// The engine of this name.
