@@ -192,6 +192,10 @@ impl Hops {
         }
         let mut places: Vec<Vec<u32>> =
             (0..self.first.len() - 1).map(|switch| found.iter().map(|d| d.at[switch]).collect()).collect();
+        let refused = || Err("its cables do not fit a grid".to_owned());
+        if places.iter().flatten().any(|at| *at == u32::MAX) {
+            return refused();
+        }
         let even = self.hops.iter().enumerate().all(|(hop, (from, to, _))| {
             found.iter().enumerate().all(|(at, dimension)| {
                 let (a, b) = (dimension.at[*from], dimension.at[*to]);
@@ -201,8 +205,8 @@ impl Hops {
         });
         places.sort();
         let twice = places.windows(2).any(|pair| pair[0] == pair[1]);
-        if !even || twice || places.iter().flatten().any(|at| *at == u32::MAX) {
-            return Err("its cables do not fit a grid".to_owned());
+        if !even || twice {
+            return refused();
         }
         Ok(())
     }
