@@ -49,6 +49,11 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
+    /// A file.
+    pub fn of_file(file: PathBuf) -> SourceArgs {
+        SourceArgs { file: Some(file), ..SourceArgs::default() }
+    }
+
     /// Whether nothing was said.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.shape().is_none()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{console, preview};
+use super::{check, console, preview};
 
 /// `weft sm`.
 #[derive(Args, Debug)]
@@ -30,6 +30,8 @@ pub enum SmCommand {
     Metrics(console::TargetArgs),
     /// Compute tables for a fabric that is described, and say how good they are
     Preview(preview::PreviewArgs),
+    /// What is wrong with configuration files, and what partitions would change, before they go live
+    Check(check::CheckArgs),
 }
 
 /// Options of a manager that runs. They go before those of the file.
@@ -41,6 +43,9 @@ pub struct RunArgs {
     /// Read no file that was not named, and keep none
     #[arg(long, conflicts_with = "config")]
     pub no_config: bool,
+    /// Write a commented file of all options, with what is in force, and end; - is standard output
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub create_config: Option<PathBuf>,
     /// The port to manage from, by its GUID [default: the first with a link]
     #[arg(short = 'g', long, value_name = "GUID", value_parser = guid)]
     pub guid: Option<u64>,
@@ -134,6 +139,11 @@ pub fn guid(text: &str) -> Result<u64, String> {
 }
 
 impl RunArgs {
+    /// With nothing but a configuration file, or the usual one.
+    pub fn of_config(config: Option<PathBuf>) -> RunArgs {
+        RunArgs { config, ..RunArgs::default() }
+    }
+
     /// Of a manager that only tries.
     pub fn for_preview(config: Option<PathBuf>, routing_engine: Option<String>, set: Vec<String>) -> RunArgs {
         RunArgs { no_config: config.is_none(), config, routing_engine, set, ..RunArgs::default() }

@@ -75,6 +75,11 @@ impl Files {
         options.log.dump_files_dir = None;
     }
 
+    /// What they say.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// What is to be said of them.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
@@ -164,7 +169,7 @@ fn cache_directory() -> PathBuf {
 }
 
 /// A file's text, as much as a configuration may have.
-fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     file.take(FILE_LEN_MAX as u64)

@@ -3,8 +3,10 @@
 
 mod address;
 mod args;
+mod check;
 mod console;
 mod control;
+mod create_config;
 mod dump;
 mod figures;
 mod files;
@@ -41,6 +43,8 @@ pub fn run(args: &SmArgs) -> ExitCode {
         Some(SmCommand::Events(args)) => console::events(args),
         Some(SmCommand::Metrics(args)) => console::metrics(args),
         Some(SmCommand::Preview(args)) => preview::run(args),
+        Some(SmCommand::Check(args)) => check::run(args),
+        None if args.run.create_config.is_some() => finish(create(&args.run)),
         None => finish(if args.run.daemon { detach() } else { manage(&args.run) }),
     }
 }
@@ -53,6 +57,10 @@ fn finish(result: Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn create(args: &RunArgs) -> Result<()> {
+    args.create_config.as_ref().map_or(Ok(()), |path| create_config::run(args, path))
 }
 
 fn manage(args: &RunArgs) -> Result<()> {
