@@ -1,7 +1,5 @@
 //! What a manager gives ports besides LIDs: P_Keys, what switches enforce, lanes. Read back from the fabric itself.
 
-use std::sync::Arc;
-
 use weft_fabric::PortRef;
 use weft_fabric::topology::generate::Shape;
 use weft_sim::subnet::{World, check};
@@ -52,7 +50,7 @@ fn partitions_reach_hosts_and_switches_and_follow_the_file() {
     let mut setup = Setup::new(guids[0]);
     partitions(&format!("Default=0x7fff : ALL=full ; B=0x3 : {:#x}=full ; C=0x4 : ALL=full ;", guids[1]))(&mut setup);
     let (options, _) = options::parse("part_enforce out\n", "opensm.conf", Options::default());
-    setup.options = Arc::new(options);
+    setup.options = options;
     world.manager(hosts[0]).reload(setup);
     world.pass(SECOND);
     assert_eq!(keys(&world, hosts[1]), [0xffff, 0, 0x8003, 0x8004]);
@@ -66,7 +64,7 @@ fn what_ports_have_is_not_written_again() {
     let at = world.host(0);
     world.start(at, |setup| {
         let (options, _) = options::parse("qos TRUE\nqos_swe_high_limit 9\n", "opensm.conf", Options::default());
-        setup.options = Arc::new(options);
+        setup.options = options;
     });
     world.pass(SECOND);
     assert!(world.count(|event| *event == Event::SubnetUp) > 0, "{:?}", world.events);

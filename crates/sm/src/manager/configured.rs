@@ -1,10 +1,14 @@
 //! What the manager works by, from opensm.conf and the files that it names.
 
+use std::sync::Arc;
+
 use weft_verbs::Duration;
 
 use super::Setup;
 use crate::options::files::{self, HopWeight};
 use crate::options::{Options, Remark};
+use crate::partition;
+use crate::qos::{self, Policy};
 use crate::routing::engine;
 
 /// SMPs that wait for answers where the file says 4, as OpenSM does by itself: that is its default, not a wish.
@@ -19,7 +23,9 @@ impl Setup {
         options: &Options,
         read: &mut dyn FnMut(&str) -> Result<String, String>,
     ) -> (Setup, Vec<Remark>) {
-        let (files, remarks) = files::routing(options, read);
+        let (files, mut remarks) = files::routing(options, read);
+        let partitions = partitions(options, read, &mut remarks);
+        let policy = policy(options, read, &mut remarks);
         let Options { device, sweep, handover, timing, misc, .. } = options;
         let (names, no_fallback) = options.routing.engines();
         let mut setup = Setup::new(own_guid);
@@ -66,10 +72,33 @@ impl Setup {
             hop_weights: files.hop_weights.iter().map(weight).collect(),
             routing: files.options,
             options: options.clone(),
+            partitions,
+            policy: policy.map(Arc::new),
             ..setup
         };
         (setup, remarks)
     }
+}
+
+/// How the text of a file is fetched.
+type Read<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
+
+/// Partitions of the file that options name; where there is no such file everybody is in the default partition.
+fn partitions(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> partition::Config {
+    let Some(path) = &options.partitions.partition_config_file else { return partition::Config::Absent };
+    let Ok(text) = read(path) else { return partition::Config::Absent };
+    let (config, said) = partition::parse(&text, path);
+    remarks.extend(said);
+    config
+}
+
+/// The policy of the file that options name, if quality of service is on and there is such a file.
+fn policy(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Option<Policy> {
+    let path = options.qos.qos_policy_file.as_ref().filter(|_| options.qos.qos)?;
+    let text = read(path).ok()?;
+    let (policy, said) = qos::policy::parse(&text, path);
+    remarks.extend(said);
+    policy
 }
 
 #[cfg(test)]
@@ -101,6 +130,18 @@ mod tests {
         assert_eq!(setup.engines.last().map(|engine| engine.name), Some("minhop"));
         assert_eq!(setup.routing.root_guids, [0x10, 0x20]);
         assert_eq!(setup.hop_weights, [(0x10, 3, 5)]);
+        let mut read = |name: &str| match name {
+            "p" => Ok("Default=0x7fff : ALL=full ;".to_owned()),
+            "q" => Ok("qos-ulps\ndefault : 3\nend-qos-ulps\n".to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let conf = "partition_config_file p\nqos_policy_file q\n";
+        let (options, _) = crate::options::parse(conf, "f", Options::default());
+        let (setup, _) = Setup::configured(7, &options, &mut read);
+        assert!(matches!(setup.partitions, partition::Config::Rules(_)) && setup.policy.is_none());
+        let (options, _) = crate::options::parse("qos TRUE\n", "f", options);
+        let (setup, _) = Setup::configured(7, &options, &mut read);
+        assert_eq!(setup.policy.map(|policy| policy.levels[policy.default].sl), Some(Some(3)));
         let (untold, _) = Setup::configured(7, &Options::default(), &mut read);
         assert_eq!(untold.max_wire_smps, WIRE_SMPS);
     }
