@@ -35,7 +35,7 @@ use crate::qos;
 use crate::sa::Administrator;
 use crate::subnet::lids::Lids;
 use crate::subnet::{NodeIx, PortIx, Subnet};
-use crate::sweep::{Sweep, Wire};
+use crate::sweep::{Sweep, What, Wire};
 use crate::tables::Tables;
 use administration::Administration;
 use peers::Peers;
@@ -192,6 +192,10 @@ impl Manager {
                 None => {
                     self.wire.take(number);
                     self.wire.counts.sent -= 1;
+                    if ask.what == What::Poll {
+                        // There is no way to the master any more.
+                        self.on_missed();
+                    }
                     self.advance();
                 }
             }

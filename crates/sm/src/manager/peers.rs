@@ -67,6 +67,11 @@ impl Peers {
         })
     }
 
+    /// Whether another is master too.
+    pub fn rivals(&self) -> bool {
+        self.ports.values().flatten().any(|other| other.state == SmState::MASTER)
+    }
+
     /// Who is held to be master.
     pub fn master(&self) -> Option<Other> {
         let polled = self.polled.and_then(|at| self.ports.get(&at).copied().flatten());
@@ -137,7 +142,7 @@ impl Manager {
         }
     }
 
-    fn on_missed(&mut self) {
+    pub(crate) fn on_missed(&mut self) {
         self.peers.missed += 1;
         if self.state == SmState::STANDBY && self.peers.missed >= self.setup.polling_retry_number.max(1) {
             let guid = self.peers.master().map_or(0, |master| master.guid);

@@ -57,7 +57,8 @@ impl Manager {
         self.sweep.sent_before = self.wire.counts.sent;
         (self.sweep.came, self.sweep.gone, self.sweep.lft_blocks) = (0, 0, 0);
         self.sweep.incomplete = None;
-        self.sweep.heavy = wanted.heavy || discovering || self.setup.force_heavy_sweep || self.subnet.own.is_none();
+        let must = self.sweep.again || discovering || self.setup.force_heavy_sweep || self.subnet.own.is_none();
+        self.sweep.heavy = wanted.heavy || must;
         self.tell(Event::SweepBegan { heavy: self.sweep.heavy });
         if self.sweep.heavy {
             self.sweep.heavy_count += 1;
@@ -210,6 +211,8 @@ impl Manager {
                 Some(self.setup.sweep_interval).filter(|interval| !interval.is_zero())
             }
         };
+        // Another master that does not know of this one is written over until it does.
+        self.sweep.again |= self.state == SmState::MASTER && self.peers.rivals();
         if self.state == SmState::MASTER && self.sweep.failures == 0 {
             self.on_up();
         }
