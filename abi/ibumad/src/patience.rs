@@ -12,8 +12,8 @@ const LOOK: Duration = Duration::from_micros(30);
 /// Who is woken after no more sleep than this slept too little: answers come densely.
 const DENSE: Duration = Duration::from_micros(150);
 
-/// After so long a thread that looks lets others run on its processor.
-const POLITE_AFTER: Duration = Duration::from_micros(10);
+/// After so long a thread that looks lets others run on its processor: the daemon may be one of them.
+const POLITE_AFTER: Duration = Duration::from_micros(1);
 
 /// So long between two looks at the clock somebody else had the processor.
 const TAKEN: Duration = Duration::from_micros(100);

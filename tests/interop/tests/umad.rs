@@ -2,6 +2,8 @@
 //! multi-packet answers, several agents and processes at once, IsSM, what files say while the fabric changes.
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_interop::{Ended, Fabric, Lab, Shape, Table, Who, skip};
 
@@ -199,4 +201,69 @@ fn an_ordinary_user_manages_a_fabric_of_his_own_alone() {
         Ok(())
     });
     table.finish();
+}
+
+const EDGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/umad/edges.c");
+
+/// What the calls say at their edges, and when the daemon or the fabric is gone.
+#[test]
+fn calls_keep_their_promises_at_the_edges() {
+    if !skip::have("edges of libibumad", &["ip", "cc", "/usr/include/infiniband/umad.h", "ibv_asyncwatch"]) {
+        return;
+    }
+    let mut table = Table::new("umad edges");
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let edges = compile(&lab).expect("the edges");
+    table.case("calls", || {
+        let fabric = Fabric::up(&lab, &["--star", "2"])?;
+        says(fabric.run("node1", &[&edges, "calls"])?, &["all is well"])
+    });
+    table.case("the fabric is taken down", || {
+        let fabric = Fabric::up(&lab, &["--star", "2"])?;
+        bereft(&lab, &fabric, &edges, || {
+            let told = fabric.weft(&["down"])?;
+            ensure!(told.contains("have lost their adapters: node1 (") && told.contains("node2 ("), "{told}");
+            Ok(())
+        })
+    });
+    table.case("the daemon leaves when nobody needs it any more", || {
+        let until = Instant::now() + Duration::from_secs(5);
+        while lab.daemon(lab.client()).is_some() {
+            ensure!(Instant::now() < until, "it stays, though its fabric was taken down");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    });
+    table.case("the daemon is killed", || {
+        let fabric = Fabric::up(&lab, &["--star", "2"])?;
+        bereft(&lab, &fabric, &edges, || {
+            let daemon = lab.daemon(lab.client()).context("no daemon")?;
+            Ok(kill_process(Pid::from_raw(daemon.cast_signed()).context("its number")?, Signal::KILL)?)
+        })
+    });
+    table.finish();
+}
+
+fn compile(lab: &Lab) -> Result<String> {
+    let program = lab.file("edges");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).args([EDGES, "-libumad"]);
+    ensure!(cc.status().context("cc runs")?.success(), "edges.c does not compile");
+    Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
+}
+
+/// Programs with an open port and with an open adapter, whose fabric ends: each hears of it at once.
+fn bereft(lab: &Lab, fabric: &Fabric<'_>, edges: &str, end: impl FnOnce() -> Result<()>) -> Result<()> {
+    let within = Duration::from_secs(10);
+    let mut asks = lab.start_line(&fabric.words("node1", &[edges, "end"])?, &[])?;
+    let mut watches =
+        lab.start_line(&fabric.words("node2", &["stdbuf", "-oL", "ibv_asyncwatch", "-d", "weft0"])?, &[])?;
+    ensure!(asks.wait_until(within, |proc| proc.text().contains("waits")), "no port:\n{}", asks.text());
+    ensure!(watches.wait_until(within, |proc| proc.text().contains("FD")), "no adapter:\n{}", watches.text());
+    end()?;
+    says(asks.wait(within), &["all is well"])?;
+    let fatal = watches.wait_until(within, |proc| proc.text().to_lowercase().contains("fatal"));
+    ensure!(fatal, "no event of the adapter's end:\n{}", watches.text());
+    watches.kill();
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weft_ipc::fabric::FabricRequest;
-use weft_ipc::{Refusal, Response};
+use weft_ipc::{Event, Refusal, Response};
 
 use super::session::Outcome;
 use super::{Broker, Standing};
@@ -37,12 +37,23 @@ impl Broker {
         };
         let down = matches!(request, FabricRequest::Down);
         let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
+        let adapters = if down { self.adapters_of_clients() } else { Vec::new() };
         let reply = self.fabric.answer(now, id, request, &counted)?;
+        for (client, index) in adapters {
+            self.tell(client, &Event::DeviceRemoved { index }, Some(index));
+        }
         if !looks {
             self.leaves_soon = down;
             self.update_idle(now);
         }
         Ok(Response::Fabric(reply).into())
+    }
+
+    /// The adapters that clients follow as programs of virtual hosts.
+    fn adapters_of_clients(&self) -> Vec<(ClientId, u32)> {
+        let followers = self.clients.iter().filter(|(_, client)| client.subscribed && !client.host.is_empty());
+        let adapters = |host: &str| self.devices_of_host(host).into_iter().map(|device| device.index);
+        followers.flat_map(|(id, client)| adapters(&client.host).map(|index| (*id, index))).collect()
     }
 
     /// How many programs run as each virtual host.

@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_micros(50);
 /// Who is called after no more sleep than this was called too soon: requests come densely.
 const DENSE: Duration = Duration::from_micros(150);
 
-/// After so much of its patience the daemon lets others run on its processor.
-const POLITE_AFTER: Duration = Duration::from_micros(10);
+/// After so much of its patience the daemon lets others run on its processor: the program that it serves may be one of them.
+const POLITE_AFTER: Duration = Duration::from_micros(1);
 
 /// So long between two looks somebody else had the processor.
 const TAKEN: Duration = Duration::from_micros(100);
