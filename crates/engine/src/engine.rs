@@ -214,6 +214,7 @@ impl Engine {
     /// the process ends.
     pub(crate) fn flush_in_time(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
+        const TAKEN_WITHIN: Duration = Duration::from_secs(1);
         const LOOK_EVERY: Duration = Duration::from_micros(500);
         let mut now = clock::now();
         let deadline = now + PATIENCE;
@@ -231,13 +232,17 @@ impl Engine {
             pump.hca.release_acks(now, None);
             pump.transmit(now);
             pump.ring_doorbells();
-            // Who was sent datagrams over a fabric takes them while the lane to it is there, and may not know it yet.
-            while now < deadline && (pump.stack.is_blocked() || !pump.hca.datagrams_are_taken()) {
-                let pause = pump.stack.poll_timeout().map_or(LOOK_EVERY, |at| at.since(now));
+            while now < deadline && pump.stack.is_blocked() {
+                let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
                 std::thread::sleep(pause.min(PATIENCE));
                 now = clock::now();
                 pump.timers(now);
                 pump.transmit(now);
+            }
+            // Who was sent datagrams over a fabric takes them while the lane to it is there, and may not know of it yet.
+            let deadline = now + TAKEN_WITHIN;
+            while clock::now() < deadline && !pump.hca.datagrams_are_taken() {
+                std::thread::sleep(LOOK_EVERY);
             }
             let damaged = pump.stack.stats().rx_icrc_errors;
             if damaged > 0 {

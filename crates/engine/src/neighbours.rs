@@ -121,6 +121,10 @@ impl SameHost for HostMemory {
         self.host_ref().is_none_or(|host| host.is_taken(peer, mark))
     }
 
+    fn has_taken(&self, peer: PeerId, mark: u64) -> bool {
+        self.host_ref().is_none_or(|host| host.has_taken(peer, mark))
+    }
+
     #[inline]
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
         self.host()?.neighbour(slot)

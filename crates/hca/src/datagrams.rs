@@ -252,10 +252,15 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Whether everybody who was sent datagrams over a fabric has taken them.
-    pub fn datagrams_are_taken(&self) -> bool {
-        let memory = &self.world.memory;
-        self.diversion.marks.iter().all(|(peer, mark)| !memory.is_alive(*peer) || memory.is_taken(*peer, *mark))
+    /// Whether everybody else who was sent datagrams over a fabric has taken them.
+    pub fn datagrams_are_taken(&mut self) -> bool {
+        if self.diversion.marks.is_empty() {
+            return true;
+        }
+        let memory = &mut self.world.memory;
+        let own = memory.neighbour(self.slot);
+        let mut others = self.diversion.marks.iter().filter(|(peer, _)| Some(**peer) != own);
+        others.all(|(peer, mark)| memory.has_taken(*peer, *mark))
     }
 
     /// More is known of ways over the fabric: what waited for it goes, or is lost.

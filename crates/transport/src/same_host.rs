@@ -335,6 +335,11 @@ pub trait SameHost {
         true
     }
 
+    /// The same, of a peer that lives: one that has not come to its lane yet has taken nothing.
+    fn has_taken(&self, peer: PeerId, mark: u64) -> bool {
+        self.is_taken(peer, mark)
+    }
+
     /// The process that has this slot of the queue pair numbers, if ours met it. If it did not, it may do so now, for
     /// the next time that it is asked.
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {

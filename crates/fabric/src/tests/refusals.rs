@@ -178,3 +178,15 @@ fn a_subnet_manager_answers_for_itself() {
     let back = lab.lid(H1, MadAddress::smi(asked.slid), answer.to_mad());
     assert_eq!(back.first().map(|delivery| delivery.port), Some(PortRef::new(H2, 1)));
 }
+
+/// Managers that never set NeighborMTU find it as large as the port can; so do those that only lower it.
+#[test]
+fn the_mtu_of_a_link_starts_at_what_the_port_can() {
+    let lab = Lab::new();
+    for (place, numbers) in [(S0, 0..=4), (H0, 1..=2)] {
+        for number in numbers {
+            let info = lab.info(place, number);
+            assert_eq!((info.neighbor_mtu, info.mtu_cap), (5, 5), "port {number} of node {place}");
+        }
+    }
+}

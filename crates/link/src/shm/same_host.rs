@@ -39,6 +39,10 @@ impl SameHost for Host {
         self.peer_at(peer.0).is_none_or(|peer| !peer.is_here() || peer.out.taken(&peer.pair) >= mark)
     }
 
+    fn has_taken(&self, peer: PeerId, mark: u64) -> bool {
+        self.peer_at(peer.0).is_none_or(|peer| !peer.alive || peer.out.taken(&peer.pair) >= mark)
+    }
+
     #[inline]
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
         self.number_of_slot(slot).or_else(|| self.want(slot))
