@@ -48,9 +48,9 @@ impl Peers {
         self.ports.entry(at).or_default();
     }
 
-    /// There is none behind this port.
-    pub fn forget(&mut self, at: PortIx) {
-        self.ports.remove(&at);
+    /// There is none behind this port: what was known of it.
+    pub fn forget(&mut self, at: PortIx) -> Option<Other> {
+        self.ports.remove(&at).flatten()
     }
 
     pub fn forget_node(&mut self, node: NodeIx) {
@@ -109,6 +109,10 @@ impl Manager {
 
     pub(crate) fn on_sm_info(&mut self, ask: Ask, info: &SmInfo) {
         if info.guid == self.setup.own_guid || self.subnet.port(ask.at).is_none() {
+            // The LID that the master had is this port's own now.
+            if ask.what == What::Poll {
+                self.on_missed();
+            }
             return;
         }
         let other = Other { guid: info.guid, priority: info.priority, state: info.state };
@@ -130,6 +134,15 @@ impl Manager {
         if self.sweep.phase == Phase::Idle && self.sweep.is_up {
             self.look_for_greater();
             self.hand_over_if_greater();
+        }
+    }
+
+    /// There is no manager behind a port any more. What one wrote that held itself to be master too, nobody knows.
+    pub(crate) fn on_peer_gone(&mut self, at: PortIx) {
+        let gone = self.peers.forget(at);
+        if self.state == SmState::MASTER && gone.is_some_and(|gone| gone.state == SmState::MASTER) {
+            self.forget_all();
+            self.sweep.wanted.heavy = true;
         }
     }
 

@@ -68,7 +68,7 @@ impl Manager {
         match ask.what {
             // What was set is told besides: it is as it is.
             What::SetPort | What::Activate => self.on_port_set(ask, PortInfo::parse(&smp.data)),
-            What::SmInfo => self.peers.forget(ask.at),
+            What::SmInfo => self.on_peer_gone(ask.at),
             What::Poll | What::Control => self.on_peer_silent(ask),
             What::PKeys | What::NodeDescription => {}
             What::SetLft => self.on_lft_lost(ask),
