@@ -3,7 +3,9 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use libc::{c_char, c_int, c_long, c_void};
@@ -121,6 +123,21 @@ impl Library {
         }
         let bytes: Vec<u8> = path.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
         Ok(PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Opens that node, by the C library's own `open`: libraries that stand in for a kernel's ports answer it too.
+    ///
+    /// # Errors
+    /// It is not there, or may not be opened.
+    pub fn open_issm(self, path: &Path) -> io::Result<OwnedFd> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: a C string; nothing is created, so no mode is read.
+        let fd = unsafe { libc::open(name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just opened, and nobody else's.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// How much the library tells of what it does: 0 is nothing.

@@ -44,8 +44,12 @@ pub fn text(manager: &Manager) -> String {
     let status = manager.status();
     let Counts { switches, ends, links } = counts(manager.subnet());
     let mut out = String::new();
-    let up = if status.is_up { "subnet up" } else { "subnet not up yet" };
-    let _ = writeln!(out, "state      {}, {up}", state_name(status.state));
+    let up = match (status.state, status.is_up) {
+        (SmState::MASTER, true) => ", subnet up",
+        (SmState::MASTER, false) => ", subnet not up yet",
+        _ => "",
+    };
+    let _ = writeln!(out, "state      {}{up}", state_name(status.state));
     let guid = manager.setup().own_guid;
     let _ = writeln!(out, "port       0x{guid:016x}, LID {}, priority {}", status.lid, status.priority);
     match status.master {

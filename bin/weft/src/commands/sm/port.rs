@@ -1,9 +1,8 @@
 //! The manager's port through libibumad: agents for subnet management and administration, datagrams out and in, and the
 //! word that a subnet manager runs here.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, bail};
 use weft_ipc::{ConnectOptions, HOST_VARIABLE, UmadClient};
@@ -45,7 +44,7 @@ pub struct SmPort {
 /// What holds that a manager runs on the port.
 enum IsSm {
     /// The open device node.
-    Node(#[expect(dead_code, reason = "held open, not read")] File),
+    Node(#[expect(dead_code, reason = "held open, not read")] OwnedFd),
     /// The session with the daemon.
     Session(#[expect(dead_code, reason = "held, not used")] UmadClient),
 }
@@ -118,8 +117,9 @@ impl SmPort {
                 return Ok(IsSm::Session(session));
             }
         }
-        let path = self.port.library().issm_path(&self.device.ca_name, self.device.number)?;
-        let node = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let library = self.port.library();
+        let path = library.issm_path(&self.device.ca_name, self.device.number)?;
+        let node = library.open_issm(&path).with_context(|| format!("cannot open {}", path.display()))?;
         Ok(IsSm::Node(node))
     }
 

@@ -1,0 +1,174 @@
+//! Our subnet manager where programs of others are the judges: Debian's diagnostics, its simulator, and its own manager as
+//! the other one on a subnet.
+
+use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+use weft_interop::proc::Proc;
+use weft_interop::user::Who;
+use weft_interop::{Fabric, IbSim, Lab, Shape, Table, product, skip};
+
+const TOOLS: &[&str] = &["ip", "opensm", "ibstat", "sminfo", "saquery", "ibping", "rping", "ibsim", "ibnetdiscover"];
+
+/// How long a manager may take for whatever is asked of it.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Words of a manager that reads no file and notices quickly that its master is gone.
+const MANAGER: &[&str] =
+    &["sm", "--no-config", "--set", "sminfo_polling_timeout=200", "--set", "polling_retry_number=2", "--sweep", "1"];
+
+fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let limit = Instant::now() + WITHIN;
+    while !holds()? {
+        ensure!(Instant::now() < limit, "not within {WITHIN:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// A manager of ours on a host.
+fn manager(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
+    let weft = product::weft()?.display().to_string();
+    let words = [&[weft.as_str()], MANAGER, &["-p", priority]].concat();
+    let mut proc = lab.start_line(&fabric.words(host, &words)?, &[])?;
+    let stands = |proc: &Proc| proc.text().contains("Entering MASTER") || proc.text().contains("Entering STANDBY");
+    ensure!(proc.wait_until(WITHIN, stands), "{}", proc.kill().report());
+    Ok(proc)
+}
+
+/// LID of the master as a host's program finds it.
+fn master(fabric: &Fabric<'_>, host: &str) -> Result<Option<u64>> {
+    let said = fabric.run(host, &["sminfo"])?;
+    let master = said.text.contains("SMINFO_MASTER");
+    let lid = said.text.split("sm lid ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    Ok(lid.filter(|_| master))
+}
+
+/// Base LIDs of all hosts.
+fn lids(fabric: &Fabric<'_>) -> Result<Vec<u64>> {
+    let picture: serde_json::Value = serde_json::from_str(&fabric.weft(&["topology", "--format", "json"])?)?;
+    let nodes = picture["nodes"].as_array().context("nodes")?;
+    Ok(nodes.iter().filter_map(|node| node["lids"][0].as_u64()).collect())
+}
+
+#[test]
+fn a_fabric_comes_up_managed() {
+    if !skip::have("a managed fabric", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("a managed fabric");
+    let up = || -> Result<()> {
+        let words = ["up", "--replace", "--fat-tree", "8,2", "--hosts", "16"];
+        lab.weft(lab.client(), Who::Root, &[], &words)?.success()?;
+        Ok(())
+    };
+    table.case("weft up", up);
+    let run = |host: &str, words: &[&str]| -> Result<String> {
+        let line = [&["run", "--host", host, "--"], words].concat();
+        Ok(lab.weft(lab.client(), Who::Root, &[], &line)?.success()?.text)
+    };
+    let says = |host: &'static str, words: &'static [&'static str], wanted: &'static [&'static str]| {
+        move || -> Result<()> {
+            let text = run(host, words)?;
+            let missing: Vec<_> = wanted.iter().filter(|word| !text.contains(**word)).collect();
+            ensure!(missing.is_empty(), "{missing:?} not in\n{text}");
+            Ok(())
+        }
+    };
+    table.case("ibstat", says("h0001", &["ibstat"], &["State: Active", "SM lid: 1", "Link layer: InfiniBand"]));
+    table.case("ibv_devinfo", says("h0003", &["ibv_devinfo"], &["PORT_ACTIVE", "InfiniBand"]));
+    table.case("sminfo", says("h0002", &["sminfo"], &["SMINFO_MASTER"]));
+    table.case("saquery: nodes", says("h0004", &["saquery"], &["NodeRecord dump", "node16"]));
+    table.case("saquery: paths", says("h0004", &["saquery", "-p", "--src-to-dst", "1:2"], &["PathRecord dump"]));
+    table.case("saquery: groups", says("h0004", &["saquery", "-g"], &["MCMemberRecord group dump"]));
+    table.case("saquery: links", says("h0004", &["saquery", "-x"], &["LinkRecord dump"]));
+    table.case("ibnetdiscover", says("h0005", &["ibnetdiscover"], &["leaf1", "spine1", "node16"]));
+    let _ = lab.weft(lab.client(), Who::Root, &[], &["down"]);
+    table.finish();
+}
+
+#[test]
+fn managers_take_over() {
+    if !skip::have("several managers", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let fabric = Fabric::up(&lab, &["--fat-tree", "8,2", "--hosts", "16"]).expect("a fabric");
+    let mut table = Table::new("several managers");
+    let is_master = |lid: u64| -> Result<()> { until("another master", || Ok(master(&fabric, "node9")? == Some(lid))) };
+    let mut first = None;
+    table.case("the first becomes master", || {
+        first = Some(manager(&fabric, &lab, "node1", "3")?);
+        is_master(1)
+    });
+    let before = lids(&fabric).expect("LIDs");
+    let mut second = None;
+    table.case("one of lower priority stands by", || {
+        second = Some(manager(&fabric, &lab, "node2", "2")?);
+        is_master(1)
+    });
+    table.case("it takes over from a dead master, and no LID changes", || {
+        first.take().context("a master")?.kill();
+        is_master(2)?;
+        ensure!(lids(&fabric)? == before, "LIDs changed");
+        Ok(())
+    });
+    table.case("who comes back with a higher priority is handed over to", || {
+        first = Some(manager(&fabric, &lab, "node1", "3")?);
+        is_master(1)
+    });
+    table.case("OpenSM of a higher priority is handed over to, and its death survived", || {
+        let words = fabric.words("node5", &["opensm", "-p", "9", "-f", "stdout", "-s", "1"])?;
+        let opensm = lab.start_line(&words, &[("OSM_CACHE_DIR", &lab.file("").display().to_string())])?;
+        is_master(5)?;
+        opensm.kill();
+        is_master(1)?;
+        ensure!(lids(&fabric)? == before, "LIDs changed");
+        Ok(())
+    });
+    table.finish();
+}
+
+#[test]
+fn the_simulator_of_others_comes_up() {
+    if !skip::have("ibsim under our manager", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("ibsim under our manager");
+    let net = product::root().join("tests/interop/golden/ib_fabric.net");
+    let sim = IbSim::start(&lab, &net).expect("ibsim");
+    let host = "h00001 HCA-1";
+    let mut manager = None;
+    table.case("subnet up", || {
+        let words = sim.weft_words(host, MANAGER)?;
+        let mut proc = sim.stay(&words, &[])?;
+        ensure!(proc.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", proc.kill().report());
+        manager = Some(proc);
+        until("all links active", || {
+            let links = sim.run("h00002 HCA-1", &["iblinkinfo"])?;
+            Ok(links.out.contains("Active/  LinkUp")
+                && !links.out.contains("Initialize")
+                && !links.out.contains("Armed"))
+        })
+    });
+    for (words, wanted) in [
+        (&["sminfo"][..], "SMINFO_MASTER"),
+        (&["saquery"], "h00006 HCA-1"),
+        (&["ibroute", "2"], "Unicast lids"),
+        (&["ibtracert", "1", "2"], "To "),
+        (&["ibqueryerrors"], "Errors"),
+    ] {
+        table.case(&words.join(" "), || {
+            let said = sim.run("h00002 HCA-1", words)?;
+            ensure!(
+                said.out.contains(wanted) || said.err.contains(wanted),
+                "{wanted:?} not in\n{}{}",
+                said.out,
+                said.err
+            );
+            Ok(())
+        });
+    }
+    table.finish();
+}
