@@ -18,6 +18,8 @@ const ANSWER_LEN_MAX: usize = 64 << 20;
 pub struct Port {
     library: Library,
     id: c_int,
+    /// Reading sleeps until there is something, whatever was asked: so it is under ibsim's preloaded library.
+    read_blocks: bool,
 }
 
 /// What an agent takes part in.
@@ -52,7 +54,8 @@ impl Port {
         if id < 0 {
             return Err(error_of(id));
         }
-        Ok(Port { library, id })
+        let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+        Ok(Port { library, id, read_blocks: preloaded.contains("umad2sim") })
     }
 
     /// Registers an agent and returns its number.
@@ -129,14 +132,32 @@ impl Port {
         unsafe { (self.library.calls.umad_get_fd)(self.id) }
     }
 
+    /// Receives into `packet` what is there; `None` if nothing is.
+    ///
+    /// # Errors
+    /// It could not be read.
+    pub fn try_recv(&self, packet: &mut Packet) -> io::Result<Option<i32>> {
+        if self.read_blocks && !self.wait(None, Some(Duration::ZERO))?.0 {
+            return Ok(None);
+        }
+        match self.recv(packet, 0) {
+            Ok(agent) => Ok(Some(agent)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Waits until a datagram can be received, or `others` is readable, or the time is over: which of the two is so.
     /// By poll(2), which libraries that stand in for a kernel's ports answer too.
     ///
     /// # Errors
     /// It cannot be waited for.
-    pub fn wait(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+    pub fn wait(&self, others: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut fds = [of(self.fd()), of(others.as_raw_fd())];
+        // A negative descriptor is passed over.
+        let mut fds = [of(self.fd()), of(others.map_or(-1, |fd| fd.as_raw_fd()))];
         let wait = timeout.map_or(-1, |time| c_int::try_from(time.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
         // SAFETY: two records, as is said.
         let rc = unsafe { libc::poll(fds.as_mut_ptr(), 2, wait) };

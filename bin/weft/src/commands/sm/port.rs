@@ -95,7 +95,7 @@ impl SmPort {
 
     /// Waits until something came, or `others` is readable, or the time is over: which of the two is so.
     pub fn wait(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
-        self.port.wait(others, timeout)
+        self.port.wait(Some(others), timeout)
     }
 
     /// Says to the fabric whether a subnet manager runs here.
@@ -144,11 +144,7 @@ impl SmPort {
     /// What came, if anything did.
     pub fn recv(&mut self) -> io::Result<Option<Received>> {
         self.inward.resize(MAD_LEN);
-        let agent = match self.port.recv(&mut self.inward, 0) {
-            Ok(agent) => agent,
-            Err(error) if nothing_came(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let Some(agent) = self.port.try_recv(&mut self.inward)? else { return Ok(None) };
         let bytes = self.inward.mad();
         if bytes.len() < MadHeader::LEN {
             return Ok(None);
@@ -170,10 +166,6 @@ fn whole(bytes: &[u8]) -> Box<Mad> {
     let len = bytes.len().min(MAD_LEN);
     mad.as_mut_bytes()[..len].copy_from_slice(&bytes[..len]);
     mad
-}
-
-fn nothing_came(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// As libibumad takes times.
