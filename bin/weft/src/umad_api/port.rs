@@ -13,13 +13,16 @@ use super::{Library, Packet, error_of, forget_error};
 /// Bytes of an answer of several segments at most: more than any table of a full subnet needs.
 const ANSWER_LEN_MAX: usize = 64 << 20;
 
+/// How long a wait may take under a library that does not look at the descriptors of others.
+const SIMULATED_WAIT: Duration = Duration::from_millis(2);
+
 /// An open port; closed when dropped.
 #[derive(Debug)]
 pub struct Port {
     library: Library,
     id: c_int,
-    /// Reading sleeps until there is something, whatever was asked: so it is under ibsim's preloaded library.
-    read_blocks: bool,
+    /// Under ibsim's preloaded library, which sleeps in read(2) until there is something, whatever was asked.
+    simulated: bool,
 }
 
 /// What an agent takes part in.
@@ -55,7 +58,7 @@ impl Port {
             return Err(error_of(id));
         }
         let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-        Ok(Port { library, id, read_blocks: preloaded.contains("umad2sim") })
+        Ok(Port { library, id, simulated: preloaded.contains("umad2sim") })
     }
 
     /// Registers an agent and returns its number.
@@ -137,7 +140,7 @@ impl Port {
     /// # Errors
     /// It could not be read.
     pub fn try_recv(&self, packet: &mut Packet) -> io::Result<Option<i32>> {
-        if self.read_blocks && !self.wait(None, Some(Duration::ZERO))?.0 {
+        if self.simulated && !self.wait(None, Some(Duration::ZERO))?.0 {
             return Ok(None);
         }
         match self.recv(packet, 0) {
@@ -155,6 +158,13 @@ impl Port {
     /// # Errors
     /// It cannot be waited for.
     pub fn wait(&self, others: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+        if self.simulated && timeout.is_none_or(|time| time > SIMULATED_WAIT) {
+            // That library sleeps for its own descriptor alone, so the others are looked at now and then.
+            return match self.wait(None, Some(SIMULATED_WAIT))? {
+                (false, _) => self.wait(others, Some(Duration::ZERO)),
+                ready => Ok(ready),
+            };
+        }
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative descriptor is passed over.
         let mut fds = [of(self.fd()), of(others.map_or(-1, |fd| fd.as_raw_fd()))];

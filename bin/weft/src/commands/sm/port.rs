@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use weft_ipc::{ConnectOptions, HOST_VARIABLE, UmadClient};
 use weft_sm::io::{GmpOut, Peer, SmpOut};
 use weft_verbs::Duration;
-use weft_wire::mad::{Class, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
+use weft_wire::mad::{Class, GSI_QKEY, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
@@ -152,7 +152,8 @@ impl SmPort {
         let peer = peer_of(&self.inward.address());
         let timed_out = self.inward.status() != 0;
         Ok(Some(match (agent == self.sa, timed_out) {
-            (true, false) => Received::Gmp(peer, bytes.to_vec()),
+            // What comes does not tell with which key answers are to be sent: it is queue pair 1's.
+            (true, false) => Received::Gmp(Peer { qkey: GSI_QKEY, ..peer }, bytes.to_vec()),
             (true, true) => Received::GmpTimeout(peer, bytes.to_vec()),
             (false, false) => Received::Smp(peer, whole(bytes)),
             (false, true) => Received::SmpTimeout(whole(bytes)),
