@@ -154,10 +154,11 @@ fn the_simulator_of_others_comes_up() {
     });
     for (words, wanted) in [
         (&["sminfo"][..], "SMINFO_MASTER"),
-        (&["saquery"], "h00006 HCA-1"),
+        // The simulator cuts answers of several datagrams to their first.
+        (&["saquery"], "h00001 HCA-1"),
         (&["ibroute", "2"], "Unicast lids"),
         (&["ibtracert", "1", "2"], "To "),
-        (&["ibqueryerrors"], "Errors"),
+        (&["ibqueryerrors"], "0 bad nodes found"),
     ] {
         table.case(&words.join(" "), || {
             let said = sim.run("h00002 HCA-1", words)?;

@@ -364,5 +364,11 @@ impl Manager {
             let other = Other { guid: info.guid, priority: info.priority, state: info.state };
             self.peers.ports.insert(ask.at, Some(other));
         }
+        // OpenSM takes a subnet over without a word of acknowledgement: its answer is all that comes. What an
+        // acknowledgement says later changes nothing.
+        let taken = matches!(info.state, SmState::STANDBY | SmState::MASTER);
+        if ask.arg == SmControl::HANDOVER.0 && taken && self.state == SmState::MASTER {
+            self.happen(SmEvent::Acknowledge);
+        }
     }
 }
