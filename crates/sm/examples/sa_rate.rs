@@ -2,6 +2,7 @@
 //! joins of as many hosts to their groups, and the trees of all those groups.
 //!
 //! `cargo run --release -p weft-sm --example sa_rate -- [RADIX [LEVELS]]` (36 and 3: 11,664 hosts)
+#![allow(clippy::disallowed_methods)]
 
 #[path = "../src/sa/tests/fixture.rs"]
 mod fixture;

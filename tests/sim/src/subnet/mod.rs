@@ -57,16 +57,16 @@ impl World {
 
     /// The port of the host of this number.
     pub fn host(&self, number: usize) -> PortRef {
-        let hosts = (0..self.fabric.node_count())
+        let mut hosts = (0..self.fabric.node_count())
             .filter(|node| self.fabric.kind(*node) == Some(weft_fabric::topology::NodeKind::Ca));
-        PortRef::new(hosts.skip(number).next().expect("so many hosts"), 1)
+        PortRef::new(hosts.nth(number).expect("so many hosts"), 1)
     }
 
     /// The switch of this number, as a node.
     pub fn switch(&self, number: usize) -> u32 {
-        let switches = (0..self.fabric.node_count())
+        let mut switches = (0..self.fabric.node_count())
             .filter(|node| self.fabric.kind(*node) == Some(weft_fabric::topology::NodeKind::Switch));
-        switches.skip(number).next().expect("so many switches")
+        switches.nth(number).expect("so many switches")
     }
 
     /// Start a manager at a port, with what it is told besides its GUID.

@@ -29,7 +29,7 @@ pub enum SmCommand {
     /// Figures of the manager in the form that Prometheus reads
     Metrics(console::TargetArgs),
     /// Compute tables for a fabric that is described, and say how good they are
-    Preview(preview::PreviewArgs),
+    Preview(Box<preview::PreviewArgs>),
     /// What is wrong with configuration files, and what partitions would change, before they go live
     Check(check::CheckArgs),
 }

@@ -94,12 +94,11 @@ pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, S
         nue_max_num_vls: said.nue_max_num_vls,
         nue_include_switches: said.nue_include_switches,
         dimn_ports: reader.file(&said.port_search_ordering_file, port_orders),
-        torus_config: said
-            .engines()
-            .0
-            .contains(&"torus-2QoS")
-            .then(|| reader.text(&said.torus_config))
-            .unwrap_or_default(),
+        torus_config: if said.engines().0.contains(&"torus-2QoS") {
+            reader.text(&said.torus_config)
+        } else {
+            String::new()
+        },
         lfts_file: reader.text(&said.lfts_file),
         ..RoutingOptions::default()
     };
@@ -111,6 +110,9 @@ pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, S
     };
     (files, reader.remarks)
 }
+
+/// Values and remarks of a file's text; the second word names it.
+type Parser<T> = fn(&str, &str) -> (Vec<T>, Vec<Remark>);
 
 struct Reader<'a> {
     read: &'a mut dyn FnMut(&str) -> Result<String, String>,
@@ -131,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    fn file<T>(&mut self, path: &Option<String>, parse: fn(&str, &str) -> (Vec<T>, Vec<Remark>)) -> Vec<T> {
+    fn file<T>(&mut self, path: &Option<String>, parse: Parser<T>) -> Vec<T> {
         let text = self.text(path);
         let (values, remarks) = parse(&text, path.as_deref().unwrap_or(""));
         self.remarks.extend(remarks);
