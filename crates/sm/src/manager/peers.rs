@@ -289,7 +289,7 @@ impl Manager {
     }
 
     /// Whatever switches have, is not known.
-    fn forget_all(&mut self) {
+    pub(crate) fn forget_all(&mut self) {
         let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.forget_tables(node));
     }

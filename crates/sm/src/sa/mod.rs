@@ -243,6 +243,11 @@ impl Administrator {
         self.groups.mlids.top()
     }
 
+    /// The last LID that a multicast group has; 0 if none has any.
+    pub fn mlid_last(&self) -> u16 {
+        self.groups.mlids.used().last().unwrap_or(0)
+    }
+
     /// Who subscribed to what.
     pub fn subscription_count(&self) -> usize {
         self.subscriptions.len()

@@ -28,14 +28,14 @@ impl Manager {
 
     /// Look at everything from the manager's own port on.
     pub(crate) fn begin_discovery(&mut self) {
-        self.begin_looking();
+        self.begin_looking(Phase::Discover);
         self.sweep.isolated.clear();
         self.ask(What::OwnNode, self.subnet.own.unwrap_or(PortIx { node: NodeIx(0), port: 0 }), 0);
     }
 
     /// No cable was seen yet in this sweep.
-    fn begin_looking(&mut self) {
-        self.sweep.phase = Phase::Discover;
+    pub(crate) fn begin_looking(&mut self, phase: Phase) {
+        self.sweep.phase = phase;
         self.sweep.look += 1;
         self.sweep.marks.iter_mut().for_each(|mark| mark.linked = [0; 4]);
         self.sweep.doubts.clear();
@@ -43,7 +43,7 @@ impl Manager {
 
     /// Look at the ports of what said that it changed.
     pub(crate) fn begin_partial(&mut self, switches: Vec<NodeIx>, ports: Vec<PortIx>) {
-        self.begin_looking();
+        self.begin_looking(Phase::Discover);
         for node in switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect::<Vec<_>>() {
             self.sweep.isolated.retain(|at, _| at.node != node);
             self.read_node(node);
@@ -117,7 +117,7 @@ impl Manager {
         }
         let node = self.subnet.insert(*info, route)?;
         *self.sweep.mark(node) = super::Mark { fresh: true, ..super::Mark::default() };
-        self.sweep.strange.insert(node);
+        self.sweep.cleared.remove(&node);
         self.sweep.came += 1;
         self.sweep.reroute = true;
         Some(node)
@@ -231,7 +231,7 @@ impl Manager {
         }
         self.sweep.mark(node).fresh = true;
         self.sweep.reroute = true;
-        self.sweep.strange.insert(node);
+        self.sweep.cleared.remove(&node);
         self.sweep.lanes.retain(|at, _| at.node != node);
     }
 
@@ -259,7 +259,6 @@ impl Manager {
         }
         if is_own {
             self.read_end(at, &info);
-            self.see_usurper(&info);
         }
         if info.port_state < PortState::INIT {
             return self.on_link_down(at);
@@ -273,16 +272,23 @@ impl Manager {
         }
     }
 
-    /// In a light sweep the own port says whether somebody else holds himself to be master.
+    /// A port that has another for its master was configured by somebody else meanwhile: whatever that one wrote elsewhere
+    /// is not known, though it may be gone by now.
     fn see_usurper(&mut self, info: &PortInfo) {
         let other = info.master_sm_lid != self.own_lid() && info.master_sm_lid != 0;
-        if self.sweep.phase == Phase::Light && self.state == SmState::MASTER && other {
+        if !other || self.state != SmState::MASTER || !self.sweep.mastered || self.sweep.usurped {
+            return;
+        }
+        self.sweep.usurped = true;
+        if self.sweep.phase == Phase::Light {
             self.sweep.wanted.heavy = true;
         }
+        self.forget_all();
     }
 
     /// The further tables of an end port.
     fn read_end(&mut self, at: PortIx, info: &PortInfo) {
+        self.see_usurper(info);
         if info.capability_mask.contains(CapabilityMask::SM) && !self.is_own(at) {
             self.peers.seen(at);
         }
@@ -373,7 +379,7 @@ impl Manager {
         self.sweep.isolated.retain(|port, _| port.node != at);
         self.sweep.unsure.retain(|(node, _)| *node != at);
         self.sweep.lanes.retain(|port, _| port.node != at);
-        self.sweep.strange.remove(&at);
+        self.sweep.cleared.remove(&at);
         self.departed.extend(node.ports.iter().map(|port| port.guid).filter(|guid| *guid != 0));
         *self.sweep.mark(at) = super::Mark::default();
         self.peers.forget_node(at);

@@ -142,8 +142,9 @@ pub(crate) struct Sweep {
     pub mastered: bool,
     pub isolated: BTreeMap<PortIx, Isolated>,
     pub doubts: Vec<Doubt>,
-    /// Switches whose multicast tables may have what nobody knows of.
-    pub strange: BTreeSet<NodeIx>,
+    /// Blocks of switches' multicast tables that have nothing that is not known, from the first on. There are none that a
+    /// switch was found with: what another manager wrote goes when a block is used.
+    pub cleared: BTreeMap<NodeIx, u32>,
     /// Multicast tables were written since trees were last looked at.
     pub mfts_written: bool,
     /// What lanes a port was given, as a number that another content would hardly have.
@@ -155,6 +156,8 @@ pub(crate) struct Sweep {
     pub came: u32,
     pub gone: u32,
     pub lft_blocks: u32,
+    /// Somebody else configured ports: all is looked at once more.
+    pub usurped: bool,
     /// The next sweep looks at all, since the last left something undone.
     pub again: bool,
     /// Something was written since the subnet was last told to be up.

@@ -88,11 +88,11 @@ impl Manager {
             let different = (0..positions).filter(|position| part(&to, *position) != part(&from, *position));
             parts.extend(different.map(|position| position << 28 | block));
         }
-        let top = self.administration.sa.mlid_top();
-        if self.sweep.strange.remove(&node) && top >= MLID_FIRST {
-            let blocks = u32::from((top - MLID_FIRST) / BLOCK);
-            parts.extend((0..=blocks).flat_map(|block| (0..positions).map(move |position| position << 28 | block)));
-        }
+        let last = self.administration.sa.mlid_last();
+        let used = if last < MLID_FIRST { 0 } else { u32::from((last - MLID_FIRST) / BLOCK) + 1 };
+        let cleared = self.sweep.cleared.get(&node).copied().unwrap_or(0);
+        parts.extend((cleared..used).flat_map(|block| (0..positions).map(move |position| position << 28 | block)));
+        self.sweep.cleared.insert(node, cleared.max(used));
         let fits = |arg: &u32| (arg & 0xfff_ffff) < u32::from(switch.info.multicast_fdb_cap).div_ceil(BLOCK.into());
         let parts: Vec<u32> = parts.into_iter().filter(fits).collect();
         let takes_top = held.ports[0].info.capability_mask.contains(CapabilityMask::MULTICAST_FDB_TOP);
@@ -109,7 +109,7 @@ impl Manager {
     /// not make every switch be told.
     pub(crate) fn multicast_top(&self, info: &SwitchInfo) -> u16 {
         let cap = info.multicast_fdb_cap;
-        let top = self.administration.sa.mlid_top();
+        let top = self.administration.sa.mlid_last();
         if top < MLID_FIRST || cap == 0 || !self.setup.options.device.use_mfttop {
             return info.multicast_fdb_top;
         }
@@ -151,6 +151,6 @@ impl Manager {
 
     /// What a switch was given may not be there.
     pub(crate) fn on_mft_lost(&mut self, ask: Ask) {
-        self.sweep.strange.insert(ask.at.node);
+        self.sweep.cleared.remove(&ask.at.node);
     }
 }

@@ -74,7 +74,7 @@ impl Manager {
 
     /// Ask every switch whether anything changed.
     fn begin_light(&mut self) {
-        self.sweep.phase = Phase::Light;
+        self.begin_looking(Phase::Light);
         let switches: Vec<NodeIx> =
             self.subnet.nodes().filter(|(_, node)| node.switch.is_some()).map(|(place, _)| place).collect();
         for node in switches {
@@ -213,11 +213,14 @@ impl Manager {
         };
         // Another master that does not know of this one is written over until it does.
         self.sweep.again |= self.state == SmState::MASTER && self.peers.rivals();
+        let usurped = std::mem::take(&mut self.sweep.usurped);
+        self.sweep.again |= usurped;
         if self.state == SmState::MASTER && self.sweep.failures == 0 {
             self.on_up();
         }
         self.end_administration();
-        self.sweep.next = wait.map(|wait| self.now + wait);
+        let soon = usurped.then(|| again_after(1, self.setup.sweep_interval));
+        self.sweep.next = soon.or(wait).map(|wait| self.now + wait);
         self.hand_over_if_greater();
     }
 
