@@ -76,7 +76,8 @@ impl Manager {
 
     /// What is to be set at a port; `None` if it is so already.
     pub(crate) fn port_to_send(&self, at: PortIx) -> Option<PortInfo> {
-        let port = self.subnet.port(at)?;
+        // Of a port that did not say what it is nothing is known that could be set.
+        let port = self.subnet.port(at).filter(|port| port.info.port_state != PortState::NO_CHANGE)?;
         let mut info = self.wanted_port(at)?;
         let arm = port.neighbor.is_some() && at.port != 0 && port.info.port_state == PortState::INIT;
         let register = self.reregister.contains(&at)

@@ -246,6 +246,9 @@ impl Manager {
         let Some(node) = self.subnet.node(at.node) else { return };
         let is_switch = node.switch.is_some();
         let Some(port) = self.subnet.port_mut(at) else { return };
+        let seen = |info: &PortInfo| (info.port_state >= PortState::INIT, info.vl_cap, info.link_width_active);
+        let speed = |info: &PortInfo| weft_wire::mad::Speed::active(info);
+        self.sweep.reroute |= seen(&port.info) != seen(&info) || speed(&port.info) != speed(&info);
         port.info = info;
         if info.port_state == PortState::INIT {
             port.pkeys.clear();
