@@ -161,6 +161,26 @@ impl SignalQueue {
     }
 }
 
+/// Sends a signal to a process.
+pub fn send(pid: u32, signal: c_int) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: no memory is involved, and the number names one process alone.
+    if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Starts a program that holds no signal back, whatever this thread does.
+pub fn spawn_unblocked(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: between fork and exec a system call alone, on memory of its own.
+    unsafe {
+        command.pre_exec(|| {
+            set_mask(0);
+            Ok(())
+        });
+    }
+    command.spawn()
+}
+
 impl AsFd for SignalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -11,10 +11,8 @@ use crate::partition;
 use crate::qos::{self, Policy};
 use crate::routing::engine;
 
-/// SMPs that wait for answers where the file says 4, as OpenSM does by itself: that is its default, not a wish.
+/// SMPs that wait for answers at once where the file says no more than OpenSM does by itself.
 const WIRE_SMPS: u32 = 64;
-/// That default.
-const WIRE_SMPS_UNTOLD: u32 = 4;
 
 impl Setup {
     /// For a port, as options say and the files that they name; `read` fetches the text of a file, or says why it cannot.
@@ -46,10 +44,7 @@ impl Setup {
             lmc: device.lmc.min(7),
             lmc_esp0: device.lmc_esp0,
             sm_sl: device.sm_sl & 0xf,
-            max_wire_smps: timing.smps_max().map_or(u32::MAX, |max| match max {
-                WIRE_SMPS_UNTOLD => WIRE_SMPS,
-                told => told,
-            }),
+            max_wire_smps: timing.smps_max().unwrap_or(WIRE_SMPS),
             transaction_timeout: Duration::from_millis(timing.transaction_timeout.into()),
             transaction_retries: timing.transaction_retries,
             sweep_interval: Duration::from_secs(sweep.sweep_interval.into()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{check, console, preview};
+use super::{check, console, instances, preview};
 
 /// `weft sm`.
 #[derive(Args, Debug)]
@@ -28,6 +28,8 @@ pub enum SmCommand {
     Events(console::TargetArgs),
     /// Figures of the manager in the form that Prometheus reads
     Metrics(console::TargetArgs),
+    /// A manager for each port that the machine's files name, as a service
+    Instances(instances::InstancesArgs),
     /// Compute tables for a fabric that is described, and say how good they are
     Preview(Box<preview::PreviewArgs>),
     /// What is wrong with configuration files, and what partitions would change, before they go live

@@ -128,6 +128,9 @@ impl Files {
             eprintln!("weft sm: {remark}");
         }
         setup.guid2lid = self.lids_path().and_then(|path| read(&path).ok()).unwrap_or_default();
+        if let Some(path) = &self.options.routing.sa_db_file {
+            setup.sa_db = read(Path::new(path)).unwrap_or_default();
+        }
         setup.never_master |= self.args.never_master;
         setup.yields |= self.args.yields;
         setup
@@ -142,6 +145,19 @@ impl Files {
         let Some(path) = self.lids_path() else { return };
         if let Err(error) = replace(&path, &manager.guid2lid()) {
             journal.line(Level::Error, &format!("cannot keep the LIDs in {}: {error}", path.display()));
+        }
+    }
+}
+
+impl Files {
+    /// Keeps what the administrator knows, if that is wanted.
+    pub fn keep_data_base(&self, manager: &mut Manager, journal: &mut Journal) {
+        if !self.options.routing.sa_db_dump {
+            return;
+        }
+        let path = Path::new(&self.dump_dir()).join("opensm-sa.dump");
+        if let Err(error) = replace(&path, &manager.sa_db()) {
+            journal.line(Level::Error, &format!("cannot keep the data base in {}: {error}", path.display()));
         }
     }
 }

@@ -10,6 +10,7 @@ mod create_config;
 mod dump;
 mod figures;
 mod files;
+mod instances;
 mod journal;
 mod overdue;
 mod port;
@@ -42,6 +43,7 @@ pub fn run(args: &SmArgs) -> ExitCode {
         Some(SmCommand::Console(args)) => console::run(args),
         Some(SmCommand::Events(args)) => console::events(args),
         Some(SmCommand::Metrics(args)) => console::metrics(args),
+        Some(SmCommand::Instances(args)) => finish(instances::run(args)),
         Some(SmCommand::Preview(args)) => preview::run(args),
         Some(SmCommand::Check(args)) => check::run(args),
         None if args.run.create_config.is_some() => finish(create(&args.run)),

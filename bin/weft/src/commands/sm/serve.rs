@@ -277,6 +277,7 @@ impl Server {
         }
         match event {
             Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.journal),
+            Event::DataBaseChanged => self.files.keep_data_base(&mut self.manager, &mut self.journal),
             Event::SubnetUp => {
                 for who in std::mem::take(&mut self.waiting) {
                     let answer = figures::text(&self.manager);

@@ -24,6 +24,7 @@ group! {
         /// Directory of the dump files
         dump_files_dir: Option<String> = Some("/var/log/".to_owned()), Restart, Effect::Works;
         /// What stands before messages to the system's log
-        log_prefix: Option<String> = None, Live, Effect::Works;
+        log_prefix: Option<String> = None, Live,
+            Effect::Nothing("lines have no prefix");
     }
 }

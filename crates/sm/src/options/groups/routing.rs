@@ -7,9 +7,11 @@ group! {
     /// Routing: the engines, and the files that tell them of the fabric.
     Routing at routing {
         /// Switches count as users of links too
-        port_profile_switch_nodes: bool = false, Live, Effect::Works;
+        port_profile_switch_nodes: bool = false, Live,
+            Effect::Nothing("loads are counted by the paths that really cross a link");
         /// File of ports whose load does not count: node GUID and port number a line
-        port_prof_ignore_file: Option<String> = None, Restart, Effect::Works;
+        port_prof_ignore_file: Option<String> = None, Restart,
+            Effect::Nothing("loads are counted by the paths that really cross a link");
         /// File of weights of links: switch GUID, port number and weight a line
         hop_weights_file: Option<String> = None, Restart, Effect::Works;
         /// File of the order in which ports of a switch are tried: switch GUID and port numbers a line;
@@ -20,9 +22,11 @@ group! {
         /// With none the manager recognises the topology
         routing_engine: Option<String> = None, Restart, Effect::Works;
         /// Links between switches that are slower than they could be are avoided
-        avoid_throttled_links: bool = false, Restart, Effect::Works;
+        avoid_throttled_links: bool = false, Restart,
+            Effect::Nothing("links count by what they carry");
         /// Root switches reach each other too
-        connect_roots: bool = false, Live, Effect::Works;
+        connect_roots: bool = false, Live,
+            Effect::Nothing("roots reach each other unless that closed a credit loop");
         /// Tables are kept while the topology does not change
         use_ucast_cache: bool = false, Restart,
             Effect::Nothing("tables are always kept while the topology does not change");
@@ -39,27 +43,32 @@ group! {
         /// with this file alone all others are compute nodes
         io_guid_file: Option<String> = None, Restart, Effect::Works;
         /// ftree numbers switches from the roots, not from the leaves
-        quasi_ftree_indexing: bool = false, Live, Effect::Works;
+        quasi_ftree_indexing: bool = false, Live,
+            Effect::Nothing("trees are numbered by their cables");
         /// How often a path to an I/O node may take the wrong direction
         max_reverse_hops: u16 = 0, Restart, Effect::Works;
         /// File of numbers that updn takes for switches instead of GUIDs: GUID and number a line
-        ids_guid_file: Option<String> = None, Restart, Effect::Works;
+        ids_guid_file: Option<String> = None, Restart,
+            Effect::Nothing("up and down follow from the roots alone");
         /// File of port GUIDs in the order in which minhop and updn route them
         guid_routing_order_file: Option<String> = None, Restart, Effect::Works;
         /// lash prepares meshes, so that it needs fewer service levels
-        do_mesh_analysis: bool = false, Live, Effect::Works;
+        do_mesh_analysis: bool = false, Live,
+            Effect::Nothing("lash orders paths by itself");
         /// First lane of lash
         lash_start_vl: u8 = 0, Live, Effect::Works;
         /// Lanes that nue may use; 0: all
         nue_max_num_vls: u8 = 1, Live, Effect::Works;
         /// nue takes switches for sources and destinations of data too
-        nue_include_switches: bool = false, Restart, Effect::Works;
+        nue_include_switches: bool = false, Restart,
+            Effect::Nothing("switches are destinations as all others");
         /// The order of ports is shifted from switch to switch
         port_shifting: bool = false, Live, Effect::Works;
         /// Seed of a random choice among ports that are as good; 0: in turn
         scatter_ports: u32 = 0, Live, Effect::Works;
         /// No random choice for ports of guid_routing_order_file
-        guid_routing_order_no_scatter: bool = false, Restart, Effect::Works;
+        guid_routing_order_no_scatter: bool = false, Restart,
+            Effect::Nothing("the order of the file alone counts");
         /// File of the administrator's database to begin with
         sa_db_file: Option<String> = None, Restart, Effect::Works;
         /// The administrator's database is written after every light sweep

@@ -1,0 +1,159 @@
+//! `weft sm instances`: a manager for each port that a machine's files name, as the service of OpenSM starts them. Each is
+//! a process of its own, started again when it fails, and all end with this one.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use weft_sm::options::{DIRECTORIES, Instance, instances, sysconfig};
+use weft_sys::epoll::wait_readable;
+use weft_sys::signals::SignalQueue;
+
+/// Options of `weft sm instances`.
+#[derive(Args, Debug)]
+pub struct InstancesArgs {
+    /// Where opensm.conf or opensm.conf.1, opensm.conf.2, ... are [default: /etc/rdma or /etc/opensm]
+    #[arg(long, value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
+    /// The file with GUIDS and PRIORITY
+    #[arg(long, value_name = "FILE", default_value = "/etc/sysconfig/opensm")]
+    sysconfig: PathBuf,
+    /// Say what would be started, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// How often it is looked whether all are there.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long one that failed stays away.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A manager that is to run.
+struct Running {
+    instance: Instance,
+    child: Option<Child>,
+    /// When it is started, if it is not there.
+    start: Instant,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is nothing to run, or it cannot be started.
+pub fn run(args: &InstancesArgs) -> Result<()> {
+    let wanted = find(args);
+    if wanted.is_empty() {
+        bail!("{} says that no port is to be managed", args.sysconfig.display());
+    }
+    if args.dry_run {
+        for instance in &wanted {
+            crate::outln!("{}: weft {}", instance.name, words(instance).join(" "));
+        }
+        return Ok(());
+    }
+    let signals = SignalQueue::new(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD])?;
+    let now = Instant::now();
+    let mut all: Vec<Running> =
+        wanted.into_iter().map(|instance| Running { instance, child: None, start: now }).collect();
+    loop {
+        for one in &mut all {
+            one.look()?;
+        }
+        wait_readable(&signals, LOOK)?;
+        while let Some(signal) = signals.take() {
+            if signal == libc::SIGCHLD {
+                continue;
+            }
+            all.iter().filter_map(|one| one.child.as_ref()).for_each(|child| tell(child, signal));
+            if matches!(signal, libc::SIGTERM | libc::SIGINT) {
+                all.iter_mut().filter_map(|one| one.child.as_mut()).for_each(|child| drop(child.wait()));
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Sees whether it is there, and starts it if it is to be.
+    fn look(&mut self) -> Result<()> {
+        if let Some(child) = &mut self.child
+            && let Some(status) = child.try_wait()?
+        {
+            eprintln!("weft sm: instance {} ended with {status}; it is started again", self.instance.name);
+            (self.child, self.start) = (None, Instant::now() + PAUSE);
+        }
+        if self.child.is_none() && Instant::now() >= self.start {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(words(&self.instance));
+            self.child =
+                Some(weft_sys::signals::spawn_unblocked(&mut command).context("cannot start a subnet manager")?);
+        }
+        Ok(())
+    }
+}
+
+fn tell(child: &Child, signal: i32) {
+    // One that ended meanwhile is not waited for yet, so its number is nobody else's.
+    let _ = weft_sys::signals::send(child.id(), signal);
+}
+
+/// What the machine's files name.
+fn find(args: &InstancesArgs) -> Vec<Instance> {
+    let known = || DIRECTORIES.iter().map(PathBuf::from).find(|directory| directory.join("opensm.conf").exists());
+    let directory = args.directory.clone().or_else(known).unwrap_or_else(|| PathBuf::from(DIRECTORIES[0]));
+    let text = std::fs::read_to_string(&args.sysconfig).unwrap_or_default();
+    let (said, remarks) = sysconfig(&text, &args.sysconfig.to_string_lossy());
+    for remark in remarks {
+        eprintln!("weft sm: {remark}");
+    }
+    instances(&said, &directory.to_string_lossy(), &names(&directory))
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The command line of one.
+fn words(instance: &Instance) -> Vec<String> {
+    let mut words = vec!["sm".to_owned()];
+    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if let Some(config) = &instance.config {
+        add("--config", config.clone());
+    }
+    if let Some(guid) = instance.guid {
+        add("--guid", format!("0x{guid:016x}"));
+    }
+    if let Some(priority) = instance.priority {
+        add("--priority", priority.to_string());
+    }
+    if let Some(prefix) = instance.subnet_prefix {
+        add("--set", format!("subnet_prefix=0x{prefix:016x}"));
+    }
+    words.extend(instance.options.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ports_are_two_managers_on_two_subnets() {
+        let (said, _) = sysconfig("GUIDS=\"0x10 0x20\"\nPRIORITY=14\n", "sysconfig");
+        let lines: Vec<String> = instances(&said, "/etc/rdma", &["opensm.conf".to_owned()])
+            .iter()
+            .map(|instance| words(instance).join(" "))
+            .collect();
+        assert_eq!(
+            lines[0],
+            "sm --config /etc/rdma/opensm.conf --guid 0x0000000000000010 --priority 14 --set \
+                              subnet_prefix=0xfe80000000000000"
+        );
+        assert!(lines[1].contains("--guid 0x0000000000000020") && lines[1].ends_with("0001"), "{}", lines[1]);
+        let numbered = instances(&said, "/etc/rdma", &["opensm.conf".to_owned(), "opensm.conf.1".to_owned()]);
+        assert_eq!(numbered.iter().map(words).collect::<Vec<_>>(), [["sm", "--config", "/etc/rdma/opensm.conf.1"]]);
+    }
+}
