@@ -246,6 +246,8 @@ impl Background {
         if !self.losses.is_empty() {
             fabric::tell_losses(&mut session, std::mem::take(&mut self.losses));
         }
+        // What the daemon told meanwhile, such as that a way closed, waits unseen by poll.
+        self.engine.attend(&mut session);
         self.asked |= session.take_asked();
         if self.wants_to_meet {
             self.wants_to_meet = false;
