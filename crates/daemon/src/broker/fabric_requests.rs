@@ -38,6 +38,8 @@ impl Broker {
         let down = matches!(request, FabricRequest::Down);
         let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
         let adapters = if down { self.adapters_of_clients() } else { Vec::new() };
+        // Who says so when it is down already wants it to be gone, too.
+        self.leaves_soon |= down;
         let reply = self.fabric.answer(now, id, request, &counted)?;
         for (client, index) in adapters {
             self.tell(client, &Event::DeviceRemoved { index }, Some(index));
