@@ -60,6 +60,14 @@ static int readable(int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
+/* Nothing waits. A ring of the bell may outlast what it was for; who looks then finds nothing, and it is still. */
+static int quiet(void)
+{
+	if (!readable(SOON_MS))
+		return 1;
+	return answer(port, 0) == -EWOULDBLOCK && !readable(SOON_MS);
+}
+
 /* By poll(2), by umad_poll and by umad_recv alone, few and many at once. */
 static void shows_what_waits(void)
 {
@@ -74,7 +82,7 @@ static void shows_what_waits(void)
 			CHECK(answer(port, way == 0 ? 0 : LATE_MS) == agent && length == MAD);
 		}
 	}
-	CHECK(!readable(SOON_MS));
+	CHECK(quiet());
 }
 
 static void only_sends_then_reads(void)
@@ -87,7 +95,7 @@ static void only_sends_then_reads(void)
 		CHECK(readable(LATE_MS));
 		CHECK(answer(port, 0) == agent);
 	}
-	CHECK(!readable(SOON_MS));
+	CHECK(quiet());
 }
 
 static void nobody_answers(void)
@@ -114,7 +122,7 @@ static void numbers_that_are_taken(void)
 		CHECK(readable(LATE_MS));
 		CHECK(answer(port, 0) == agent);
 	}
-	CHECK(!readable(SOON_MS));
+	CHECK(quiet());
 }
 
 static void too_small(void)
@@ -124,7 +132,7 @@ static void too_small(void)
 	CHECK(umad_recv(port, in, &length, LATE_MS) == -EINVAL && length == MAD);
 	CHECK(readable(LATE_MS));
 	CHECK(answer(port, 0) == agent);
-	CHECK(!readable(SOON_MS));
+	CHECK(quiet());
 }
 
 static void duplicates(void)
@@ -161,7 +169,7 @@ static void children(void)
 		CHECK(!ask(port, 300000 + i, 0, LATE_MS));
 		CHECK(answer(port, LATE_MS) == agent);
 	}
-	CHECK(!readable(SOON_MS));
+	CHECK(quiet());
 }
 
 static void the_end(void)
