@@ -7,7 +7,8 @@ group! {
     /// The log and the dump files.
     Log at log {
         /// File of names for nodes: GUID and name in quotation marks a line
-        node_name_map_name: Option<String> = None, Restart, Effect::Works;
+        node_name_map_name: Option<String> = None, Restart,
+            Effect::Nothing("nodes are called by their descriptions");
         /// What is logged, a bit each: 1 errors, 2 information, 4 more, 8 debugging, 0x10 functions, 0x20 datagrams,
         /// 0x40 routing, 0x80 to the system's log too
         log_flags: u8 = 3, Live, Effect::Works;
