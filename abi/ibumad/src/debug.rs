@@ -15,7 +15,12 @@ pub(crate) fn level() -> c_int {
 
 /// Prints a line in the form that the management tools use.
 pub(crate) fn warn(function: &str, text: &str) {
-    eprintln!("ibwarn: [{}] {function}: {text}", std::process::id());
+    write_to(&mut std::io::stderr(), function, text);
+}
+
+/// A line that nobody can read is no reason to end the program, as `eprintln!` would.
+fn write_to(out: &mut impl std::io::Write, function: &str, text: &str) {
+    let _ = out.write_all(format!("ibwarn: [{}] {function}: {text}\n", std::process::id()).as_bytes());
 }
 
 /// Prints a step of a call, if the level asks for it.
@@ -74,4 +79,13 @@ pub unsafe extern "C" fn umad_dump(umad: *mut c_void) {
         warn("umad_dump", &format!("agent id {agent_id} status {status:x} timeout {timeout_ms}"));
         warn("umad_addr_dump", &address(&head.addr));
     }
+}
+
+#[test]
+fn a_full_disk_ends_no_program() {
+    let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+    write_to(&mut full, "umad_open_port", "no port");
+    let mut said = Vec::new();
+    write_to(&mut said, "umad_open_port", "no port");
+    assert!(said.starts_with(b"ibwarn: [") && said.ends_with(b"] umad_open_port: no port\n"));
 }

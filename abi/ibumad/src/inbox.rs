@@ -5,6 +5,7 @@ use libc::{EAGAIN, EINVAL, ENODEV, ENOSPC, c_int};
 use std::collections::VecDeque;
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
 use weft_ipc::umad_ring::{AnswerReader, Slot, UMAD_BELL, UMAD_SLOT_BYTES};
+use zerocopy::FromBytes;
 
 use crate::errors::errno;
 use crate::socket::poll;
@@ -12,18 +13,32 @@ use crate::socket::poll;
 /// Bytes of a datagram that a program must have room for, however long the whole is.
 const MAD_LEN: usize = 256;
 
-/// How often a bell is looked for that is on its way; one that comes later makes the descriptor readable once too often.
+/// Datagrams that are kept for a program: as many as the kernel keeps.
+const KEPT_MAX: usize = 200_000;
+
+/// How often a bell that is on its way is looked for before the thread sleeps for it,
 const BELL_LOOKS: u32 = 64;
+
+/// and how long it then does: for no more than that, because another process that shares the socket may have taken it.
+const BELL_WAIT_MS: c_int = 100;
+
+/// How often what moves from the ring to the socket is looked for: the daemon sends it in the same breath, unless it dies.
+const MOVE_LOOKS: u32 = 256;
+/// So often without sleep, for what was sent already may be taken before the daemon says that nothing moves any more, and
+/// then nothing wakes who sleeps,
+const MOVE_YIELDS: u32 = 192;
+/// and after that with so much.
+const MOVE_WAIT_MS: c_int = 1;
 
 /// What waits.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     ring: Option<AnswerReader>,
-    /// Datagrams that came while the program was sending, or that did not fit its buffer, heads included.
+    /// Datagrams that came while the program was sending, heads included.
     kept: VecDeque<Vec<u8>>,
-    /// The daemon was asked to ring for them.
-    rung_for_kept: bool,
-    /// The daemon is to be called, for it sleeps and has not rung for what came.
+    /// The daemon was asked to ring for them: the bell is on the socket, or on its way there.
+    bell_due: bool,
+    /// The daemon is to be called, for it sleeps and has not sent what lies in the ring by the socket.
     call: bool,
     /// Room for a packet, and for a slot.
     packet: Vec<u8>,
@@ -44,7 +59,7 @@ impl Inbox {
         Inbox {
             ring,
             kept: VecDeque::new(),
-            rung_for_kept: false,
+            bell_due: false,
             call: false,
             packet: vec![0; UMAD_PACKET_BYTES_MAX],
             slot: [0; UMAD_SLOT_BYTES],
@@ -68,21 +83,37 @@ impl Inbox {
 
     /// Whether the daemon is to be asked to ring, because the descriptor does not show what is kept; asked once.
     pub(crate) fn wants_bell(&mut self) -> bool {
-        !self.kept.is_empty() && !std::mem::replace(&mut self.rung_for_kept, true)
+        !self.kept.is_empty() && !std::mem::replace(&mut self.bell_due, true)
     }
 
     /// Hands out a datagram; EAGAIN if there is none.
     pub(crate) fn receive(&mut self, fd: c_int, buffer: &mut [u8], thorough: bool) -> Result<Received, c_int> {
-        let received = self.next(fd, buffer, thorough);
-        if received.is_ok() {
-            self.settle(fd);
-        }
+        let received = self.look(fd, buffer, thorough);
+        self.settle(fd);
+        self.call |= self.ring.as_mut().is_some_and(AnswerReader::must_call);
         received
+    }
+
+    /// Looks into the ring and at the socket, and again while something is on its way from one to the other.
+    fn look(&mut self, fd: c_int, buffer: &mut [u8], thorough: bool) -> Result<Received, c_int> {
+        for look in 0..MOVE_LOOKS {
+            let before = self.ring.as_ref().map(AnswerReader::moves);
+            let received = self.next(fd, buffer, thorough);
+            let after = self.ring.as_ref().map(AnswerReader::moves);
+            match after {
+                _ if !matches!(received, Err(EAGAIN)) => return received,
+                Some((true, _)) if look < MOVE_YIELDS => std::thread::yield_now(),
+                Some((true, _)) => drop(poll(fd, libc::POLLIN, MOVE_WAIT_MS)),
+                _ if before == after => return received,
+                _ => {}
+            }
+        }
+        self.next(fd, buffer, thorough)
     }
 
     fn next(&mut self, fd: c_int, buffer: &mut [u8], thorough: bool) -> Result<Received, c_int> {
         if !self.kept.is_empty() {
-            return Ok(self.hand_out(buffer));
+            return Ok(self.hand_out_kept(buffer));
         }
         if self.ring.as_ref().is_some_and(|ring| !ring.is_socket_due()) {
             if let Some(received) = self.take_from_ring(buffer) {
@@ -92,18 +123,9 @@ impl Inbox {
                 return Err(EAGAIN);
             }
         }
-        match self.take_from_socket(fd) {
-            Ok(length) if self.is_whole(length) && length <= buffer.len() => {
-                buffer[..length].copy_from_slice(&self.packet[..length]);
-                Ok(Received::Whole(length))
-            }
-            Ok(length) => {
-                let message = self.complete(fd, length)?;
-                self.kept.push_back(message);
-                Ok(self.hand_out(buffer))
-            }
+        match self.take_from_socket(fd, buffer) {
             Err(EAGAIN) => self.take_from_ring(buffer).ok_or(EAGAIN),
-            Err(errno) => Err(errno),
+            received => received,
         }
     }
 
@@ -112,67 +134,86 @@ impl Inbox {
         if let Some((room, _)) = buffer.split_first_chunk_mut::<UMAD_SLOT_BYTES>() {
             return ring.pop(room).then_some(Received::Whole(UMAD_SLOT_BYTES));
         }
-        if !ring.pop(&mut self.slot) {
-            return None;
+        ring.peek(&mut self.slot).then(|| too_short(&self.slot, buffer))
+    }
+
+    /// Takes the next datagram from the socket. What does not fit stays there, or is kept where only a long one does not.
+    fn take_from_socket(&mut self, fd: c_int, buffer: &mut [u8]) -> Result<Received, c_int> {
+        if buffer.len() < UMAD_SLOT_BYTES {
+            let length = self.peek_at_socket(fd)?;
+            let (head, _) = UmadHead::decode(&self.packet[..length]).ok_or(libc::EPROTO)?;
+            if head.length as usize > buffer.len() {
+                return Ok(too_short(&self.packet[..length], buffer));
+            }
         }
-        self.kept.push_back(self.slot.to_vec());
-        Some(self.hand_out(buffer))
+        let length = self.take_packet(fd)?;
+        let (head, _) = UmadHead::decode(&self.packet[..length]).ok_or(libc::EPROTO)?;
+        if length <= buffer.len() && head.length as usize == length {
+            buffer[..length].copy_from_slice(&self.packet[..length]);
+            return Ok(Received::Whole(length));
+        }
+        let message = self.complete(fd, length)?;
+        self.kept.push_back(message);
+        Ok(self.hand_out_kept(buffer))
+    }
+
+    /// Looks at the next packet that is no bell, and leaves it on the socket.
+    fn peek_at_socket(&mut self, fd: c_int) -> Result<usize, c_int> {
+        loop {
+            let length = self.receive_packet(fd, libc::MSG_PEEK).inspect_err(|errno| self.on_nothing(*errno))?;
+            if self.packet[..length] != *UMAD_BELL {
+                return Ok(length);
+            }
+            let length = self.receive_packet(fd, 0)?;
+            self.on_packet(length);
+        }
     }
 
     /// Takes the next packet that is no bell from the socket.
-    fn take_from_socket(&mut self, fd: c_int) -> Result<usize, c_int> {
+    fn take_packet(&mut self, fd: c_int) -> Result<usize, c_int> {
         loop {
-            let received = self.receive_packet(fd, 0);
-            if let (Some(ring), Ok(_) | Err(EAGAIN)) = (&mut self.ring, received) {
-                ring.on_socket(received.is_ok());
-            }
-            match received {
-                Ok(length) if self.packet[..length] == *UMAD_BELL => self.on_bell(),
-                // It was on its way to who does not read it.
-                Err(EAGAIN) => {
-                    self.on_bell();
-                    return Err(EAGAIN);
-                }
-                received => return received,
+            let length = self.receive_packet(fd, 0).inspect_err(|errno| self.on_nothing(*errno))?;
+            self.on_packet(length);
+            if self.packet[..length] != *UMAD_BELL {
+                return Ok(length);
             }
         }
     }
 
-    fn on_bell(&mut self) {
-        self.rung_for_kept = false;
-        if let Some(ring) = &mut self.ring {
-            self.call |= ring.on_bell();
+    /// A packet was taken from the socket.
+    fn on_packet(&mut self, length: usize) {
+        self.ring.iter_mut().for_each(|ring| ring.on_socket(true));
+        self.bell_due &= self.packet[..length] != *UMAD_BELL;
+    }
+
+    /// None was there.
+    fn on_nothing(&mut self, errno: c_int) {
+        if errno == EAGAIN {
+            self.ring.iter_mut().for_each(|ring| ring.on_socket(false));
         }
     }
 
-    /// Once nothing is left the descriptor is not to be readable any more.
+    /// Once nothing is kept the bell that was asked for is not to make the descriptor readable any more.
     fn settle(&mut self, fd: c_int) {
-        let Some(ring) = &mut self.ring else { return };
-        if !self.kept.is_empty() || !ring.is_rung() || ring.has_some() {
-            return;
-        }
-        // The daemon says that it rings before it does.
-        let received = (0..BELL_LOOKS).find_map(|_| match self.receive_packet(fd, 0) {
-            Err(EAGAIN) => {
-                std::thread::yield_now();
-                None
-            }
-            received => Some(received),
-        });
-        if let Some(Ok(length)) = received {
-            self.ring.iter_mut().for_each(|ring| ring.on_socket(true));
-            if self.packet[..length] == *UMAD_BELL {
-                self.on_bell();
-            } else if let Ok(message) = self.complete(fd, length) {
-                // A long one was faster than the bell, which will tell of it.
-                self.kept.push_back(message);
+        let mut looks = 0;
+        while self.bell_due && self.kept.is_empty() {
+            match self.receive_packet(fd, 0) {
+                Ok(length) => {
+                    self.on_packet(length);
+                    if self.packet[..length] != *UMAD_BELL
+                        && let Ok(message) = self.complete(fd, length)
+                    {
+                        self.keep(message);
+                    }
+                }
+                Err(EAGAIN) if looks < BELL_LOOKS => {
+                    looks += 1;
+                    std::thread::yield_now();
+                }
+                Err(EAGAIN) if poll(fd, libc::POLLIN, BELL_WAIT_MS) == Ok(libc::POLLIN) => {}
+                Err(_) => self.bell_due = false,
             }
         }
-    }
-
-    /// Whether the first packet of a datagram is all of it.
-    fn is_whole(&self, length: usize) -> bool {
-        UmadHead::decode(&self.packet[..length]).is_some_and(|(head, _)| head.length as usize == length)
     }
 
     /// The datagram whose first packet is there.
@@ -212,9 +253,16 @@ impl Inbox {
 
     /// Keeps the next datagram from the socket, so that the daemon has room there.
     pub(crate) fn keep_one(&mut self, fd: c_int) {
-        if let Ok(length) = self.take_from_socket(fd)
+        if let Ok(length) = self.take_packet(fd)
             && let Ok(message) = self.complete(fd, length)
         {
+            self.keep(message);
+        }
+    }
+
+    /// Keeps a datagram; what a program that never receives has no more room for is dropped, as the kernel does.
+    fn keep(&mut self, message: Vec<u8>) {
+        if self.kept.len() < KEPT_MAX {
             self.kept.push_back(message);
         }
     }
@@ -223,7 +271,8 @@ impl Inbox {
     pub(crate) fn keep_all(&mut self, fd: c_int) {
         loop {
             while self.ring.as_mut().is_some_and(|ring| ring.pop(&mut self.slot)) {
-                self.kept.push_back(self.slot.to_vec());
+                let message = self.slot.to_vec();
+                self.keep(message);
             }
             let before = self.kept.len();
             self.keep_one(fd);
@@ -243,51 +292,56 @@ impl Inbox {
         self.is_ready() || self.ring.as_ref().is_none_or(AnswerReader::is_socket_due)
     }
 
-    /// Whether to sleep on the descriptor: nothing is there, and the daemon will ring.
-    pub(crate) fn begin_sleep(&mut self, fd: c_int) -> bool {
-        loop {
-            if !self.kept.is_empty() || self.ring.as_mut().is_some_and(AnswerReader::has_some) {
-                return false;
-            }
-            match self.receive_packet(fd, libc::MSG_PEEK) {
-                Ok(length) if self.packet[..length] == *UMAD_BELL => {
-                    let taken = self.receive_packet(fd, 0).is_ok();
-                    self.ring.iter_mut().for_each(|ring| ring.on_socket(taken));
-                    self.on_bell();
-                }
-                Err(EAGAIN) => {
-                    self.ring.iter_mut().for_each(|ring| ring.on_socket(false));
-                    self.on_bell();
-                    return self.ring.as_mut().is_none_or(AnswerReader::begin_sleep);
-                }
-                _ => return false,
-            }
+    /// Whether an answer may come while the thread looks for it: then it looks until [`Inbox::end_wait`].
+    pub(crate) fn begin_look(&mut self) -> bool {
+        let looks = self.ring.as_ref().is_some_and(AnswerReader::is_worth_looking);
+        if looks {
+            self.ring.iter().for_each(AnswerReader::begin_look);
         }
+        looks
     }
 
-    /// Awake again.
-    pub(crate) fn end_sleep(&mut self) {
-        self.ring.iter_mut().for_each(AnswerReader::end_sleep);
+    /// Whether to sleep on the descriptor: nothing is there, and the daemon sends what comes by the socket.
+    pub(crate) fn begin_sleep(&mut self) -> bool {
+        self.kept.is_empty() && self.ring.as_mut().is_none_or(AnswerReader::begin_sleep)
+    }
+
+    /// Neither looking nor asleep.
+    pub(crate) fn end_wait(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.end_wait();
+            self.call |= ring.must_call();
+        }
     }
 
     /// Gives the first of what is kept to a program, or as much as its buffer takes.
-    fn hand_out(&mut self, buffer: &mut [u8]) -> Received {
+    fn hand_out_kept(&mut self, buffer: &mut [u8]) -> Received {
         let Some(message) = self.kept.front() else { return Received::TooShort(EAGAIN) };
-        if message.len() <= buffer.len() {
-            buffer[..message.len()].copy_from_slice(message);
-            let length = message.len();
-            self.kept.pop_front();
-            return Received::Whole(length);
+        if message.len() > buffer.len() {
+            return too_short(message, buffer);
         }
-        if buffer.len() < UMAD_HEAD_BYTES {
-            return Received::TooShort(EINVAL);
-        }
-        buffer[..UMAD_HEAD_BYTES].copy_from_slice(&message[..UMAD_HEAD_BYTES]);
-        let first = UMAD_HEAD_BYTES + MAD_LEN;
-        if message.len() <= first || buffer.len() < first {
-            return Received::TooShort(EINVAL);
-        }
-        buffer[..first].copy_from_slice(&message[..first]);
-        Received::TooShort(ENOSPC)
+        buffer[..message.len()].copy_from_slice(message);
+        let length = message.len();
+        self.kept.pop_front();
+        Received::Whole(length)
     }
+}
+
+/// What a program is told of a datagram that does not fit its buffer, of which the first packet is here: the head, and the
+/// first MAD of a long one if there is room for it.
+fn too_short(packet: &[u8], buffer: &mut [u8]) -> Received {
+    const FIRST: usize = UMAD_HEAD_BYTES + MAD_LEN;
+    let is_long = UmadHead::read_from_prefix(packet).is_ok_and(|(head, _)| head.length as usize > FIRST);
+    let (length, errno) = if is_long && buffer.len() >= FIRST { (FIRST, ENOSPC) } else { (UMAD_HEAD_BYTES, EINVAL) };
+    if let (Some(room), Some(from)) = (buffer.get_mut(..length), packet.get(..length)) {
+        room.copy_from_slice(from);
+    }
+    Received::TooShort(errno)
+}
+
+#[test]
+fn a_program_that_never_receives_has_bounds() {
+    let mut inbox = Inbox::new(None);
+    (0..KEPT_MAX + 7).for_each(|_| inbox.keep(Vec::new()));
+    assert_eq!(inbox.kept().count(), KEPT_MAX);
 }

@@ -1,6 +1,6 @@
 //! How long a thread that waits for a datagram looks by itself before it sleeps: not at all, unless answers come so
-//! densely that sleep would cost more than it saves. Where the processors are wanted by others it is not done either: who
-//! looks uses up the time that he needs when an answer is there.
+//! densely that sleep would cost more than it saves. Where the processors are wanted by others, the daemon on the
+//! same one first of all, it is not done either: who looks uses up the time that he needs when an answer is there.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,10 +24,6 @@ const MODEST: Duration = Duration::from_millis(20);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
-/// There is another processor for the daemon.
-static MAY_LOOK: LazyLock<bool> =
-    LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
-
 /// What [`Patience::modest_until`] counts from.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -44,20 +40,19 @@ fn nanoseconds(at: Instant) -> u64 {
 }
 
 impl Patience {
-    /// Looks for a while, no longer than until `deadline`: whether something came.
-    pub(crate) fn look(&self, deadline: Option<Instant>, mut came: impl FnMut() -> bool) -> bool {
-        if !self.dense.load(Ordering::Relaxed) || !*MAY_LOOK {
-            return false;
-        }
+    /// Whether answers come so densely that a thread should look for them.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.dense.load(Ordering::Relaxed) && nanoseconds(Instant::now()) >= self.modest_until.load(Ordering::Relaxed)
+    }
+
+    /// Looks until something came, for a while and no longer than until `deadline`.
+    pub(crate) fn look(&self, deadline: Option<Instant>, mut came: impl FnMut() -> bool) {
         let begin = Instant::now();
-        if nanoseconds(begin) < self.modest_until.load(Ordering::Relaxed) {
-            return false;
-        }
         let mut before = Duration::ZERO;
         loop {
             for _ in 0..LOOKS {
                 if came() {
-                    return true;
+                    return;
                 }
                 std::hint::spin_loop();
             }
@@ -67,8 +62,7 @@ impl Patience {
             }
             before = passed;
             if passed >= LOOK || deadline.is_some_and(|deadline| begin + passed >= deadline) {
-                self.dense.store(false, Ordering::Relaxed);
-                return false;
+                return self.dense.store(false, Ordering::Relaxed);
             }
             if passed >= POLITE_AFTER {
                 std::thread::yield_now();

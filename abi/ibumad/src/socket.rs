@@ -1,7 +1,8 @@
 //! An open port's way to the daemon: datagrams with their heads, through rings in shared memory as long as there is room
 //! (`weft_ipc::umad_ring`), else by the socket, long ones in several packets (`weft_ipc::umad`). To a program it behaves
 //! like the kernel's device: sending never waits for the program itself to receive, what does not fit its buffer stays
-//! until a larger one comes, and the descriptor is readable as long as something waits.
+//! until a larger one comes, and the descriptor is readable exactly as long as something waits. It may read and write it by
+//! itself, too.
 //!
 //! A child of fork has no rings: what it does goes by the socket, which it shares with its parent.
 
@@ -208,38 +209,31 @@ impl Socket {
     /// Waits until there is something to receive, or an end; ETIMEDOUT if there is nothing within the time.
     pub(crate) fn wait(&self, fd: c_int, deadline: Option<Instant>) -> Result<(), c_int> {
         self.leave_rings(fd);
-        loop {
-            if lock(&self.inbox).is_ready() {
-                return Ok(());
-            }
-            if !self.patience.look(deadline, || lock(&self.inbox).stirs()) || !lock(&self.inbox).is_ready() {
-                if !self.begin_sleep(fd) {
-                    return Ok(());
-                }
-                self.sleep(fd, deadline)?;
-            }
+        if lock(&self.inbox).is_ready() {
+            return Ok(());
         }
-    }
-
-    /// Whether to sleep on the descriptor: nothing is there, and the daemon will ring.
-    fn begin_sleep(&self, fd: c_int) -> bool {
-        let (sleep, call) = {
+        if self.patience.is_dense() && lock(&self.inbox).begin_look() {
+            self.patience.look(deadline, || lock(&self.inbox).stirs());
+        }
+        let waited = if lock(&self.inbox).begin_sleep() { self.sleep(fd, deadline) } else { Ok(()) };
+        let call = {
             let mut inbox = lock(&self.inbox);
-            (inbox.begin_sleep(fd), inbox.take_call())
+            inbox.end_wait();
+            inbox.take_call()
         };
         if call {
             self.call(fd, UMAD_BELL);
         }
-        sleep
+        waited
     }
 
     fn sleep(&self, fd: c_int, deadline: Option<Instant>) -> Result<(), c_int> {
         let begin = Instant::now();
         let polled = poll(fd, libc::POLLIN, milliseconds_until(begin, deadline));
         self.patience.on_slept(begin.elapsed());
-        lock(&self.inbox).end_sleep();
         match polled {
-            Ok(0) => Err(ETIMEDOUT),
+            // What came in the last moment lies in the ring.
+            Ok(0) if !lock(&self.inbox).is_ready() => Err(ETIMEDOUT),
             Ok(_) => Ok(()),
             Err(errno) => Err(errno),
         }

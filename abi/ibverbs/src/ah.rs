@@ -6,7 +6,6 @@ use weft_abi_types::{IBV_WC_GRH, ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_
 use weft_hca::AhRequest;
 use weft_verbs::{AddressVector, Gid, GidType};
 
-use crate::context::Context;
 use crate::errors::{code, fail_minus_one, pointer};
 use crate::object::{Object, zeroed};
 use crate::pd::Pd;
@@ -179,9 +178,8 @@ fn init_from_wc(
     if received.to.is_multicast() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: a context of ours.
-    let device = unsafe { Context::of(context) }.device_attr()?;
-    let row = device.port.gids.iter().find(|row| row.gid == received.to && row.gid_type == received.kind);
+    let port = crate::port::port_of(context, port_num.into())?;
+    let row = port.gids.iter().find(|row| row.gid == received.to && row.gid_type == received.kind);
     let row = row.ok_or(libc::ENOENT)?;
     attr.is_global = 1;
     attr.grh.dgid = ibv_gid { raw: received.from.0 };

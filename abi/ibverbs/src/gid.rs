@@ -4,18 +4,18 @@ use libc::c_int;
 use weft_abi_types::{
     IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_gid, ibv_gid_entry,
 };
-use weft_verbs::{GID_TABLE_LEN, GidEntry, GidType};
+use weft_verbs::{GID_TABLE_LEN, GidEntry, GidType, PortAttr};
 
 use crate::context::Context;
 use crate::errors::{code, fail_minus_one};
 use crate::object::zeroed;
-use crate::port::PORT;
+use crate::port::port_of;
 
-fn entry_of(row: &GidEntry, fabric: bool) -> ibv_gid_entry {
+fn entry_of(row: &GidEntry, port: u32, fabric: bool) -> ibv_gid_entry {
     let mut entry: ibv_gid_entry = zeroed();
     entry.gid = ibv_gid { raw: row.gid.0 };
     entry.gid_index = row.index;
-    entry.port_num = u32::from(PORT);
+    entry.port_num = port;
     entry.gid_type = match row.gid_type {
         GidType::RoceV2 => IBV_GID_TYPE_ROCE_V2,
         GidType::IbOrRoceV1 if fabric => IBV_GID_TYPE_IB,
@@ -25,24 +25,28 @@ fn entry_of(row: &GidEntry, fabric: bool) -> ibv_gid_entry {
     entry
 }
 
-/// Valid rows of the table.
+/// Valid rows of a port's table.
+fn rows_of(number: u32, port: &PortAttr) -> Vec<ibv_gid_entry> {
+    port.gids.iter().map(|row| entry_of(row, number, port.infiniband.is_some())).collect()
+}
+
+/// Valid rows of the tables of all ports.
 fn rows(context: *mut ibv_context) -> Result<Vec<ibv_gid_entry>, c_int> {
     if context.is_null() {
         return Err(libc::EINVAL);
     }
     // SAFETY: a context of ours.
     let device = unsafe { Context::of(context) }.device_attr()?;
-    let fabric = device.port.infiniband.is_some();
-    Ok(device.port.gids.iter().map(|row| entry_of(row, fabric)).collect())
+    Ok((1..).zip(&device.ports).flat_map(|(number, port)| rows_of(number, port)).collect())
 }
 
 /// One row: ENODATA for an empty one.
 fn row(context: *mut ibv_context, port_num: u32, index: u32) -> Result<ibv_gid_entry, c_int> {
-    if port_num != u32::from(PORT) || index >= GID_TABLE_LEN {
+    let port = port_of(context, port_num)?;
+    if index >= GID_TABLE_LEN {
         return Err(libc::EINVAL);
     }
-    let rows = rows(context)?;
-    rows.into_iter().find(|row| row.gid_index == index).ok_or(libc::ENODATA)
+    rows_of(port_num, &port).into_iter().find(|row| row.gid_index == index).ok_or(libc::ENODATA)
 }
 
 /// Writes the part of an entry that the caller knows.

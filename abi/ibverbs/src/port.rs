@@ -11,9 +11,6 @@ use crate::context::Context;
 use crate::errors::{code, fail_minus_one};
 use crate::object::zeroed;
 
-/// A device has one port.
-pub(crate) const PORT: u8 = 1;
-
 /// What the exported call may write: the structure as it was when the call was frozen.
 const OLD_PORT_ATTR_LEN: usize = 48;
 
@@ -93,13 +90,19 @@ fn describe(port: &PortAttr) -> ibv_port_attr {
     attr
 }
 
-fn query(context: *mut ibv_context, port_num: u8, out: *mut u8, len: usize) -> Result<(), c_int> {
-    if context.is_null() || out.is_null() || port_num != PORT {
-        return Err(libc::EINVAL);
-    }
+/// A port of the context's device.
+pub(crate) fn port_of(context: *mut ibv_context, port_num: u32) -> Result<PortAttr, c_int> {
+    let number = u8::try_from(port_num).ok().filter(|_| !context.is_null()).ok_or(libc::EINVAL)?;
     // SAFETY: a context of ours.
     let device = unsafe { Context::of(context) }.device_attr()?;
-    let attr = describe(&device.port);
+    device.port(number).cloned().ok_or(libc::EINVAL)
+}
+
+fn query(context: *mut ibv_context, port_num: u8, out: *mut u8, len: usize) -> Result<(), c_int> {
+    if out.is_null() {
+        return Err(libc::EINVAL);
+    }
+    let attr = describe(&port_of(context, port_num.into())?);
     let known = size_of::<ibv_port_attr>().min(len);
     // SAFETY: the caller has room for `len` bytes; what it knows and we do not is zero.
     unsafe {
@@ -125,14 +128,13 @@ pub extern "C" fn ibv_query_port(context: *mut ibv_context, port_num: u8, attr: 
 
 /// The speed of a port, in units of 100 Mbit/s.
 pub unsafe extern "C" fn ibv_query_port_speed(context: *mut ibv_context, port_num: u32, port_speed: *mut u64) -> c_int {
-    if context.is_null() || port_speed.is_null() || port_num != u32::from(PORT) {
+    if port_speed.is_null() {
         return code(Err(libc::EINVAL));
     }
-    // SAFETY: a context of ours.
-    match unsafe { Context::of(context) }.device_attr() {
+    match port_of(context, port_num) {
         Err(errno) => code(Err(errno)),
-        Ok(attr) => {
-            let mbps = attr.port.link_speed_mbps.unwrap_or(SPEED_UNKNOWN_MBPS);
+        Ok(port) => {
+            let mbps = port.link_speed_mbps.unwrap_or(SPEED_UNKNOWN_MBPS);
             // SAFETY: the caller's place for the answer.
             unsafe { *port_speed = u64::from(mbps) / 100 };
             0
@@ -160,13 +162,9 @@ pub unsafe extern "C" fn ibv_query_pkey(
 
 /// The P_Key table.
 fn pkeys(context: *mut ibv_context, port_num: u8) -> Result<Vec<u16>, c_int> {
-    if context.is_null() || port_num != PORT {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: a context of ours.
-    let device = unsafe { Context::of(context) }.device_attr()?;
+    let port = port_of(context, port_num.into())?;
     let roce = || vec![DEFAULT_PKEY; usize::from(PKEY_TABLE_LEN)];
-    Ok(device.port.infiniband.map_or_else(roce, |fabric| fabric.pkeys))
+    Ok(port.infiniband.map_or_else(roce, |fabric| fabric.pkeys))
 }
 
 /// The row of a P_Key that is given in network order, or -1.

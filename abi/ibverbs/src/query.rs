@@ -84,8 +84,8 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
     attr.max_srq_sge = SGE_MAX as c_int;
     attr.max_pkeys = PKEY_TABLE_LEN;
     attr.local_ca_ack_delay = LOCAL_CA_ACK_DELAY;
-    attr.phys_port_cnt = 1;
-    if let Some(fabric) = &device.port.infiniband {
+    attr.phys_port_cnt = device.ports.len() as u8;
+    if let Some(fabric) = device.fabric() {
         attr.sys_image_guid = fabric.system_image_guid.to_be();
         attr.vendor_part_id = u32::from(fabric.device_id);
         attr.hw_ver = fabric.revision;
@@ -106,7 +106,7 @@ fn describe_ex(device: &DeviceAttr) -> ibv_device_attr_ex {
     attr.hca_core_clock = CORE_CLOCK_KHZ;
     attr.device_cap_flags_ex = u64::from(CAP_FLAGS);
     attr.max_dm_size = DM_SIZE_MAX as u64;
-    attr.phys_port_cnt_ex = 1;
+    attr.phys_port_cnt_ex = device.ports.len() as u32;
     attr
 }
 

@@ -8,6 +8,7 @@ mod devinfo;
 mod errno;
 mod ib;
 mod ibnet;
+mod named_file;
 mod output;
 mod perf;
 mod pingpong;
@@ -27,6 +28,10 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    output::end(run())
+}
+
+fn run() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some((tool, rest)) = tool_of(&args) {
         return (tool.run)(rest);

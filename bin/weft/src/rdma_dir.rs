@@ -50,7 +50,7 @@ fn build_under_cargo(exe: &Path) {
     if exe.parent().is_some_and(|dir| dir.ends_with("release")) {
         build.arg("--release");
     }
-    eprintln!("building Weft's libraries first");
+    crate::errln!("building Weft's libraries first");
     // If it fails it has said why, and our caller says what is missing.
     let _ = build.status();
 }

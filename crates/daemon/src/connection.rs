@@ -91,11 +91,18 @@ impl Connection {
                 fds.push(end.socket.as_fd());
                 fds.extend(end.rings.as_ref().map(AsFd::as_fd));
             }
+            let cable = next.attach.cable.and_then(|client| Some((client, host.cables.take_programs(client)?)));
+            if let Some((_, end)) = &cable {
+                fds.extend([end.memory.as_fd(), end.bell.as_fd(), end.call.as_fd()]);
+            }
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
                 Ok(_) => drop(self.outbox.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if let Some((handle, end)) = umad {
                         host.umad.keep_programs_end(handle, end);
+                    }
+                    if let Some((client, end)) = cable {
+                        host.cables.keep_programs(client, end);
                     }
                     return Ok(());
                 }

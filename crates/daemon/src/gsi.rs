@@ -92,7 +92,7 @@ impl Gsi {
     pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>, fault: FaultSpec, capture: Option<Capture>) -> Gsi {
         let entropy = weft_sys::random::u64();
         let ether = weft_sys::packet::are_allowed();
-        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, fault, capture, ether });
+        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, fault, capture, ether, hops: None });
         let psn = Psn::new(weft_sys::random::u64() as u32);
         Gsi { stack, batch: TxBatch::default(), psn, counts: Counts::default() }
     }

@@ -8,6 +8,7 @@ use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
+use weft_link::hops::SwitchEnd;
 
 use crate::netdev::Netdevs;
 use crate::pairs::Slots;
@@ -79,6 +80,12 @@ pub trait Host {
 
     /// Closes it.
     fn close_umad(&mut self, handle: u32);
+
+    /// Makes a program's cable to the fabric's switches.
+    fn open_cable(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal>;
+
+    /// Forgets it.
+    fn close_cable(&mut self, client: ClientId);
 
     /// Takes back the events that were sent to a channel and not read, the oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
@@ -236,6 +243,12 @@ impl Host for FakeHost {
     fn close_umad(&mut self, handle: u32) {
         assert!(self.umad.remove(&handle), "port {handle} is not open");
     }
+
+    fn open_cable(&mut self, _client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
+        Ok(None)
+    }
+
+    fn close_cable(&mut self, _client: ClientId) {}
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
         assert!(self.channels.contains(&channel), "channel {channel} is not open");

@@ -17,6 +17,7 @@ pub mod devices;
 pub mod fabric;
 pub mod gid_table;
 pub mod gsi;
+pub mod hops;
 pub mod host;
 pub mod ledgers;
 pub mod limits;

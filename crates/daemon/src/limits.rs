@@ -63,3 +63,9 @@ pub const PAIRS_DESCRIPTOR_EIGHTHS: u64 = 1;
 
 /// The part of the daemon's descriptors that event channels may take, in eighths.
 pub const CM_CHANNELS_DESCRIPTOR_EIGHTHS: u64 = 6;
+
+/// Packets that wait at the last switch for room in one program's cable.
+pub const CABLE_QUEUE_PACKETS_MAX: usize = 4096;
+
+/// Bytes of them.
+pub const CABLE_QUEUE_BYTES_MAX: usize = 4 << 20;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use weft_ipc::{PeerGrant, Publication, Refusal};
 use weft_link::shm::{BOARD_BYTES, PAIR_BYTES};
-use weft_sys::event::{self, EventFd};
+use weft_sys::bell::bell;
+use weft_sys::event::EventFd;
 use weft_sys::{share, shared};
 
 use crate::refusal::{EINVAL, EMFILE, refuse};
@@ -36,8 +37,8 @@ struct Published {
 #[derive(Debug)]
 struct Pair {
     lanes: OwnedFd,
-    /// For two users: what wakes the lower and what wakes the higher, each as (read, write). An eventfd would let either
-    /// make the other sleep in a write; here nobody who reads holds the description that the other writes to.
+    /// For two users: what wakes the lower and what wakes the higher, each as (to hear, to ring). The counter that one user's
+    /// processes have would let either make the other sleep in a write.
     bells: Option<[(OwnedFd, OwnedFd); 2]>,
 }
 
@@ -105,7 +106,7 @@ impl Pairs {
                 Some(pair) if shared::is_sealed(pair, PAIR_BYTES) => pair.try_clone()?,
                 _ => shared::create_file("weft-pair", PAIR_BYTES)?.into(),
             };
-            let bells = if same_user { None } else { Some([event::pipe()?, event::pipe()?]) };
+            let bells = if same_user { None } else { Some([bell()?, bell()?]) };
             Ok(Pair { lanes, bells })
         };
         let pair = make().map_err(|error| refuse(EMFILE, format!("no lanes could be made: {error}")))?;

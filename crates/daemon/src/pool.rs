@@ -10,6 +10,7 @@ use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::FaultSpec;
+use weft_link::hops::SwitchEnd;
 use weft_link::wrap::pcap::Capture;
 use weft_sys::roce_port::{self, Family};
 use weft_sys::sockopt;
@@ -17,6 +18,7 @@ use weft_sys::sockopt;
 use crate::anchor::{self, Anchor};
 use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
+use crate::hops::CableFds;
 use crate::host::{Adopted, Host};
 use crate::ledgers::Ledgers;
 use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
@@ -53,6 +55,8 @@ pub struct PoolHost {
     pub channels: ChannelSockets,
     /// Sockets of ports for management datagrams.
     pub umad: UmadSockets,
+    /// Cables of programs whose packets go hop by hop.
+    pub cables: CableFds,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
@@ -226,7 +230,7 @@ impl Host for PoolHost {
         let (v4, v6) = (next()?, next()?);
         let capture = match self.capture.as_str() {
             "" => None,
-            name => Capture::create(name).ok(),
+            name => Capture::create(name, false).ok(),
         };
         self.gsi = Some(Gsi::new(v4, v6, self.fault, capture));
         Ok(())
@@ -271,6 +275,14 @@ impl Host for PoolHost {
 
     fn close_umad(&mut self, handle: u32) {
         self.umad.close(handle);
+    }
+
+    fn open_cable(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
+        self.cables.open(client).map(Some).map_err(|error| failed("make a cable to the fabric's switches", &error))
+    }
+
+    fn close_cable(&mut self, client: ClientId) {
+        self.cables.close(client);
     }
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {

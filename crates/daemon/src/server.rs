@@ -1,7 +1,9 @@
 //! The daemon's loop: one thread, one epoll, asleep until somebody wants something. It moves bytes between the sockets
 //! and the broker, and the broker decides.
 
+mod cables;
 mod cm;
+mod placement;
 mod rings;
 mod umad;
 
@@ -29,6 +31,7 @@ use crate::pool::{PoolHost, Survivors, survivors};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
+use cables::Attended;
 use rings::Rings;
 
 const TOKEN_LISTENER: u64 = 0;
@@ -38,6 +41,8 @@ const TOKEN_CLIENTS: u64 = 2;
 
 /// Sockets of queue pair 1.
 const TOKEN_GSI: u64 = 1 << 62;
+/// Cables of programs: this with their numbers.
+const TOKEN_CABLES: u64 = 1 << 60;
 /// Sockets of ports for management datagrams: this with their handles.
 const TOKEN_UMAD: u64 = 1 << 61;
 /// An event channel that is full: this with its number.
@@ -68,6 +73,7 @@ pub(crate) struct Server {
     /// Packets of ports for management datagrams; kept for its room.
     umad_batch: RecvBatch,
     rings: Rings,
+    attended: Attended,
 }
 
 /// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
@@ -152,6 +158,7 @@ impl Server {
             gmps: Vec::new(),
             umad_batch: RecvBatch::new(umad::PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
             rings: Rings::new(Instant::now()),
+            attended: Attended::new(Instant::now()),
         }))
     }
 
@@ -166,9 +173,9 @@ impl Server {
     pub(crate) fn serve(mut self) -> anyhow::Result<()> {
         let mut ready = Vec::new();
         loop {
-            let mut attending = self.serve_rings();
+            let mut attending = self.serve_rings() | self.serve_cables();
             self.perform();
-            attending |= self.rings.has_unread();
+            attending |= self.rings.has_unread() | self.attended.some();
             if self.stopping {
                 self.log.note(format_args!("ends"));
                 if !self.broker.slots_in_use() {
@@ -203,6 +210,7 @@ impl Server {
             }
             TOKEN_GSI => self.on_gsi(now),
             token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
+            token if token & TOKEN_CABLES != 0 => self.on_cable(now, token & !TOKEN_CABLES),
             token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
@@ -311,8 +319,11 @@ impl Server {
     /// Does what the broker wants done, and keeps what a successor would need.
     fn perform(&mut self) {
         self.perform_for_clients();
-        self.perform_for_cm(Instant::now());
+        // Datagrams of a fabric are events of its connection managers, and news for programs: before the daemon sleeps.
         self.perform_for_umad(Instant::now());
+        self.perform_for_cm(Instant::now());
+        self.perform_for_clients();
+        self.perform_for_cables(Instant::now());
         if !self.broker.take_changed() {
             return;
         }
@@ -320,6 +331,8 @@ impl Server {
         if let Err(error) = self.host.save(&saved) {
             self.log.note(format_args!("cannot keep the state for a successor: {error}"));
         }
+        // A standby runs where we might, not where we do for a program's sake.
+        self.rings.go_anywhere();
         match (self.broker.needs_standby(), self.host.anchor()) {
             (true, Some(anchor)) if self.standby.is_none() => match Standby::start(&self.options, anchor) {
                 Ok(standby) => self.standby = Some(standby),

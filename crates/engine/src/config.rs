@@ -15,13 +15,13 @@ pub fn faults() -> Result<FaultSpec, EngineError> {
     FaultSpec::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_FAULT: {error}")))
 }
 
-/// Capture to write.
-pub fn capture() -> Result<Option<Capture>, EngineError> {
+/// Capture to write; `ib`: of InfiniBand packets.
+pub fn capture(ib: bool) -> Result<Option<Capture>, EngineError> {
     let name = text_of("WEFT_PCAP")?;
     if name.is_empty() {
         return Ok(None);
     }
-    Capture::create(&name).map(Some).map_err(|error| {
+    Capture::create(&name, ib).map(Some).map_err(|error| {
         let errno = error.raw_os_error().unwrap_or(EngineError::EINVAL);
         EngineError::new(
             errno,

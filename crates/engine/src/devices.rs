@@ -3,6 +3,9 @@
 use weft_ipc::{DeviceInfo, IbPort, InfiniBand};
 use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, IbPortAttr, Mtu, PortAttr, PortState};
 
+/// PortState of a port that carries traffic (IBA 14.2.5.6).
+const IB_PORT_ACTIVE: u8 = 4;
+
 /// A device as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSnapshot {
@@ -15,7 +18,7 @@ pub struct DeviceSnapshot {
 impl DeviceSnapshot {
     /// Whether an address is one of this device's.
     pub fn owns(&self, gid: Gid) -> bool {
-        self.attr.port.gids.iter().any(|row| row.gid == gid)
+        self.attr.gids().any(|row| row.gid == gid)
     }
 }
 
@@ -34,20 +37,18 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
         },
         ifindex: row.ifindex,
     });
-    let fabric = info.infiniband.as_deref().and_then(|adapter| Some((adapter, adapter.port(1)?)));
-    let gids: Vec<GidEntry> = match fabric {
-        Some((_, port)) => fabric_gids(port),
-        None => gids.collect(),
-    };
-    let port = PortAttr {
-        state: match info.state {
-            weft_ipc::PortState::Down => PortState::Down,
-            weft_ipc::PortState::Active => PortState::Active,
-        },
-        active_mtu: Mtu::at_most(usize::from(info.active_mtu)).unwrap_or(Mtu::Mtu256),
-        gids,
-        link_speed_mbps: info.link_speed_mbps,
-        infiniband: fabric.map(|(adapter, port)| Box::new(fabric_port(adapter, port))),
+    let ports = match info.infiniband.as_deref() {
+        Some(adapter) => adapter.ports.iter().map(|port| fabric_port(adapter, port)).collect(),
+        None => vec![PortAttr {
+            state: match info.state {
+                weft_ipc::PortState::Down => PortState::Down,
+                weft_ipc::PortState::Active => PortState::Active,
+            },
+            active_mtu: Mtu::at_most(usize::from(info.active_mtu)).unwrap_or(Mtu::Mtu256),
+            gids: gids.collect(),
+            link_speed_mbps: info.link_speed_mbps,
+            infiniband: None,
+        }],
     };
     DeviceSnapshot {
         id: DeviceId(info.index),
@@ -56,7 +57,7 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
             node_guid: info.node_guid,
             netdev: info.netdev.clone(),
             ifindex: info.ifindex,
-            port,
+            ports,
         },
     }
 }
@@ -70,7 +71,17 @@ fn fabric_gids(port: &IbPort) -> Vec<GidEntry> {
     (0..port.gid_rows()).filter_map(row).collect()
 }
 
-fn fabric_port(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
+fn fabric_port(adapter: &InfiniBand, port: &IbPort) -> PortAttr {
+    PortAttr {
+        state: if port.state == IB_PORT_ACTIVE { PortState::Active } else { PortState::Down },
+        active_mtu: Mtu::at_most(usize::from(port.active_mtu)).unwrap_or(Mtu::Mtu256),
+        gids: fabric_gids(port),
+        link_speed_mbps: None,
+        infiniband: Some(Box::new(infiniband(adapter, port))),
+    }
+}
+
+fn infiniband(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
     IbPortAttr {
         system_image_guid: adapter.system_image_guid,
         vendor_id: adapter.vendor_id,

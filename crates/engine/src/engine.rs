@@ -409,11 +409,13 @@ impl Engine {
 
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
         let fault = config::faults()?;
-        let capture = config::capture()?;
         trace::start(&config::trace()?)?;
         let by_wire = config::loops_by_wire()?;
         self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;
+        let hops = session.open_cable()?;
+        let by_hops = hops.is_some();
+        let capture = config::capture(by_hops)?;
         let mut pump = Pump::new(PumpConfig {
             slot: slot.number,
             seed: std::array::from_fn(|_| weft_sys::random::u64()),
@@ -426,12 +428,19 @@ impl Engine {
                 entropy: weft_sys::random::u64(),
                 fault,
                 capture,
+                hops,
             },
         });
+        if by_hops {
+            pump.hca.send_fabric_packets();
+        }
         for device in session.devices() {
             pump.hca.set_device(device.id, device.attr.clone());
         }
-        if !by_wire && let Err(error) = self.publish(session, &mut pump, slot.number) {
+        if !by_wire
+            && !by_hops
+            && let Err(error) = self.publish(session, &mut pump, slot.number)
+        {
             crate::log::note(&format!("processes of this host are reached by packets: {error}"));
             session.unpublish();
         }

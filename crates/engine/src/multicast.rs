@@ -103,7 +103,7 @@ fn interface_of(hca: &Hca, qp: QpId) -> Result<u32, VerbsError> {
 /// What the daemon is told of a queue pair that listens to a group, if it is on an InfiniBand fabric.
 fn member_of(hca: &Hca, qp: QpId, group: Gid, mlid: u16) -> Result<Option<GroupMember>, VerbsError> {
     let device = device_of(hca, qp)?;
-    let on_fabric = hca.device(device).is_some_and(|attr| attr.port.infiniband.is_some());
+    let on_fabric = hca.device(device).is_some_and(|attr| attr.fabric().is_some());
     // A queue pair in RESET has no port yet: it will be one of the first port's.
     let port = hca.query_qp(qp)?.0.port_num.max(1);
     Ok(on_fabric.then_some(GroupMember { device: device.0, port, mlid, mgid: group.0 }))

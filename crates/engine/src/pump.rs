@@ -173,7 +173,7 @@ impl Pump {
         if self.hca.awaits_packets() || self.brief_turns >= BRIEF_TURNS_MAX {
             return Some(self.turn(clock::now(), false));
         }
-        let came = self.hca.handle_lanes(self.turned_at);
+        let came = self.hca.handle_next_lane(self.turned_at);
         if came == 0 {
             return None;
         }
@@ -259,11 +259,13 @@ impl Pump {
 
     /// Nobody will turn the pump before a doorbell rings; `false` if something waits already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
+        let nothing = self.stack.fall_asleep();
+        nothing & self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
 
     /// The pump is turned again, by whomever.
     pub fn wake_up(&mut self) {
+        self.stack.wake_up();
         if let Some(host) = self.hca.memory().same_host.host() {
             host.wake_up();
         }

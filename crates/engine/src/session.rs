@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use weft_ipc::Published;
 use weft_ipc::stat::{Ledger, Page};
-use weft_ipc::{Client, ConnectError, ConnectOptions, Event, RequestError, Slot, SlotFate, trust};
+use weft_ipc::{Client, ConnectError, ConnectOptions, Event, HopsFds, RequestError, Slot, SlotFate, trust};
+use weft_link::hops::{HopsLink, ProcessFds};
 use weft_sys::fork;
 use weft_verbs::DeviceId;
 
@@ -77,6 +78,18 @@ impl Session {
         let slot = self.client.allocate_slot()?;
         self.open_ledger();
         Ok(slot)
+    }
+
+    /// The cable to the switches of a fabric whose packets go hop by hop, if this process is on one.
+    pub fn open_cable(&mut self) -> Result<Option<HopsLink>, EngineError> {
+        if self.devices.iter().all(|device| device.attr.fabric().is_none()) {
+            return Ok(None);
+        }
+        let Some(HopsFds { memory, bell, call }) = self.client.open_cable()? else { return Ok(None) };
+        for fd in [&memory, &bell, &call] {
+            fork::track(fd);
+        }
+        Ok(Some(HopsLink::new(ProcessFds { memory, bell, call })?))
     }
 
     /// Without a ledger everything works, and nobody sees what this process counts.

@@ -42,7 +42,7 @@ impl Sources {
     /// Those of a pump.
     pub fn new(pump: &mut Pump) -> io::Result<Sources> {
         let stack = &pump.stack;
-        let sockets = [stack.v4(), stack.v6(), stack.ether()].into_iter().flatten().zip(token::SOCKETS..);
+        let sockets = [stack.v4(), stack.v6(), stack.ether(), stack.hops()].into_iter().flatten().zip(token::SOCKETS..);
         let sockets = sockets.map(|(fd, number)| Ok((number, fd.try_clone_to_owned()?)));
         let mut arrivals = sockets.collect::<io::Result<Vec<_>>>()?;
         let mut neighbours = None;

@@ -38,8 +38,8 @@ impl Fabric {
     /// Route a datagram by LID.
     pub(crate) fn launch(&mut self, from: u32, packet: &mut Packet) {
         match self.carry(from, &packet.head) {
-            Ok((at, 0)) => self.arrive(at, packet),
-            Ok((at, ns)) => self.fly(at, packet, ns),
+            Ok((at, 0, _)) => self.arrive(at, packet),
+            Ok((at, ns, _)) => self.fly(at, packet, ns),
             Err(_) => {}
         }
     }

@@ -134,7 +134,10 @@ impl Fabric {
         let works = |speed: &Speed| match speed {
             // Beside FDR's hardware only where something ends at it.
             Speed::Fdr10 => limit == Speed::Fdr10,
-            speed => *speed <= limit && a.speed_enabled(*speed) && b.speed_enabled(*speed),
+            speed => {
+                let both = a.speed_enabled(*speed) && b.speed_enabled(*speed);
+                *speed <= limit && both && a.fec.common(&b.fec, *speed).is_some()
+            }
         };
         let speed = Speed::ALL.into_iter().rev().find(works)?;
         Some((LinkWidth::from_bits_retain(width.bit()), speed))
@@ -147,12 +150,16 @@ impl Fabric {
         }
         self.cables[cable as usize].trained_at = None;
         let Some((width, speed)) = self.common(cable) else { return self.lose(cable, None) };
-        for end in self.cables[cable as usize].ends {
+        let ends = self.cables[cable as usize].ends;
+        let [a, b] = ends.map(|end| self.ports[end as usize].fec);
+        let fec = a.common(&b, speed).unwrap_or_default();
+        for end in ends {
             let port = &mut self.ports[end as usize];
             let step = state::physical(port.info.port_physical_state, PhysEvent::Trained, PhysState::POLLING);
             if let Step::To(state) = step {
                 port.set_physical_state(state);
                 port.run_at(width, speed);
+                port.fec.active = fec;
                 self.link_event(end, LinkEvent::PhyUp);
             }
         }

@@ -2,6 +2,8 @@
 //! made with the first. Registers that performance management clears are differences to what they were when they were
 //! cleared, so that PortCounters and PortCountersExtended are cleared apart from each other, as on real ports.
 
+use weft_verbs::Instant;
+
 /// Traffic of one port. Data are in words of four bytes, from LRH to VCRC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -111,7 +113,42 @@ pub(crate) enum View {
 struct Ledger {
     errors: Base,
     bases: [Base; 2],
+    splits: Option<Box<Splits>>,
 }
+
+/// Service levels, and virtual lanes, of the fabric.
+const PARTS: usize = 16;
+
+/// What is counted by service level or by virtual lane. Data of level 0, which most fabrics know alone, are what is left of
+/// the whole.
+#[derive(Clone, Debug, Default)]
+struct Splits {
+    sums: [[u64; PARTS]; Split::COUNT],
+    bases: [[u64; PARTS]; Split::COUNT],
+    /// Until when waiting is counted.
+    waited_until: Instant,
+}
+
+/// Something that a port counts by service level or by virtual lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Split {
+    /// Words sent, by service level.
+    XmitData,
+    /// Words received, by service level.
+    RcvData,
+    /// Packets that waited too long at the head of their lane's queue and were dropped.
+    Congestion,
+    /// Ticks in which something waited there, by virtual lane.
+    XmitWait,
+}
+
+impl Split {
+    const COUNT: usize = Split::XmitWait as usize + 1;
+}
+
+/// What a port counts time in, and says so in PortSamplesControl.
+pub(crate) const TICK_NS: u64 = 1000;
 
 /// All that a port counts: what every packet counts stands beside what the packet is forwarded by, see
 /// [`crate::port::Port`].
@@ -126,27 +163,85 @@ pub(crate) struct Counters {
 
 impl Counters {
     fn ledger(&mut self) -> &mut Ledger {
-        let empty = || Box::new(Ledger { errors: [0; Counter::COUNT], bases: [[0; Counter::COUNT]; 2] });
+        let empty = || Box::new(Ledger { errors: [0; Counter::COUNT], bases: [[0; Counter::COUNT]; 2], splits: None });
         self.ledger.get_or_insert_with(empty)
     }
 
-    /// Packets that left, all of them to one port or all of them to groups.
+    /// Packets of a service level that left, all of them to one port or all of them to groups.
     #[inline]
-    pub fn sent(&mut self, packets: u64, words: u64, multicast: bool) {
+    pub fn sent(&mut self, packets: u64, words: u64, sl: u8, multicast: bool) {
         self.xmit_packets = self.xmit_packets.wrapping_add(packets);
         self.xmit_data = self.xmit_data.wrapping_add(words);
         if multicast {
             self.add(Counter::MulticastXmitPackets, packets);
         }
+        if sl != 0 {
+            self.add_to_part(Split::XmitData, sl, words);
+        }
     }
 
     /// Packets that came.
     #[inline]
-    pub fn received(&mut self, packets: u64, words: u64, multicast: bool) {
+    pub fn received(&mut self, packets: u64, words: u64, sl: u8, multicast: bool) {
         self.rcv_packets = self.rcv_packets.wrapping_add(packets);
         self.rcv_data = self.rcv_data.wrapping_add(words);
         if multicast {
             self.add(Counter::MulticastRcvPackets, packets);
+        }
+        if sl != 0 {
+            self.add_to_part(Split::RcvData, sl, words);
+        }
+    }
+
+    fn splits(&mut self) -> &mut Splits {
+        self.ledger().splits.get_or_insert_default()
+    }
+
+    #[cold]
+    fn add_to_part(&mut self, split: Split, part: u8, more: u64) {
+        let sum = &mut self.splits().sums[split as usize][usize::from(part) % PARTS];
+        *sum = sum.wrapping_add(more);
+    }
+
+    /// A packet waited too long for this lane and was dropped.
+    pub fn congested(&mut self, vl: u8) {
+        self.add_to_part(Split::Congestion, vl, 1);
+    }
+
+    /// A packet waited on this lane, from one time to another. Ticks in which several wait are counted once.
+    pub fn waited(&mut self, vl: u8, since: Instant, until: Instant) {
+        let marked = &mut self.splits().waited_until;
+        let since = since.max(*marked);
+        *marked = until.max(*marked);
+        let ticks = until.0.saturating_sub(since.0) / TICK_NS;
+        self.add(Counter::XmitWait, ticks);
+        self.add_to_part(Split::XmitWait, vl, ticks);
+    }
+
+    /// What was counted of a level or a lane since the port was powered on.
+    pub fn part_total(&self, split: Split, part: usize) -> u64 {
+        let splits = self.ledger.as_ref().and_then(|ledger| ledger.splits.as_ref());
+        let of = |part: usize| splits.map_or(0, |splits| splits.sums[split as usize][part % PARTS]);
+        let whole = match split {
+            Split::XmitData if part == 0 => self.xmit_data,
+            Split::RcvData if part == 0 => self.rcv_data,
+            _ => return of(part),
+        };
+        (1..PARTS).map(of).fold(whole, u64::wrapping_sub)
+    }
+
+    /// What the register of a level or a lane says.
+    pub fn part_register(&self, split: Split, part: usize) -> u64 {
+        let splits = self.ledger.as_ref().and_then(|ledger| ledger.splits.as_ref());
+        let base = splits.map_or(0, |splits| splits.bases[split as usize][part % PARTS]);
+        self.part_total(split, part).wrapping_sub(base)
+    }
+
+    /// Let the register of a level or a lane say `value`.
+    pub fn set_part_register(&mut self, split: Split, part: usize, value: u64) {
+        let total = self.part_total(split, part);
+        if self.part_register(split, part) != value {
+            self.splits().bases[split as usize][part % PARTS] = total.wrapping_sub(value);
         }
     }
 
@@ -209,18 +304,47 @@ mod tests {
     #[test]
     fn registers_are_cleared_apart_and_the_total_stays() {
         let mut counters = Counters::default();
-        counters.sent(2, 144, false);
-        counters.sent(1, 72, true);
-        counters.received(1, 72, true);
+        counters.sent(2, 144, 0, false);
+        counters.sent(1, 72, 0, true);
+        counters.received(1, 72, 0, true);
         counters.count(Counter::RcvErrors);
         assert_eq!(counters.register(View::Short, Counter::XmitData), 216);
         counters.set_register(View::Short, Counter::XmitData, 0);
         counters.set_register(View::Short, Counter::RcvErrors, 5);
-        counters.sent(1, 72, false);
+        counters.sent(1, 72, 0, false);
         assert_eq!(counters.register(View::Short, Counter::XmitData), 72);
         assert_eq!(counters.register(View::Extended, Counter::XmitData), 288);
         assert_eq!(counters.register(View::Short, Counter::RcvErrors), 5);
         assert_eq!(counters.total(Counter::RcvErrors), 1);
         assert_eq!((counters.traffic().multicast_xmit_packets, counters.traffic().multicast_rcv_packets), (1, 1));
+    }
+
+    #[test]
+    fn words_are_counted_by_service_level_and_cleared_apart() {
+        let mut counters = Counters::default();
+        counters.sent(1, 10, 0, false);
+        counters.sent(1, 20, 3, false);
+        counters.received(1, 5, 15, true);
+        let of =
+            |counters: &Counters, split| (0..PARTS).map(|sl| counters.part_register(split, sl)).collect::<Vec<_>>();
+        let sent = of(&counters, Split::XmitData);
+        assert_eq!((sent[0], sent[3], sent.iter().sum::<u64>()), (10, 20, 30));
+        counters.set_part_register(Split::XmitData, 0, 0);
+        counters.set_part_register(Split::RcvData, 15, 2);
+        counters.sent(1, 7, 0, false);
+        let (sent, received) = (of(&counters, Split::XmitData), of(&counters, Split::RcvData));
+        assert_eq!((sent[0], sent[3], received[0], received[15]), (7, 20, 0, 2));
+        assert_eq!(counters.register(View::Short, Counter::XmitData), 37, "of the whole nothing is cleared");
+    }
+
+    #[test]
+    fn a_tick_of_waiting_is_counted_once() {
+        let (mut counters, at) = (Counters::default(), |us: u64| Instant(us * TICK_NS));
+        counters.waited(0, at(10), at(30));
+        counters.waited(3, at(20), at(35));
+        counters.waited(3, at(21), at(25));
+        counters.waited(3, at(50), Instant(at(51).0 - 1));
+        let by_lane = [0, 3].map(|vl| counters.part_register(Split::XmitWait, vl));
+        assert_eq!((counters.total(Counter::XmitWait), by_lane), (25, [20, 5]));
     }
 }

@@ -7,13 +7,14 @@ use crate::limits::DELIVERIES_MAX;
 use crate::multicast::Replica;
 use crate::node::Node;
 use crate::packet::Packet;
+use crate::pma::Sampling;
 use crate::port::Port;
 use crate::rng::Rng;
 use crate::state::PhysEvent;
 use crate::topology::{NodeKind, Topology};
 use crate::traps::Raised;
 use crate::{Delivery, MadOut, PortRef, SendError};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use weft_verbs::Instant;
 
 /// A running fabric.
@@ -34,6 +35,8 @@ pub struct Fabric {
     pub(crate) flight: Flight,
     pub(crate) raised: VecDeque<Raised>,
     pub(crate) trap_tid: u64,
+    /// What agents of performance management sample, by their ports.
+    pub(crate) samplings: BTreeMap<u32, Sampling>,
     /// A port whose physical state is to change when the answer has left by it.
     pub(crate) deferred: Option<(u32, PhysEvent)>,
     pub(crate) copies: Vec<Replica>,
@@ -59,6 +62,7 @@ impl Fabric {
             flight: Flight::default(),
             raised: VecDeque::new(),
             trap_tid: 0,
+            samplings: BTreeMap::new(),
             deferred: None,
             copies: Vec::new(),
             generation: 0,
@@ -113,6 +117,7 @@ impl Fabric {
                 Timer::Rejoin(cable) => self.on_rejoin(cable, at),
                 Timer::Boot(node) => self.on_boot(node, at),
                 Timer::Traps(node) => self.on_traps(node),
+                Timer::Sample(agent) => self.on_sampling(agent),
                 Timer::Land(slot) => {
                     if let Some((place, mut packet)) = self.flight.land(slot)
                         && self.nodes[self.ports[place as usize].node as usize].powered

@@ -20,6 +20,8 @@ pub(crate) enum Timer {
     Traps(u32),
     /// A datagram arrives.
     Land(u32),
+    /// The sampling of an agent begins or ends.
+    Sample(u32),
 }
 
 /// Timers by time; those of one time in the order in which they were set.

@@ -38,3 +38,7 @@ pub const TRAP_INTERVAL_MIN: Duration = Duration::from_millis(250);
 pub const TRAP_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// How long two ports that see each other train their link.
 pub const TRAINING: Duration = Duration::from_millis(2);
+/// Packets of data on cables that take time; more are lost, as in buffers that are full.
+pub const TRANSIT_PACKETS_MAX: usize = 1 << 16;
+/// Bytes of them.
+pub const TRANSIT_BYTES_MAX: usize = 64 << 20;

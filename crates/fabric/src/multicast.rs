@@ -39,6 +39,8 @@ pub struct Arrival {
     pub port: PortRef,
     /// How long its cables took.
     pub latency_ns: u64,
+    /// The virtual lane of the last of them; `None` if it did not leave its port.
+    pub vl: Option<u8>,
 }
 
 impl Fabric {
@@ -68,8 +70,8 @@ impl Fabric {
         let sent = if is_multicast(packet.dlid) {
             self.flood(start, &head, &mut arrived)
         } else if is_unicast(packet.dlid) {
-            self.carry(start, &head).map(|(at, latency_ns)| {
-                arrived(Arrival { port: self.ports[at as usize].place(), latency_ns });
+            self.carry(start, &head).map(|(at, latency_ns, vl)| {
+                arrived(Arrival { port: self.ports[at as usize].place(), latency_ns, vl });
             })
         } else {
             Err(Refusal { at: from, why: Why::NoRoute })
@@ -86,7 +88,7 @@ impl Fabric {
         let (at, ns) = self.cross(from, head, true)?;
         let mut work = std::mem::take(&mut self.copies);
         work.clear();
-        work.push(Replica { at, hops: 1, latency_ns: ns });
+        work.push(Replica { at, hops: 1, latency_ns: ns, vl: lane });
         let (mut budget, mut outs) = (COPIES_MAX, Vec::new());
         while let Some(copy) = work.pop() {
             self.spread(copy, head, &mut work, (&mut budget, &mut outs), arrived);
@@ -114,7 +116,7 @@ impl Fabric {
             Err(failed) => drop(self.blame(failed, head)),
             Ok(true) => {
                 let port = self.ports[copy.at as usize].place();
-                arrived(Arrival { port, latency_ns: copy.latency_ns });
+                arrived(Arrival { port, latency_ns: copy.latency_ns, vl: Some(copy.vl) });
             }
             Ok(false) if usize::from(copy.hops) >= HOPS_MAX || *budget == 0 => {
                 self.blame((copy.at, Why::Loop), head);
@@ -169,22 +171,26 @@ impl Fabric {
             return;
         }
         *budget -= 1;
-        if let Err(failed) = self.may_copy(copy.at, out, head) {
-            self.blame(failed, head);
-            return;
-        }
+        let vl = match self.may_copy(copy.at, out, head) {
+            Ok(vl) => vl,
+            Err(failed) => {
+                self.blame(failed, head);
+                return;
+            }
+        };
         if let Ok((at, ns)) = self.cross(out, head, true) {
-            work.push(Replica { at, hops: copy.hops + 1, latency_ns: copy.latency_ns + ns });
+            work.push(Replica { at, hops: copy.hops + 1, latency_ns: copy.latency_ns + ns, vl });
         }
     }
 
-    /// Whether a copy may go from one port of a switch to another.
-    pub(crate) fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<(), Failed> {
+    /// Whether a copy may go from one port of a switch to another, and on which lane.
+    pub(crate) fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<u8, Failed> {
         let (port, to) = (&self.ports[from as usize], &self.ports[out as usize]);
         let lanes = self.nodes[port.node as usize].switch.as_ref();
         let lanes = lanes.map_or(0, |switch| switch.sl2vl(port.count, port.number, to.number));
-        self.check_lane(from, out, lane_of(lanes, head.sl))?;
-        self.leave(out, head)
+        let lane = lane_of(lanes, head.sl);
+        self.check_lane(from, out, lane)?;
+        self.leave(out, head).map(|()| lane)
     }
 
     /// Whether the table of the switch at a port is to be used for a group.
@@ -212,4 +218,5 @@ pub(crate) struct Replica {
     at: u32,
     hops: u8,
     latency_ns: u64,
+    vl: u8,
 }

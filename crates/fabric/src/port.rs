@@ -1,6 +1,7 @@
 //! A port: what it is by its hardware, what its manager made of it, what it counts.
 
 use crate::counters::Counters;
+use crate::fec::Fec;
 use crate::limits::{GUIDS, MTU_CAP, VL_ARBITRATION_CAP, VL_CAP};
 use crate::tables::{PKEY_DEFAULT, PortTables, pkey_enters, pkeys_match};
 use crate::topology::{self, Node as NodeSpec, NodeKind, Speed, Width};
@@ -52,6 +53,8 @@ pub(crate) struct Port {
     pub speed: Speed,
     /// Speed of the link that is up.
     pub active_speed: Speed,
+    /// Its modes of error correction.
+    pub fec: Fec,
     /// What its host was not told yet.
     pub changes: Changes,
     /// When a violated M_Key is given up.
@@ -88,6 +91,7 @@ impl Port {
             width: hardware.width,
             speed: hardware.speed,
             active_speed: Speed::Sdr,
+            fec: Fec::new(hardware.speed),
             changes: Changes::empty(),
             lease_end: None,
             damaged: 0,
@@ -104,6 +108,7 @@ impl Port {
         self.tables = None;
         self.served = u16::MAX;
         (self.lease_end, self.damaged, self.active_speed) = (None, 0, Speed::Sdr);
+        self.fec = Fec::new(self.speed);
     }
 
     fn power_on(&self) -> PortInfo {
@@ -169,6 +174,7 @@ impl Port {
 
     fn capabilities2(&self) -> CapabilityMask2 {
         CapabilityMask2::SET_NODE_DESCRIPTION
+            | CapabilityMask2::PORT_INFO_EXTENDED
             | CapabilityMask2::LINK_WIDTH_2X
             | CapabilityMask2::LINK_SPEED_HDR
             | CapabilityMask2::LINK_SPEED_NDR
@@ -203,6 +209,17 @@ impl Port {
     pub fn owns(&self, lid: u16) -> bool {
         let mask = u16::MAX << (self.info.lmc & 7);
         self.info.lid != 0 && lid & mask == self.info.lid & mask
+    }
+
+    /// Whether a GID is one of this port's; the prefix of local links is every port's (IBA 4.1.1).
+    pub fn has_gid(&self, gid: [u8; 16]) -> bool {
+        let (prefix, guid) = ((u128::from_be_bytes(gid) >> 64) as u64, u128::from_be_bytes(gid) as u64);
+        let in_table = || {
+            let tables = self.tables.as_ref();
+            tables.is_some_and(|tables| (1..self.info.guid_cap).any(|at| tables.guid(at.into()) == guid))
+        };
+        let known = prefix == self.info.gid_prefix || prefix == GID_PREFIX_DEFAULT;
+        guid != 0 && known && (guid == self.guid || in_table())
     }
 
     /// Data lanes in use.

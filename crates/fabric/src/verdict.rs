@@ -45,6 +45,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     places: Box<[u32]>,
+    sl: u8,
 }
 
 impl Path {
@@ -78,8 +79,10 @@ impl Fabric {
         let mut next = self.start(start, &head);
         for _ in 0..=HOPS_MAX {
             match next.map_err(|(at, why)| refuse(at, why))? {
-                Next::Here(at) => return Ok(walk.verdict(self.ports[at as usize].place(), self.generation())),
-                Next::Out(out) => {
+                Next::Here(at) => {
+                    return Ok(walk.verdict(self.ports[at as usize].place(), query.sl, self.generation()));
+                }
+                Next::Out(out, _) => {
                     let at = self.ports[out as usize].peer;
                     if at == NONE {
                         return Err(refuse(out, Why::NoLink));
@@ -121,7 +124,7 @@ impl Fabric {
         }
         to.sort_unstable();
         to.dedup();
-        Ok(Spread { to, path: Path { places: places.into_boxed_slice() } })
+        Ok(Spread { to, path: Path { places: places.into_boxed_slice(), sl: query.sl } })
     }
 
     /// The port that is asked about, and what switches look at of its packets.
@@ -174,8 +177,8 @@ impl Fabric {
             for (place, sends) in pair.iter().zip([true, false]) {
                 let Some(port) = self.ports.get_mut(*place as usize) else { continue };
                 match sends {
-                    true => port.counters.sent(packets, words, multicast),
-                    false => port.counters.received(packets, words, multicast),
+                    true => port.counters.sent(packets, words, path.sl, multicast),
+                    false => port.counters.received(packets, words, path.sl, multicast),
                 }
             }
         }
@@ -191,10 +194,10 @@ struct Walk {
 }
 
 impl Walk {
-    fn verdict(self, to: PortRef, generation: u64) -> Verdict {
+    fn verdict(self, to: PortRef, sl: u8, generation: u64) -> Verdict {
         Verdict {
             to,
-            path: Path { places: self.places.into_boxed_slice() },
+            path: Path { places: self.places.into_boxed_slice(), sl },
             mtu: self.mtu,
             rate: self.rate,
             latency_ns: self.latency_ns,

@@ -1,5 +1,7 @@
 //! What hosts and people see of a fabric without a datagram: what verbs and files of the system say of a port.
 
+use crate::counters::Split;
+use crate::node::lane_of;
 use crate::tables::{Lft, PKEY_DEFAULT};
 use crate::topology::Speed;
 use crate::{Changes, Counter, Fabric, PortRef, Traffic};
@@ -54,6 +56,12 @@ impl Fabric {
         let switch = self.nodes.get(node as usize)?.switch.as_ref()?;
         let port = switch.lft.port(lid);
         (is_unicast(lid) && lid <= switch.info.linear_fdb_top && port != crate::tables::NO_PORT).then_some(port)
+    }
+
+    /// The lane that a switch gives a service level from a port to another.
+    pub fn lane(&self, node: u32, (from, to): (u8, u8), sl: u8) -> Option<u8> {
+        let held = self.nodes.get(node as usize)?;
+        Some(lane_of(held.switch.as_ref()?.sl2vl(held.ports, from, to), sl))
     }
 
     /// LIDs in a block of a forwarding table, for who counts them.
@@ -118,6 +126,12 @@ impl Fabric {
     /// Traffic of a port since power came.
     pub fn traffic(&self, port: PortRef) -> Traffic {
         self.place(port).map_or(Traffic::default(), |place| self.ports[place as usize].counters.traffic())
+    }
+
+    /// Words of four bytes, from LRH to VCRC, of a service level that a port sent and received since power came.
+    pub fn traffic_of_level(&self, port: PortRef, sl: u8) -> (u64, u64) {
+        let of = |place: u32, split| self.ports[place as usize].counters.part_total(split, sl.into());
+        self.place(port).map_or((0, 0), |place| (of(place, Split::XmitData), of(place, Split::RcvData)))
     }
 
     /// The port that has a LID by its base LID and LMC, if any: the first of them. It looks at every port.

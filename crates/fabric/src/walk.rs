@@ -8,7 +8,7 @@ use crate::port::{NONE, Port};
 use crate::tables::NO_PORT;
 use crate::topology::NodeKind;
 use crate::{Fabric, PortRef};
-use weft_wire::lrh::{LID_PERMISSIVE, is_unicast};
+use weft_wire::lrh::{LID_PERMISSIVE, VL_MANAGEMENT, is_unicast};
 use weft_wire::mad::subn::PortState;
 
 /// Words of four bytes of a management datagram on the wire: LRH, BTH, DETH, 256 bytes, ICRC and VCRC.
@@ -52,8 +52,8 @@ pub enum Why {
     #[error("the service level has no virtual lane that is in use")]
     NoLane,
     /// The tables of arbitration never serve the lane.
-    #[error("the arbitration tables never serve the virtual lane")]
-    NotServed,
+    #[error("the arbitration tables never serve virtual lane {0}")]
+    NotServed(u8),
     /// Longer than the link's MTU.
     #[error("longer than the link's MTU")]
     TooLong,
@@ -78,6 +78,12 @@ pub enum Why {
     /// More on the way than the fabric holds.
     #[error("too much is on the way")]
     NoRoom,
+    /// Its headers cannot be.
+    #[error("its headers are malformed")]
+    Malformed,
+    /// The receiver made no room for longer than the port lets a packet wait.
+    #[error("it waited too long at the head of the queue of virtual lane {0}")]
+    TooLate(u8),
 }
 
 impl Why {
@@ -88,13 +94,13 @@ impl Why {
             Why::NoRoute => &[Counter::RcvSwitchRelayErrors, Counter::DlidMappingErrors],
             Why::Loop => &[Counter::RcvSwitchRelayErrors, Counter::LoopingErrors],
             Why::NoLane => &[Counter::RcvSwitchRelayErrors, Counter::VlMappingErrors],
-            Why::NotServed => &[Counter::XmitDiscards, Counter::SwHoqLifetimeLimitDiscards],
+            Why::NotServed(_) | Why::TooLate(_) => &[Counter::XmitDiscards, Counter::SwHoqLifetimeLimitDiscards],
             Why::TooLong => &[Counter::XmitDiscards, Counter::NeighborMtuDiscards],
             Why::PartitionIn => &[Counter::RcvConstraintErrors],
             Why::PartitionOut => &[Counter::XmitConstraintErrors],
             // The port's PortInfo counts it, see [`crate::violation`].
             Why::Partition => &[],
-            Why::NotHere => &[Counter::RcvErrors, Counter::MalformedPacketErrors],
+            Why::NotHere | Why::Malformed => &[Counter::RcvErrors, Counter::MalformedPacketErrors],
             Why::Dropped | Why::NoRoom if management => &[Counter::Vl15Dropped],
             Why::Dropped | Why::NoRoom => &[Counter::XmitDiscards],
             Why::Damaged => &[Counter::SymbolErrors, Counter::RcvErrors, Counter::LocalPhysicalErrors],
@@ -116,7 +122,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Out by this port, on this lane.
-    Out(u32),
+    Out(u32, u8),
     /// It has arrived at this port.
     Here(u32),
 }
@@ -135,11 +141,12 @@ impl Fabric {
         if is_unicast(head.dlid) && port.owns(head.dlid) {
             return self.accept(from, head).map(|()| Next::Here(from));
         }
+        let mut lane = VL_MANAGEMENT;
         if !head.management {
-            let lane = lane_of(port.lanes_of_service_levels(), head.sl);
+            lane = lane_of(port.lanes_of_service_levels(), head.sl);
             self.check_lane(from, from, lane)?;
         }
-        self.leave(from, head).map(|()| Next::Out(from))
+        self.leave(from, head).map(|()| Next::Out(from, lane))
     }
 
     /// What a switch does with a packet that came in by `from`.
@@ -167,10 +174,12 @@ impl Fabric {
         if out == from {
             return Err((from, Why::Loop));
         }
+        let mut lane = VL_MANAGEMENT;
         if !head.management {
-            self.check_lane(from, out, lane_of(switch.sl2vl(port.count, port.number, number), head.sl))?;
+            lane = lane_of(switch.sl2vl(port.count, port.number, number), head.sl);
+            self.check_lane(from, out, lane)?;
         }
-        self.leave(out, head).map(|()| Next::Out(out))
+        self.leave(out, head).map(|()| Next::Out(out, lane))
     }
 
     /// Whether a lane is in use and served at a port.
@@ -180,7 +189,7 @@ impl Fabric {
             return Err((from, Why::NoLane));
         }
         if port.lanes() > 1 && port.served & 1 << lane == 0 {
-            return Err((out, Why::NotServed));
+            return Err((out, Why::NotServed(lane)));
         }
         Ok(())
     }
@@ -238,14 +247,15 @@ impl Fabric {
         }
     }
 
-    /// Carry a packet to one port: where it arrived, and how long its cables took.
-    pub(crate) fn carry(&mut self, from: u32, head: &Head) -> Result<(u32, u64), Refusal> {
-        let mut latency_ns = 0;
+    /// Carry a packet to one port: where it arrived, how long its cables took, and the lane of the last of them.
+    pub(crate) fn carry(&mut self, from: u32, head: &Head) -> Result<(u32, u64, Option<u8>), Refusal> {
+        let (mut latency_ns, mut vl) = (0, None);
         let mut next = self.start(from, head);
         for _ in 0..=HOPS_MAX {
             match next.map_err(|failed| self.blame(failed, head))? {
-                Next::Here(at) => return Ok((at, latency_ns)),
-                Next::Out(out) => {
+                Next::Here(at) => return Ok((at, latency_ns, vl)),
+                Next::Out(out, lane) => {
+                    vl = Some(lane);
                     let (at, ns) = self.cross(out, head, false)?;
                     latency_ns += ns;
                     next = self.land(at, head);
@@ -265,10 +275,10 @@ impl Fabric {
         if at == NONE {
             return Err(self.blame((out, Why::NoLink), head));
         }
-        port.counters.sent(1, head.words, multicast);
+        port.counters.sent(1, head.words, head.sl, multicast);
         let rough = port.rough || self.drop_ppm != 0;
         let ns = if rough { self.wear(at, cable, head)? } else { 0 };
-        self.ports[at as usize].counters.received(1, head.words, multicast);
+        self.ports[at as usize].counters.received(1, head.words, head.sl, multicast);
         Ok((at, ns))
     }
 
@@ -296,6 +306,7 @@ impl Fabric {
         let refusal = Refusal { at: port.place(), why };
         match why {
             Why::Damaged => self.on_damage(at),
+            Why::NotServed(vl) | Why::TooLate(vl) => port.counters.congested(vl),
             Why::Partition => self.on_bad_pkey(at, head),
             Why::PartitionIn | Why::PartitionOut => self.on_bad_pkey_switch(at, head),
             _ => {}

@@ -6,7 +6,7 @@ use weft_verbs::{
 };
 
 use crate::Hca;
-use crate::device::{Device, PORT};
+use crate::device::Device;
 
 /// What `struct ibv_ah_attr` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,72 +25,93 @@ pub struct AhRequest {
     pub port_num: u8,
 }
 
+/// The largest LMC (IBA 14.2.5.6).
+const LMC_MAX: u8 = 7;
 /// Bits of a flow label.
 const FLOW_LABEL_MASK: u32 = 0xf_ffff;
 
 impl Device {
-    /// The row of the GID table with this index.
-    pub(crate) fn gid(&self, index: u8) -> Option<&GidEntry> {
-        self.attr.port.gids.iter().find(|row| row.index == u32::from(index))
+    /// The row of a port's GID table with this index.
+    pub(crate) fn gid(&self, port: u8, index: u8) -> Option<&GidEntry> {
+        self.attr.port(port)?.gids.iter().find(|row| row.index == u32::from(index))
     }
 
     /// Whether `gid` is this device's.
     pub(crate) fn owns(&self, gid: Gid) -> bool {
-        self.attr.port.gids.iter().any(|row| row.gid == gid)
+        self.attr.gids().any(|row| row.gid == gid)
     }
 
     /// Whether packets to `gid` that are framed so are for this device.
     pub(crate) fn accepts(&self, gid: Gid, gid_type: GidType) -> bool {
-        self.attr.port.gids.iter().any(|row| row.gid == gid && row.gid_type == gid_type)
+        self.attr.gids().any(|row| row.gid == gid && row.gid_type == gid_type)
     }
 
-    /// Whether a datagram is for this device: over a fabric its LID brought it, and only a GRH says more.
-    pub(crate) fn accepts_datagram(&self, rx: &RxPacket<'_>) -> bool {
-        rx.local.is_some_and(|local| !local.global) || self.accepts(rx.dgid, rx.gid_type)
+    /// Whether a datagram is for a port of this device: over a fabric it is the one with its LID, and a GRH says more.
+    pub(crate) fn accepts_datagram(&self, port: u8, rx: &RxPacket<'_>) -> bool {
+        match (rx.local, self.fabric_port(port)) {
+            (Some(local), Some(port)) => {
+                local.dlid & !0 << port.lmc.min(LMC_MAX) == port.lid
+                    && (!local.global || self.accepts(rx.dgid, rx.gid_type))
+            }
+            _ => self.accepts(rx.dgid, rx.gid_type),
+        }
     }
 
-    /// Whether the port is one of an InfiniBand fabric, and what it is there.
-    pub(crate) fn fabric(&self) -> Option<&IbPortAttr> {
-        self.attr.port.infiniband.as_deref()
+    /// Whether the device is an adapter of an InfiniBand fabric.
+    #[inline]
+    pub(crate) fn on_fabric(&self) -> bool {
+        self.attr.fabric().is_some()
     }
 
-    /// Rows of the P_Key table.
-    pub(crate) fn pkey_rows(&self) -> usize {
-        self.fabric().map_or(usize::from(PKEY_TABLE_LEN), |port| port.pkeys.len())
+    /// What a port is on an InfiniBand fabric, if the device is on one.
+    pub(crate) fn fabric_port(&self, port: u8) -> Option<&IbPortAttr> {
+        self.attr.port(port)?.infiniband.as_deref()
     }
 
-    /// A row of the P_Key table; 0 for an empty one.
-    pub(crate) fn pkey(&self, index: u16) -> u16 {
-        self.fabric().map_or(DEFAULT_PKEY, |port| port.pkeys.get(usize::from(index)).copied().unwrap_or(0))
+    /// Rows of a port's P_Key table.
+    pub(crate) fn pkey_rows(&self, port: u8) -> usize {
+        self.fabric_port(port).map_or(usize::from(PKEY_TABLE_LEN), |port| port.pkeys.len())
+    }
+
+    /// A row of a port's P_Key table; 0 for an empty one.
+    pub(crate) fn pkey(&self, port: u8, index: u16) -> u16 {
+        self.fabric_port(port).map_or(DEFAULT_PKEY, |port| port.pkeys.get(usize::from(index)).copied().unwrap_or(0))
     }
 
     /// Whether an address vector that was resolved leads anywhere: over a fabric by LID, and a GRH is optional.
     pub(crate) fn check_av(&self, av: &AddressVector) -> Result<(), VerbsError> {
-        if self.fabric().is_some() {
-            return self.check_fabric_path(av.dlid, av.is_global.then_some(av.sgid_index)).map(drop);
+        if self.on_fabric() {
+            let row = av.is_global.then_some(av.sgid_index);
+            return self.check_fabric_path(av.port_num, av.dlid, row).map(drop);
         }
-        self.check_path(av.sgid_index, av.dgid).map(drop)
+        self.check_path(av.port_num, av.sgid_index, av.dgid).map(drop)
+    }
+
+    /// Whether a number is one of the device's ports.
+    pub(crate) fn check_port(&self, port: u8) -> Result<(), VerbsError> {
+        let known = self.attr.port(port).map(drop);
+        known.ok_or(VerbsError::Invalid("port_num: the device has no port of this number"))
     }
 
     /// Whether a LID can be a destination; with a GRH, the row of its source.
-    fn check_fabric_path(&self, dlid: u16, row: Option<u8>) -> Result<Option<&GidEntry>, VerbsError> {
+    fn check_fabric_path(&self, port: u8, dlid: u16, row: Option<u8>) -> Result<Option<&GidEntry>, VerbsError> {
         if dlid == 0 {
             return Err(VerbsError::Invalid("dlid is 0: InfiniBand addresses peers by LID"));
         }
         let named = |index| {
-            let found = self.gid(index).filter(|row| row.gid != Gid::ZERO);
+            let found = self.gid(port, index).filter(|row| row.gid != Gid::ZERO);
             found.ok_or(VerbsError::Invalid("sgid_index names no valid row of the port's GID table"))
         };
         row.map(named).transpose()
     }
 
     /// Whether an address can be reached from a row of the table.
-    pub(crate) fn check_path(&self, sgid_index: u8, dgid: Gid) -> Result<&GidEntry, VerbsError> {
+    pub(crate) fn check_path(&self, port: u8, sgid_index: u8, dgid: Gid) -> Result<&GidEntry, VerbsError> {
         if dgid == Gid::ZERO {
             return Err(VerbsError::Invalid("the destination GID is zero"));
         }
-        let row =
-            self.gid(sgid_index).ok_or(VerbsError::Invalid("sgid_index names no valid row of the port's GID table"))?;
+        let row = self.gid(port, sgid_index);
+        let row = row.ok_or(VerbsError::Invalid("sgid_index names no valid row of the port's GID table"))?;
         if row.gid.ipv4().is_some() != dgid.ipv4().is_some() {
             return Err(VerbsError::Invalid(
                 "source GID and destination GID are not of one address family: choose another sgid_index",
@@ -105,13 +126,11 @@ impl<M: Memory> Hca<M> {
     /// InfiniBand's is the LID, and the GID only for what reads it.
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {
         let device = self.world.present(device)?;
-        if ah.port_num != PORT {
-            return Err(VerbsError::Invalid("port_num: the device has port 1 alone"));
-        }
-        let row = if device.fabric().is_some() {
-            device.check_fabric_path(ah.dlid, ah.is_global.then_some(ah.sgid_index))?.copied()
+        device.check_port(ah.port_num)?;
+        let row = if device.on_fabric() {
+            device.check_fabric_path(ah.port_num, ah.dlid, ah.is_global.then_some(ah.sgid_index))?.copied()
         } else if ah.is_global {
-            Some(*device.check_path(ah.sgid_index, ah.dgid)?)
+            Some(*device.check_path(ah.port_num, ah.sgid_index, ah.dgid)?)
         } else {
             return Err(VerbsError::Invalid("is_global must be set: RoCE addresses peers by GID"));
         };
@@ -142,28 +161,28 @@ mod tests {
 
     fn device(infiniband: Option<Box<IbPortAttr>>) -> Device {
         let gid = Gid([0xfe; 16]);
-        let port = weft_verbs::PortAttr {
+        let ports = vec![weft_verbs::PortAttr {
             state: weft_verbs::PortState::Active,
             active_mtu: weft_verbs::Mtu::Mtu2048,
             gids: vec![GidEntry { index: 0, gid, gid_type: GidType::IbOrRoceV1, ifindex: 0 }],
             link_speed_mbps: None,
             infiniband,
-        };
+        }];
         let attr =
-            weft_verbs::DeviceAttr { name: "weft0".into(), node_guid: 1, netdev: String::new(), ifindex: 0, port };
+            weft_verbs::DeviceAttr { name: "weft0".into(), node_guid: 1, netdev: String::new(), ifindex: 0, ports };
         Device { attr, gone: false, counters: Default::default() }
     }
 
     #[test]
     fn a_fabric_is_addressed_by_lid_and_roce_by_gid() {
         let fabric = device(Some(Box::new(IbPortAttr { pkeys: vec![0xffff, 0, 0x8001], ..IbPortAttr::default() })));
-        assert!(fabric.check_fabric_path(7, None).is_ok_and(|row| row.is_none()));
-        assert!(fabric.check_fabric_path(7, Some(0)).is_ok_and(|row| row.is_some()));
-        assert!(fabric.check_fabric_path(0, None).is_err(), "no LID");
-        assert!(fabric.check_fabric_path(7, Some(1)).is_err(), "an empty row");
-        assert_eq!((fabric.pkey_rows(), fabric.pkey(2), fabric.pkey(1), fabric.pkey(9)), (3, 0x8001, 0, 0));
+        assert!(fabric.check_fabric_path(1, 7, None).is_ok_and(|row| row.is_none()));
+        assert!(fabric.check_fabric_path(1, 7, Some(0)).is_ok_and(|row| row.is_some()));
+        assert!(fabric.check_fabric_path(1, 0, None).is_err(), "no LID");
+        assert!(fabric.check_fabric_path(1, 7, Some(1)).is_err(), "an empty row");
+        assert_eq!((fabric.pkey_rows(1), fabric.pkey(1, 2), fabric.pkey(1, 1), fabric.pkey(1, 9)), (3, 0x8001, 0, 0));
         let roce = device(None);
-        assert_eq!((roce.pkey_rows(), roce.pkey(0)), (usize::from(PKEY_TABLE_LEN), DEFAULT_PKEY));
-        assert!(roce.check_path(0, Gid::ZERO).is_err());
+        assert_eq!((roce.pkey_rows(1), roce.pkey(1, 0)), (usize::from(PKEY_TABLE_LEN), DEFAULT_PKEY));
+        assert!(roce.check_path(1, 0, Gid::ZERO).is_err());
     }
 }

@@ -148,9 +148,10 @@ impl<M: Memory> Hca<M> {
         }
         let mut count = 0;
         while let Some(slot) = out.get_mut(count)
-            && let Some(wc) = cq.ring.pop_front()
+            && let Some(wc) = cq.ring.front()
         {
-            *slot = wc;
+            *slot = *wc;
+            cq.ring.pop_front();
             count += 1;
         }
         Ok(count)

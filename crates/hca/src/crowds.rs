@@ -1,9 +1,12 @@
-//! Which queue pairs send to one peer: together they keep to a bound on what is in flight there.
+//! Which queue pairs send to one peer: together they keep to a bound on what is in flight there, and those that find no
+//! place among the others wait in line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use weft_transport::Crowd;
-use weft_verbs::Gid;
+use weft_transport::{Crowd, Memory};
+use weft_verbs::{Gid, Instant, QpId};
+
+use crate::Hca;
 
 /// Peers that are remembered before those to whom nobody sends any more are forgotten.
 const PEERS_KEPT: usize = 256;
@@ -11,16 +14,106 @@ const PEERS_KEPT: usize = 256;
 /// One crowd for each address.
 #[derive(Debug, Default)]
 pub(crate) struct Crowds {
-    by_peer: BTreeMap<Gid, Crowd>,
+    by_peer: BTreeMap<Gid, Gathering>,
+    /// Queue pairs that wait, of all crowds.
+    waiting: usize,
+}
+
+/// A crowd, and who waits for a place.
+#[derive(Debug, Default)]
+struct Gathering {
+    crowd: Crowd,
+    line: VecDeque<QpId>,
 }
 
 impl Crowds {
     /// Those who send to `peer`.
     pub(crate) fn of(&mut self, peer: Gid) -> &Crowd {
         if self.by_peer.len() >= PEERS_KEPT && !self.by_peer.contains_key(&peer) {
-            self.by_peer.retain(|_, crowd| !crowd.is_forsaken());
+            self.by_peer.retain(|_, gathering| !gathering.crowd.is_forsaken() || !gathering.line.is_empty());
         }
-        self.by_peer.entry(peer).or_default()
+        &self.by_peer.entry(peer).or_default().crowd
+    }
+
+    /// `id` waits for a place among those who send to `peer`. False if there is no such crowd.
+    fn line_up(&mut self, peer: Gid, id: QpId) -> bool {
+        let Some(Gathering { crowd, line }) = self.by_peer.get_mut(&peer) else { return false };
+        line.push_back(id);
+        crowd.set_waiting(line.len());
+        self.waiting += 1;
+        true
+    }
+
+    /// Who is first in line, if there is a place.
+    fn next(&mut self, peer: Gid) -> Option<QpId> {
+        let Gathering { crowd, line } = self.by_peer.get_mut(&peer)?;
+        if !crowd.has_place() {
+            return None;
+        }
+        let id = line.pop_front()?;
+        crowd.set_waiting(line.len());
+        self.waiting -= 1;
+        Some(id)
+    }
+
+    /// `id` waits no more.
+    fn forget(&mut self, id: QpId) {
+        for Gathering { crowd, line } in self.by_peer.values_mut() {
+            let before = line.len();
+            line.retain(|waiting| *waiting != id);
+            crowd.set_waiting(line.len());
+            self.waiting -= before - line.len();
+        }
+    }
+
+    /// Whether anybody waits.
+    #[inline]
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.waiting > 0
+    }
+}
+
+impl<M: Memory> Hca<M> {
+    /// A queue pair found no place: it waits in line.
+    pub(crate) fn line_up(&mut self, id: QpId, now: Instant) {
+        let Ok(entry) = self.qps.get_mut(id) else { return };
+        if entry.in_line {
+            return;
+        }
+        entry.in_line = entry.peer.as_ref().is_some_and(|peer| self.crowds.line_up(peer.dgid, id));
+        // Where nobody would call it, it does not wait.
+        if !entry.in_line && entry.qp.admit(now) {
+            self.schedule.add(id, &mut entry.queued);
+        }
+    }
+
+    /// A queue pair that may have stood in line starts anew, or has gone.
+    pub(crate) fn leave_line(&mut self, id: QpId) {
+        if self.crowds.are_awaited() {
+            self.crowds.forget(id);
+        }
+        if let Ok(entry) = self.qps.get_mut(id) {
+            entry.in_line = false;
+        }
+    }
+
+    /// Give the places that are free to who waits for them.
+    pub(crate) fn admit(&mut self, peer: Gid, now: Instant) {
+        while let Some(id) = self.crowds.next(peer) {
+            let Ok(entry) = self.qps.get_mut(id) else { continue };
+            entry.in_line = false;
+            if entry.qp.admit(now) {
+                self.schedule.add(id, &mut entry.queued);
+            }
+        }
+    }
+
+    /// The same, whoever the peer: a queue pair was taken out of service.
+    pub(crate) fn admit_all(&mut self, now: Instant) {
+        if self.crowds.are_awaited() {
+            let peers: Vec<Gid> = self.crowds.by_peer.keys().copied().collect();
+            peers.into_iter().for_each(|peer| self.admit(peer, now));
+        }
     }
 }
 
@@ -28,9 +121,12 @@ impl Crowds {
 mod tests {
     use super::*;
 
+    fn gid(n: u32) -> Gid {
+        Gid::from(std::net::IpAddr::from(std::net::Ipv4Addr::from(n)))
+    }
+
     #[test]
     fn peers_nobody_sends_to_are_forgotten() {
-        let gid = |n: u32| Gid::from(std::net::IpAddr::from(std::net::Ipv4Addr::from(n)));
         let mut crowds = Crowds::default();
         let kept = crowds.of(gid(1)).clone();
         for n in 0..2000 {
@@ -38,5 +134,18 @@ mod tests {
         }
         assert!(crowds.by_peer.len() <= PEERS_KEPT);
         assert!(crowds.by_peer.contains_key(&gid(1)) && !kept.is_forsaken());
+    }
+
+    #[test]
+    fn who_waits_is_served_in_order_and_who_left_is_not() {
+        let id = |index| QpId { index, generation: 0 };
+        let mut crowds = Crowds::default();
+        assert!(!crowds.line_up(gid(1), id(1)), "nobody joined");
+        crowds.of(gid(1));
+        assert!((1..4).all(|n| crowds.line_up(gid(1), id(n))));
+        assert!(crowds.are_awaited() && crowds.next(gid(2)).is_none());
+        crowds.forget(id(2));
+        assert_eq!([(); 3].map(|()| crowds.next(gid(1))), [Some(id(1)), Some(id(3)), None]);
+        assert!(!crowds.are_awaited());
     }
 }

@@ -12,7 +12,6 @@ use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{MULTICAST_QPN, Packet, Service};
 
 use crate::Hca;
-use crate::device::PORT;
 
 /// Bytes of a BTH and of a GRH.
 const BTH_LEN: usize = 12;
@@ -45,6 +44,7 @@ enum Sent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FabricSource {
     pub device: DeviceId,
+    pub port: u8,
     pub pkey_index: u16,
 }
 
@@ -141,19 +141,20 @@ impl<M: Memory> Hca<M> {
     fn pass_over_fabric(&mut self, tx: &TxBatch, at: usize, source: FabricSource) {
         let packet = &tx.packets[at];
         let Some(device) = self.world.devices.get(&source.device) else { return };
-        let Some(port) = device.fabric() else { return };
+        let Some(attr) = device.attr.port(source.port) else { return };
+        let Some(port) = &attr.infiniband else { return };
         let group = packet.dest_qpn == MULTICAST_QPN;
         if group != (packet.av.dgid.is_multicast() && packet.av.is_global) {
             return;
         }
         let way = FabricWay {
             device: source.device,
-            port: PORT,
+            port: source.port,
             dlid: packet.av.dlid,
             sl: packet.av.sl,
-            pkey: device.pkey(source.pkey_index),
+            pkey: device.pkey(source.port, source.pkey_index),
             // One way for datagrams of every length: the port's MTU bounds them.
-            mtu: device.attr.port.active_mtu.bytes() as u16,
+            mtu: attr.active_mtu.bytes() as u16,
             slot: if group { 0 } else { packet.dest_qpn >> QPN_INDEX_BITS },
             there_and_back: false,
         };
@@ -326,6 +327,8 @@ impl<M: Memory> Hca<M> {
             sl,
             path_bits,
             global: frame.code & CODE_GRH != 0,
+            came_to: None,
+            sender: None,
         });
         // As the kernel would see to: nobody sends in the name of another host, or to one. Over a fabric the sender is
         // another host, and the daemon has said whose way it is.

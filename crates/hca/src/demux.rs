@@ -3,11 +3,11 @@
 //! come from.
 
 use weft_transport::{Memory, RxPacket};
-use weft_verbs::{DEFAULT_PKEY, Gid, Instant, QP_MAX, QPN_INDEX_BITS, QpId, QpType};
+use weft_verbs::{AddressVector, DEFAULT_PKEY, Gid, IbPortAttr, Instant, QP_MAX, QPN_INDEX_BITS, QpId, QpType};
 use weft_wire::MULTICAST_QPN;
+use weft_wire::lrh::LID_MULTICAST_FIRST;
 
 use crate::Hca;
-use crate::device::PORT;
 use crate::violation::{self, RefusedKey};
 
 /// Bit of a P_Key that says full member.
@@ -17,6 +17,36 @@ const PKEY_FULL: u16 = 0x8000;
 fn pkey_matches(packet: u16, table: u16) -> bool {
     let partition = !PKEY_FULL;
     packet & partition == table & partition && (packet | table) & PKEY_FULL != 0
+}
+
+/// Whether a packet came from the peer of a connected queue pair: within a subnet by its LID, and with a GRH exactly where
+/// there is to be one (IBA 9.6.1.5).
+fn is_from(rx: &RxPacket<'_>, peer: &AddressVector) -> bool {
+    let gids = rx.sgid == peer.dgid && rx.dgid == peer.sgid && rx.gid_type == peer.gid_type;
+    match rx.local {
+        Some(local) => local.slid == peer.dlid && local.global == peer.is_global && (gids || !local.global),
+        None => gids,
+    }
+}
+
+/// Whether the program that sent a packet is the one that has the queue pair from which it claims to be: that of its DETH, or
+/// the peer that the receiver knows. Programs of one host share its LID, and the headers are a program's to write.
+fn is_senders_own(rx: &RxPacket<'_>, peer_qpn: Option<u32>) -> bool {
+    let claimed = rx.packet.ext.deth.map(|deth| deth.src_qp()).or(peer_qpn);
+    match (rx.local.and_then(|local| local.sender), claimed) {
+        (Some(slot), Some(qpn)) => qpn >> QPN_INDEX_BITS == slot,
+        _ => true,
+    }
+}
+
+/// A packet that crossed the fabric hop by hop, with those low bits of its destination LID that the port's LMC makes free.
+fn with_path_bits<'a>(rx: &RxPacket<'a>, port: Option<&IbPortAttr>) -> RxPacket<'a> {
+    let mut rx = *rx;
+    if let (Some(local), Some(port)) = (&mut rx.local, port) {
+        let mask = (1_u16 << port.lmc.min(7)) - 1;
+        local.path_bits = if local.dlid < LID_MULTICAST_FIRST { (local.dlid & mask) as u8 } else { 0 };
+    }
+    rx
 }
 
 /// What became of a packet for one queue pair.
@@ -45,9 +75,10 @@ impl<M: Memory> Hca<M> {
     /// A copy for each queue pair of the group, on the device that the packet came in by.
     fn handle_multicast(&mut self, now: Instant, rx: &RxPacket<'_>) {
         let mut members: Vec<QpId> = Vec::new();
-        for (device, of_device) in self.groups.members(rx.dgid) {
-            let Ok(device) = self.world.present(device) else { continue };
-            if rx.ifindex == 0 || device.attr.ifindex == rx.ifindex {
+        for (of, of_device) in self.groups.members(rx.dgid) {
+            let Ok(device) = self.world.present(of) else { continue };
+            let came_to = rx.local.and_then(|local| local.came_to);
+            if came_to.map_or(rx.ifindex == 0 || device.attr.ifindex == rx.ifindex, |(id, _)| id == of) {
                 members.extend_from_slice(of_device);
             }
         }
@@ -67,23 +98,24 @@ impl<M: Memory> Hca<M> {
     fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) {
         let Ok(entry) = self.qps.get_mut(id) else { return };
         let Some(device) = self.world.devices.get_mut(&entry.device) else { return };
-        let mut qkey = None;
-        let pkey = match device.fabric() {
-            Some(_) => {
-                let attr = entry.qp.query();
-                qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
-                device.pkey(attr.pkey_index)
-            }
-            None => DEFAULT_PKEY,
-        };
-        let verdict = if !pkey_matches(rx.packet.bth.pkey(), pkey) {
+        let (mut qkey, mut port, mut pkey, mut peer_qpn) = (None, 1, DEFAULT_PKEY, None);
+        if device.on_fabric() {
+            let attr = entry.qp.query();
+            qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
+            port = attr.port_num.max(1);
+            pkey = device.pkey(port, attr.pkey_index);
+            peer_qpn = entry.peer.map(|_| attr.dest_qpn);
+        }
+        let came_to = rx.local.and_then(|local| local.came_to);
+        let verdict = if came_to.is_some_and(|to| to != (entry.device, port)) || !is_senders_own(rx, peer_qpn) {
+            Verdict::BadAddress
+        } else if !pkey_matches(rx.packet.bth.pkey(), pkey) {
             Verdict::BadPkey
-        } else if rx.local.is_some() != device.fabric().is_some() {
+        } else if rx.local.is_some() != device.on_fabric() {
             Verdict::BadAddress
         } else if let Some(peer) = entry.peer {
-            let from_peer = rx.sgid == peer.dgid && rx.dgid == peer.sgid && rx.gid_type == peer.gid_type;
-            if from_peer { Verdict::Deliver } else { Verdict::BadAddress }
-        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts_datagram(rx)) {
+            if is_from(rx, &peer) { Verdict::Deliver } else { Verdict::BadAddress }
+        } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts_datagram(port, rx)) {
             Verdict::Deliver
         } else {
             // A connected queue pair that has no peer yet listens to nobody.
@@ -91,12 +123,14 @@ impl<M: Memory> Hca<M> {
         };
         match verdict {
             Verdict::Deliver => {
+                let named = came_to.map(|_| with_path_bits(rx, device.fabric_port(port)));
+                let rx = named.as_ref().unwrap_or(rx);
                 device.counters.on_received(rx, multicast);
                 let sent = rx.packet.ext.deth.map(|deth| deth.qkey());
                 if let (Some(own), Some(sent)) = (qkey, sent)
                     && own != sent
                 {
-                    let at = (entry.device, PORT, entry.qp.qpn());
+                    let at = (entry.device, port, entry.qp.qpn());
                     violation::keep(&mut self.key_violations, at, rx, RefusedKey::Qkey(sent));
                 }
                 self.world.act(entry.device, now);
@@ -105,7 +139,7 @@ impl<M: Memory> Hca<M> {
             }
             Verdict::BadPkey => {
                 device.counters.bad_pkey += 1;
-                let at = (entry.device, PORT, entry.qp.qpn());
+                let at = (entry.device, port, entry.qp.qpn());
                 violation::keep(&mut self.key_violations, at, rx, RefusedKey::Pkey(rx.packet.bth.pkey()));
             }
             Verdict::BadAddress => device.counters.bad_address += 1,
@@ -123,6 +157,51 @@ impl<M: Memory> Hca<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_transport::LocalRoute;
+    use weft_verbs::{DeviceId, GidType};
+    use weft_wire::ext::Deth;
+    use weft_wire::packet::{HeaderBuf, ICRC_LEN};
+    use weft_wire::{Bth, Headers, Opcode, Packet, Psn};
+
+    const RC_SEND: u8 = 4;
+    const UD_SEND: u8 = 0x64;
+
+    fn judge(headers: &Headers, opcode: u8, sender: Option<u32>, peer_qpn: Option<u32>) -> bool {
+        let mut bytes =
+            HeaderBuf::write(Bth::new(Opcode(opcode), DEFAULT_PKEY, 7, Psn::new(1)), headers, 0).as_slice().to_vec();
+        bytes.extend_from_slice(&[0; ICRC_LEN]);
+        let local = LocalRoute {
+            slid: 1,
+            dlid: 2,
+            sl: 0,
+            path_bits: 0,
+            global: false,
+            came_to: Some((DeviceId(1), 1)),
+            sender,
+        };
+        let rx = RxPacket {
+            packet: Packet::parse(&bytes).expect("a packet"),
+            sgid: Gid::ZERO,
+            dgid: Gid::ZERO,
+            traffic_class: 0,
+            hop_limit: 0,
+            ifindex: 0,
+            gid_type: GidType::IbOrRoceV1,
+            local: Some(local),
+        };
+        is_senders_own(&rx, peer_qpn)
+    }
+
+    #[test]
+    fn nobody_speaks_as_a_queue_pair_of_another_program_on_its_host() {
+        let of = |slot: u32| slot << QPN_INDEX_BITS | 9;
+        let connected = |sender| judge(&Headers::default(), RC_SEND, sender, Some(of(3)));
+        assert_eq!((connected(Some(3)), connected(Some(4))), (true, false), "the peer's program, and another");
+        let datagram = Headers { deth: Some(Deth::new(5, of(3))), ..Headers::default() };
+        let from = |sender| judge(&datagram, UD_SEND, sender, None);
+        assert_eq!((from(Some(3)), from(Some(4))), (true, false), "a source that is its own, and another's");
+        assert!(connected(None), "where no packets pass the sender is known otherwise");
+    }
 
     #[test]
     fn two_limited_members_do_not_talk() {

@@ -1,13 +1,12 @@
 //! Devices as the daemon describes them, and what changes of them mean for the objects on them.
 
 use weft_transport::Memory;
-use weft_verbs::{AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, PortState, QpId, VerbsError};
+use weft_verbs::{
+    AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, Mtu, PortAttr, PortState, QpId, VerbsError,
+};
 
 use crate::counters::PortCounters;
 use crate::{Hca, world::World};
-
-/// Number of the one port that a device has.
-pub(crate) const PORT: u8 = 1;
 
 /// A device.
 #[derive(Debug)]
@@ -16,6 +15,13 @@ pub(crate) struct Device {
     /// Taken away: its objects can only be destroyed.
     pub(crate) gone: bool,
     pub(crate) counters: PortCounters,
+}
+
+impl Device {
+    /// MTU of a port.
+    pub(crate) fn mtu(&self, port: u8) -> Mtu {
+        self.attr.port(port).map_or(Mtu::Mtu256, |port| port.active_mtu)
+    }
 }
 
 /// Devices in the order of their identities. They are few, and one is looked up for each completion.
@@ -90,33 +96,40 @@ impl<M: Memory> Hca<M> {
             self.world.devices.insert(id, Device { attr, gone: false, counters });
             return;
         };
-        let port = AsyncSubject::Port(PORT);
         let before = std::mem::replace(&mut device.attr, attr);
         device.gone = false;
-        let state = device.attr.port.state;
-        let gids_changed = before.port.gids != device.attr.port.gids;
-        if before.port.state == PortState::Active && state == PortState::Down {
-            device.counters.link_downed += 1;
+        let ports: Vec<PortAttr> = device.attr.ports.clone();
+        for (number, (before, now)) in (1..).zip(before.ports.iter().zip(&ports)) {
+            self.on_port_changed(id, number, before, now);
         }
-        let fabric_changes = fabric_changes(before.port.infiniband.as_deref(), device.attr.port.infiniband.as_deref());
-        let mtu = device.attr.port.active_mtu;
-        if before.port.active_mtu != mtu {
+    }
+
+    /// A port has changed: queue pairs take its MTU, and its owner hears of the rest.
+    fn on_port_changed(&mut self, id: DeviceId, number: u8, before: &PortAttr, now: &PortAttr) {
+        if before.active_mtu != now.active_mtu {
             for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == id) {
-                entry.qp.set_port_mtu(mtu);
+                if entry.qp.query().port_num.max(1) == number {
+                    entry.qp.set_port_mtu(now.active_mtu);
+                }
             }
         }
-        if gids_changed {
-            self.world.raise(id, AsyncEvent::GidChange, port, 0);
+        let went_down = before.state == PortState::Active && now.state == PortState::Down;
+        if let Some(device) = self.world.devices.get_mut(&id).filter(|_| went_down) {
+            device.counters.link_downed += 1;
         }
-        for event in fabric_changes {
-            self.world.raise(id, event, port, 0);
+        let mut events = Vec::new();
+        if before.gids != now.gids {
+            events.push(AsyncEvent::GidChange);
         }
-        if before.port.state != state {
-            let event = match state {
+        events.extend(fabric_changes(before.infiniband.as_deref(), now.infiniband.as_deref()));
+        if before.state != now.state {
+            events.push(match now.state {
                 PortState::Active => AsyncEvent::PortActive,
                 PortState::Down => AsyncEvent::PortErr,
-            };
-            self.world.raise(id, event, port, 0);
+            });
+        }
+        for event in events {
+            self.world.raise(id, event, AsyncSubject::Port(number), 0);
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Hca<M> {
     pub(crate) qps: Table<QpId, QpEntry>,
     /// From a number's index within the slot to the queue pair.
     pub(crate) by_qpn: FxHashMap<u32, QpId>,
+    /// The one that a frame was for last.
+    pub(crate) recent_qp: Option<QpId>,
     pub(crate) groups: Groups,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
@@ -44,6 +46,8 @@ pub struct Hca<M> {
     pub(crate) owed_acks: OwedAcks,
     pub(crate) diversion: Diversion,
     pub(crate) key_violations: Vec<KeyViolation>,
+    /// What leaves by a fabric's port are packets.
+    pub(crate) fabric_packets: bool,
 }
 
 impl<M: Memory> Hca<M> {
@@ -53,6 +57,7 @@ impl<M: Memory> Hca<M> {
             world: World::new(config.seed, memory),
             qps: Table::new(QP_MAX, "queue pair"),
             by_qpn: FxHashMap::default(),
+            recent_qp: None,
             groups: Groups::default(),
             schedule: Schedule::default(),
             timers: Timers::default(),
@@ -67,6 +72,7 @@ impl<M: Memory> Hca<M> {
             owed_acks: OwedAcks::default(),
             diversion: Diversion::default(),
             key_violations: Vec::new(),
+            fabric_packets: false,
             ack_delay: false,
         }
     }
@@ -74,6 +80,11 @@ impl<M: Memory> Hca<M> {
     /// The memory that was given to [`Hca::new`].
     pub fn memory(&mut self) -> &mut M {
         &mut self.world.memory
+    }
+
+    /// From now on packets of devices on an InfiniBand fabric go to the link, which takes them over the fabric hop by hop.
+    pub fn send_fabric_packets(&mut self) {
+        self.fabric_packets = true;
     }
 
     /// Wake the queue pairs whose deadline has come.
@@ -155,19 +166,29 @@ impl<M: Memory> Hca<M> {
             if entry.qp.poll_transmit(now, tx, &mut self.world) {
                 self.schedule.add(id, &mut entry.queued);
             }
+            let waits = entry.qp.waits_for_place();
             let mut fabric = false;
             if let Some(device) = self.world.devices.get_mut(&entry.device) {
                 device.counters.on_sent(&tx.packets[before..]);
-                fabric = device.fabric().is_some();
+                fabric = device.on_fabric();
             }
             fruitless = if tx.packets.len() > before { 0 } else { fruitless + 1 };
             let datagrams = entry.qp.qp_type() == QpType::Ud;
             if fabric {
-                let source = FabricSource { device: entry.device, pkey_index: entry.qp.query().pkey_index };
-                // No packets leave by a fabric's port: a peer that was not met is one that is not reached.
-                self.divert_to_fabric(tx, before, datagrams, source);
+                let attr = entry.qp.query();
+                let port = attr.port_num.max(1);
+                let source = FabricSource { device: entry.device, port, pkey_index: attr.pkey_index };
+                if self.fabric_packets {
+                    self.address_on_fabric(tx, before, source);
+                } else {
+                    // No packets leave by a fabric's port: a peer that was not met is one that is not reached.
+                    self.divert_to_fabric(tx, before, datagrams, source);
+                }
             } else if datagrams {
                 self.divert(tx, before);
+            }
+            if waits {
+                self.line_up(id, now);
             }
             self.settle(id, now);
         }
@@ -190,6 +211,12 @@ impl<M: Memory> Hca<M> {
             }
             if let Some(deadline) = entry.qp.poll_timeout() {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
+            }
+            if self.crowds.are_awaited()
+                && let Some(peer) = &entry.peer
+            {
+                let peer = peer.dgid;
+                self.admit(peer, now);
             }
         }
         self.settle_cqs();
@@ -227,5 +254,6 @@ impl<M: Memory> Hca<M> {
         if entry.qp.wants_transmit(now) {
             self.schedule.add(id, &mut entry.queued);
         }
+        self.admit_all(now);
     }
 }

@@ -10,6 +10,8 @@
 //! Index and tag are random, so a peer that knows one key knows nothing of another. The tag changes whenever a key is
 //! given out anew for the same index: a type 2 window takes it from the consumer's bind (IBA 10.6.7).
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 use weft_verbs::{Access, MR_MAX, MW_MAX, MrId, MwId, VerbsError};
 
@@ -49,6 +51,8 @@ pub(crate) struct Keys {
     by_index: FxHashMap<u32, KeyOwner>,
     pub(crate) mrs: Table<MrId, Mr>,
     pub(crate) mws: Table<MwId, Mw>,
+    /// The one that was asked for last: what is asked for in a row is mostly the same.
+    recent_mr: Cell<Option<MrId>>,
     /// Whether there ever was an on-demand region: most processes never make one.
     pub(crate) any_on_demand: bool,
 }
@@ -59,6 +63,7 @@ impl Keys {
             by_index: FxHashMap::default(),
             mrs: Table::new(MR_MAX, "memory region"),
             mws: Table::new(MW_MAX, "memory window"),
+            recent_mr: Cell::new(None),
             any_on_demand: false,
         }
     }
@@ -120,10 +125,45 @@ impl Keys {
     }
 
     /// The region with exactly this key.
+    #[inline]
     pub(crate) fn mr(&self, key: u32) -> Option<&Mr> {
+        match self.recent_mr.get().map(|id| self.mrs.get(id)) {
+            Some(Ok(mr)) if mr.key == key => Some(mr),
+            _ => self.find_mr(key),
+        }
+    }
+
+    fn find_mr(&self, key: u32) -> Option<&Mr> {
         match self.owner(key)? {
-            KeyOwner::Mr(id) => self.mrs.get(id).ok().filter(|mr| mr.key == key),
+            KeyOwner::Mr(id) => {
+                self.recent_mr.set(Some(id));
+                self.mrs.get(id).ok().filter(|mr| mr.key == key)
+            }
             KeyOwner::Mw(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_verbs::PdId;
+
+    #[test]
+    fn a_key_that_was_asked_for_dies_with_its_region() {
+        let (mut keys, mut rng) = (Keys::new(), Rng::new([1, 2, 3, 4]));
+        let pd = PdId { index: 0, generation: 0 };
+        let mr = |key| Mr { pd, key, addr: 64, len: 8, base: 64, access: Access::empty(), null: false, windows: 0 };
+        let (first, old) = keys.insert_mr(&mut rng, mr).unwrap();
+        let (_, other) = keys.insert_mr(&mut rng, mr).unwrap();
+        for key in [old, old, other, old] {
+            assert_eq!(keys.mr(key).map(|mr| mr.key), Some(key));
+        }
+        keys.remove_mr(first).unwrap();
+        assert!(keys.mr(old).is_none());
+        let (again, new) = keys.insert_mr(&mut rng, mr).unwrap();
+        assert_eq!(again.index, first.index, "the same place");
+        assert!(keys.mr(old).is_none() && keys.mr(with_tag(new, new.wrapping_add(1))).is_none());
+        assert_eq!(keys.mr(new).map(|mr| mr.key), Some(new));
     }
 }

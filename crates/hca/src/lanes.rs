@@ -3,7 +3,7 @@
 
 use weft_transport::Memory;
 use weft_transport::same_host::{Frame, FrameKind, PeerId};
-use weft_verbs::{Duration, Instant, QpId};
+use weft_verbs::{Duration, Instant, QpId, Qpn};
 
 use crate::Hca;
 
@@ -44,15 +44,45 @@ impl<M: Memory> Hca<M> {
         while frames < FRAMES_MAX
             && let Some(peer) = self.world.memory.arrival()
         {
-            while frames < FRAMES_MAX
-                && let Some(frame) = self.world.memory.next_frame(peer)
-            {
-                frames += 1;
-                self.handle_frame(now, peer, &frame);
-                self.world.memory.end_frame();
-            }
+            frames += self.handle_lane(now, peer, FRAMES_MAX - frames);
         }
         frames
+    }
+
+    /// The same, for who looks again at once: the first lane with something in it will do, since lanes take turns.
+    #[inline]
+    pub fn handle_next_lane(&mut self, now: Instant) -> usize {
+        if !self.lanes {
+            return 0;
+        }
+        self.flush_lanes(now);
+        match self.world.memory.arrival() {
+            Some(peer) => self.handle_lane(now, peer, FRAMES_MAX),
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn handle_lane(&mut self, now: Instant, peer: PeerId, most: usize) -> usize {
+        let mut frames = 0;
+        while frames < most
+            && let Some(frame) = self.world.memory.next_frame(peer)
+        {
+            frames += 1;
+            self.handle_frame(now, peer, &frame);
+            self.world.memory.end_frame();
+        }
+        frames
+    }
+
+    /// The queue pair of this number; frames in a row are mostly for the same.
+    #[inline]
+    fn addressee(&mut self, qpn: Qpn) -> Option<QpId> {
+        let recent = self.recent_qp.filter(|id| self.qps.get(*id).is_ok_and(|entry| entry.qp.qpn() == qpn));
+        if recent.is_none() {
+            self.recent_qp = self.qp_by_number(qpn);
+        }
+        self.recent_qp
     }
 
     #[inline]
@@ -60,7 +90,7 @@ impl<M: Memory> Hca<M> {
         if frame.kind == FrameKind::Datagram {
             return self.handle_datagram(now, peer, frame);
         }
-        let Some(id) = self.qp_by_number(frame.dest_qpn) else { return };
+        let Some(id) = self.addressee(frame.dest_qpn) else { return };
         let Ok(entry) = self.qps.get_mut(id) else { return };
         if entry.qp.peer() != Some(peer) {
             return;

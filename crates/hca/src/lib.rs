@@ -19,6 +19,7 @@ mod demux;
 mod device;
 mod events;
 mod hca;
+mod hops;
 mod keys;
 mod lanes;
 mod mcast;

@@ -4,11 +4,12 @@
 use weft_transport::Memory;
 use weft_transport::same_host::{FabricWay, PeerId};
 use weft_verbs::{
-    Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, RD_ATOMIC_MAX, VerbsError, qp_state,
+    AddressVector, Gid, Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, RD_ATOMIC_MAX,
+    VerbsError, qp_state,
 };
 
 use crate::Hca;
-use crate::device::{Device, PORT};
+use crate::device::Device;
 
 /// Bit of a Q_Key that only the privileged may set (IBA 10.2.5).
 const CONTROLLED_QKEY: u32 = 1 << 31;
@@ -23,17 +24,23 @@ fn refuse_if(bad: bool, why: &'static str) -> Result<(), VerbsError> {
     if bad { Err(VerbsError::Invalid(why)) } else { Ok(()) }
 }
 
-/// Check the values that the mask says are given.
-fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) -> Result<(), VerbsError> {
+/// The port that a queue pair has, or is given: the first one as long as nobody has said.
+fn port_of(now: &QpAttr, attr: &QpAttr, mask: Mask) -> u8 {
+    if mask.contains(Mask::PORT) { attr.port_num } else { now.port_num.max(1) }
+}
+
+/// Check the values that the mask says are given to a queue pair of a port.
+fn check_values(device: &Device, port: u8, attr: &QpAttr, mask: Mask, privileged: bool) -> Result<(), VerbsError> {
     let bad = |given: Mask, bad: bool, why| refuse_if(mask.contains(given) && bad, why);
 
-    bad(Mask::PORT, attr.port_num != PORT, "port_num: the device has port 1 alone")?;
+    device.check_port(port)?;
+    let active_mtu = device.attr.port(port).map(|port| port.active_mtu);
     bad(
         Mask::PKEY_INDEX,
-        usize::from(attr.pkey_index) >= device.pkey_rows(),
+        usize::from(attr.pkey_index) >= device.pkey_rows(port),
         "pkey_index is outside the port's P_Key table",
     )?;
-    bad(Mask::PATH_MTU, attr.path_mtu > device.attr.port.active_mtu, "path_mtu is above the port's active_mtu")?;
+    bad(Mask::PATH_MTU, Some(attr.path_mtu) > active_mtu, "path_mtu is above the port's active_mtu")?;
     bad(Mask::TIMEOUT, attr.timeout > TIMER_CODE_MAX, "timeout is above 31")?;
     bad(Mask::RETRY_CNT, attr.retry_cnt > RETRY_MAX, "retry_cnt is above 7")?;
     bad(Mask::RNR_RETRY, attr.rnr_retry > RETRY_MAX, "rnr_retry is above 7")?;
@@ -47,7 +54,7 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
     bad(Mask::DEST_QPN, attr.dest_qpn > BITS_24, "dest_qp_num has more than 24 bits")?;
     if mask.contains(Mask::AV) {
         let av = attr.av.ok_or(VerbsError::Invalid("the primary path is missing"))?;
-        refuse_if(av.port_num != PORT, "the primary path's port_num: the device has port 1 alone")?;
+        refuse_if(av.port_num != port, "the primary path's port_num is not the queue pair's port")?;
         refuse_if(av.dgid.is_multicast(), "the primary path leads to a multicast group")?;
         device.check_av(&av)?;
     }
@@ -60,23 +67,29 @@ fn check_values(device: &Device, attr: &QpAttr, mask: Mask, privileged: bool) ->
     Ok(())
 }
 
+/// What tells a peer's port from others: its GID, or where packets have none its LID.
+fn name_of(peer: &AddressVector) -> Gid {
+    if peer.dlid != 0 && !peer.is_global { Gid(u128::from(peer.dlid).to_be_bytes()) } else { peer.dgid }
+}
+
 impl<M: Memory> Hca<M> {
     /// The way over the fabric that a queue pair will send by if it goes to RTR with these attributes; `None` for one that
-    /// is not on a fabric.
+    /// is not on a fabric, or sends packets there.
     pub fn fabric_way(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricWay> {
-        let entry = self.qps.get(id).ok()?;
+        let entry = self.qps.get(id).ok().filter(|_| !self.fabric_packets)?;
         let device = self.world.devices.get(&entry.device)?;
-        device.fabric()?;
         let av = attr.av.filter(|_| mask.contains(Mask::AV))?;
         let now = entry.qp.query();
+        let port = port_of(&now, attr, mask);
+        device.fabric_port(port)?;
         let index = if mask.contains(Mask::PKEY_INDEX) { attr.pkey_index } else { now.pkey_index };
         let mtu = if mask.contains(Mask::PATH_MTU) { attr.path_mtu } else { now.path_mtu };
         Some(FabricWay {
             device: entry.device,
-            port: PORT,
+            port,
             dlid: av.dlid,
             sl: av.sl,
-            pkey: device.pkey(index),
+            pkey: device.pkey(port, index),
             mtu: mtu.bytes() as u16,
             slot: attr.dest_qpn >> QPN_INDEX_BITS,
             there_and_back: entry.qp.qp_type() != QpType::Uc,
@@ -112,8 +125,9 @@ impl<M: Memory> Hca<M> {
         if device.gone && !matches!(to, QpState::Reset | QpState::Err) {
             return Err(VerbsError::NoDevice("the device has gone"));
         }
-        check_values(device, attr, mask, self.privileged)?;
-        let device_is_fabric = device.fabric().is_some();
+        let port = port_of(&entry.qp.query(), attr, mask);
+        check_values(device, port, attr, mask, self.privileged)?;
+        let on_fabric = device.on_fabric();
 
         let mut attr = *attr;
         attr.qp_state = to;
@@ -121,7 +135,7 @@ impl<M: Memory> Hca<M> {
         attr.sq_psn &= BITS_24;
         if let Some(av) = attr.av.as_mut().filter(|_| mask.contains(Mask::AV)) {
             // The row may have been given another address since the caller resolved it.
-            if let Some(row) = device.gid(av.sgid_index).filter(|_| av.is_global) {
+            if let Some(row) = device.gid(port, av.sgid_index).filter(|_| av.is_global) {
                 (av.sgid, av.ifindex) = (row.gid, row.ifindex);
             }
             entry.peer = Some(*av);
@@ -130,7 +144,7 @@ impl<M: Memory> Hca<M> {
             entry.peer = None;
         }
         self.world.act(entry.device, now);
-        if device_is_fabric {
+        if on_fabric {
             entry.qp.count_passed();
         }
         if let Some(peer) = peer.filter(|_| to == QpState::Rtr && from != QpState::Rtr) {
@@ -142,7 +156,7 @@ impl<M: Memory> Hca<M> {
             && from == QpState::Rtr
             && let Some(peer) = entry.peer
         {
-            entry.qp.join(self.crowds.of(peer.dgid));
+            entry.qp.join(self.crowds.of(name_of(&peer)));
         }
         let on_wire = entry.qp.peer().is_none() && !matches!(to, QpState::Reset | QpState::Init);
         let was = std::mem::replace(&mut entry.on_wire, on_wire);
@@ -152,6 +166,10 @@ impl<M: Memory> Hca<M> {
             for cq in cqs.into_iter().flatten() {
                 self.world.forget_completions(cq, qpn);
             }
+        }
+        if matches!(to, QpState::Reset | QpState::Err) {
+            self.leave_line(id);
+            self.admit_all(now);
         }
         self.settle(id, now);
         Ok(())

@@ -28,6 +28,8 @@ pub(crate) struct QpEntry {
     pub(crate) groups: u32,
     /// Whether it waits for its turn to send.
     pub(crate) queued: bool,
+    /// Whether it stands in line for a place among those that send to its peer.
+    pub(crate) in_line: bool,
     /// The time under which it stands among the timers.
     pub(crate) armed: Option<Instant>,
     /// Whether packets may come for it.
@@ -145,7 +147,7 @@ impl<M: Memory> Hca<M> {
         self.datagrams |= init.qp_type == QpType::Ud;
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
-        let mtu = self.world.present(device)?.attr.port.active_mtu;
+        let mtu = self.world.present(device)?.mtu(1);
         let id = self.qps.insert_with(|id| QpEntry {
             qp: {
                 let mut qp = Qp::new(id, qpn, &init, device);
@@ -159,6 +161,7 @@ impl<M: Memory> Hca<M> {
             opens: 1,
             groups: 0,
             queued: false,
+            in_line: false,
             armed: None,
             on_wire: false,
             owes_ack: false,
@@ -268,6 +271,9 @@ impl<M: Memory> Hca<M> {
             device.counters.qps.add(&entry.qp.stats());
         }
         self.count_uses(&entry.init, -1);
+        drop(entry);
+        self.leave_line(id);
+        self.admit_all(self.world.now);
         Ok(())
     }
 

@@ -84,20 +84,20 @@ impl<H: Handle, T> Table<H, T> {
         Ok(handle)
     }
 
+    #[inline]
     pub(crate) fn get(&self, handle: H) -> Result<&T, VerbsError> {
-        self.slots
-            .get(handle.index() as usize)
-            .filter(|slot| slot.generation == handle.generation())
-            .and_then(|slot| slot.value.as_ref())
-            .ok_or(VerbsError::NoSuchObject(self.what))
+        match self.slots.get(handle.index() as usize) {
+            Some(Slot { generation, value: Some(value) }) if *generation == handle.generation() => Ok(value),
+            _ => Err(VerbsError::NoSuchObject(self.what)),
+        }
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, handle: H) -> Result<&mut T, VerbsError> {
-        self.slots
-            .get_mut(handle.index() as usize)
-            .filter(|slot| slot.generation == handle.generation())
-            .and_then(|slot| slot.value.as_mut())
-            .ok_or(VerbsError::NoSuchObject(self.what))
+        match self.slots.get_mut(handle.index() as usize) {
+            Some(Slot { generation, value: Some(value) }) if *generation == handle.generation() => Ok(value),
+            _ => Err(VerbsError::NoSuchObject(self.what)),
+        }
     }
 
     pub(crate) fn remove(&mut self, handle: H) -> Result<T, VerbsError> {

@@ -19,6 +19,8 @@ pub enum FabricRequest {
         length: u32,
         /// The same seed loses the same packets.
         seed: u64,
+        /// Everything goes hop by hop, instead of by verdicts.
+        packets: bool,
     },
     /// Take it down.
     Down,
@@ -181,6 +183,8 @@ pub struct FabricStatus {
     pub managers: Vec<SmPort>,
     /// Hosts that have programs.
     pub hosts_with_programs: u32,
+    /// Whether everything goes hop by hop.
+    pub packets: bool,
 }
 
 /// Bytes of a long value.
@@ -209,13 +213,13 @@ impl Client {
         }
     }
 
-    /// Brings up what these bytes describe.
-    pub fn fabric_up(&mut self, description: &[u8], seed: u64) -> Result<(), RequestError> {
+    /// Brings up what these bytes describe; `packets`: everything goes hop by hop.
+    pub fn fabric_up(&mut self, description: &[u8], seed: u64, packets: bool) -> Result<(), RequestError> {
         for part in description.chunks(FABRIC_PART_BYTES_MAX) {
             self.fabric(FabricRequest::Describe(part.to_vec()))?;
         }
         let length = u32::try_from(description.len()).map_err(|_| RequestError::Protocol)?;
-        self.fabric(FabricRequest::Up { length, seed }).map(drop)
+        self.fabric(FabricRequest::Up { length, seed, packets }).map(drop)
     }
 
     /// How the fabric is, if there is one.

@@ -14,6 +14,7 @@ mod error;
 mod executable;
 pub mod fabric;
 mod hello;
+mod hops;
 mod infiniband;
 mod limits;
 mod losses;
@@ -38,6 +39,7 @@ pub use device::{
 };
 pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
+pub use hops::HopsFds;
 pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use limits::*;
 pub use losses::{KeyViolation, LostPackets};
@@ -50,7 +52,7 @@ pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -123,6 +123,8 @@ pub enum Request {
     ///
     /// [`KEY_VIOLATIONS_PER_MESSAGE_MAX`]: crate::KEY_VIOLATIONS_PER_MESSAGE_MAX
     KeyViolations(Vec<KeyViolation>),
+    /// A cable to the fabric's switches, if packets go hop by hop there; its descriptors come with the reply.
+    OpenCable,
 }
 
 /// A multicast group on an interface.
@@ -188,6 +190,11 @@ pub enum Response {
     Fabric(FabricReply),
     /// Where packets to a group of the fabric arrive.
     Group(GroupReply),
+    /// About a cable.
+    Cable {
+        /// Whether packets go hop by hop; then its descriptors come with the message.
+        packets: bool,
+    },
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

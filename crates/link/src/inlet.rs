@@ -84,10 +84,11 @@ impl Inlet {
         let aimed = match &self.socket {
             Some(socket) => udp::aim(&socket.fd, &flow),
             None => udp::inlet(self.port, &flow).map(|fd| {
+                let mut socket = RxSocket::of_flow(fd);
                 if self.describes {
-                    let _ = udp::describe_inlet(&fd);
+                    describe(&mut socket);
                 }
-                (self.socket, self.here) = (Some(RxSocket::new(fd)), Some(flow.dst));
+                (self.socket, self.here) = (Some(socket), Some(flow.dst));
             }),
         };
         self.given_up = aimed.is_err();
@@ -116,10 +117,15 @@ impl Inlet {
     /// Tell traffic class and hop limit of what comes from now on.
     pub fn learn_network_header(&mut self) {
         self.describes = true;
-        if let Some(socket) = &self.socket {
-            let _ = udp::describe_inlet(&socket.fd);
+        if let Some(socket) = &mut self.socket {
+            describe(socket);
         }
     }
+}
+
+fn describe(socket: &mut RxSocket) {
+    let _ = udp::describe_inlet(&socket.fd);
+    socket.tell_all();
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! out: TxBatch -> UdpLink: flows, runs of equal length, ICRC, gather lists -> sendmsg with UDP_SEGMENT
 //!                    └──> capture (as it was on the wire)
 //! out: TxBatch -> EtherLink, for RoCE v1: GRH, ICRC -> packet socket
+//! out: TxBatch -> HopsLink, on an InfiniBand fabric hop by hop: LRH, GRH, ICRC, VCRC -> ring to the switches in the daemon
 //! in:  recvmmsg with UDP_GRO -> segments -> faults (held, lost, damaged…) -> ICRC check -> capture -> RxPacket
 //! ```
 
@@ -12,6 +13,7 @@ pub mod datagram;
 mod ether;
 mod flow;
 mod gather;
+pub mod hops;
 mod inlet;
 mod peer;
 mod receive;
@@ -20,6 +22,7 @@ mod rx_socket;
 mod seal;
 mod senders;
 pub mod shm;
+mod short;
 mod sockets;
 mod stack;
 mod stats;

@@ -229,6 +229,42 @@ mod tests {
     }
 
     #[test]
+    fn messages_that_are_looked_at_come_once_each_whatever_follows() {
+        let (mut receiver, at, [a, _]) = host();
+        let mut stats = LinkStats::default();
+        let sport = a.local_addr().unwrap().port();
+        let say = |byte: u8, len: usize| {
+            a.send_to(&vec![byte; len], at).unwrap();
+            (sport, byte)
+        };
+        for byte in 0..90 {
+            let sent = say(byte, 1);
+            assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+        }
+        assert!(receiver.inlet.is_aimed());
+        // Longer than is looked at; more than one at once; somebody goes to sleep after one that was looked at.
+        for (byte, len) in [(1, 1), (2, 40), (3, 128), (4, 129), (5, 5000), (6, 1)] {
+            let sent = say(byte, len);
+            assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+        }
+        for _ in 0..20 {
+            let sent = say(7, 1);
+            assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+        }
+        let sent = [8, 9, 10].map(|byte| say(byte, 1));
+        let came: Vec<_> = (0..4).flat_map(|_| polled(&mut receiver, &mut stats, false)).collect();
+        assert_eq!(came, sent);
+        let sent = say(11, 1);
+        assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+        let sent = say(12, 1);
+        assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
+        assert!(polled(&mut receiver, &mut stats, true).is_empty());
+        assert!(!receiver.inlet.is_aimed());
+        let sent = say(13, 1);
+        assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
+    }
+
+    #[test]
     fn an_inlet_that_takes_what_is_for_others_is_given_up() {
         let (mut receiver, at, [a, _]) = host();
         let mut stats = LinkStats::default();

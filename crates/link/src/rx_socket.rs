@@ -1,5 +1,6 @@
 //! One socket to receive from, and how many messages it is asked for at once.
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use weft_sys::fork;
@@ -7,6 +8,7 @@ use weft_sys::udp::{Inbox, Incoming, Received};
 
 use crate::datagram::Datagram;
 use crate::receive::Each;
+use crate::short::Short;
 use crate::stats::LinkStats;
 
 /// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
@@ -25,13 +27,29 @@ pub struct RxSocket {
     depth: usize,
     /// Whether the last receive brought as many as asked for.
     filled: bool,
+    /// Of a socket that takes one flow: whether messages may be looked at before they are taken.
+    short: Option<Short>,
+    /// The first message that waits was read already.
+    peeked: bool,
 }
 
 impl RxSocket {
     /// Of a descriptor that a forked child is not to keep.
     pub fn new(fd: OwnedFd) -> RxSocket {
         fork::track(&fd);
-        RxSocket { fd, warm: 0, depth: 1, filled: false }
+        RxSocket { fd, warm: 0, depth: 1, filled: false, short: None, peeked: false }
+    }
+
+    /// Of a descriptor that takes one flow at a time, whose traffic class and hop limit nobody wants to know.
+    pub fn of_flow(fd: OwnedFd) -> RxSocket {
+        let mut socket = RxSocket::new(fd);
+        socket.short = Some(Short::default());
+        socket
+    }
+
+    /// What the kernel tells with each message is wanted from now on.
+    pub fn tell_all(&mut self) {
+        self.short = None;
     }
 
     /// Receive some of what waits; `flow` is all that comes, if that is known. `of` hears whose each message is.
@@ -45,11 +63,18 @@ impl RxSocket {
         each: &mut impl Each,
         mut of: impl FnMut(&Incoming),
     ) -> usize {
-        let asked = self.depth;
-        let received = match flow {
-            None => inbox.receive(&self.fd, asked),
-            Some(_) => inbox.receive_flow(&self.fd, asked),
+        if std::mem::take(&mut self.peeked) {
+            inbox.take_peeked(&self.fd);
+        }
+        let (asked, mut shown) = (self.depth, None);
+        let received = match (flow, &mut self.short) {
+            (None, _) => inbox.receive(&self.fd, asked),
+            (Some(flow), Some(short)) if asked == 1 && short.is_likely() => {
+                look(inbox, &self.fd, flow, short, &mut shown)
+            }
+            (Some(_), _) => inbox.receive_flow(&self.fd, asked),
         };
+        self.peeked = shown.is_some();
         // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
         let messages = received.unwrap_or(0);
         let (mut count, mut longest) = (0, 0);
@@ -58,11 +83,16 @@ impl RxSocket {
                 None => inbox.message(index),
                 Some(flow) => inbox.message_of(index, flow),
             };
-            let Some(message) = message else {
+            let Some(mut message) = message else {
                 stats.rx_malformed += 1;
                 count += 1;
                 continue;
             };
+            match (shown, flow, &mut self.short) {
+                (Some(segment), ..) => message.segment = segment,
+                (None, Some(flow), Some(short)) => short.on_told(flow, &message),
+                _ => {}
+            }
             longest = longest.max(message.bytes.len());
             count += cut(&message, stats, each);
             let Received { src, sport, dst, ifindex, .. } = message;
@@ -80,6 +110,22 @@ impl RxSocket {
         self.filled = messages == asked;
         count
     }
+}
+
+/// Look at the next message without taking it, and take it if it does not show how it is cut.
+#[inline]
+fn look(
+    inbox: &mut Inbox,
+    fd: &OwnedFd,
+    flow: &Incoming,
+    short: &mut Short,
+    shown: &mut Option<usize>,
+) -> io::Result<usize> {
+    if inbox.peek(fd)?.is_none() {
+        return Ok(0);
+    }
+    *shown = inbox.message_of(0, flow).and_then(|message| short.segment(flow, message.bytes));
+    if shown.is_some() { Ok(1) } else { inbox.receive_flow(fd, 1) }
 }
 
 impl Drop for RxSocket {

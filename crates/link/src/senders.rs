@@ -17,8 +17,9 @@ pub struct Senders {
     kept: Box<[Option<Sender>; SENDERS_KEPT]>,
 }
 
+/// One of them.
 #[derive(Clone, Debug)]
-struct Sender {
+pub struct Sender {
     seeds: Seeds,
     /// Identification of its last message.
     last: u16,
@@ -41,14 +42,33 @@ impl Senders {
         let place = &mut self.kept[usize::from(*sport) % SENDERS_KEPT];
         match place {
             Some(sender) if sender.seeds.flow() == flow => sender.check(ib, segment),
-            _ => place.insert(Sender { seeds: Seeds::new(*flow), last: 0, step: 0 }).check(ib, segment),
+            _ => place.insert(Sender::new(*flow)).check(ib, segment),
         }
     }
 }
 
 impl Sender {
+    /// Of whom nothing was heard yet.
+    pub fn new(flow: Flow) -> Sender {
+        Sender { seeds: Seeds::new(flow), last: 0, step: 0 }
+    }
+
+    /// Whether the ICRC is that of segment number `segment` of its next message, with the identification that is expected.
     #[inline]
-    fn check(&mut self, ib: &[u8], segment: u16) -> Option<u16> {
+    pub fn fits(&mut self, ib: &[u8], segment: u16) -> bool {
+        let expected = self.last.wrapping_add(self.step).wrapping_add(segment);
+        Packet::icrc(ib) == Some(icrc::of_packet(self.seeds.seed(ib.len(), expected), ib))
+    }
+
+    /// Its next message came, numbered as was expected.
+    #[inline]
+    pub fn on_expected(&mut self) {
+        self.last = self.last.wrapping_add(self.step);
+    }
+
+    /// As [`Senders::check`].
+    #[inline]
+    pub fn check(&mut self, ib: &[u8], segment: u16) -> Option<u16> {
         let found = Packet::icrc(ib)?;
         if segment == 0 {
             self.last = self.last.wrapping_add(self.step);

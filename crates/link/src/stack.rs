@@ -9,6 +9,7 @@ use weft_wire::pcapng::Direction;
 
 use crate::datagram::{Datagram, Refused};
 use crate::ether::EtherLink;
+use crate::hops::HopsLink;
 use crate::senders::Senders;
 use crate::stats::LinkStats;
 use crate::udp::UdpLink;
@@ -32,6 +33,8 @@ pub struct StackConfig {
     pub fault: FaultSpec,
     /// Capture to write.
     pub capture: Option<Capture>,
+    /// The cable to an InfiniBand fabric's switches, if packets go there: then they go nowhere else.
+    pub hops: Option<HopsLink>,
 }
 
 /// A link with its wrapping.
@@ -39,6 +42,7 @@ pub struct StackConfig {
 pub struct Stack {
     udp: UdpLink,
     ether: Option<EtherLink>,
+    hops: Option<HopsLink>,
     fault: Option<Fault>,
     upper: Upper,
 }
@@ -61,6 +65,7 @@ impl Stack {
         Stack {
             udp,
             ether: config.ether.then(|| EtherLink::open(config.slot).ok()).flatten(),
+            hops: config.hops,
             fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
             upper: Upper { slot: config.slot, capture: config.capture, senders: Senders::default() },
         }
@@ -101,16 +106,43 @@ impl Stack {
         self.udp.is_aimed()
     }
 
+    /// Readable when packets came over the fabric and nobody looked, if there is one; to sleep on.
+    pub fn hops(&self) -> Option<BorrowedFd<'_>> {
+        self.hops.as_ref().map(HopsLink::bell)
+    }
+
+    /// Nobody will look before a bell rings; `false` if something waits already.
+    #[inline]
+    pub fn fall_asleep(&mut self) -> bool {
+        self.hops.as_mut().is_none_or(HopsLink::fall_asleep)
+    }
+
+    /// Somebody looks again.
+    #[inline]
+    pub fn wake_up(&self) {
+        if let Some(hops) = &self.hops {
+            hops.wake_up();
+        }
+    }
+
+    #[inline]
+    fn blocked_until(&self) -> Option<Instant> {
+        match &self.hops {
+            None => self.udp.blocked_until(),
+            Some(hops) => hops.blocked_until(),
+        }
+    }
+
     /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
     #[inline]
     pub fn is_blocked(&self) -> bool {
-        self.udp.blocked_until().is_some()
+        self.blocked_until().is_some()
     }
 
     /// When [`Stack::handle_timeout`] has something to do.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let blocked = self.udp.blocked_until();
+        let blocked = self.blocked_until();
         match &self.fault {
             None => blocked,
             Some(fault) => blocked.into_iter().chain(fault.poll_timeout()).min(),
@@ -122,6 +154,11 @@ impl Stack {
         if self.udp.blocked_until().is_some_and(|at| at <= now) {
             self.udp.retry(now);
         }
+        if let Some(hops) = &mut self.hops
+            && hops.blocked_until().is_some_and(|at| at <= now)
+        {
+            hops.retry(now, &mut self.udp.stats);
+        }
         let Stack { udp, fault, upper, .. } = self;
         if let Some(fault) = fault {
             fault.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
@@ -132,6 +169,9 @@ impl Stack {
     /// Send a batch.
     #[inline]
     pub fn send(&mut self, now: Instant, batch: &TxBatch) {
+        if self.hops.is_some() {
+            return self.send_hops(now, batch);
+        }
         let others = match &mut self.upper.capture {
             None => self.udp.send(now, batch, None),
             Some(capture) => {
@@ -143,6 +183,31 @@ impl Stack {
         };
         if others {
             self.send_ether(now, batch);
+        }
+    }
+
+    fn send_hops(&mut self, now: Instant, batch: &TxBatch) {
+        let Stack { udp, hops: Some(hops), upper, .. } = self else { return };
+        match &mut upper.capture {
+            None => hops.send(now, batch, None, &mut udp.stats),
+            Some(capture) => {
+                let mut tap = |packet: &[u8]| capture.packet_ib(Direction::Outbound, packet);
+                hops.send(now, batch, Some(&mut tap), &mut udp.stats);
+                capture.flush();
+            }
+        }
+    }
+
+    fn receive_hops(&mut self, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
+        let Stack { udp, hops: Some(hops), upper, .. } = self else { return 0 };
+        match &mut upper.capture {
+            None => hops.receive(None, &mut udp.stats, sink),
+            Some(capture) => {
+                let mut tap = |packet: &[u8]| capture.packet_ib(Direction::Inbound, packet);
+                let came = hops.receive(Some(&mut tap), &mut udp.stats, sink);
+                capture.flush();
+                came
+            }
         }
     }
 
@@ -176,7 +241,10 @@ impl Stack {
         thorough: bool,
         sink: &mut impl FnMut(&RxPacket<'_>),
     ) -> usize {
-        let Stack { udp, ether, fault, upper } = self;
+        if self.hops.is_some() {
+            return self.receive_hops(sink);
+        }
+        let Stack { udp, ether, fault, upper, .. } = self;
         let mut each = |d: &Datagram<'_>, stats: &mut LinkStats| match fault {
             None => upper.deliver(d, stats, sink),
             Some(fault) => fault.admit(now(), d, &mut |d| upper.deliver(d, stats, sink)),

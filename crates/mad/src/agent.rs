@@ -72,6 +72,11 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
+    /// None yet; they are numbered from here on.
+    pub fn numbered_from(first: u32) -> Agents {
+        Agents { last: first.wrapping_sub(1), ..Agents::default() }
+    }
+
     pub fn register(&mut self, spec: AgentSpec) -> Result<AgentId, RegisterError> {
         if self.all.len() >= AGENTS_MAX {
             return Err(RegisterError::TooMany);

@@ -14,6 +14,11 @@ pub const OUTGOING_TRANSFERS_MAX: usize = 1024;
 pub const TRANSFER_BYTES_MAX: usize = 64 << 20;
 /// Bytes of all multi-packet transfers on their way to a port.
 pub const INCOMING_BYTES_MAX: usize = 256 << 20;
+/// Bytes of all multi-packet transfers on their way from a port, acknowledged or not.
+pub const OUTGOING_BYTES_MAX: usize = 256 << 20;
+/// Bytes of those to one other end: one transfer as long as may be, or many shorter ones. Who acknowledges nothing uses up
+/// no more.
+pub const OUTGOING_BYTES_PER_PEER_MAX: usize = TRANSFER_BYTES_MAX;
 /// Segments that a receiver lets its sender have under way.
 pub const RMPP_WINDOW: u32 = 64;
 /// How long a sender waits for an acknowledgement at most, whatever its user waits for the answer.

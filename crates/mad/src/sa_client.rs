@@ -1,19 +1,21 @@
 //! Questions of one port to the subnet administration: each is repeated until it is answered or its time is over. Answers
-//! are one datagram long; tables, which need more, are for agents that speak RMPP.
+//! are one datagram long; tables, which need more, are for agents that speak RMPP. A [`Port`] with one agent does the
+//! work; here its answers find who asked.
 
 use std::collections::BTreeMap;
 
 use weft_verbs::{Duration, Instant};
 use weft_wire::mad::sa::{ComponentMask, SaMad};
-use weft_wire::mad::{Attribute, Class, Mad, Method, Status};
+use weft_wire::mad::{AttrId, Attribute, Mad, MadHeader, Method, Status};
+use zerocopy::{FromBytes, IntoBytes};
 
-use crate::{Due, Retry};
+use crate::{AgentId, AgentSpec, Peer, Port, Send};
 
 /// Questions under way at once.
 const QUESTIONS_MAX: usize = 4096;
 
 /// Repeats within the time that a question may take.
-const RETRIES: u8 = 3;
+const RETRIES: u32 = 5;
 
 /// Why a question was not answered with a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,26 +26,34 @@ pub enum SaError {
     Refused(Status),
 }
 
+/// The administration's port, wherever it is: datagrams from elsewhere do not come here.
+#[derive(Clone, Copy, Debug)]
+struct Administration;
+
+impl Peer for Administration {
+    fn same_end(&self, _: &Administration) -> bool {
+        true
+    }
+}
+
 /// The questions of a port; each has a `T` that its answer comes back with.
 #[derive(Debug)]
 pub struct SaClient<T> {
-    /// Upper half of all transaction ids: not predictable, so that strangers cannot answer.
-    tid_base: u64,
+    port: Port<Administration>,
+    /// Its number is the upper half of all transaction IDs: not predictable, so that strangers cannot answer.
+    agent: AgentId,
     last: u32,
-    pending: BTreeMap<u64, Pending<T>>,
-}
-
-#[derive(Debug)]
-struct Pending<T> {
-    token: T,
-    mad: Mad,
-    retry: Retry,
+    /// By the lower half of their transaction IDs.
+    asked: BTreeMap<u32, (AttrId, T)>,
 }
 
 impl<T> SaClient<T> {
     /// One without questions. `seed` must not be predictable.
     pub fn new(seed: u64) -> SaClient<T> {
-        SaClient { tid_base: seed & !u64::from(u32::MAX), last: seed as u32, pending: BTreeMap::new() }
+        let mut port = Port::numbered_from((seed >> 32) as u32);
+        // The first agent of a port is never one too many.
+        let agent = port.register(AgentSpec::default()).unwrap_or(AgentId(0));
+        SaClient { port, agent, last: seed as u32, asked: BTreeMap::new() }
     }
 
     /// Asks, for so long at most; gives the datagram to send, or the token back if too much is under way.
@@ -55,59 +65,72 @@ impl<T> SaClient<T> {
         method: Method,
         (mask, record): (ComponentMask, &A),
     ) -> Result<Mad, T> {
-        if self.pending.len() >= QUESTIONS_MAX {
+        if self.asked.len() >= QUESTIONS_MAX {
             return Err(token);
         }
         self.last = self.last.wrapping_add(1);
-        let tid = self.tid_base | u64::from(self.last);
-        let mad = SaMad::request(method, tid, mask, record).to_mad();
-        let retry = Retry::start(now, within / (u32::from(RETRIES) + 1), RETRIES);
-        self.pending.insert(tid, Pending { token, mad, retry });
+        let mad = SaMad::request(method, self.last.into(), mask, record).to_mad();
+        let (attribute, timeout) = (mad.header.attr_id(), within / (RETRIES + 1));
+        let (agent, bytes) = (self.agent, mad.as_bytes().to_vec());
+        let send = Send { agent, peer: Administration, bytes, timeout, retries: RETRIES };
+        if self.port.send(now, send).is_err() {
+            return Err(token);
+        }
+        let Some((_, mad)) = self.port.poll_transmit() else { return Err(token) };
+        self.asked.insert(self.last, (attribute, token));
         Ok(mad)
     }
 
     /// Forgets questions.
     pub fn forget(&mut self, which: impl Fn(&T) -> bool) {
-        self.pending.retain(|_, pending| !which(&pending.token));
+        self.asked.retain(|_, (_, token)| !which(token));
     }
 
-    /// A datagram came from the administration's port: the question that it answers, and the answer.
-    pub fn handle_mad(&mut self, mad: &Mad) -> Option<(T, Result<SaMad, SaError>)> {
-        let answer = *SaMad::ref_from_mad(mad);
-        let header = &answer.header;
-        if header.class() != Class::SUBN_ADM || !header.method().is_response() {
+    /// A datagram came from the administration's port: the question that it answers, and the answer. Who is busy, and a
+    /// port behind which there is no administration any more, are asked again: another takes over.
+    pub fn handle_mad(&mut self, now: Instant, mad: &Mad) -> Option<(T, Result<SaMad, SaError>)> {
+        let header = &mad.header;
+        let tid = header.tid() as u32;
+        let again = matches!(header.status(), Status::BUSY | Status::BAD_METHOD_ATTRIBUTE);
+        let fits = |(attribute, _): &(AttrId, T)| *attribute == header.attr_id() && !again;
+        if !self.asked.get(&tid).is_some_and(fits) || !self.port.handle(now, Administration, mad) {
             return None;
         }
-        let asked = self.pending.get(&header.tid()).map(|pending| pending.mad.header.attr_id())?;
-        if asked != header.attr_id() {
-            return None;
-        }
-        let pending = self.pending.remove(&header.tid())?;
+        self.port.poll_delivery()?;
+        let (_, token) = self.asked.remove(&tid)?;
         let result = match header.status() {
-            Status(0) => Ok(answer),
+            Status(0) => Ok(*SaMad::ref_from_mad(mad)),
             status => Err(SaError::Refused(status)),
         };
-        Some((pending.token, result))
+        Some((token, result))
     }
 
     /// When [`SaClient::poll_due`] has something.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.pending.values().map(|pending| pending.retry.deadline()).min()
+        self.port.poll_timeout()
     }
 
     /// What is due: a datagram to send again, or a question that nobody answered. To be called until there is nothing.
     pub fn poll_due(&mut self, now: Instant) -> Option<Result<Mad, T>> {
-        let tid = self.pending.iter().find(|(_, pending)| pending.retry.deadline() <= now).map(|(tid, _)| *tid)?;
-        let pending = self.pending.get_mut(&tid)?;
-        match pending.retry.poll(now) {
-            Due::GiveUp => self.pending.remove(&tid).map(|pending| Err(pending.token)),
-            _ => Some(Ok(pending.mad)),
+        self.port.handle_timeout(now);
+        while let Some((_, mad)) = self.port.poll_transmit() {
+            // What was forgotten is not asked again.
+            if self.asked.contains_key(&(mad.header.tid() as u32)) {
+                return Some(Ok(mad));
+            }
         }
+        while let Some(given_up) = self.port.poll_delivery() {
+            let tid = MadHeader::ref_from_prefix(&given_up.bytes).map_or(0, |(header, _)| header.tid() as u32);
+            if let Some((_, token)) = self.asked.remove(&tid) {
+                return Some(Err(token));
+            }
+        }
+        None
     }
 
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.asked.is_empty()
     }
 }
 
@@ -139,13 +162,25 @@ mod tests {
         let mut client = client();
         let (first, second) = (ask(&mut client, 1), ask(&mut client, 2));
         assert_ne!(first.header.tid(), second.header.tid());
-        assert!(client.handle_mad(&first.to_mad()).is_none(), "a question is no answer");
-        let (token, answer) = client.handle_mad(&answered(second, Status(0))).unwrap();
+        assert!(client.handle_mad(Instant(0), &first.to_mad()).is_none(), "a question is no answer");
+        let (token, answer) = client.handle_mad(Instant(0), &answered(second, Status(0))).unwrap();
         assert_eq!((token, answer.unwrap().record::<PathRecord>().map(|path| path.dlid)), (2, Some(7)));
-        assert!(client.handle_mad(&answered(second, Status(0))).is_none(), "once is enough");
-        let refused = client.handle_mad(&answered(first, Status::SA_NO_RECORDS));
+        assert!(client.handle_mad(Instant(0), &answered(second, Status(0))).is_none(), "once is enough");
+        let refused = client.handle_mad(Instant(0), &answered(first, Status::SA_NO_RECORDS));
         assert!(matches!(refused, Some((1, Err(SaError::Refused(Status::SA_NO_RECORDS))))));
         assert!(client.is_empty() && client.poll_timeout().is_none());
+    }
+
+    #[test]
+    fn where_the_administration_is_gone_its_successor_is_asked() {
+        let mut client = client();
+        let mad = ask(&mut client, 1);
+        for status in [Status::BAD_METHOD_ATTRIBUTE, Status::BUSY] {
+            assert!(client.handle_mad(Instant(0), &answered(mad, status)).is_none());
+        }
+        let due = client.poll_timeout().expect("it is repeated");
+        assert_eq!(client.poll_due(due).map(|due| due.map(|again| again.header.tid())), Some(Ok(mad.header.tid())));
+        assert!(client.handle_mad(due, &answered(mad, Status(0))).is_some_and(|(_, answer)| answer.is_ok()));
     }
 
     #[test]
@@ -154,7 +189,7 @@ mod tests {
         let mut mad = ask(&mut client, 1);
         let tid = mad.header.tid();
         mad.header.set_tid(tid ^ 1 << 40);
-        assert!(client.handle_mad(&answered(mad, Status(0))).is_none());
+        assert!(client.handle_mad(Instant(0), &answered(mad, Status(0))).is_none());
         assert!(!client.is_empty());
     }
 
@@ -169,9 +204,14 @@ mod tests {
                 Ok(_) => sent += 1,
                 Err(token) => break (token, now),
             }
+            assert!(client.poll_due(now).is_none());
         };
-        assert_eq!((token, sent), (5, 5));
-        assert_eq!(now, Instant(0) + SECOND);
+        assert_eq!((token, sent), (5, RETRIES));
+        assert_eq!(
+            now,
+            Instant(0) + SECOND / (RETRIES + 1) * (RETRIES + 1),
+            "the whole time, but for what cannot be shared"
+        );
         assert!(client.is_empty() && client.poll_due(now).is_none());
     }
 

@@ -86,7 +86,7 @@ pub struct End {
 impl Switch {
     /// The links to other switches: port, place of the other switch, its port.
     pub fn links(&self) -> impl Iterator<Item = (u8, u32, u8)> + '_ {
-        (0u8..).zip(&self.ports).filter_map(|(number, port)| match port.peer {
+        (0..=u8::MAX).zip(&self.ports).filter_map(|(number, port)| match port.peer {
             Peer::Switch { switch, port } => Some((number, switch, port)),
             _ => None,
         })
@@ -94,7 +94,7 @@ impl Switch {
 
     /// The adapters' and routers' ports that hang on it: port, place in [`Graph::ends`].
     pub fn hung(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
-        (0u8..).zip(&self.ports).filter_map(|(number, port)| match port.peer {
+        (0..=u8::MAX).zip(&self.ports).filter_map(|(number, port)| match port.peer {
             Peer::End(end) => Some((number, end)),
             _ => None,
         })
@@ -154,7 +154,7 @@ impl Graph {
         for node in subnet.by_guid.values() {
             let place = places[node.0 as usize];
             let Some(switch) = subnet.node(*node).filter(|_| place != u32::MAX) else { continue };
-            for (number, port) in (0u8..).zip(&switch.ports).skip(1) {
+            for (number, port) in (0..=u8::MAX).zip(&switch.ports).skip(1) {
                 let at = PortIx { node: *node, port: number };
                 let Some(neighbor) = port.neighbor.filter(|other| subnet.is_up(at) && subnet.is_up(*other)) else {
                     continue;

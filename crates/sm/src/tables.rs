@@ -16,6 +16,8 @@ pub struct Tables {
     pub lfts: Vec<Vec<u8>>,
     /// Service levels of paths.
     pub service_levels: ServiceLevels,
+    /// Bits of service levels that the engine leaves to the administrator, a partition or a QoS policy.
+    pub free_levels: u8,
     /// Lanes of service levels.
     pub lanes: Lanes,
 }

@@ -83,3 +83,12 @@ fn a_generated_fat_tree_is_a_graph() {
         }
     }
 }
+
+#[test]
+fn ports_have_numbers_up_to_the_last() {
+    let ports = vec![Port { peer: Peer::End(7), ..Port::default() }; 255];
+    let switch = Switch { ports, ..Switch::default() };
+    let mut hung = switch.hung();
+    let last = std::iter::from_fn(|| hung.next()).last();
+    assert_eq!(last, Some((254, 7)));
+}

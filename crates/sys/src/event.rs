@@ -57,13 +57,6 @@ impl AsRawFd for EventFd {
     }
 }
 
-/// A pipe, its end to read first; neither end blocks. What is written wakes who reads, as with an [`EventFd`], but the two
-/// ends are descriptions of their own: whoever reads cannot make the writer sleep.
-pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    use rustix::pipe::PipeFlags;
-    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
-}
-
 /// A monotonic one-shot timer with nanosecond resolution.
 #[derive(Debug)]
 pub struct TimerFd(OwnedFd);

@@ -2,6 +2,7 @@
 //! read here in one place, and so can its unsafe code. Nothing here keeps state, starts threads or handles signals.
 
 pub mod batch;
+pub mod bell;
 pub mod bpf;
 pub mod cancel;
 pub mod channel;
@@ -20,6 +21,7 @@ pub mod netlink;
 pub mod packet;
 pub mod pidfd;
 pub mod process;
+pub mod processors;
 pub mod random;
 pub mod roce_port;
 pub mod share;

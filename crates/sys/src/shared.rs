@@ -111,6 +111,20 @@ impl Shared {
         Ok(Shared(Pages::map(None, len, libc::PROT_READ | libc::PROT_WRITE)?))
     }
 
+    /// These bytes are written soon: the processor may fetch them out of another's cache meanwhile, so that the stores
+    /// need not wait. Beyond the end nothing happens.
+    #[inline]
+    pub fn expect_write(&self, offset: usize, len: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for at in (offset..offset.saturating_add(len).min(self.0.len)).step_by(64) {
+            let line = self.0.bytes(at, 0);
+            // SAFETY: a hint about an address; it neither reads nor writes, nor faults.
+            unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags)) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (offset, len);
+    }
+
     /// Memory that another process made; it must be of this size for good.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub const SOURCE_PORT_MIN: u16 = 49_152;
 /// Hop limit that sockets start with.
 pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
-pub use inbox::{Inbox, Received};
+pub use inbox::{Inbox, PEEK_BYTES_MAX, Received};
 pub use inlet::{Incoming, aim, describe_inlet, inlet, rest};
 pub use outbox::{Handed, Outbox};
 pub use peer::{connected, cut, identification};

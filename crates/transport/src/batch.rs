@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use weft_verbs::AddressVector;
+use weft_verbs::{AddressVector, DeviceId};
 
 /// A piece of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,19 @@ pub struct TxPacket {
     pub pieces: Range<u32>,
     /// Sum of the pieces' lengths.
     pub payload_len: u32,
+    /// What it leaves an InfiniBand fabric's port as, if it does.
+    pub source: Option<LocalSource>,
+}
+
+/// Which port of an InfiniBand fabric a packet leaves by, and by which of its LIDs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalSource {
+    /// The device.
+    pub device: DeviceId,
+    /// Number of its port.
+    pub port: u8,
+    /// Source LID.
+    pub slid: u16,
 }
 
 /// Packets gathered for one hand-over to the links.
@@ -82,6 +95,7 @@ impl TxBatch {
             header: start..self.arena.len() as u32,
             pieces: pieces..pieces,
             payload_len: 0,
+            source: None,
         });
     }
 

@@ -40,6 +40,16 @@ pub struct RecvWqe {
     pub sges: SmallVec<[Sge; 2]>,
 }
 
+/// Make a list hold what another does; most have one element, for which no general copy is called.
+#[inline]
+pub(crate) fn refill(list: &mut SmallVec<[Sge; 2]>, from: &[Sge]) {
+    list.clear();
+    match from {
+        [one] => list.push(*one),
+        _ => list.extend_from_slice(from),
+    }
+}
+
 /// Why a peer's access was refused (all become a remote access NAK on RC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoteFault {

@@ -67,7 +67,7 @@ fn a_share_that_shrinks_in_the_middle_of_a_message_stops_nothing() {
     assert!(!batch.has_room());
     // Others become busy: one more packet leaves, which asks, and then nothing until the answer comes.
     let mut others: Vec<Share> = (0..2000).map(|_| Share::of(&crowd)).collect();
-    others.iter_mut().for_each(|other| other.set_busy(true));
+    others.iter_mut().for_each(|other| _ = other.enter(4096));
     let mut batch = TxBatch::default();
     assert!(!p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]));
     assert_eq!(batch.packets.len(), 1);

@@ -27,7 +27,7 @@ mod ud;
 
 pub use crate::core::Passed;
 pub use crate::stats::QpStats;
-pub use batch::{Piece, TxBatch, TxPacket};
+pub use batch::{LocalSource, Piece, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use crowd::Crowd;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};

@@ -156,6 +156,26 @@ impl Qp {
         }
     }
 
+    /// Whether it wants to send and is to wait until there is a place among those that send to its peer: [`Qp::admit`].
+    #[inline]
+    pub fn waits_for_place(&self) -> bool {
+        matches!(&self.service, Service::Rc(rc) if rc.waits_for_place())
+    }
+
+    /// It is its turn to have a place. Answers whether it has something to send; if not, the place is free still.
+    pub fn admit(&mut self, now: Instant) -> bool {
+        if let Service::Rc(rc) = &mut self.service {
+            rc.admit();
+        }
+        let wants = self.wants_transmit(now);
+        if let Service::Rc(rc) = &mut self.service
+            && !wants
+        {
+            rc.decline();
+        }
+        wants
+    }
+
     /// Take over attributes and change state. The caller has checked the transition against
     /// [`weft_verbs::qp_state::check`] and resolved the address vector.
     pub fn modify(&mut self, now: Instant, attr: &QpAttr, mask: QpAttrMask, env: &mut impl Env) {
@@ -215,7 +235,7 @@ impl Qp {
         self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))?;
         if let Service::Local(local) = &mut self.service {
             // No packets to be batched: at once is best.
-            local.advance(&mut self.core, &mut self.sq, env);
+            local.on_post(&mut self.core, &mut self.sq, env);
             self.after(env);
         }
         Ok(())

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 use weft_verbs::{RecvWr, VerbsError};
 
 use crate::RecvWqe;
+use crate::env::refill;
 
 /// The ring.
 #[derive(Debug)]
@@ -53,8 +54,7 @@ impl RecvQueue {
         }
         let slot = &mut self.slots[(self.tail & self.mask) as usize];
         slot.wr_id = wr.wr_id;
-        slot.sges.clear();
-        slot.sges.extend_from_slice(wr.sges);
+        refill(&mut slot.sges, wr.sges);
         self.tail += 1;
         Ok(())
     }

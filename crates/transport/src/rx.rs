@@ -1,6 +1,6 @@
 //! A packet on its way in, with what the layers beneath knew of it.
 
-use weft_verbs::{Gid, GidType};
+use weft_verbs::{DeviceId, Gid, GidType};
 use weft_wire::packet::Packet;
 
 /// A received packet whose ICRC has been verified.
@@ -37,4 +37,8 @@ pub struct LocalRoute {
     pub path_bits: u8,
     /// A global route header followed.
     pub global: bool,
+    /// Device and port that it came to, if it crossed the fabric hop by hop.
+    pub came_to: Option<(DeviceId, u8)>,
+    /// Slot of the process that sent it, as the switches know it: the high bits of the numbers of its queue pairs.
+    pub sender: Option<u32>,
 }

@@ -61,6 +61,7 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// From its number in a lane.
+    #[inline]
     pub fn from_number(number: u8) -> Option<FrameKind> {
         use FrameKind::*;
         const ALL: [FrameKind; 14] = [
@@ -83,6 +84,7 @@ impl FrameKind {
     }
 
     /// Whether it goes from requester to responder.
+    #[inline]
     pub fn is_request(self) -> bool {
         (self as u8) < FrameKind::Ack as u8
     }
@@ -111,8 +113,10 @@ bitflags::bitflags! {
     }
 }
 
-/// What stands in a lane, the payload aside. Fields that a kind does not use are zero.
+/// What stands in a lane, the payload aside. Fields that a kind does not use are zero. It is laid out as it stands there, so
+/// that it is read and written by whole words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub struct Frame {
     /// What it is.
     pub kind: FrameKind,
@@ -136,16 +140,17 @@ pub struct Frame {
     pub total: u32,
     /// R_Key; number of the SRQ (XRC sends); Q_Key (datagrams).
     pub key: u32,
-    /// Address at the target; the LID that a datagram over a fabric was sent to.
-    pub addr: u64,
     /// SRQ at the target (XRC).
     pub srqn: u32,
     /// Bytes of payload; [`SameHost::push`] sets it.
     pub bytes: u32,
+    /// Address at the target; the LID that a datagram over a fabric was sent to.
+    pub addr: u64,
 }
 
 impl Frame {
     /// A frame from one queue pair to another, all else zero.
+    #[inline]
     pub fn new(kind: FrameKind, src_qpn: Qpn, dest_qpn: Qpn) -> Frame {
         Frame {
             kind,
@@ -191,6 +196,7 @@ impl Outgoing<'_> {
     pub const NONE: Outgoing<'static> = Outgoing::Bytes(&[]);
 
     /// Bytes in all.
+    #[inline]
     pub fn len(&self) -> u64 {
         match self {
             Outgoing::Bytes(bytes) => bytes.len() as u64,

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
 
+use crate::env::refill;
 use crate::segment;
 
 /// A send work request on its way.
@@ -31,7 +32,7 @@ pub(crate) struct Wqe {
     /// The peer fetches the payload (same host).
     pub named: bool,
     pub sges: SmallVec<[Sge; 2]>,
-    /// Payload taken at posting, if the request was inline.
+    /// Payload taken at posting, if the request was inline; that of an earlier one otherwise.
     pub inline: Vec<u8>,
 }
 
@@ -220,9 +221,8 @@ impl SendQueue {
         wqe.answered = 0;
         wqe.named = false;
         wqe.srqn = wr.xrc_srqn.unwrap_or(0);
-        wqe.sges.clear();
-        wqe.inline.clear();
         if wr.flags.contains(SendFlags::INLINE) {
+            wqe.sges.clear();
             wqe.inline.resize(length as usize, 0);
             let mut at = 0;
             for sge in wr.sges {
@@ -231,7 +231,7 @@ impl SendQueue {
                 at = end;
             }
         } else {
-            wqe.sges.extend_from_slice(wr.sges);
+            refill(&mut wqe.sges, wr.sges);
         }
         if let Some(place) = self.targets.get_mut(index) {
             *place = wr.ud;

@@ -277,6 +277,25 @@ pub struct DeviceAttr {
     pub netdev: String,
     /// Index of that interface.
     pub ifindex: u32,
-    /// Its one port.
-    pub port: PortAttr,
+    /// Its ports, from number 1 on.
+    pub ports: Vec<PortAttr>,
+}
+
+impl DeviceAttr {
+    /// The port of this number.
+    #[inline]
+    pub fn port(&self, number: u8) -> Option<&PortAttr> {
+        self.ports.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Whether it is an adapter of an InfiniBand fabric, and what its first port is there.
+    #[inline]
+    pub fn fabric(&self) -> Option<&IbPortAttr> {
+        self.ports.first()?.infiniband.as_deref()
+    }
+
+    /// The rows of all ports' GID tables.
+    pub fn gids(&self) -> impl Iterator<Item = &crate::GidEntry> {
+        self.ports.iter().flat_map(|port| &port.gids)
+    }
 }

@@ -12,6 +12,7 @@ pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
 mod layout;
+pub mod link_packet;
 pub mod lrh;
 pub mod mad;
 pub mod opcode;

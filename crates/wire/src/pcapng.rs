@@ -11,10 +11,31 @@ pub enum Direction {
 }
 
 /// Link type of Ethernet frames.
-const LINKTYPE_ETHERNET: u16 = 1;
+pub const LINKTYPE_ETHERNET: u16 = 1;
+/// Link type of records of ERF, which hold packets of many kinds. There is a link type of InfiniBand's own (247), but
+/// Wireshark does not read it.
+pub const LINKTYPE_ERF: u16 = 197;
+/// ERF's number of InfiniBand packets, LRH to VCRC.
+const ERF_INFINIBAND: u8 = 21;
+/// Bytes of an ERF record's head.
+const ERF_HEAD: usize = 16;
+/// ERF's flag: packets are as long as they were.
+const ERF_VARIABLE_LENGTH: u8 = 4;
 
-/// Append a section header and the description of one Ethernet interface called `name`, timestamps in nanoseconds.
-pub fn put_header(out: &mut Vec<u8>, name: &str) {
+/// Append an InfiniBand packet, LRH to VCRC, as an ERF record, at `time_ns` since the epoch.
+pub fn put_infiniband(out: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
+    const SECOND: u64 = 1_000_000_000;
+    let fraction = ((time_ns % SECOND) << 32) / SECOND;
+    out.extend_from_slice(&((time_ns / SECOND) << 32 | fraction).to_le_bytes());
+    out.extend_from_slice(&[ERF_INFINIBAND, ERF_VARIABLE_LENGTH]);
+    out.extend_from_slice(&((ERF_HEAD + packet.len()) as u16).to_be_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&(packet.len() as u16).to_be_bytes());
+    out.extend_from_slice(packet);
+}
+
+/// Append a section header and the description of one interface called `name`, timestamps in nanoseconds.
+pub fn put_header(out: &mut Vec<u8>, name: &str, link_type: u16) {
     block(out, 0x0a0d_0d0a, |b| {
         b.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
         b.extend_from_slice(&[1, 0, 0, 0]);
@@ -23,7 +44,7 @@ pub fn put_header(out: &mut Vec<u8>, name: &str) {
         option(b, 0, b"");
     });
     block(out, 1, |b| {
-        b.extend_from_slice(&LINKTYPE_ETHERNET.to_le_bytes());
+        b.extend_from_slice(&link_type.to_le_bytes());
         b.extend_from_slice(&[0; 6]);
         option(b, 2, &name.as_bytes()[..name.len().min(64)]);
         option(b, 9, &[9]);

@@ -34,6 +34,11 @@ impl<'a> Fabric<'a> {
         Ok(Fabric { lab })
     }
 
+    /// The same, with every packet of its programs going hop by hop.
+    pub fn hop_by_hop(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
+        Fabric::up(lab, &[&["--packets"], words].concat())
+    }
+
     /// Runs `weft WORDS`, which must end well; what it printed.
     pub fn weft(&self, words: &[&str]) -> Result<String> {
         Ok(self.lab.weft(self.lab.client(), Who::Root, &[], words)?.success()?.text)

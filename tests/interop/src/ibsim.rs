@@ -8,12 +8,17 @@ use crate::proc::Proc;
 use crate::product;
 use crate::user::Who;
 use anyhow::{Context, Result, bail, ensure};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long a program may run.
-const LIMIT_S: &str = "20";
+/// How long a program may run: some ask each port of a large network.
+const LIMIT_S: &str = "100";
+/// How long the simulator may run; it takes a whole processor where its input ends.
+const LIFE_S: u32 = 1000;
+/// Where Linux has files in memory.
+const MEMORY: &str = "/dev/shm";
 /// How long the simulator and the subnet manager may take to stand.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -22,7 +27,44 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 pub struct IbSim<'a> {
     lab: &'a Lab,
     preload: PathBuf,
+    /// Where its commands go.
+    console: PathBuf,
+    /// Where programs run, if not in the lab's directory.
+    scratch: Option<PathBuf>,
     _sim: Proc,
+}
+
+impl Drop for IbSim<'_> {
+    fn drop(&mut self) {
+        if let Some(scratch) = &self.scratch {
+            let _ = std::fs::remove_dir_all(scratch);
+        }
+    }
+}
+
+/// Room that the simulator is to make: it refuses a network with more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Room {
+    nodes: usize,
+    switches: usize,
+    ports: usize,
+}
+
+impl Room {
+    /// For a network as ibsim reads it, and some more.
+    fn of(net: &str) -> Room {
+        let mut room = Room { nodes: 64, switches: 64, ports: 2048 };
+        for line in net.lines() {
+            let mut words = line.split_whitespace();
+            let (kind, ports) = (words.next(), words.next().and_then(|word| word.parse::<usize>().ok()));
+            let (Some(kind @ ("Switch" | "Ca" | "Rt")), Some(ports)) = (kind, ports) else { continue };
+            room.nodes += 1;
+            room.switches += usize::from(kind == "Switch");
+            // A switch has a port 0, too.
+            room.ports += ports + 1;
+        }
+        room
+    }
 }
 
 /// What a program said.
@@ -62,12 +104,44 @@ pub const TOOLS: &[&str] = &["ip", "ibsim", "opensm", "timeout"];
 impl<'a> IbSim<'a> {
     /// Starts the simulator with a network as ibsim and ibnetdiscover write them.
     pub fn start(lab: &'a Lab, net: &Path) -> Result<IbSim<'a>> {
+        IbSim::start_by(lab, net, <[String]>::to_vec)
+    }
+
+    /// The same by a line of words that `changed` makes of the usual: one that sets its processor, say.
+    pub fn start_by(lab: &'a Lab, net: &Path, changed: impl Fn(&[String]) -> Vec<String>) -> Result<IbSim<'a>> {
         let preload = preload().context("libumad2sim.so is not installed (package ibsim-utils)")?;
-        // At the end of its input the simulator would spin.
-        let line = format!("sleep 1000 | exec ibsim -s -N 64 -S 64 -P 2048 {}", net.display());
-        let mut sim = lab.start_bare(lab.client(), Who::Root, &["sh", "-c", &line])?;
+        let text = std::fs::read_to_string(net).with_context(|| format!("cannot read {}", net.display()))?;
+        let Room { nodes, switches, ports } = Room::of(&text);
+        let console = lab.file("ibsim.console");
+        let pipe = console.display();
+        // At the end of its input the simulator would spin; a pipe that it could write to itself has none.
+        let line = format!(
+            "rm -f {pipe}; mkfifo {pipe} && exec timeout {LIFE_S} ibsim -s -N {nodes} -S {switches} -P {ports} {} <> {pipe}",
+            net.display()
+        );
+        let words = changed(&lab.bare(lab.client(), Who::Root, &["sh", "-c", &line]));
+        let mut sim = lab.start_line(&words, &[])?;
         ensure!(sim.wait_until(READY_WITHIN, |p| p.text().contains("simulator ready")), "{}", sim.kill().report());
-        Ok(IbSim { lab, preload, _sim: sim })
+        Ok(IbSim { lab, preload, console, scratch: None, _sim: sim })
+    }
+
+    /// Has programs run in a directory in memory, where the machine has one: the preloaded library makes some sixty files
+    /// there before a program's first datagram, and what a disk's file system takes for them is nobody's who is measured.
+    pub fn in_memory(mut self) -> Result<IbSim<'a>> {
+        let memory = Path::new(MEMORY);
+        if memory.is_dir() {
+            let scratch = memory.join(self.lab.file("").file_name().context("a lab has no name")?);
+            std::fs::create_dir_all(&scratch)?;
+            self.scratch = Some(scratch);
+        }
+        Ok(self)
+    }
+
+    /// Gives the simulator a command, as a person would type it: `Unlink "S-0002c90200000000"[19]`.
+    pub fn command(&self, line: &str) -> Result<()> {
+        // Whether it still reads is not waited for.
+        let mut pipe = std::fs::OpenOptions::new().read(true).write(true).open(&self.console)?;
+        pipe.write_all(format!("{line}\n").as_bytes()).context("the simulator's console is gone")
     }
 
     fn side(&self) -> &Side {
@@ -76,7 +150,7 @@ impl<'a> IbSim<'a> {
 
     /// Where programs run: the preloaded library makes a directory there for each, and one that is killed leaves it.
     fn dir(&self) -> String {
-        self.lab.file("").display().to_string()
+        self.scratch.clone().unwrap_or_else(|| self.lab.file("")).display().to_string()
     }
 
     /// The words that run `words` on a simulated host, found as its NodeDescription.
@@ -125,7 +199,8 @@ impl<'a> IbSim<'a> {
         let words = ["opensm", "-F", &config, "-p", "14", "-f", &log];
         let mut words = self.words(host, &words);
         words.extend((!stays).then(|| "-o".to_owned()));
-        let mut opensm = self.stay(&words, &[])?;
+        // LIDs that another fabric's nodes of the same names had are none of this one's.
+        let mut opensm = self.stay(&words, &[("OSM_CACHE_DIR", &file(""))])?;
         let is_up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
         if !opensm.wait_until(READY_WITHIN, is_up) {
             bail!("no SUBNET UP: {}", opensm.kill().report());
@@ -148,4 +223,18 @@ fn said(line: &[String]) -> Result<Said> {
 fn preload() -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     folders.map(|folder| folder.path().join("umad2sim/libumad2sim.so")).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_for_what_the_network_has() {
+        let none = Room::of("# nothing\n");
+        let net =
+            "Switch\t36 \"S-1\"\t\t# \"s\" enhanced port 0 lid 0 lmc 0\n[1]\t\"H-2\"[1](2)\nCa\t2 \"H-2\"\t\t# \"h\"\n";
+        let room = Room::of(net);
+        assert_eq!((room.nodes - none.nodes, room.switches - none.switches, room.ports - none.ports), (2, 1, 40));
+    }
 }

@@ -8,11 +8,13 @@
 //! Labs need root, or an ordinary user who may create user namespaces; then everything happens inside one.
 
 pub mod device;
+pub mod early;
 pub mod fabric;
 pub mod guest;
 pub mod guest_peer;
 pub mod ibsim;
 pub mod lab;
+pub mod manager;
 pub mod pair;
 pub mod path;
 pub mod proc;

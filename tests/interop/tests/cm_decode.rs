@@ -208,7 +208,7 @@ fn capture(message: &CmMessage, v6: bool) -> Vec<u8> {
     frame.extend_from_slice(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
     roce::put_v2(&mut frame, &meta, &ib);
     let mut file = Vec::new();
-    pcapng::put_header(&mut file, "weft");
+    pcapng::put_header(&mut file, "weft", pcapng::LINKTYPE_ETHERNET);
     pcapng::put_packet(&mut file, 0, Direction::Outbound, &frame);
     file
 }

@@ -14,7 +14,10 @@ const PLACES: [(Shape, Path); 4] = [
 ];
 
 /// How often a death is tried until it comes while something is unacknowledged.
-const TRIES: usize = 3;
+const TRIES: usize = 10;
+
+/// How long each of those may take: who has not ended by then waits for an answer.
+const TRY: Duration = Duration::from_secs(5);
 
 /// How long traffic flows before something is killed.
 const FLOW: Duration = Duration::from_millis(300);
@@ -37,7 +40,7 @@ fn survivors() {
                 // Whoever waits for an answer to what was acknowledged already waits for ever, on adapters too.
                 let survivor = (0..TRIES).try_fold(None, |last: Option<Ended>, _| match last {
                     Some(ended) if ended.status.is_some() => Ok(Some(ended)),
-                    _ => kill_one(&lab, &pair, victim).map(|survivor| Some(survivor.wait(GIVE_UP))),
+                    _ => kill_one(&lab, &pair, victim).map(|survivor| Some(survivor.wait(TRY))),
                 })?;
                 let survivor = survivor.context("nobody survived")?;
                 ensure!(survivor.status.is_some(), "the survivor hangs: {}", survivor.report());

@@ -21,13 +21,25 @@ const MESSAGES: u64 = 10;
 
 #[test]
 fn members_of_a_group_hear() {
-    if !skip::have("multicast on a fabric", TOOLS) {
-        return;
+    if skip::have("multicast on a fabric", TOOLS) {
+        hear("multicast on a fabric", false);
     }
+}
+
+#[test]
+fn members_of_a_group_hear_hop_by_hop() {
+    if skip::have("multicast hop by hop", TOOLS) {
+        hear("multicast hop by hop", true);
+    }
+}
+
+fn hear(name: &'static str, hop_by_hop: bool) {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
-    let fabric = Fabric::up(&lab, &["--fat-tree", "4,2", "--hosts", "6"]).expect("a fabric");
+    let words = ["--fat-tree", "4,2", "--hosts", "6"];
+    let fabric = if hop_by_hop { Fabric::hop_by_hop(&lab, &words) } else { Fabric::up(&lab, &words) };
+    let fabric = fabric.expect("a fabric");
     let _opensm: OpenSm = fabric.opensm("node1", "minhop").expect("a subnet manager");
-    let mut table = Table::new("multicast on a fabric");
+    let mut table = Table::new(name);
     for group in ["239.77.1.1", "239.77.1.2"] {
         table.case(&format!("mckey -m {group}"), || exchange(&lab, &fabric, group));
     }

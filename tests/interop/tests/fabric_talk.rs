@@ -24,6 +24,22 @@ const FIRST_PORT: u16 = 18600;
 const TRIES_MAX: u32 = 25;
 
 #[test]
+fn all_hosts_talk_hop_by_hop() {
+    if !skip::have("all hosts talk hop by hop", TOOLS) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("all hosts talk hop by hop");
+    let fabric = Fabric::hop_by_hop(&lab, &["--fat-tree", "4,2"]).expect("a fabric");
+    let _opensm = fabric.opensm("node1", "ftree").expect("a subnet manager");
+    let lids = lids(&fabric, 8).expect("LIDs");
+    let ring = Ring { lab: &lab, fabric: &fabric, lids };
+    table.case("ibv_rc_pingpong", || ring.pingpong("-g 0"));
+    table.case("rping", || ring.rping());
+    table.finish();
+}
+
+#[test]
 fn all_hosts_talk() {
     if !skip::have("all hosts talk", TOOLS) {
         return;

@@ -1,7 +1,9 @@
 //! Verbs between virtual hosts of an InfiniBand fabric that Debian's opensm brought up: Debian's unmodified ping-pongs and
-//! perftest by LID and by GID, the counters of the ports on the way, partitions, and a cable pulled under traffic.
+//! perftest by LID and by GID, the counters of the ports on the way, partitions, and a cable pulled under traffic; by
+//! verdicts, and with every packet going hop by hop.
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 use weft_interop::proc::{Ended, Proc};
 use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
@@ -36,6 +38,20 @@ const EXCHANGES: &[&str] = &[
     "ib_send_lat -c XRC -n 200",
 ];
 
+/// What is run with every packet going hop by hop.
+const HOP_BY_HOP: &[&str] = &[
+    "ibv_rc_pingpong -n 100 -c",
+    "ibv_rc_pingpong -n 100 -g 0 -c",
+    "ibv_uc_pingpong -n 100 -c",
+    "ibv_ud_pingpong -n 100 -g 0 -c",
+    "ibv_srq_pingpong -n 100 -c",
+    "ib_write_bw -n 500",
+    "ib_read_lat -n 50",
+    "ib_atomic_lat -n 50",
+    "ib_send_bw -c UD -n 500",
+    "ib_send_lat -c XRC -n 50",
+];
+
 fn perftest(line: &str) -> bool {
     line.starts_with("ib_")
 }
@@ -60,8 +76,9 @@ fn start(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<(Proc, Proc)> {
 }
 
 /// A fabric with its subnet manager; partitions as its file says them.
-fn bring_up<'a>(lab: &'a Lab, partitions: &str) -> Result<(Fabric<'a>, Proc)> {
-    let fabric = Fabric::up(lab, &["--star", "2"])?;
+fn bring_up<'a>(lab: &'a Lab, partitions: &str, hop_by_hop: bool) -> Result<(Fabric<'a>, Proc)> {
+    let words = ["--star", "2"];
+    let fabric = if hop_by_hop { Fabric::hop_by_hop(lab, &words)? } else { Fabric::up(lab, &words)? };
     let file = |name: &str| lab.file(name).display().to_string();
     let (log, parts, config) = (file("opensm.log"), file("partitions.conf"), file("opensm.conf"));
     let _ = std::fs::remove_file(&log);
@@ -81,25 +98,89 @@ fn programs_of_others_by_lid_and_by_gid() {
         return;
     }
     let lab = Lab::new(Shape::Loopback).expect("a lab");
-    let (fabric, _opensm) = bring_up(&lab, "Default=0x7fff,ipoib:ALL=full;\n").expect("a fabric");
+    let (fabric, _opensm) = bring_up(&lab, "Default=0x7fff,ipoib:ALL=full;\n", false).expect("a fabric");
     let mut table = Table::new("verbs on a fabric");
     let lines = if table::quick() { &EXCHANGES[..6] } else { EXCHANGES };
     for line in lines {
-        table.case(line, || {
-            let (server, client) = exchange(&lab, &fabric, line)?;
-            let (server, client) = (server.success()?, client.success()?);
-            for text in [&server.text, &client.text] {
-                ensure!(!text.contains("invalid data"), "wrong bytes arrived:\n{text}");
-                ensure!(text.contains("LID"), "no LID in:\n{text}");
-                ensure!(!text.contains("LID 0x0000") && !text.contains("LID 0000 "), "no LID of its own:\n{text}");
-            }
-            Ok(())
-        });
+        table.case(line, || whole(exchange(&lab, &fabric, line)?));
     }
     table.case("counters of the ports on the way", || counted(&lab, &fabric));
     table.case("a cable pulled and plugged in again", || interrupted(&lab, &fabric));
     table.case("a cable pulled for good", || cut_off(&lab, &fabric));
     table.finish();
+}
+
+/// Both ended well, and knew each other by LID.
+fn whole((server, client): (Ended, Ended)) -> Result<()> {
+    let (server, client) = (server.success()?, client.success()?);
+    for text in [&server.text, &client.text] {
+        ensure!(!text.contains("invalid data"), "wrong bytes arrived:\n{text}");
+        ensure!(text.contains("LID"), "no LID in:\n{text}");
+        ensure!(!text.contains("LID 0x0000") && !text.contains("LID 0000 "), "no LID of its own:\n{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn programs_of_others_hop_by_hop() {
+    if !skip::have("verbs hop by hop", &[TOOLS, &["tshark"]].concat()) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let (fabric, _opensm) = bring_up(&lab, "Default=0x7fff,ipoib:ALL=full;\n", true).expect("a fabric");
+    let mut table = Table::new("verbs hop by hop");
+    let lines = if table::quick() { &HOP_BY_HOP[..2] } else { HOP_BY_HOP };
+    for line in lines {
+        table.case(line, || whole(exchange(&lab, &fabric, line)?));
+    }
+    table.case("the mode is told", || {
+        let state = fabric.status()?;
+        ensure!(state["packets"] == true, "{state}");
+        Ok(())
+    });
+    table.case("a capture is of InfiniBand's packets", || captured(&lab, &fabric));
+    table.case("counters of the ports on the way", || counted(&lab, &fabric));
+    table.case("a cable that damages packets", || damaged(&lab, &fabric));
+    table.case("a cable pulled and plugged in again", || interrupted(&lab, &fabric));
+    table.case("a cable pulled for good", || cut_off(&lab, &fabric));
+    table.finish();
+}
+
+/// What tshark makes of the packets that a program sent and received: RC's, LRH first, none malformed.
+fn captured(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let file = lab.file("hops.pcapng").display().to_string();
+    let set = format!("WEFT_PCAP={file}");
+    let mut server = lab.start_line(&fabric.words(SERVER, &["env", &set, "ibv_rc_pingpong", "-n", "5"])?, &[])?;
+    ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
+    fabric.run(CLIENT, &["ibv_rc_pingpong", "-n", "5", "127.0.0.1"])?.success()?;
+    server.wait(Duration::from_secs(10)).success()?;
+    let fields = ["-e", "frame.protocols", "-e", "infiniband.lrh.slid", "-e", "infiniband.bth.opcode"];
+    let read = |options: &[&str]| -> Result<String> {
+        // It takes small payloads for RPC over RDMA and then finds them malformed.
+        let words: Vec<&str> = [&["tshark", "--disable-protocol", "rpcordma", "-r", &file][..], options].concat();
+        let text = std::process::Command::new(words[0]).args(&words[1..]).output()?.stdout;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let text = read(&[&["-T", "fields"][..], &fields].concat())?;
+    let good = text.lines().filter(|line| line.starts_with("erf:infiniband")).count();
+    ensure!(good >= 10 && good == text.lines().count(), "tshark sees:\n{text}");
+    let bad = read(&["-Y", "_ws.malformed"])?;
+    ensure!(bad.trim().is_empty(), "tshark objects to:\n{bad}");
+    Ok(())
+}
+
+/// Packets that a cable damages are counted where they arrive, and sent again.
+fn damaged(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let errors = |ppm: &str| fabric.weft(&["cable", "errors", &format!("{CLIENT}:1"), "--ppm", ppm]);
+    errors("2000")?;
+    let ended = exchange(lab, fabric, "ib_write_bw -n 300");
+    errors("0")?;
+    whole(ended?)?;
+    let counted = fabric.run(SERVER, &["ibqueryerrors"])?.text;
+    for counter in ["[SymbolErrorCounter == ", "[PortRcvErrors == "] {
+        ensure!(counted.contains(counter), "no {counter} in:\n{counted}");
+    }
+    Ok(())
 }
 
 /// Words of four bytes that the server's port has received.
@@ -147,11 +228,55 @@ fn cut_off(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     fabric.wait("all links active", |state| state["links"]["active"] == 2)
 }
 
+/// A fabric dies with its daemon: who is just sending hears of it by the completions of what was under way, as from an adapter
+/// that was pulled out.
 #[test]
-fn partitions_are_kept() {
-    if !skip::have("partitions on a fabric", TOOLS) {
+fn adapters_go_with_their_daemon() {
+    if !skip::have("a daemon killed under a fabric", TOOLS) {
         return;
     }
+    let mut table = Table::new("a daemon killed under a fabric");
+    for (mode, hop_by_hop) in [("by verdicts", false), ("hop by hop", true)] {
+        let lab = Lab::new(Shape::Loopback).expect("a lab");
+        table.case(mode, || {
+            let (fabric, _opensm) = bring_up(&lab, "Default=0x7fff:ALL=full;\n", hop_by_hop)?;
+            let (server, mut client) = start(&lab, &fabric, "ib_write_bw -D 20")?;
+            ensure!(
+                !client.wait_until(Duration::from_millis(2500), |_| false) && client.running(),
+                "{}",
+                client.text()
+            );
+            let daemon =
+                lab.daemon(lab.client()).and_then(|pid| Pid::from_raw(pid.cast_signed())).context("no daemon")?;
+            kill_process(daemon, Signal::KILL)?;
+            let ended = client.wait(Duration::from_secs(10));
+            drop(server.kill());
+            let code = ended.status.context("the client hangs")?.code();
+            ensure!(code.is_some_and(|code| code != 0), "ended otherwise than by itself: {}", ended.report());
+            // Flushed, or sent in vain where the other end has heard of it first.
+            let told = ["status 5", "status 12"].iter().any(|status| ended.text.contains(status));
+            ensure!(told, "not by a completion: {}", ended.report());
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+#[test]
+fn partitions_are_kept() {
+    if skip::have("partitions on a fabric", TOOLS) {
+        keep_partitions("partitions on a fabric", false);
+    }
+}
+
+#[test]
+fn partitions_are_kept_hop_by_hop() {
+    if skip::have("partitions hop by hop", TOOLS) {
+        keep_partitions("partitions hop by hop", true);
+    }
+}
+
+fn keep_partitions(name: &'static str, hop_by_hop: bool) {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let guids = {
         let fabric = Fabric::up(&lab, &["--star", "2"]).expect("a fabric");
@@ -164,8 +289,8 @@ fn partitions_are_kept() {
     let partitions = format!(
         "Default=0x7fff,ipoib:ALL=full;\nLimited=0x0001:{server}=limited,{client}=limited;\nMixed=0x0002:{server}=full,{client}=limited;\n"
     );
-    let (fabric, _opensm) = bring_up(&lab, &partitions).expect("a fabric");
-    let mut table = Table::new("partitions on a fabric");
+    let (fabric, _opensm) = bring_up(&lab, &partitions, hop_by_hop).expect("a fabric");
+    let mut table = Table::new(name);
     for (line, passes) in [
         ("ib_write_bw -n 100 --pkey_index=0", true),
         ("ib_write_bw -n 100 --pkey_index=1", false),
@@ -182,7 +307,35 @@ fn partitions_are_kept() {
             trapped(&lab, &fabric)
         });
     }
+    if hop_by_hop {
+        table.case("the queue pair at the far end is in another partition", || strangers(&lab, &fabric));
+    }
     table.finish();
+}
+
+/// Both ports are in both partitions, the two queue pairs are not: the one that is asked refuses, and its port counts it.
+fn strangers(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let line = |index: &str, to: &[&str]| -> Vec<String> {
+        let words = ["ib_write_bw", "-n", "20", "-d", "weft0", "-F", index];
+        words.iter().chain(to).map(|word| (*word).to_owned()).collect()
+    };
+    let run = |host: &str, words: Vec<String>| -> Result<Proc> {
+        lab.start_line(&fabric.words(host, &words.iter().map(String::as_str).collect::<Vec<_>>())?, &[])
+    };
+    let mut server = run(SERVER, line("--pkey_index=0", &[]))?;
+    ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
+    let client = run(CLIENT, line("--pkey_index=2", &["127.0.0.1"]))?.wait(Duration::from_secs(30));
+    drop(server.kill());
+    ensure!(client.text.contains("status 12"), "not by its retries:\n{}", client.report());
+    for _ in 0..40 {
+        let info = fabric.run(SERVER, &["smpquery", "portinfo", "-D", "0"])?.success()?.text;
+        let line = info.lines().find(|line| line.starts_with("PkeyViolations:")).context("PkeyViolations")?;
+        if !line.ends_with(".0") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    anyhow::bail!("the port counts no violation of its partitions")
 }
 
 /// The switch that keeps them out has counted packets of a partition in which they do not arrive, and the subnet manager

@@ -4,11 +4,13 @@
 //! One guest serves all cases, and one capture of its tap: the ICRC of every packet, management datagrams included, is
 //! recomputed.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
+use weft_interop::early::{REFUSED, until_late_enough};
 use weft_interop::guest_peer::{Listens, Match};
-use weft_interop::{Outcome, Peer, Server, Table, guest, skip, table};
+use weft_interop::{Lab, Outcome, Peer, Server, Table, guest, skip, table};
 
 /// The MTU of the cable, from which both sides take the path MTU: 1024 and 4096.
 const CABLES: [u32; 2] = [1500, 9000];
@@ -42,14 +44,13 @@ enum Trait {
 }
 use Trait::{Floods, Races, Stays, Unreliable, V4};
 
-/// How often a client that came too early may come again.
-const RACES_MAX: usize = 8;
-/// What it says then (perftest by REJ and by SIDR_REP, qperf): nobody serves the port.
-const TOO_EARLY: [&str; 3] = [
-    "RDMA_CM_EVENT_REJECTED; error: 8",
-    "RDMA_CM_EVENT_UNREACHABLE; error: 1",
-    "unexpected event from RDMA CM: Event rejected",
-];
+/// How often a client that comes too early may try.
+const TRIES_MAX: u32 = 9;
+/// How long perftest's client waits before it asks for a connection, more with every try: a slow guest loses the race every
+/// time otherwise. Losing packets on the way does not help it, as the guest waits for an acknowledgement before it listens.
+const HEAD_START: Duration = Duration::from_millis(100);
+/// What has it wait.
+const LATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_cm/late.c");
 
 const CASES: &[Case] = &[
     Case {
@@ -160,7 +161,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-const NEEDED: &[&str] = &["ip", "rping", "ucmatose", "ib_send_bw", "qperf", "dumpcap"];
+const NEEDED: &[&str] =
+    &["ip", "cc", "rping", "ucmatose", "ib_send_bw", "qperf", "dumpcap", "/usr/include/rdma/rdma_cma.h"];
 
 #[test]
 fn connections_with_the_kernel() {
@@ -172,13 +174,16 @@ fn connections_with_the_kernel() {
     }
     let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
     let peer = Peer::boot(agent, CABLES[0]).expect("a guest with rxe");
+    let late = compile(peer.lab()).expect("what has a client wait");
+    let sides = Sides { peer, late };
+    let peer = &sides.peer;
     let mut table = Table::new("kernel peer, CM");
     table::note(&format!("kernel peer, CM: {}", peer.guest().package));
     let capture = peer.capture().expect("a capture of the tap");
-    run_all(&mut table, &peer, false);
+    run_all(&mut table, &sides, false);
     let side = peer.lab().client();
     let captured = capture.finish([side.v4, side.v6]);
-    run_all(&mut table, &peer, true);
+    run_all(&mut table, &sides, true);
     table.case("every ICRC of both sides is right", || {
         let captured = captured?;
         table::note(&format!("kernel peer, CM: {captured:?}"));
@@ -194,21 +199,28 @@ fn connections_with_the_kernel() {
     table.finish();
 }
 
+/// The guest and the host, and the library that has a client on the host wait.
+struct Sides {
+    peer: Peer,
+    late: String,
+}
+
 /// Every case that floods, or every other.
-fn run_all(table: &mut Table, peer: &Peer, flooding: bool) {
+fn run_all(table: &mut Table, sides: &Sides, flooding: bool) {
     for cable in CABLES {
-        peer.set_mtu(cable).expect("an MTU for both ends");
+        sides.peer.set_mtu(cable).expect("an MTU for both ends");
         for (number, case) in CASES.iter().enumerate().filter(|(_, case)| case.traits.contains(&Floods) == flooding) {
             for server in Server::BOTH {
                 let turn = number + usize::from(server == Server::Us) + usize::from(cable > 1500);
-                run(table, peer, case, cable, server, turn);
+                run(table, sides, case, cable, server, turn);
             }
         }
     }
 }
 
 /// A case in one direction: over both families, and over one of them with loss.
-fn run(table: &mut Table, peer: &Peer, case: &Case, cable: u32, server: Server, turn: usize) {
+fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server, turn: usize) {
+    let peer = &sides.peer;
     let has = |wanted| case.traits.contains(&wanted);
     let lossy_family = !has(V4) && turn.is_multiple_of(2);
     for (v6, lossy) in [(false, false), (true, false), (lossy_family, true)] {
@@ -232,26 +244,37 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, cable: u32, server: Server, 
             let line = |words: &str, own: &str, device: &str| {
                 words.replace("{server}", address).replace("{own}", own).replace("{device}", device)
             };
-            let pair = Match {
+            let mut pair = Match {
                 server,
                 serve: line(case.serve, address, &serving.name),
                 connect: line(case.connect, peer.address(other, v6), &connecting.name),
                 listens: case.listens,
-                env: weather.into_iter().map(|weather| ("WEFT_FAULT", weather)).collect(),
+                env: Vec::new(),
                 limit: Duration::from_secs(60),
                 stays: has(Stays),
             };
-            let mut result = peer.succeed(&pair);
-            for _ in 0..RACES_MAX {
-                let too_early =
-                    |error: &anyhow::Error| TOO_EARLY.iter().any(|word| format!("{error:#}").contains(word));
-                if has(Races) && result.as_ref().is_err_and(too_early) {
-                    result = peer.succeed(&pair);
+            let waits = has(Races) && server == Server::Kernel;
+            let tries = if has(Races) { TRIES_MAX } else { 1 };
+            let outcome = until_late_enough(tries, &[REFUSED], |tried| {
+                pair.env = weather.iter().map(|weather| ("WEFT_FAULT", weather.clone())).collect();
+                if waits {
+                    let by = HEAD_START * (tried + 1);
+                    pair.env.extend([("LD_PRELOAD", sides.late.clone()), ("LATE_MS", by.as_millis().to_string())]);
                 }
-            }
-            printed(case, &result?)
+                peer.succeed(&pair)
+            });
+            printed(case, &outcome?)
         });
     }
+}
+
+/// The library that has a client wait.
+fn compile(lab: &Lab) -> Result<String> {
+    let library = lab.file("late.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).args([LATE, "-ldl"]);
+    ensure!(cc.status().context("cc runs")?.success(), "late.c does not compile");
+    Ok(library.to_str().context("the lab's path is not UTF-8")?.to_owned())
 }
 
 fn printed(case: &Case, outcome: &Outcome) -> Result<()> {

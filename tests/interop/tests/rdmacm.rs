@@ -10,10 +10,13 @@ use anyhow::{Context, Result, ensure};
 use ends::Ends;
 use std::process::Command;
 use std::time::Duration;
+use weft_interop::early::{FREED, REFUSED, until_late_enough};
 use weft_interop::{Lab, Path, Shape, Table, Who, skip, table};
 
 const UTILS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "cmtime"];
 const QPERF_PORT: u16 = 19765;
+/// How often perftest runs whose server does not listen yet for its second connection.
+const TRIES: u32 = 5;
 
 /// Who runs it, and over which protocol.
 const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, false), (Who::Root, true), (Who::Ordinary, true)];
@@ -196,13 +199,13 @@ fn perftest_by_the_connection_manager() {
             table.case(&format!("{tool} -R -c {transport} {who:?}"), || {
                 let ends = Ends::new(tool, &format!("-R -c {transport} -n 200 {size}"));
                 let ends = ends.each("", lab.server().v4).who(who);
-                again_if_early(|| ends.judged(&lab, result_printed))
+                until_late_enough(TRIES, &[REFUSED, FREED], |_| ends.judged(&lab, result_printed))
             });
         }
     }
     table.case("ib_send_bw -R -q 8", || {
         let ends = Ends::new("ib_send_bw", "-R -q 8 -n 100").each("", lab.server().v4);
-        again_if_early(|| ends.judged(&lab, result_printed))
+        until_late_enough(TRIES, &[REFUSED, FREED], |_| ends.judged(&lab, result_printed))
     });
     table.finish();
 }
@@ -211,22 +214,6 @@ fn result_printed(client: &str, _server: &str) -> Result<()> {
     let row = client.split("#bytes").nth(1).and_then(|rest| rest.lines().nth(1)).unwrap_or_default();
     ensure!(row.split_whitespace().count() >= 4, "no result printed");
     Ok(())
-}
-
-/// perftest's client does not wait until its server listens for the second connection, and of the Debian release it uses
-/// freed ids when it is too early.
-fn again_if_early(run: impl Fn() -> Result<()>) -> Result<()> {
-    const TRIES: usize = 5;
-    for _ in 1..TRIES {
-        match run() {
-            Err(error)
-                if ["UNREACHABLE", "REJECTED", "signal 6", "signal 11"]
-                    .iter()
-                    .any(|w| format!("{error:#}").contains(w)) => {}
-            ended => return ended,
-        }
-    }
-    run()
 }
 
 #[test]

@@ -2,52 +2,23 @@
 //! the other one on a subnet.
 
 use anyhow::{Context, Result, ensure};
-use std::time::{Duration, Instant};
+use weft_interop::manager::{WITHIN, settled, until};
 use weft_interop::proc::Proc;
 use weft_interop::user::Who;
 use weft_interop::{Fabric, IbSim, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "ibstat", "sminfo", "saquery", "ibping", "rping", "ibsim", "ibnetdiscover"];
 
-/// How long a manager may take for whatever is asked of it.
-const WITHIN: Duration = Duration::from_secs(10);
-
 /// Words of a manager that reads no file and notices quickly that its master is gone.
 const MANAGER: &[&str] =
     &["sm", "--no-config", "--set", "sminfo_polling_timeout=200", "--set", "polling_retry_number=2", "--sweep", "1"];
-
-fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
-    let limit = Instant::now() + WITHIN;
-    while !holds()? {
-        ensure!(Instant::now() < limit, "not within {WITHIN:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
 
 /// A manager of ours on a host.
 fn manager(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
     let weft = product::weft()?.display().to_string();
     let words = [&[weft.as_str()], MANAGER, &["-p", priority]].concat();
-    let mut proc = lab.start_line(&fabric.words(host, &words)?, &[])?;
-    let stands = |proc: &Proc| proc.text().contains("Entering MASTER") || proc.text().contains("Entering STANDBY");
-    ensure!(proc.wait_until(WITHIN, stands), "{}", proc.kill().report());
-    Ok(proc)
-}
-
-/// LID of the master as a host's program finds it.
-fn master(fabric: &Fabric<'_>, host: &str) -> Result<Option<u64>> {
-    let said = fabric.run(host, &["sminfo"])?;
-    let master = said.text.contains("SMINFO_MASTER");
-    let lid = said.text.split("sm lid ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    Ok(lid.filter(|_| master))
-}
-
-/// Base LIDs of all hosts.
-fn lids(fabric: &Fabric<'_>) -> Result<Vec<u64>> {
-    let picture: serde_json::Value = serde_json::from_str(&fabric.weft(&["topology", "--format", "json"])?)?;
-    let nodes = picture["nodes"].as_array().context("nodes")?;
-    Ok(nodes.iter().filter_map(|node| node["lids"][0].as_u64()).collect())
+    let proc = lab.start_line(&fabric.words(host, &words)?, &[])?;
+    settled(proc)
 }
 
 #[test]
@@ -95,13 +66,13 @@ fn managers_take_over() {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let fabric = Fabric::up(&lab, &["--fat-tree", "8,2", "--hosts", "16"]).expect("a fabric");
     let mut table = Table::new("several managers");
-    let is_master = |lid: u64| -> Result<()> { until("another master", || Ok(master(&fabric, "node9")? == Some(lid))) };
+    let is_master = |lid: u64| -> Result<()> { until("another master", || Ok(fabric.master("node9")? == Some(lid))) };
     let mut first = None;
     table.case("the first becomes master", || {
         first = Some(manager(&fabric, &lab, "node1", "3")?);
         is_master(1)
     });
-    let before = lids(&fabric).expect("LIDs");
+    let before = fabric.lids().expect("LIDs");
     let mut second = None;
     table.case("one of lower priority stands by", || {
         second = Some(manager(&fabric, &lab, "node2", "2")?);
@@ -110,7 +81,7 @@ fn managers_take_over() {
     table.case("it takes over from a dead master, and no LID changes", || {
         first.take().context("a master")?.kill();
         is_master(2)?;
-        ensure!(lids(&fabric)? == before, "LIDs changed");
+        ensure!(fabric.lids()? == before, "LIDs changed");
         Ok(())
     });
     table.case("who comes back with a higher priority is handed over to", || {
@@ -123,7 +94,7 @@ fn managers_take_over() {
         is_master(5)?;
         opensm.kill();
         is_master(1)?;
-        ensure!(lids(&fabric)? == before, "LIDs changed");
+        ensure!(fabric.lids()? == before, "LIDs changed");
         Ok(())
     });
     table.finish();

@@ -445,12 +445,12 @@ pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
         node_guid: 0x0200_0000_0000_0000 + host as u64,
         netdev: "eth0".to_owned(),
         ifindex: 2,
-        port: PortAttr {
+        ports: vec![PortAttr {
             state: PortState::Active,
             active_mtu: Mtu::Mtu4096,
             gids: vec![GidEntry { index: 0, gid: Gid::from(ip), gid_type: GidType::RoceV2, ifindex: 2 }],
             link_speed_mbps: Some(100_000),
             infiniband: None,
-        },
+        }],
     }
 }

@@ -1,10 +1,12 @@
 //! A manager brings up fabrics of every shape, keeps them up through faults, and passes them on to others.
 
-use weft_fabric::PortRef;
 use weft_fabric::topology::generate::Shape;
+use weft_fabric::{Delivery, PortRef};
 use weft_sim::subnet::{World, check};
 use weft_sm::manager::Event;
 use weft_verbs::Duration;
+use weft_wire::mad::subn::{PortInfo, Smp};
+use weft_wire::mad::{AttrId, Method};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -91,6 +93,48 @@ fn a_cut_is_routed_around_at_once_and_mended() {
     world.pass(Duration::from_millis(500));
     assert_eq!(faults(&world, at), [], "{}", world.log());
     assert_eq!(lids(&world), before);
+}
+
+#[test]
+fn nobody_is_asked_through_a_cable_that_was_cut() {
+    let (mut world, at) = up(tree(), 2);
+    let trunks: Vec<PortRef> = (0..32).map(|number| trunk(&world, number)).collect();
+    for cable in trunks {
+        let other = world.fabric.peer(cable).expect("a cable");
+        let before = world.manager(at).status().wire.timeouts;
+        world.fabric.cut(world.now, cable).expect("a cable");
+        world.pass(SECOND);
+        assert_eq!(world.manager(at).status().wire.timeouts, before, "{cable}: {}", world.log());
+        world.fabric.join(world.now, cable, other).expect("free ports");
+        world.pass(SECOND);
+        assert_eq!(faults(&world, at), [], "{cable}: {}", world.log());
+    }
+}
+
+#[test]
+fn what_a_port_does_not_do_it_is_told_once() {
+    let heavy_sweep = |twist: Option<fn(&mut Delivery)>| {
+        let mut world = World::new(tree(), 4);
+        world.twist = twist;
+        let at = world.host(0);
+        world.start(at, |_| {});
+        world.pass(SECOND);
+        assert_eq!(faults(&world, at), []);
+        let before = world.manager(at).status().wire.sent;
+        world.manager(at).sweep(true);
+        world.settle();
+        world.manager(at).status().wire.sent - before
+    };
+    // Whatever time it is told, a port says that it keeps none.
+    let forgetful = |delivery: &mut Delivery| {
+        let header = delivery.mad.header;
+        if header.class().is_subn() && header.method() == Method::GET_RESP && header.attr_id() == AttrId::PORT_INFO {
+            let mut smp = *Smp::ref_from_mad(&delivery.mad);
+            smp.data = PortInfo { subnet_timeout: 0, ..PortInfo::parse(&smp.data) }.encode();
+            delivery.mad = smp.to_mad();
+        }
+    };
+    assert_eq!(heavy_sweep(Some(forgetful)), heavy_sweep(None));
 }
 
 #[test]

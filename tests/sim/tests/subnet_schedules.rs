@@ -1,15 +1,19 @@
 //! Random fault schedules: links flap, switches reboot, datagrams are lost, managers die and come again. When it is over,
-//! the subnet always is as it has to be. `WEFT_SIM_SUBNET` sets the number of seeds.
+//! the subnet always is as it has to be. `WEFT_SIM_SUBNET` sets the number of seeds, `WEFT_SIM_SUBNET_FIRST` the
+//! first one.
 
 use weft_fabric::PortRef;
 use weft_fabric::topology::NodeKind;
 use weft_fabric::topology::generate::Shape;
 use weft_sim::Rng;
 use weft_sim::subnet::{World, check};
+use weft_sm::routing::chain::Chain;
 use weft_verbs::Duration;
 
 /// Schedules of a run.
 const SEEDS: u64 = 1000;
+/// The same on fabrics whose routing needs lanes.
+const SEEDS_WITH_LANES: u64 = 400;
 /// Faults of a schedule.
 const FAULTS: u64 = 12;
 /// Datagrams of managers that are lost, of a million.
@@ -24,29 +28,50 @@ fn shape(seed: u64) -> Shape {
     }
 }
 
+/// Fabrics whose routing needs lanes, and engines that give them some.
+fn with_lanes(seed: u64) -> (Shape, &'static str) {
+    let torus = |sizes: &[u32]| Shape::Torus { sizes: sizes.to_vec(), hosts_per_switch: 1, wraps: true };
+    let dragonfly =
+        || Shape::Dragonfly { switches_per_group: 3, hosts_per_switch: 1, global_per_switch: 1, groups: None };
+    match seed % 8 {
+        0 => (torus(&[3, 3]), "torus-2QoS"),
+        1 => (torus(&[4, 3, 3]), "torus-2QoS"),
+        2 => (torus(&[6]), "lash"),
+        3 => (torus(&[4, 4]), "dfsssp"),
+        4 => (torus(&[4, 4]), "nue"),
+        5 => (dragonfly(), "dragonfly"),
+        6 => (dragonfly(), "auto"),
+        _ => (torus(&[5, 3]), "auto"),
+    }
+}
+
 /// A fabric, its managers, and what may happen to them.
 struct Schedule {
+    /// The first engine of managers.
+    engine: &'static str,
     world: World,
     rng: Rng,
     ports: Vec<PortRef>,
 }
 
 impl Schedule {
-    fn new(seed: u64) -> Schedule {
-        let mut world = World::new(shape(seed), seed);
+    fn new(seed: u64, (shape, engine): (Shape, &'static str)) -> Schedule {
+        let mut world = World::new(shape, seed);
         let mut rng = Rng::new(seed);
         world.loss_ppm = LOSS;
         let count = rng.range(1, 3) as usize;
         let ports: Vec<PortRef> = (0..count).map(|number| world.host(number)).collect();
-        let mut schedule = Schedule { world, rng, ports };
+        let mut schedule = Schedule { engine, world, rng, ports };
         (0..count).for_each(|place| schedule.start(place));
         schedule
     }
 
     fn start(&mut self, place: usize) {
         let priority = self.rng.below(4) as u8;
+        let engine = self.engine;
         self.world.start(self.ports[place], |setup| {
             setup.sm_priority = priority;
+            setup.engines = Chain::new(&[engine], true);
             setup.sminfo_polling_timeout = Duration::from_secs(1);
         });
     }
@@ -87,7 +112,15 @@ impl Schedule {
 }
 
 fn run(seed: u64) {
-    let mut schedule = Schedule::new(seed);
+    run_on(seed, (shape(seed), "auto"));
+}
+
+fn run_with_lanes(seed: u64) {
+    run_on(seed, with_lanes(seed));
+}
+
+fn run_on(seed: u64, fabric: (Shape, &'static str)) {
+    let mut schedule = Schedule::new(seed, fabric);
     (0..FAULTS).for_each(|_| schedule.fault());
     if schedule.world.managers.is_empty() {
         schedule.start(0);
@@ -99,12 +132,53 @@ fn run(seed: u64) {
     let world = &schedule.world;
     let [at] = world.masters()[..] else { panic!("seed {seed}: masters {:?}{}", world.masters(), world.log()) };
     let faults = check(&world.fabric, at, &world.managers[&at].manager);
-    assert_eq!(faults, [], "seed {seed}:{}", world.log());
+    assert_eq!(faults, [], "seed {seed}:{}{}", world.log(), held(world, at));
+}
+
+/// What a master holds its ports to be.
+fn held(world: &World, at: PortRef) -> String {
+    let subnet = world.managers[&at].manager.subnet();
+    let of = |(_, node): (_, &weft_sm::subnet::Node)| {
+        let state = |port: &weft_sm::subnet::Port| format!(" {}:{}", port.lid, port.info.port_state);
+        format!("\n{}:{}", node.description.text(), node.ports.iter().map(state).collect::<String>())
+    };
+    subnet.nodes().map(of).collect()
+}
+
+/// Seeds that once ended badly.
+///
+/// - 8998: a switch booted while it was told how long its table is, so that only the blocks of it were gone.
+/// - 18143: another manager that gave itself the same LID had written LIDs and tables.
+/// - 11124, 11550, 19115, 49190, 68464: a link fell back between the answer of its host and the end of the sweep.
+/// - 14026: two masters, of which one did not see the other; 70000, 77706: of which one was gone before it was heard of.
+/// - 76161: a link came up while another master was told of it.
+/// - 5209, 21270, 24141, 67977: the master's own link fell back after its port was looked at and before its switch was.
+const KEPT: &[u64] =
+    &[5209, 8998, 11124, 11550, 14026, 18143, 19115, 21270, 24141, 49190, 67977, 68464, 70000, 76161, 77706];
+
+/// The same where routing needs lanes.
+///
+/// - 3957: another master had not heard what a port is, and wrote lanes for one that has a single one.
+const KEPT_WITH_LANES: &[u64] = &[3957];
+
+#[test]
+fn what_once_ended_badly_ends_well() {
+    KEPT.iter().copied().for_each(run);
+    KEPT_WITH_LANES.iter().copied().for_each(run_with_lanes);
+}
+
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|word| word.parse().ok()).unwrap_or(usual)
 }
 
 #[test]
 fn every_schedule_ends_well() {
-    let seeds = std::env::var("WEFT_SIM_SUBNET").ok().and_then(|word| word.parse().ok()).unwrap_or(SEEDS);
-    let first = std::env::var("WEFT_SIM_SUBNET_FIRST").ok().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let (first, seeds) = (setting("WEFT_SIM_SUBNET_FIRST", 0), setting("WEFT_SIM_SUBNET", SEEDS));
     (first..first + seeds).for_each(run);
+}
+
+#[test]
+fn every_schedule_where_routing_needs_lanes_ends_well() {
+    let (first, seeds) = (setting("WEFT_SIM_SUBNET_FIRST", 0), setting("WEFT_SIM_SUBNET", SEEDS_WITH_LANES));
+    (first..first + seeds).for_each(run_with_lanes);
 }

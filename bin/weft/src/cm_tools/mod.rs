@@ -18,7 +18,7 @@ pub const SYSTEM_HELP: &str = "\t[--system - use the system's librdmacm instead 
 
 /// What C's `perror` prints.
 pub fn perror(what: &str, error: &io::Error) {
-    eprintln!("{what}: {}", crate::errno::text(error));
+    crate::errln!("{what}: {}", crate::errno::text(error));
 }
 
 /// The library and a channel of events, or the line that says why there is none.
@@ -27,7 +27,7 @@ pub fn open_channel(which: Which) -> Option<EventChannel> {
     match EventChannel::new(library) {
         Ok(channel) => Some(channel),
         Err(e) if e.raw_os_error() == Some(libc::ENODEV) => {
-            eprintln!("No RDMA devices were detected");
+            crate::errln!("No RDMA devices were detected");
             None
         }
         Err(e) => {
@@ -39,7 +39,7 @@ pub fn open_channel(which: Which) -> Option<EventChannel> {
 
 /// The library, or the line that says why there is none.
 pub fn load(which: Which) -> Option<CmLibrary> {
-    CmLibrary::load(which).inspect_err(|e| eprintln!("{e:#}")).ok()
+    CmLibrary::load(which).inspect_err(|e| crate::errln!("{e:#}")).ok()
 }
 
 /// The exit code of a program whose `main` returns `status`.

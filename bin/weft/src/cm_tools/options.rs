@@ -67,7 +67,7 @@ pub fn address_format(text: &str, hints: &mut Hints) {
         hints.flags = RAI_NUMERICHOST | RAI_FAMILY;
         hints.family = AF_IB;
     } else if !text.starts_with("name") {
-        eprintln!("Warning: unknown address format");
+        crate::errln!("Warning: unknown address format");
     }
 }
 

@@ -44,7 +44,7 @@ pub fn run(args: &CmArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }

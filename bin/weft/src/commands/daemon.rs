@@ -46,7 +46,7 @@ pub fn run(args: &DaemonArgs) -> ExitCode {
     match weft_daemon::run(&options(args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("weft daemon: {e:#}");
+            crate::errln!("weft daemon: {e:#}");
             ExitCode::FAILURE
         }
     }
@@ -82,7 +82,7 @@ fn stop() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => {
-            eprintln!("weft daemon --stop: {e}");
+            crate::errln!("weft daemon --stop: {e}");
             ExitCode::FAILURE
         }
     }

@@ -29,7 +29,7 @@ pub fn run(args: &DemoArgs) -> ExitCode {
     match show(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("weft demo: {message}");
+            crate::errln!("weft demo: {message}");
             ExitCode::FAILURE
         }
     }

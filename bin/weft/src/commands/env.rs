@@ -10,7 +10,7 @@ pub fn run() -> ExitCode {
     let dir = match rdma_dir::find() {
         Ok(dir) => dir,
         Err(e) => {
-            eprintln!("weft env: {e:#}");
+            crate::errln!("weft env: {e:#}");
             return ExitCode::FAILURE;
         }
     };

@@ -53,7 +53,7 @@ pub fn run(args: LinkArgs) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }

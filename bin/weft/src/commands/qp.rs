@@ -29,12 +29,12 @@ pub fn run(args: &QpArgs) -> ExitCode {
         Ok(shown) => {
             output::print(&shown.text);
             for line in shown.untold {
-                eprintln!("{line}");
+                crate::errln!("{line}");
             }
             ExitCode::SUCCESS
         }
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }

@@ -46,7 +46,7 @@ pub fn run(args: ResourceArgs) -> ExitCode {
     let shown = match words.as_slice() {
         ["cm_id", rest @ ..] => show_ids(rest, output),
         ["qp", rest @ ..] => qp::show(COMMAND, rest, output, qp::Shown::Resource).map(|listing| {
-            listing.untold.iter().for_each(|line| eprintln!("{line}"));
+            listing.untold.iter().for_each(|line| crate::errln!("{line}"));
             listing.text
         }),
         [kind @ ("pd" | "cq" | "mr" | "srq" | "ctx"), ..] => {
@@ -60,7 +60,7 @@ pub fn run(args: ResourceArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }

@@ -39,7 +39,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
             return ExitCode::from(3);
         }
         Err(e) => {
-            eprintln!("weft status: {e}");
+            crate::errln!("weft status: {e}");
             return ExitCode::FAILURE;
         }
     };
@@ -50,7 +50,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => {
-            eprintln!("weft status: {e}");
+            crate::errln!("weft status: {e}");
             ExitCode::FAILURE
         }
     }
@@ -109,6 +109,9 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
 /// The fabric: what it is, who manages it, where programs run.
 fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) {
     let _ = writeln!(out, "fabric     {}, up {} s", super::up::summary(status), status.uptime_s);
+    if status.packets {
+        let _ = writeln!(out, "           every packet goes hop by hop");
+    }
     if status.powered_off > 0 {
         let _ = writeln!(out, "           {} nodes are powered off", status.powered_off);
     }
@@ -137,7 +140,7 @@ fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
         .collect();
     let programs: Vec<_> = hosts.iter().map(|entry| json!({"host": entry.host, "programs": entry.programs})).collect();
     json!({
-        "title": status.title, "uptime_s": status.uptime_s, "hosts": status.hosts, "adapters": status.adapters,
+        "title": status.title, "packets": status.packets, "uptime_s": status.uptime_s, "hosts": status.hosts, "adapters": status.adapters,
         "switches": status.switches, "routers": status.routers, "powered_off": status.powered_off, "links": links,
         "managers": managers, "programs": programs,
     })

@@ -24,6 +24,9 @@ pub struct UpArgs {
     /// The same seed loses the same packets on bad cables [default: by lot]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     seed: u64,
+    /// Send everything hop by hop: every packet crosses the switches, and cables act on each
+    #[arg(long)]
+    packets: bool,
     /// Start no subnet manager: links stay in state Init until one comes
     #[arg(long)]
     no_sm: bool,
@@ -85,7 +88,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
     if args.replace && client.fabric_status().map_err(spell)?.is_some() {
         take_down(&mut client).map_err(spell)?;
     }
-    client.fabric_up(&bytes, args.seed).map_err(spell)?;
+    client.fabric_up(&bytes, args.seed, args.packets).map_err(spell)?;
     let manager = manager(args, &topology);
     let managed = match &manager {
         Some(manager) => manager.start(args),
@@ -193,7 +196,7 @@ pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{name}: {message}");
+            crate::errln!("{name}: {message}");
             ExitCode::FAILURE
         }
     }

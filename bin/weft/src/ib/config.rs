@@ -8,7 +8,7 @@ pub const PATH: &str = "/etc/infiniband-diags/ibdiag.conf";
 
 /// Reads a file of defaults into `common`. A file that is not there changes nothing.
 pub fn read(path: &str, common: &mut Common) {
-    if let Ok(text) = std::fs::read_to_string(path) {
+    if let Ok(text) = crate::named_file::read(path) {
         apply(&text, common);
     }
 }

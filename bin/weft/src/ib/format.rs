@@ -117,10 +117,12 @@ const CAP_MASK2: &[&str] = &[
     "IsLinkSpeedNDRSupported",
 ];
 
-/// The text that a zero or the end ends.
+/// The text that a zero or the end ends. Who wrote it is not known, and it goes to a terminal: what would command that is
+/// a blank, but for ends of lines and tabs.
 pub fn text_until_zero(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    let tame = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c };
+    String::from_utf8_lossy(&bytes[..end]).chars().map(tame).collect()
 }
 
 impl Format {

@@ -25,17 +25,17 @@ impl NodeNames {
             return NodeNames::default();
         }
         let path = path.unwrap_or(PATH);
-        let text = match std::fs::read(path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        let text = match crate::named_file::read(path) {
+            Ok(text) => text,
             Err(error) => {
                 let reason = errno::text(&error);
-                eprintln!("WARNING failed to open node name map \"{path}\" ({reason})");
+                crate::errln!("WARNING failed to open node name map \"{path}\" ({reason})");
                 return NodeNames::default();
             }
         };
         parse(&text).unwrap_or_else(|line| {
-            eprintln!("WARNING failed to parse node name map \"{path}\"");
-            eprintln!("WARNING failed line: \"{line}\"");
+            crate::errln!("WARNING failed to parse node name map \"{path}\"");
+            crate::errln!("WARNING failed line: \"{}\"", weft_sm::options::clip(&line));
             NodeNames::default()
         })
     }

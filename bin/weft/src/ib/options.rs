@@ -263,7 +263,7 @@ impl Spec {
         };
         let forms: Vec<getopt::Opt> = known.iter().map(form).collect();
         let parsed = getopt::parse(args, &forms).map_err(|mistake| {
-            eprintln!("{}: {mistake}", self.program);
+            crate::errln!("{}: {mistake}", self.program);
             usage::show(self)
         })?;
         let mut line = CommandLine { common: Common::new(), own: Vec::new(), operands: parsed.operands };
@@ -277,7 +277,7 @@ impl Spec {
                 (_, letter) if is_own => line.own.push((letter, value)),
                 (_, 'h') => return Err(usage::show(self)),
                 (_, 'V') => {
-                    eprintln!("{} BUILD VERSION: {}", self.program, env!("CARGO_PKG_VERSION"));
+                    crate::errln!("{} BUILD VERSION: {}", self.program, env!("CARGO_PKG_VERSION"));
                     return Err(ExitCode::SUCCESS);
                 }
                 (_, letter) => line.common.take(letter, &value).map_err(|end| self.end(&line.common, &end))?,

@@ -11,6 +11,7 @@ use super::mad::{self, MAD_LEN, Request};
 use super::options::Common;
 use super::report::{End, Outcome, warn};
 use crate::errno;
+use crate::output;
 use crate::umad_api::{self, Address, Grh, Library, MethodMask, Packet, Registration};
 
 /// Times that a request is sent.
@@ -302,7 +303,7 @@ impl Port {
     fn show(&self, function: &str, title: &str, packet: &Packet) {
         if self.debug > 1 {
             warn(function, &format!("{title} len {}", packet.mad().len()));
-            eprint!("{}", mad::hex_dump(packet.whole()));
+            output::complain_text(&mad::hex_dump(packet.whole()));
         }
     }
 }

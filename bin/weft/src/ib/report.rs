@@ -13,7 +13,7 @@ const USAGE: u8 = 2;
 
 /// A line on standard error; `function` is the name that the original has there.
 pub fn warn(function: &str, text: &str) {
-    eprintln!("ibwarn: [{}] {function}: {text}", std::process::id());
+    crate::errln!("ibwarn: [{}] {function}: {text}", std::process::id());
 }
 
 /// A line on standard output for who asked for more with `-v`.
@@ -83,7 +83,7 @@ impl End {
                     Some(0) => "Success".to_owned(),
                     _ => errno::text(error),
                 };
-                eprintln!("ibpanic: [{}] {function}: {text}: {reason}", std::process::id());
+                crate::errln!("ibpanic: [{}] {function}: {text}: {reason}", std::process::id());
                 ExitCode::from(FAILED)
             }
             End::Usage => ExitCode::from(USAGE),

@@ -12,7 +12,7 @@ const WIDTH: usize = 74;
 
 /// Prints it, and returns the code to end with.
 pub fn show(spec: &Spec) -> ExitCode {
-    eprint!("{}", text(spec));
+    crate::output::complain_text(&text(spec));
     ExitCode::from(2)
 }
 

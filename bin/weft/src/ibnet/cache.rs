@@ -21,6 +21,8 @@ const VERSION: u32 = 1;
 const LISTS: u32 = 137;
 /// Bytes of a file at most: more than a million ports.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+/// LMC at most.
+const LMC_MAX: u8 = 7;
 
 /// Which port, by what does not change.
 type Key = (u64, u8);
@@ -85,8 +87,8 @@ fn assemble(nodes: Vec<(Node, Vec<Key>)>, ports: Vec<Stored>) -> Result<Fabric, 
                 return Err("a port belongs to another node than the one that lists it".to_owned());
             }
             let place = PortRef { node: index, port: key.1 };
-            let slot = fabric.node_mut(index).port_slot(key.1).ok_or("a port's number is too high for its node")?;
-            *slot = Some(stored.port);
+            let port = fabric.node_mut(index).port_or_new(key.1).ok_or("a port's number is too high for its node")?;
+            *port = stored.port;
             at.insert(key, place);
             fabric.announce(place);
             cables.extend(stored.remote.map(|remote| (place, remote)));
@@ -101,11 +103,15 @@ fn assemble(nodes: Vec<(Node, Vec<Key>)>, ports: Vec<Stored>) -> Result<Fabric, 
     Ok(fabric)
 }
 
-/// Writes `fabric` to a new file at `path`; one that is there is removed first.
+/// Writes `fabric` to a new file at `path`; one that is there is removed first, but no device.
 ///
 /// # Errors
 /// What the system says.
 pub fn store(fabric: &Fabric, path: &str) -> io::Result<()> {
+    let is_special = |there: std::fs::Metadata| !there.is_file() && !there.is_symlink();
+    if std::fs::symlink_metadata(path).is_ok_and(is_special) {
+        return Err(io::Error::other("it is no file: name one that may be replaced"));
+    }
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
@@ -218,7 +224,7 @@ impl Input<'_> {
     }
 
     fn node(&mut self) -> Result<(Node, Vec<Key>), String> {
-        let (sma_lid, sma_lmc, enhanced) = (self.u16()?, self.u8()?, self.u8()?);
+        let (sma_lid, sma_lmc, enhanced) = (self.u16()?, self.u8()? & LMC_MAX, self.u8()?);
         let switch_info = self.attribute()?;
         let (guid, kind, num_ports) = (self.u64()?, self.u8()?, self.u8()?);
         let mut info = self.attribute()?;
@@ -239,7 +245,8 @@ impl Input<'_> {
         let mut port = Port::shell(0);
         port.guid = self.u64()?;
         (port.num, port.external) = (self.u8()?, self.u8()?);
-        (port.lid, port.lmc) = (self.u16()?, self.u8()?);
+        // Three bits wherever it comes from: LIDs are counted by it.
+        (port.lid, port.lmc) = (self.u16()?, self.u8()? & LMC_MAX);
         port.info = self.attribute()?;
         let node = self.u64()?;
         let cable = self.u8()?;
@@ -263,7 +270,7 @@ mod tests {
             node.description.0[..2].copy_from_slice(b"h1");
             let mut port = Port::shell(1);
             (port.guid, port.lid) = (guid + 1, guid as u16);
-            *node.port_slot(1).unwrap() = Some(port);
+            *node.port_or_new(1).unwrap() = port;
             let index = fabric.add(node);
             fabric.announce(PortRef { node: index, port: 1 });
         }
@@ -271,6 +278,36 @@ mod tests {
         fabric.from = Some(PortRef { node: 0, port: 1 });
         fabric.max_hops = 3;
         fabric
+    }
+
+    #[test]
+    fn no_device_is_replaced() {
+        assert!(store(&fabric(), "/dev/null").unwrap_err().to_string().contains("no file"));
+        assert!(std::path::Path::new("/dev/null").exists());
+    }
+
+    /// The node's own word for its ports is worth no memory.
+    #[test]
+    fn nodes_that_claim_255_ports_take_the_room_of_those_that_they_have() {
+        let mut info = Attribute::ZERO;
+        (info.0[2], info.0[3]) = (1, 255);
+        let mut many = Fabric::default();
+        for guid in 0..20_000 {
+            info.set_u64(12, guid);
+            many.add(Node::new(info));
+        }
+        many.from = Some(PortRef { node: 0, port: 0 });
+        let text = bytes(&many);
+        let before = resident();
+        let read = parse(&text).unwrap();
+        let grown = resident().saturating_sub(before);
+        assert_eq!(read.len(), 20_000);
+        assert!(grown < 200 << 20, "{} MiB for a file of {} MiB", grown >> 20, text.len() >> 20);
+    }
+
+    fn resident() -> usize {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
     }
 
     #[test]

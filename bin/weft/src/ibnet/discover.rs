@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 
-use super::{Attribute, Fabric, Node, Port, PortRef, chassis, port::PHYS_LINK_UP};
+use super::{Attribute, Fabric, Node, PortRef, chassis, port::PHYS_LINK_UP};
 use crate::ib::address::{LID_PERMISSIVE, PortId};
 
 /// Attributes of subnet management that are asked for.
@@ -26,6 +26,10 @@ use attribute_id::{MLNX_EXT_PORT_INFO, NODE_DESCRIPTION, NODE_INFO, PORT_INFO, S
 
 /// Nodes of a fabric at most: LIDs would not reach for more.
 const NODES_MAX: usize = 1 << 16;
+/// PortInfos that are taken at most: switches of such a fabric have no more ports.
+const PORTS_MAX: usize = 1 << 20;
+/// How often the walk comes back to the port where it started, and looks behind it again: once it does so by its cable.
+const RETURNS_MAX: u32 = 2;
 /// Questions that may wait: a fabric of so many nodes never has more.
 const QUEUE_MAX: usize = 1 << 20;
 /// LinkSpeedActive of 10 Gb/s a lane, at which a port of Mellanox's may run FDR10.
@@ -112,6 +116,8 @@ struct Walk<'a> {
     queue: VecDeque<Asked>,
     under_way: HashMap<u64, Asked>,
     first_hops: usize,
+    /// How often it was looked behind the port where the walk starts.
+    returns: u32,
 }
 
 /// Walks the fabric, starting at `from`.
@@ -126,6 +132,7 @@ pub fn discover(carrier: &mut dyn Carrier, from: PortId, config: Config) -> Resu
         queue: VecDeque::new(),
         under_way: HashMap::new(),
         first_hops: from.dr_path.count,
+        returns: 0,
     };
     walk.ask(from, NODE_INFO, 0, About::Neighbour(None)).map_err(|e| e.to_string())?;
     walk.run().map_err(|e| e.to_string())?;
@@ -176,10 +183,10 @@ impl Walk<'_> {
         match refusal {
             Refusal::Transport(errno) => {
                 let why = crate::errno::text(&io::Error::from_raw_os_error(errno));
-                eprintln!("discovery; umad ({to} Attr 0x{attribute:x}:{modifier}) bad status {errno}; {why}");
+                crate::errln!("discovery; umad ({to} Attr 0x{attribute:x}:{modifier}) bad status {errno}; {why}");
             }
             Refusal::Status(status) => {
-                eprintln!("discovery; mad ({to} Attr 0x{attribute:x}:{modifier}) bad status 0x{status:x}");
+                crate::errln!("discovery; mad ({to} Attr 0x{attribute:x}:{modifier}) bad status 0x{status:x}");
             }
         }
         match asked.about {
@@ -223,12 +230,12 @@ impl Walk<'_> {
         let (guid, num) = (heard.info_port_guid(), heard.local_port());
         let index = known.unwrap_or_else(|| self.fabric.add(heard));
         let node = self.fabric.node_mut(index);
-        let Some(slot) = node.port_slot(num) else {
+        let Some(port) = node.port_or_new(num) else {
             let ports = node.num_ports;
-            eprintln!("discovery; {to} says that it is port {num} of {ports}: left out");
+            crate::errln!("discovery; {to} says that it is port {num} of {ports}: left out");
             return Ok(());
         };
-        slot.get_or_insert_with(|| Port::shell(num)).guid = guid;
+        port.guid = guid;
         let at = PortRef { node: index, port: num };
         if self.config.show_progress {
             self.show(&to, known.is_none(), at);
@@ -259,8 +266,11 @@ impl Walk<'_> {
         let node = self.fabric.node_mut(at.node);
         let (is_switch, num_ports, guid) = (node.is_switch(), node.num_ports, node.info_port_guid());
         let base = (node.sma_lid, node.sma_lmc);
-        let Some(slot) = node.port_slot(at.port) else { return Ok(()) };
-        let port = slot.get_or_insert_with(|| Port { guid, ..Port::shell(at.port) });
+        let is_new = node.port(at.port).is_none();
+        let Some(port) = node.port_or_new(at.port) else { return Ok(()) };
+        if is_new {
+            port.guid = guid;
+        }
         port.info = info;
         (port.lid, port.lmc) = (port.info_lid(), port.info_lmc());
         if at.port == 0 {
@@ -268,6 +278,9 @@ impl Walk<'_> {
             (node.sma_lid, node.sma_lmc) = base;
         } else if is_switch {
             (port.lid, port.lmc) = base;
+        }
+        if self.fabric.announced().len() >= PORTS_MAX {
+            return Err(io::Error::other(format!("the fabric has more than {PORTS_MAX} ports")));
         }
         self.fabric.announce(at);
         if self.wants_extended(at) {
@@ -306,6 +319,13 @@ impl Walk<'_> {
         let leads_on = starts_here || node.is_switch() && at.port != port.local_port();
         if at.port == 0 || port.phys_state() != PHYS_LINK_UP || !leads_on {
             return Ok(());
+        }
+        if starts_here {
+            self.returns += 1;
+            // A neighbour that says it is this very port would be asked for ever.
+            if self.returns > RETURNS_MAX {
+                return Ok(());
+            }
         }
         let beyond = if !node.is_switch() && to.dr_path.count > 1 {
             self.retracted(to)
@@ -348,7 +368,7 @@ impl Walk<'_> {
             (on.dr_path.dr_slid, on.dr_path.dr_dlid) = (self.carrier.own_lid(), LID_PERMISSIVE);
         }
         let Some(path) = on.dr_path.extended(port) else {
-            eprintln!("discovery; add port {port} to DR path failed; {on}");
+            crate::errln!("discovery; add port {port} to DR path failed; {on}");
             return None;
         };
         on.dr_path = path;
@@ -366,7 +386,7 @@ impl Walk<'_> {
         let num = if node.is_switch() { 0 } else { port.num };
         let last = u32::from(port.lid) + (1 << port.lmc) - 1;
         let (kind, guid, lid) = (node.kind.long_name(), node.guid, port.lid);
-        let name = crate::ib::format::text_until_zero(&node.description.0);
+        let name = node.name();
         crate::outln!("{to} -> {prompt} {kind} {{{guid:016x}}} portnum {num} lid {lid}-{last} \"{name}\"");
     }
 }
@@ -385,96 +405,4 @@ pub fn has_mlnx_ext_port_info(vendor: u32, device: u16) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Kind;
-    use super::*;
-
-    /// Answers by a function, one after the other.
-    struct Fake<F> {
-        answer: F,
-        waiting: VecDeque<(u64, Question)>,
-        sent: u64,
-    }
-
-    impl<F: FnMut(&Question) -> Result<Attribute, Refusal>> Carrier for Fake<F> {
-        fn send(&mut self, question: &Question) -> io::Result<u64> {
-            self.sent += 1;
-            self.waiting.push_back((self.sent, *question));
-            Ok(self.sent)
-        }
-
-        fn receive(&mut self) -> io::Result<(u64, Result<Attribute, Refusal>)> {
-            let (number, question) = self.waiting.pop_front().ok_or_else(|| io::Error::other("nothing was asked"))?;
-            Ok((number, (self.answer)(&question)))
-        }
-
-        fn own_lid(&self) -> u16 {
-            1
-        }
-    }
-
-    fn walk(answer: impl FnMut(&Question) -> Result<Attribute, Refusal>, config: Config) -> Result<Fabric, String> {
-        discover(&mut Fake { answer, waiting: VecDeque::new(), sent: 0 }, PortId::default(), config)
-    }
-
-    /// An adapter at the port of each side of a switch of two ports.
-    fn small(question: &Question) -> Result<Attribute, Refusal> {
-        let path = &question.to.dr_path;
-        let hops: Vec<u8> = path.path[1..=path.count].to_vec();
-        let (kind, guid, local) = match &hops[..] {
-            [] => (Kind::CA, 1, 1),
-            [1] => (Kind::SWITCH, 2, 1),
-            [1, 2] => (Kind::CA, 3, 1),
-            _ => return Err(Refusal::Transport(libc::ETIMEDOUT)),
-        };
-        let mut data = Attribute::ZERO;
-        match question.attribute {
-            NODE_INFO => {
-                (data.0[2], data.0[3], data.0[36]) = (kind.0, if kind == Kind::SWITCH { 2 } else { 1 }, local);
-                data.set_u64(12, guid);
-                data.set_u64(20, guid);
-            }
-            PORT_INFO => (data.0[28], data.0[32], data.0[33]) = (local, 4, PHYS_LINK_UP << 4),
-            _ => {}
-        }
-        Ok(data)
-    }
-
-    #[test]
-    fn every_node_behind_a_cable_is_found_once() {
-        for in_flight in [1, 2, 16] {
-            let fabric = walk(small, Config { in_flight, ..Config::default() }).unwrap();
-            let guids: Vec<u64> = fabric.nodes().map(|(_, node)| node.guid).collect();
-            assert_eq!(guids, [3, 2, 1]);
-            let end = fabric.node(fabric.find_node(3).unwrap()).port(1).unwrap();
-            assert_eq!(fabric.remote(end).unwrap().0.guid, 2);
-            assert_eq!((fabric.max_hops, fabric.conflicts().len()), (2, 0));
-        }
-    }
-
-    #[test]
-    fn a_start_that_is_silent_is_told() {
-        let silent = |_: &Question| Err(Refusal::Transport(libc::ETIMEDOUT));
-        assert!(walk(silent, Config::default()).unwrap_err().contains("does not answer"));
-    }
-
-    #[test]
-    fn answers_of_any_bytes_do_no_harm() {
-        let mut seed = 1u64;
-        let mut left = 20_000;
-        let any = |_: &Question| {
-            left -= 1;
-            if left < 0 {
-                return Err(Refusal::Status(0x1c));
-            }
-            let mut data = Attribute::ZERO;
-            for byte in &mut data.0 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                *byte = (seed >> 33) as u8;
-            }
-            Ok(data)
-        };
-        // Whatever comes of it, it ends.
-        let _ = walk(any, Config::default());
-    }
-}
+mod tests;

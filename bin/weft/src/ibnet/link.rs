@@ -152,7 +152,7 @@ mod tests {
                 (port.info.0[30], port.info.0[31]) = width;
                 (port.info.0[32], port.info.0[35], port.info.0[62]) =
                     (speed.0 << 4, speed.1 << 4, extended.1 << 4 | extended.0);
-                *node.port_slot(num).unwrap() = Some(port);
+                *node.port_or_new(num).unwrap() = port;
             }
             fabric.add(node);
         }

@@ -83,7 +83,8 @@ pub struct Node {
     pub description: Attribute,
     /// Where it stands.
     pub place: Place,
-    ports: Vec<Option<Port>>,
+    /// Ports that are known, by number: a node that says that it has 255 takes no room for them.
+    ports: Vec<Port>,
 }
 
 impl Node {
@@ -102,7 +103,7 @@ impl Node {
             switch_info: Attribute::ZERO,
             description: Attribute::ZERO,
             place: Place::default(),
-            ports: vec![None; usize::from(num_ports) + 1],
+            ports: Vec::new(),
         }
     }
 
@@ -168,32 +169,44 @@ impl Node {
 
     /// The port of that number.
     pub fn port(&self, num: u8) -> Option<&Port> {
-        self.ports.get(usize::from(num))?.as_ref()
+        self.ports.get(self.place_of(num).ok()?)
     }
 
     /// The port of that number, to change it.
     pub fn port_mut(&mut self, num: u8) -> Option<&mut Port> {
-        self.ports.get_mut(usize::from(num))?.as_mut()
+        let place = self.place_of(num).ok()?;
+        self.ports.get_mut(place)
     }
 
-    /// The place of the port of that number; nothing beyond the node's number of ports.
-    pub fn port_slot(&mut self, num: u8) -> Option<&mut Option<Port>> {
-        self.ports.get_mut(usize::from(num))
+    /// The port of that number, a new one if it is not known yet; nothing beyond the node's number of ports.
+    pub fn port_or_new(&mut self, num: u8) -> Option<&mut Port> {
+        if num > self.num_ports {
+            return None;
+        }
+        let place = self.place_of(num).unwrap_or_else(|place| {
+            self.ports.insert(place, Port::shell(num));
+            place
+        });
+        self.ports.get_mut(place)
+    }
+
+    fn place_of(&self, num: u8) -> Result<usize, usize> {
+        self.ports.binary_search_by_key(&num, |port| port.num)
     }
 
     /// Ports that are known, port 0 included, in their order.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
-        self.ports.iter().flatten()
+        self.ports.iter()
     }
 
     /// Ports that are known, port 0 included, to change them.
     pub fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
-        self.ports.iter_mut().flatten()
+        self.ports.iter_mut()
     }
 
     /// Ports that are known and can have a cable, in their order.
     pub fn external_ports(&self) -> impl Iterator<Item = &Port> {
-        self.ports.iter().skip(1).flatten()
+        self.ports.iter().filter(|port| port.num != 0)
     }
 
     /// Whether PortInfo's extended speeds mean something at `port`; nothing if a switch's port 0 did not answer.
@@ -211,8 +224,11 @@ mod tests {
         let mut info = Attribute::ZERO;
         info.0[3] = 4;
         let mut node = Node::new(info);
-        assert!(node.port_slot(4).is_some());
-        assert!(node.port_slot(5).is_none());
+        assert!(node.port_or_new(4).is_some());
+        assert!(node.port_or_new(5).is_none());
         assert!(node.port(255).is_none());
+        assert!(node.port_or_new(0).is_some());
+        assert_eq!(node.ports().map(|port| port.num).collect::<Vec<_>>(), [0, 4]);
+        assert_eq!(node.external_ports().map(|port| port.num).collect::<Vec<_>>(), [4]);
     }
 }

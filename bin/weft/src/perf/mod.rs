@@ -136,7 +136,7 @@ pub fn run(args: &PerfArgs) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("weft perf: {message}");
+            crate::errln!("weft perf: {message}");
             ExitCode::FAILURE
         }
     }

@@ -29,7 +29,7 @@ pub fn run(args: &PerfArgs) -> Result<(), String> {
         }
         match served {
             Ok(()) => outln!("served {}", from.ip()),
-            Err(e) => eprintln!("weft perf: client {}: {e}", from.ip()),
+            Err(e) => crate::errln!("weft perf: client {}: {e}", from.ip()),
         }
     }
 }

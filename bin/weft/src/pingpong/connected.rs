@@ -88,7 +88,7 @@ pub fn meet_client(
 ) -> Result<Dest, String> {
     let mut link = Acceptor::listen(options.port)?.accept()?;
     let peer: Dest = link.receive()?;
-    connect(&peer).inspect_err(|_| eprintln!("Couldn't connect to remote QP"))?;
+    connect(&peer).inspect_err(|_| crate::errln!("Couldn't connect to remote QP"))?;
     link.send(own)?;
     link.await_done();
     Ok(peer)

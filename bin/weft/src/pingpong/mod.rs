@@ -25,7 +25,7 @@ pub fn main(spec: &Spec, args: &[OsString], work: fn(&Options) -> Result<(), Str
         Ok(options) => options,
         Err(usage) => {
             if let Some(mistake) = usage {
-                eprintln!("{}: {mistake}", spec.name);
+                crate::errln!("{}: {mistake}", spec.name);
             }
             crate::output::print(&options::usage(spec));
             return ExitCode::FAILURE;
@@ -34,7 +34,7 @@ pub fn main(spec: &Spec, args: &[OsString], work: fn(&Options) -> Result<(), Str
     match work(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }

@@ -99,7 +99,7 @@ impl Setup {
         if options.prefetch
             && let Err(e) = buffer.prefetch()
         {
-            eprintln!("Couldn't prefetch MR({}). Continue anyway", e.raw_os_error().unwrap_or(0));
+            crate::errln!("Couldn't prefetch MR({}). Continue anyway", e.raw_os_error().unwrap_or(0));
         }
         Ok(buffer)
     }

@@ -46,7 +46,7 @@ fn guids<const N: usize>(line: &CommandLine, option: char) -> Outcome<Option<[u6
     let parts: Vec<&str> = text.splitn(N, ':').collect();
     let whole = parts.len() == N && parts.last().is_some_and(|last| !last.is_empty());
     if !whole {
-        eprintln!("invalid input '{text}'");
+        crate::errln!("invalid input '{text}'");
         return Err(End::Usage);
     }
     let mut guids = [0; N];

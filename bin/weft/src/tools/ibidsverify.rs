@@ -46,7 +46,7 @@ fn run(args: &[OsString]) -> ExitCode {
         output::print(USAGE);
         if let Err(mistake) = &parsed {
             let letter = mistake.strip_prefix("invalid option -- ").map(|letter| letter.trim_matches('\''));
-            eprintln!("{}", letter.map_or(mistake.clone(), |letter| format!("Unknown option: {letter}")));
+            crate::errln!("{}", letter.map_or(mistake.clone(), |letter| format!("Unknown option: {letter}")));
         }
         return ExitCode::from(2);
     }

@@ -1,7 +1,6 @@
 //! `ibhosts`, `ibswitches`, `ibrouters` and `ibnodes`: lines of a topology file, or of the fabric, in short.
 
 use std::ffi::OsString;
-use std::fs;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use crate::ib::number::number;
 use crate::ib::options::Common;
 use crate::ib::report::End;
 use crate::ibnet::Config;
+use crate::named_file;
 use crate::output;
 use crate::verbs_api::Which;
 
@@ -97,8 +97,8 @@ fn read(args: &[String]) -> Option<Line> {
 
 fn topology_text(line: &Line) -> Result<String, End> {
     if let Some(path) = &line.file {
-        return fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|e| {
-            eprintln!("cat: {path}: {}", crate::errno::text(&e));
+        return named_file::read(path).map_err(|e| {
+            crate::errln!("cat: {path}: {}", crate::errno::text(&e));
             End::Code(1)
         });
     }

@@ -20,14 +20,14 @@ fn run(args: &[OsString]) -> ExitCode {
     let library = match Library::load(which) {
         Ok(library) => library,
         Err(e) => {
-            eprintln!("ibv_devices: {e:#}");
+            crate::errln!("ibv_devices: {e:#}");
             return ExitCode::FAILURE;
         }
     };
     let list = match DeviceList::new(library) {
         Ok(list) => list,
         Err(e) => {
-            eprintln!("Failed to get IB devices list: {}", crate::errno::text(&e));
+            crate::errln!("Failed to get IB devices list: {}", crate::errno::text(&e));
             return ExitCode::FAILURE;
         }
     };

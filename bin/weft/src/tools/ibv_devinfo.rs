@@ -41,7 +41,7 @@ fn run(args: &[OsString]) -> ExitCode {
         // Operands are overlooked, as in the original.
         Ok(parsed) => parsed,
         Err(mistake) => {
-            eprintln!("ibv_devinfo: {mistake}");
+            crate::errln!("ibv_devinfo: {mistake}");
             usage(crate::output::print);
             return ExitCode::from(FAILED);
         }
@@ -53,7 +53,7 @@ fn run(args: &[OsString]) -> ExitCode {
     match answer(&parsed) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::from(FAILED)
         }
     }
@@ -99,7 +99,7 @@ fn answer(parsed: &Parsed) -> Result<u8, String> {
         let report = match DeviceReport::of(&device, port) {
             Ok(report) => report,
             Err(message) => {
-                eprintln!("{message}");
+                crate::errln!("{message}");
                 code += 2;
                 continue;
             }

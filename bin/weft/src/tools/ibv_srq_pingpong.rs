@@ -99,7 +99,7 @@ fn play(options: &Options) -> Result<(), String> {
         None => {
             let mut link = Acceptor::listen(options.port)?.accept()?;
             let peers = receive_all(&mut link, own.len())?;
-            connect(&peers).inspect_err(|_| eprintln!("Couldn't connect to remote QP"))?;
+            connect(&peers).inspect_err(|_| crate::errln!("Couldn't connect to remote QP"))?;
             send_all(&mut link, &own)?;
             link.await_done();
             peers

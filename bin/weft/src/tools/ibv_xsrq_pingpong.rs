@@ -89,7 +89,7 @@ fn domain_file() -> Option<File> {
     let file = file.or_else(|_| File::open(DOMAIN_FILE));
     if let Err(e) = &file {
         let errno = e.raw_os_error().unwrap_or(0);
-        eprintln!("Couldn't create the file for the XRC Domain but not stopping {errno}");
+        crate::errln!("Couldn't create the file for the XRC Domain but not stopping {errno}");
     }
     file.ok()
 }

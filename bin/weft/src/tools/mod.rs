@@ -8,6 +8,8 @@ use std::process::ExitCode;
 mod cmtime;
 mod dump_fts;
 pub mod getopt;
+#[cfg(test)]
+mod hostile;
 mod ibaddr;
 mod ibcacheedit;
 mod ibidsverify;

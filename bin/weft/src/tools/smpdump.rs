@@ -62,12 +62,12 @@ fn work(line: &CommandLine) -> Outcome<()> {
     let failed = |e: std::io::Error| End::panic(format!("recv error: {}", crate::errno::text(&e)), e);
     let mut packet = port.packet(&request, &to).map_err(|_| End::failed("directed route too long"))?;
     if line.common.debug > 1 {
-        eprint!("before send:\n{}", mad::hex_dump(packet.mad()));
+        output::complain_text(&format!("before send:\n{}", mad::hex_dump(packet.mad())));
     }
     port.send(class, &mut packet, timeout_ms).map_err(|e| End::panic("send failed", e))?;
     let answer = port.recv(-1).map_err(failed)?;
     if line.common.debug > 0 {
-        eprintln!("{} bytes received", answer.mad().len());
+        crate::errln!("{} bytes received", answer.mad().len());
     }
     let dump = Dump::of(answer.mad());
     if line.common.json {

@@ -94,6 +94,10 @@ impl Library {
     /// # Errors
     /// It is not there, or it is no libibumad.
     pub fn load(which: Which) -> Result<Library> {
+        #[cfg(test)]
+        if let Some(liar) = super::liar::library() {
+            return Ok(liar);
+        }
         let path = Verbs::path(which, "libibumad.so.3")?;
         let calls = Calls::load(&path).context(match which {
             Which::Ours => "without it no management datagram can be sent; rebuild with `cargo build`",

@@ -4,6 +4,8 @@
 //! through its calls.
 
 mod ca;
+#[cfg(test)]
+pub mod liar;
 mod library;
 mod packet;
 mod port;

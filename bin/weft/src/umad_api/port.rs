@@ -21,7 +21,7 @@ const SIMULATED_WAIT: Duration = Duration::from_millis(2);
 pub struct Port {
     library: Library,
     id: c_int,
-    /// Under ibsim's preloaded library, which sleeps in read(2) until there is something, whatever was asked.
+    /// Under ibsim's preloaded library, which answers poll(2) and read(2) itself.
     simulated: bool,
 }
 
@@ -140,9 +140,6 @@ impl Port {
     /// # Errors
     /// It could not be read.
     pub fn try_recv(&self, packet: &mut Packet) -> io::Result<Option<i32>> {
-        if self.simulated && !self.wait(None, Some(Duration::ZERO))?.0 {
-            return Ok(None);
-        }
         match self.recv(packet, 0) {
             Ok(agent) => Ok(Some(agent)),
             Err(error) => match error.kind() {
@@ -153,18 +150,14 @@ impl Port {
     }
 
     /// Waits until a datagram can be received, or `others` is readable, or the time is over: which of the two is so.
-    /// By poll(2), which libraries that stand in for a kernel's ports answer too.
+    /// By poll(2), which libraries that stand in for a kernel's ports answer too; ibsim's knows nothing of `others`, and
+    /// with it the wait is short, so that they are looked at now and then ([`Port::wait_for_others`]).
     ///
     /// # Errors
     /// It cannot be waited for.
     pub fn wait(&self, others: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
-        if self.simulated && timeout.is_none_or(|time| time > SIMULATED_WAIT) {
-            // That library sleeps for its own descriptor alone, so the others are looked at now and then.
-            return match self.wait(None, Some(SIMULATED_WAIT))? {
-                (false, _) => self.wait(others, Some(Duration::ZERO)),
-                ready => Ok(ready),
-            };
-        }
+        let longest = if self.simulated { Some(SIMULATED_WAIT) } else { None };
+        let timeout = [timeout, longest].into_iter().flatten().min();
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative descriptor is passed over.
         let mut fds = [of(self.fd()), of(others.map_or(-1, |fd| fd.as_raw_fd()))];
@@ -176,6 +169,29 @@ impl Port {
             return if error.kind() == io::ErrorKind::Interrupted { Ok((false, false)) } else { Err(error) };
         }
         Ok((fds[0].revents != 0, fds[1].revents != 0))
+    }
+
+    /// Waits until `others` is readable or the time is over, whatever comes to the port meanwhile: whether it is readable.
+    /// By ppoll(2), which ibsim's library leaves to the system.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn wait_for_others(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
+        let limit = timeout.unwrap_or(SIMULATED_WAIT).min(SIMULATED_WAIT);
+        let limit = libc::timespec { tv_sec: 0, tv_nsec: c_long::from(limit.subsec_nanos()) };
+        let mut other = libc::pollfd { fd: others.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one record, a time, and no set of signals.
+        let rc = unsafe { libc::ppoll(&mut other, 1, &limit, ptr::null()) };
+        if rc < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(error) };
+        }
+        Ok(rc > 0)
+    }
+
+    /// Whether it is one of ibsim's, whose library waits for nothing but datagrams.
+    pub fn is_simulated(&self) -> bool {
+        self.simulated
     }
 
     /// The library that it was opened with.

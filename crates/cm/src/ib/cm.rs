@@ -11,6 +11,7 @@ use weft_wire::mad::{AttrId, Mad};
 use super::book::Book;
 use super::comm_id::{CommIds, ConnId};
 use super::conn::Conn;
+use super::early::Early;
 use super::error::CmError;
 use super::event::{Event, EventKind};
 use super::limits::{CONNECTIONS_MAX, DEVICES_MAX};
@@ -37,6 +38,7 @@ pub struct Cm {
     pub(super) devices: BTreeMap<u32, CaInfo>,
     pub(super) listeners: Listeners,
     pub(super) conns: FxHashMap<ConnId, Box<Conn>>,
+    pub(super) early: Early,
     pub(super) book: Book,
 }
 
@@ -49,6 +51,7 @@ impl Cm {
             devices: BTreeMap::new(),
             listeners: Listeners::default(),
             conns: FxHashMap::default(),
+            early: Early::default(),
             book: Book::default(),
         }
     }
@@ -66,8 +69,8 @@ impl Cm {
     }
 
     /// A datagram came to queue pair 1. Whatever it is, it is dealt with; what is wrong with it is counted.
-    pub fn handle_mad(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
-        let mad: Mad = zerocopy::transmute!(*mad);
+    pub fn handle_mad(&mut self, now: Instant, from: &GmpAddress, bytes: &MadBytes) {
+        let mad: Mad = zerocopy::transmute!(*bytes);
         let Ok(message) = CmMessage::from_mad(&mad) else {
             self.book.stats.rx_malformed += 1;
             return;
@@ -79,6 +82,40 @@ impl Cm {
         let (tid, attr_id, attr_mod) = (mad.header.tid(), mad.header.attr_id(), mad.header.attr_mod());
         self.book.stats.rx_msgs[column(attr_id)] += 1;
         let rx = &Rx { now, from, tid, attr_id, attr_mod };
+        let early = self.is_early(rx, &message);
+        if early.is_none_or(|service_id| !self.early.keep(now, service_id, from, bytes)) {
+            self.dispatch(rx, message);
+        }
+    }
+
+    /// The service that a request wants and nobody listens to, unless it is a repetition or one between peers.
+    fn is_early(&self, rx: &Rx<'_>, message: &CmMessage) -> Option<u64> {
+        let (service_id, known) = match message {
+            CmMessage::Req(req) => {
+                let again = self.book.remote_ids.contains_key(&(req.local_ca_guid, req.local_comm_id));
+                (req.service_id.0, again || self.book.peers.contains_key(&(req.service_id.0, rx.from.dgid)))
+            }
+            CmMessage::SidrReq(req) => {
+                (req.service_id.0, self.book.remote_sidrs.contains_key(&(rx.from.dgid, req.request_id)))
+            }
+            _ => return None,
+        };
+        (!known && self.listeners.find(service_id).is_none()).then_some(service_id)
+    }
+
+    /// Requests whose time to wait for a listener is over, or that have one now.
+    fn on_early(&mut self, now: Instant) {
+        while let Some(kept) = self.early.next(now) {
+            let mad: Mad = zerocopy::transmute!(kept.mad);
+            let Ok(message) = CmMessage::from_mad(&mad) else { continue };
+            let (tid, attr_id, attr_mod) = (mad.header.tid(), mad.header.attr_id(), mad.header.attr_mod());
+            if self.devices.contains_key(&kept.from.device) {
+                self.dispatch(&Rx { now, from: &kept.from, tid, attr_id, attr_mod }, message);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, rx: &Rx<'_>, message: CmMessage) {
         match message {
             CmMessage::Req(req) => self.on_req(rx, &req),
             CmMessage::Mra(mra) => self.on_mra(rx, &mra),
@@ -96,6 +133,7 @@ impl Cm {
 
     /// Lets everything happen that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.on_early(now);
         while let Some((deadline, id)) = self.book.timers.first().copied() {
             if deadline > now {
                 break;
@@ -158,7 +196,8 @@ impl Cm {
 
     /// When [`Cm::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.book.timers.first().map(|(at, _)| *at)
+        let first = self.book.timers.first().map(|(at, _)| *at);
+        [first, self.early.deadline()].into_iter().flatten().min()
     }
 
     /// The next datagram to send.
@@ -183,7 +222,7 @@ impl Cm {
 
     /// Whether nothing is kept but devices, listeners and counters: no connection, timer, name of a peer, or message.
     pub fn is_idle(&self) -> bool {
-        self.conns.is_empty() && self.book.is_empty()
+        self.conns.is_empty() && self.early.is_empty() && self.book.is_empty()
     }
 
     /// A new connection, whose number no other has.

@@ -24,9 +24,11 @@ const BITS_24: u32 = 0xff_ffff;
 impl Cm {
     /// Listens for requests whose service id is `service_id` in the bits of `mask` (all ones: exactly that one), on
     /// every device. Whoever wants the same service once more gets the same listener, and must give it up as often; a
-    /// service that another listener's mask covers is refused.
+    /// service that another listener's mask covers is refused. Requests that came a moment too early are due then.
     pub fn listen(&mut self, service_id: u64, mask: u64) -> Result<ListenId, CmError> {
-        self.listeners.add(service_id, mask)
+        let id = self.listeners.add(service_id, mask)?;
+        self.early.hasten(|service| self.listeners.find(service) == Some(id));
+        Ok(id)
     }
 
     /// Gives a listener up. Requests that came to it stay.

@@ -1,5 +1,7 @@
 //! The limits of the communication manager: what it keeps, whoever asks for it.
 
+use weft_verbs::Duration;
+
 /// Connections in whatever state, of this host. A request that finds no room is rejected with "no resources".
 pub const CONNECTIONS_MAX: usize = 256 << 10;
 
@@ -7,6 +9,12 @@ pub const CONNECTIONS_MAX: usize = 256 << 10;
 /// One more is rejected with "no resources", and a peer that is patient tries again. A listener's own backlog is what
 /// normally bounds this.
 pub const PENDING_REQUESTS_MAX: usize = 32 << 10;
+
+/// Requests for services that nobody listens to yet. One more is rejected at once.
+pub const EARLY_MAX: usize = 256;
+
+/// How long such a request waits for a listener.
+pub const LISTENER_GRACE: Duration = Duration::from_millis(20);
 
 /// Listeners.
 pub const LISTENERS_MAX: usize = 64 << 10;

@@ -21,6 +21,7 @@ mod cm;
 mod comm_id;
 mod command;
 mod conn;
+mod early;
 mod error;
 mod event;
 mod goodbye;

@@ -252,7 +252,7 @@ pub fn with_header(id: &Id, data: &[u8]) -> Result<Vec<u8>, Errno> {
 pub fn gmp_address(attachment: &Attachment, path: &PathRecord) -> GmpAddress {
     GmpAddress {
         device: attachment.device,
-        port: 1,
+        port: attachment.port,
         sgid_index: attachment.sgid_index,
         sgid: Gid(attachment.sgid),
         gid_type: match attachment.mode {

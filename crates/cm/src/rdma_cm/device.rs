@@ -4,11 +4,13 @@ use std::net::IpAddr;
 
 use super::command::RoceMode;
 
-/// A device, as the owner of devices describes it; a later description of the same index replaces the earlier one.
+/// A port of a device, as the owner of devices describes it; a later description of the same port replaces the earlier one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
-    /// Its index; the loopback's device and others alike.
+    /// Index of the device; the loopback's device and others alike.
     pub index: u32,
+    /// Number of the port, from 1 on.
+    pub port: u8,
     /// Its name.
     pub name: String,
     /// Its node GUID.
@@ -29,6 +31,16 @@ pub struct Device {
     pub pkeys: Vec<u16>,
     /// Its GIDs.
     pub gids: Vec<DeviceGid>,
+}
+
+/// Index of a device, and number of one of its ports.
+pub type Place = (u32, u8);
+
+impl Device {
+    /// Which port of which device it is.
+    pub fn place(&self) -> Place {
+        (self.index, self.port)
+    }
 }
 
 /// What a port is linked to.

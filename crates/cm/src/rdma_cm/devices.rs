@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::address::{Family, gid_of_ip};
 use super::command::RoceMode;
-use super::device::{Device, DeviceGid, LocalAddress};
+use super::device::{Device, DeviceGid, LocalAddress, Place};
 use super::id::Attachment;
 use super::limits::{DEVICES_MAX, GIDS_PER_DEVICE_MAX};
 
-/// A device, and what new ids on it start with.
+/// A port of a device, and what new ids on it start with.
 #[derive(Debug)]
 pub struct Entry {
-    /// The device.
+    /// The port.
     pub device: Device,
     /// Framing.
     pub roce_mode: RoceMode,
@@ -20,40 +20,47 @@ pub struct Entry {
     pub roce_tos: u8,
 }
 
-/// All devices, and the host's addresses.
+/// All ports of devices, and the host's addresses.
 #[derive(Debug, Default)]
 pub struct Devices {
-    map: BTreeMap<u32, Entry>,
+    map: BTreeMap<Place, Entry>,
     local: Vec<LocalAddress>,
 }
 
 impl Devices {
-    /// Adds a device or replaces what is known of it; answers what was known before.
+    /// Adds a port or replaces what is known of it; answers what was known before.
     pub fn set(&mut self, mut device: Device) -> Option<Device> {
         device.gids.truncate(GIDS_PER_DEVICE_MAX);
-        if let Some(entry) = self.map.get_mut(&device.index) {
+        if let Some(entry) = self.map.get_mut(&device.place()) {
             return Some(std::mem::replace(&mut entry.device, device));
         }
         if self.map.len() < DEVICES_MAX {
             let entry = Entry { device, roce_mode: RoceMode::V2, roce_tos: 0 };
-            self.map.insert(entry.device.index, entry);
+            self.map.insert(entry.device.place(), entry);
         }
         None
     }
 
     /// Forgets a device.
     pub fn remove(&mut self, index: u32) -> bool {
-        self.map.remove(&index).is_some()
+        let before = self.map.len();
+        self.map.retain(|place, _| place.0 != index);
+        self.map.len() < before
     }
 
-    /// A device.
-    pub fn look(&self, index: u32) -> Option<&Entry> {
-        self.map.get(&index)
+    /// A port.
+    pub fn look(&self, place: Place) -> Option<&Entry> {
+        self.map.get(&place)
     }
 
-    /// A device, to change what new ids start with.
-    pub fn change(&mut self, index: u32) -> Option<&mut Entry> {
-        self.map.get_mut(&index)
+    /// The ports of a device.
+    pub fn of_device(&self, index: u32) -> impl Iterator<Item = &Entry> {
+        self.map.range((index, 0)..=(index, u8::MAX)).map(|(_, entry)| entry)
+    }
+
+    /// The ports of a device, to change what new ids start with.
+    pub fn change(&mut self, index: u32) -> impl Iterator<Item = &mut Entry> {
+        self.map.range_mut((index, 0)..=(index, u8::MAX)).map(|(_, entry)| entry)
     }
 
     /// The host's addresses.
@@ -91,14 +98,14 @@ impl Devices {
         active.into_iter().find_map(|entry| entry.attach(|row| row.ip.is_ipv4() == v4))
     }
 
-    /// The row of a device that a local address is.
-    pub fn by_ip_on(&self, index: u32, ip: IpAddr) -> Option<Attachment> {
-        self.map.get(&index)?.attach(|row| row.ip == ip)
+    /// The row of a port that a local address is.
+    pub fn by_ip_on(&self, place: Place, ip: IpAddr) -> Option<Attachment> {
+        self.map.get(&place)?.attach(|row| row.ip == ip)
     }
 
-    /// A row of a device that a packet came to.
-    pub fn by_gid(&self, index: u32, gid: [u8; 16]) -> Option<Attachment> {
-        self.map.get(&index)?.attach(|row| row.gid == gid)
+    /// A row of a port that a packet came to.
+    pub fn by_gid(&self, place: Place, gid: [u8; 16]) -> Option<Attachment> {
+        self.map.get(&place)?.attach(|row| row.gid == gid)
     }
 }
 
@@ -109,6 +116,7 @@ impl Entry {
         let row = rows().find(|row| row.mode == self.roce_mode).or_else(|| rows().next())?;
         Some(Attachment {
             device: self.device.index,
+            port: self.device.port,
             sgid_index: row.index,
             sgid: row.gid,
             ifindex: row.ifindex,
@@ -140,6 +148,7 @@ mod tests {
         });
         Device {
             index,
+            port: 1,
             name: format!("rxe{index}"),
             node_guid: u64::from(index),
             ifindex: index + 10,
@@ -170,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn each_port_has_its_own_addresses() {
+        let mut devices = Devices::default();
+        devices.set(device(7, &["10.0.0.1"]));
+        devices.set(Device { port: 2, ..device(7, &["10.0.0.2"]) });
+        let port_of = |text: &str| devices.by_ip(text.parse().unwrap(), 0).map(|found| (found.device, found.port));
+        assert_eq!(port_of("10.0.0.1"), Some((7, 1)));
+        assert_eq!(port_of("10.0.0.2"), Some((7, 2)));
+        assert!(devices.by_ip_on((7, 1), "10.0.0.2".parse().unwrap()).is_none());
+        assert_eq!(devices.of_device(7).count(), 2);
+        assert!(devices.remove(7) && devices.of_device(7).count() == 0 && !devices.remove(7));
+    }
+
+    #[test]
     fn the_default_framing_chooses_the_row() {
         let mut devices = Devices::default();
         let mut both = device(0, &["10.0.0.1", "10.0.0.1"]);
@@ -177,7 +199,7 @@ mod tests {
         devices.set(both);
         let ip: IpAddr = "10.0.0.1".parse().unwrap();
         assert_eq!(devices.by_ip(ip, 0).map(|found| found.sgid_index), Some(1));
-        devices.change(0).unwrap().roce_mode = RoceMode::V1;
+        devices.change(0).for_each(|entry| entry.roce_mode = RoceMode::V1);
         assert_eq!(devices.by_ip(ip, 0).map(|found| found.sgid_index), Some(0));
     }
 }

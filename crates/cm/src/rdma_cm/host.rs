@@ -34,6 +34,8 @@ pub struct PathQuestion {
     pub question: QuestionId,
     /// The local device.
     pub device: u32,
+    /// Its port.
+    pub port: u8,
     /// What is known of the path: both GIDs, service, partition, traffic class.
     pub wanted: PathRecord,
 }
@@ -82,6 +84,8 @@ pub struct MulticastRequest {
     pub group: u32,
     /// The device.
     pub device: u32,
+    /// Its port.
+    pub port: u8,
     /// The interface.
     pub ifindex: u32,
     /// The group's address.

@@ -7,6 +7,7 @@ use weft_verbs::Instant;
 use super::address::{Family, PortSpace, SockAddr};
 use super::client::{ChannelId, ClientId};
 use super::command::{GroupNumber, IdNumber, RoceMode};
+use super::device::Place;
 use super::host::QuestionId;
 use super::param::{Ece, PathRecord};
 use crate::ib::{ConnId, ListenId};
@@ -56,11 +57,13 @@ pub const QPT_XRC_SEND: u8 = 9;
 /// The receiving side of XRC.
 pub const QPT_XRC_RECV: u8 = 10;
 
-/// The device that an id uses, and the row of its GID table.
+/// The port that an id uses, and the row of its GID table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attachment {
     /// Index of the device.
     pub device: u32,
+    /// Its port.
+    pub port: u8,
     /// Row of the local GID.
     pub sgid_index: u8,
     /// The local GID.
@@ -69,6 +72,13 @@ pub struct Attachment {
     pub ifindex: u32,
     /// Framing.
     pub mode: RoceMode,
+}
+
+impl Attachment {
+    /// Which port of which device it is.
+    pub fn place(&self) -> Place {
+        (self.device, self.port)
+    }
 }
 
 /// Options that a program may have set.

@@ -8,6 +8,7 @@ use weft_verbs::Instant;
 use super::channel::Waiting;
 use super::client::{ChannelId, ClientId, Credentials};
 use super::command::{IdNumber, IdSummary};
+use super::device::Place;
 use super::errno::{EINVAL, EMFILE, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
 use super::id::{Attachment, Id, QPT_RC, QPT_UC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
@@ -292,10 +293,10 @@ impl Service {
         self.clients.credentials(client).is_some_and(|credentials| credentials.privileged_ports)
     }
 
-    /// Tells the ids of a device whose local GID it has not any more.
-    pub(super) fn tell_address_change(&mut self, device: u32, gone: &[[u8; 16]]) {
+    /// Tells the ids of a port whose local GID it has not any more.
+    pub(super) fn tell_address_change(&mut self, place: Place, gone: &[[u8; 16]]) {
         let uses = |(number, id): (IdNumber, &Id)| {
-            let used = |own: Attachment| own.device == device && gone.contains(&own.sgid);
+            let used = |own: Attachment| own.place() == place && gone.contains(&own.sgid);
             id.attachment.is_some_and(used).then_some(number)
         };
         let numbers: Vec<IdNumber> = match gone {

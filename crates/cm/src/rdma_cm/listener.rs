@@ -9,6 +9,7 @@ use super::address::{Family, PortSpace, SockAddr, SockAddrIb};
 use super::command::IdNumber;
 use super::connect::ece_above;
 use super::datagram::sidr_refusal;
+use super::device::Place;
 use super::event::{CmEvent, EventKind, EventParam};
 use super::id::{Attachment, Id, QPT_UD, State};
 use super::incoming::PATIENCE;
@@ -21,7 +22,7 @@ use crate::ib;
 
 /// A request, connected or not.
 struct Request<'a> {
-    device: u32,
+    place: Place,
     service_id: u64,
     /// The local GID that it names, and the peer's.
     sgid: [u8; 16],
@@ -39,7 +40,7 @@ impl Service {
     /// A request for a connection.
     pub(super) fn on_request(&mut self, now: Instant, conn: ib::ConnId, req: &ib::ReqReceived, private: Vec<u8>) {
         let path = path_record(req);
-        let request = Request::new(req.from.device, req.service_id, req.qp_type as u8, &private);
+        let request = Request::new((req.from.device, req.from.port), req.service_id, req.qp_type as u8, &private);
         let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
         let made = self.new_child(&request).map(|(listener, child)| {
             let param = EventParam::Conn(param_of(req, request.data));
@@ -64,7 +65,7 @@ impl Service {
         req: &ib::SidrReqReceived,
         private: Vec<u8>,
     ) {
-        let request = Request::new(req.from.device, req.service_id, QPT_UD, &private);
+        let request = Request::new((req.from.device, req.from.port), req.service_id, QPT_UD, &private);
         let request = Request { sgid: req.from.sgid.0, dgid: req.from.dgid.0, ..request };
         let made = self.new_child(&request).map(|(listener, child)| {
             let ud = UdParam { private_data: request.data.to_vec(), ..UdParam::default() };
@@ -102,9 +103,9 @@ impl Service {
 
     /// The device and GID that a request is for: by the address in its header, as in Linux, or its path's GID.
     fn attachment_of(&self, request: &Request) -> Option<Attachment> {
-        let by_path = self.devices.by_gid(request.device, request.sgid)?;
+        let by_path = self.devices.by_gid(request.place, request.sgid)?;
         match request.header.map(|header| header.addresses.destination()) {
-            Some(ip) if !ip.is_loopback() => self.devices.by_ip_on(request.device, ip),
+            Some(ip) if !ip.is_loopback() => self.devices.by_ip_on(request.place, ip),
             _ => Some(by_path),
         }
     }
@@ -141,19 +142,19 @@ impl Service {
 
 impl<'a> Request<'a> {
     /// A request by its private data: with a header of the IP service in front, or without one if `AF_IB`.
-    fn new(device: u32, service_id: u64, qp_type: u8, private: &'a [u8]) -> Request<'a> {
+    fn new(place: Place, service_id: u64, qp_type: u8, private: &'a [u8]) -> Request<'a> {
         let (header, data) = match IpCmHeader::parse(private) {
             Ok((header, data)) => (Some(header), data),
             Err(_) => (None, private),
         };
         let zero = [0; 16];
-        Request { device, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None }
+        Request { place, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None }
     }
 
     /// Whether it is for a listener (`cma_match_private_data` and `cma_match_net_dev`).
     fn fits(&self, listener: &Id, attachment: &Attachment) -> bool {
         let (State::Listen, Some(addr)) = (listener.state, listener.src) else { return false };
-        let device = listener.attachment.is_none_or(|own| own.device == self.device);
+        let device = listener.attachment.is_none_or(|own| own.place() == self.place);
         let qp_type = listener.qp_type == self.qp_type || listener.qp_type == 0;
         if !device || !qp_type {
             return false;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use super::address::{PortSpace, SockAddr};
 use super::channel::is_of_group;
 use super::command::{GroupNumber, IdNumber, JoinKind, RoceMode};
-use super::device::LinkLayer;
+use super::device::{self, LinkLayer};
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
 use super::host::{MulticastRequest, MulticastResult};
@@ -49,7 +49,7 @@ type Place = (u32, IpAddr, [u8; 16]);
 #[derive(Debug)]
 struct OnHost {
     request: u32,
-    device: u32,
+    port: device::Place,
     members: BTreeSet<GroupNumber>,
     /// The host's yes: the group's multicast LID, 0 on RoCE.
     confirmed: Option<u16>,
@@ -92,17 +92,16 @@ impl Groups {
 
     /// Joins the host to a group for a member; answers whether it is joined already, and
     /// with which LID.
-    fn join_host(&mut self, place: Place, device: u32, group: GroupNumber) -> Option<u16> {
+    fn join_host(&mut self, place: Place, port: device::Place, group: GroupNumber) -> Option<u16> {
         if let Some(on_host) = self.on_host.get_mut(&place) {
             on_host.members.insert(group);
             return on_host.confirmed;
         }
         self.last_request = self.last_request.wrapping_add(1);
         let request = self.last_request;
-        let on_host = OnHost { request, device, members: BTreeSet::from([group]), confirmed: None };
+        let on_host = OnHost { request, port, members: BTreeSet::from([group]), confirmed: None };
         self.on_host.insert(place, on_host);
-        let (ifindex, ip, mgid) = place;
-        self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, mgid, join: true });
+        self.out.push_back(request_of(request, port, place, true));
         None
     }
 
@@ -110,12 +109,16 @@ impl Groups {
         let Some(on_host) = self.on_host.get_mut(&place) else { return };
         on_host.members.remove(&group);
         if on_host.members.is_empty() {
-            let (request, device) = (on_host.request, on_host.device);
+            let (request, port) = (on_host.request, on_host.port);
             self.on_host.remove(&place);
-            let (ifindex, ip, mgid) = place;
-            self.out.push_back(MulticastRequest { group: request, device, ifindex, ip, mgid, join: false });
+            self.out.push_back(request_of(request, port, place, false));
         }
     }
+}
+
+fn request_of(group: u32, port: device::Place, place: Place, join: bool) -> MulticastRequest {
+    let ((device, port), (ifindex, ip, mgid)) = (port, place);
+    MulticastRequest { group, device, port, ifindex, ip, mgid, join }
 }
 
 impl Service {
@@ -136,7 +139,7 @@ impl Service {
         if id.groups.len() >= GROUPS_PER_ID_MAX {
             return Err(ENOMEM);
         }
-        let entry = self.devices.look(attachment.device).ok_or(ENODEV)?;
+        let entry = self.devices.look(attachment.place()).ok_or(ENODEV)?;
         let mode = attachment.mode;
         let ifindex = if id.bound_if != 0 { id.bound_if } else { attachment.ifindex };
         let rate = entry.device.rate;
@@ -155,7 +158,7 @@ impl Service {
             hop_limit: if mode == RoceMode::V2 && !infiniband { HOP_LIMIT_DEFAULT } else { 1 },
             static_rate: rate,
             is_global: true,
-            port_num: 1,
+            port_num: attachment.port,
             ..AhAttr::default()
         };
         let ud = UdParam { qp_num: MULTICAST_QPN, qkey: id.qkey, ah_attr, private_data: Vec::new() };
@@ -164,7 +167,7 @@ impl Service {
         let group = self.groups.insert(membership);
         id.groups.push(group);
         let done = match joined {
-            Some(place) => self.groups.join_host(place, attachment.device, group),
+            Some(place) => self.groups.join_host(place, attachment.place(), group),
             None => Some(0),
         };
         if let Some(mlid) = done {

@@ -28,13 +28,14 @@ impl Service {
         if qp_state > ERR {
             return Err(EINVAL);
         }
+        let port_num = id.attachment.map_or(1, |attachment| attachment.port);
         let mut attributes = match id.conn {
             Some(conn) if !id.is_datagram() => {
                 let agreed = self.ib.qp_params(conn).ok_or(EINVAL)?;
-                agreed_attributes(&agreed, qp_state).ok_or(EINVAL)?
+                agreed_attributes(&agreed, port_num, qp_state).ok_or(EINVAL)?
             }
             _ => {
-                let mut attributes = first_attributes(qp_state);
+                let mut attributes = first_attributes(port_num, qp_state);
                 if id.is_datagram() {
                     id.qkey = default_qkey(id.port_space);
                     attributes.qkey = id.qkey;
@@ -63,21 +64,21 @@ impl Service {
     fn pkey_index(&self, number: IdNumber) -> Result<u16, Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let attachment = id.attachment.ok_or(EINVAL)?;
-        let (Some(path), Some(entry)) = (&id.path, self.devices.look(attachment.device)) else { return Ok(0) };
+        let (Some(path), Some(entry)) = (&id.path, self.devices.look(attachment.place())) else { return Ok(0) };
         let wanted = pkey_of(path) & PARTITION_MASK;
         let found = entry.device.pkeys.iter().position(|pkey| pkey & PARTITION_MASK == wanted);
         Ok(found.and_then(|index| u16::try_from(index).ok()).unwrap_or(0))
     }
 }
 
-fn first_attributes(qp_state: u32) -> QpAttributes {
+fn first_attributes(port_num: u8, qp_state: u32) -> QpAttributes {
     let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
-    QpAttributes { mask: mask.bits(), qp_state, port_num: 1, ..QpAttributes::default() }
+    QpAttributes { mask: mask.bits(), qp_state, port_num, ..QpAttributes::default() }
 }
 
 /// `ib_cm_init_qp_attr`: `None` in states of the connection, or for states of the queue pair, that have none.
-fn agreed_attributes(agreed: &QpParams, qp_state: u32) -> Option<QpAttributes> {
-    let mut attributes = QpAttributes { qp_state, port_num: 1, ..QpAttributes::default() };
+fn agreed_attributes(agreed: &QpParams, port_num: u8, qp_state: u32) -> Option<QpAttributes> {
+    let mut attributes = QpAttributes { qp_state, port_num, ..QpAttributes::default() };
     let reads = agreed.responder_resources != 0;
     let requester = matches!(agreed.qp_type, QpType::Rc | QpType::XrcSend);
     let responder = matches!(agreed.qp_type, QpType::Rc | QpType::XrcRecv);

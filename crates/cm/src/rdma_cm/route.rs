@@ -36,12 +36,12 @@ impl Service {
         if timeout_ms == 0 || id.state != State::AddrResolved {
             return Err(EINVAL);
         }
-        let entry = self.devices.look(attachment.device).ok_or(ENODEV)?;
+        let entry = self.devices.look(attachment.place()).ok_or(ENODEV)?;
         if entry.device.link_layer == LinkLayer::InfiniBand {
             let wanted = wanted_path(id, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)).ok_or(EINVAL)?;
-            let device = attachment.device;
+            let (device, port) = attachment.place();
             let question = self.new_question(now, number, timeout_ms)?;
-            self.resolve_out.push_back(ResolveRequest::AskPath(PathQuestion { question, device, wanted }));
+            self.resolve_out.push_back(ResolveRequest::AskPath(PathQuestion { question, device, port, wanted }));
             self.ids.change(number).ok_or(ENOENT)?.state = State::RouteQuery;
             return Ok(());
         }
@@ -92,8 +92,8 @@ impl Service {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let mut info = RouteInfo { src: id.src, dst: id.dst, ..RouteInfo::default() };
         let Some(attachment) = id.attachment else { return Ok(info) };
-        let node_guid = self.devices.look(attachment.device).map_or(0, |entry| entry.device.node_guid);
-        info.device = Some(DeviceRef { index: attachment.device, node_guid, port_num: 1 });
+        let node_guid = self.devices.look(attachment.place()).map_or(0, |entry| entry.device.node_guid);
+        info.device = Some(DeviceRef { index: attachment.device, node_guid, port_num: attachment.port });
         info.paths = id.path.into_iter().collect();
         info.sgid = attachment.sgid;
         info.dgid = id.dgid;

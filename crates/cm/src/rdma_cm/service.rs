@@ -10,7 +10,7 @@ use super::channel::{Channels, Waiting};
 use super::client::{ChannelId, ClientId};
 use super::command::{Command, IdNumber, IdOption, Reply};
 use super::device::{Device, DeviceGid, LocalAddress};
-use super::devices::Devices;
+use super::devices::{Devices, Entry};
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, EPERM, Errno};
 use super::event::{EventKind, EventParam};
 use super::host::{MulticastRequest, MulticastResult, PathResult, QuestionId, ResolveRequest, ResolveResult};
@@ -75,11 +75,11 @@ impl Service {
     pub fn set_device(&mut self, _now: Instant, device: Device) {
         let info = ib::CaInfo { node_guid: device.node_guid, ack_delay: CA_ACK_DELAY };
         self.ib.set_device(device.index, info);
-        let (index, rows) = (device.index, device.gids.clone());
+        let (place, rows) = (device.place(), device.gids.clone());
         if let Some(before) = self.devices.set(device) {
             let gone = |row: &DeviceGid| rows.iter().all(|other| other.gid != row.gid);
             let gone: Vec<_> = before.gids.iter().filter(|row| gone(row)).map(|row| row.gid).collect();
-            self.tell_address_change(index, &gone);
+            self.tell_address_change(place, &gone);
         }
     }
 
@@ -165,14 +165,17 @@ impl Service {
                 if !self.clients.credentials(client).is_some_and(|credentials| credentials.admin) {
                     return Err(EPERM);
                 }
-                let entry = self.devices.change(device).ok_or(ENODEV)?;
                 // Soft-RoCE has no RoCE v1: as in Linux a framing is refused that no GID has.
-                let has = |mode| entry.device.gids.iter().any(|row| row.mode == mode);
-                if roce_mode.is_some_and(|mode| mode != entry.roce_mode && !has(mode)) {
+                let lacks = |entry: &Entry, wanted| entry.device.gids.iter().all(|row| row.mode != wanted);
+                let refused =
+                    |entry: &Entry| roce_mode.is_some_and(|mode| mode != entry.roce_mode && lacks(entry, mode));
+                if self.devices.of_device(device).any(refused) {
                     return Err(EINVAL);
                 }
-                entry.roce_mode = roce_mode.unwrap_or(entry.roce_mode);
-                entry.roce_tos = roce_tos.unwrap_or(entry.roce_tos);
+                for entry in self.devices.change(device) {
+                    entry.roce_mode = roce_mode.unwrap_or(entry.roce_mode);
+                    entry.roce_tos = roce_tos.unwrap_or(entry.roce_tos);
+                }
                 self.defaults(device)
             }
             Command::ListIds { after } => Ok(self.list_ids(client, after)),
@@ -204,7 +207,7 @@ impl Service {
     }
 
     fn defaults(&self, device: u32) -> Result<Reply, Errno> {
-        let entry = self.devices.look(device).ok_or(ENODEV)?;
+        let entry = self.devices.of_device(device).next().ok_or(ENODEV)?;
         Ok(Reply::Defaults { roce_mode: entry.roce_mode, roce_tos: entry.roce_tos })
     }
 

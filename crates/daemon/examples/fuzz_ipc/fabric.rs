@@ -107,7 +107,7 @@ impl Seen {
             }
             3..=5 => {
                 let length = if rng.one_in(8) { rng.next() as u32 } else { self.described };
-                FabricRequest::Up { length, seed: rng.next() }
+                FabricRequest::Up { length, seed: rng.next(), packets: rng.one_in(2) }
             }
             6 if rng.one_in(3) => FabricRequest::Down,
             6 | 7 => FabricRequest::Status,
@@ -161,7 +161,10 @@ impl Seen {
             let Some(outbox) = broker.umad().outbox(handle) else { continue };
             while outbox.pop().is_some() {}
             if let Some(ring) = outbox.ring() {
-                let _ = (ring.take_sleeper(), ring.take_unrung(), ring.is_taken(), ring.sleep());
+                let mut back = 0;
+                ring.take_back_from_sleeper(&mut |_| back += 1);
+                ring.take_back_unless_looked_at(&mut |_| back += 1);
+                let _ = (ring.has_answers(), ring.processor(), ring.sleep());
             }
         }
         broker.carry_datagrams(now, host);

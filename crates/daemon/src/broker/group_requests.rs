@@ -86,7 +86,7 @@ impl Groups {
     }
 
     /// The clients that listen at these ports.
-    fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
+    pub(super) fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
         let at = ports.filter_map(|port| self.members.get(&(port, mlid)));
         at.flatten().map(|(client, _)| *client).collect()
     }

@@ -6,6 +6,7 @@
 //!     '-------- 3 s, nobody came ----------------------^            its port stays taken until its programs end
 //! ```
 
+mod cable_requests;
 mod cm_requests;
 mod fabric_requests;
 mod group_requests;
@@ -31,6 +32,7 @@ use weft_sys::unix::Credentials;
 use crate::cm_service::CmService;
 use crate::devices::Devices;
 use crate::fabric::FabricHost;
+use crate::hops::Cables;
 use crate::host::Host;
 use crate::limits;
 use crate::saved::Saved;
@@ -96,6 +98,8 @@ pub struct Attach {
     pub umad: Option<u32>,
     /// The ledger of this client.
     pub ledger_of: Option<ClientId>,
+    /// The program's end of this client's cable.
+    pub cable: Option<ClientId>,
     /// What the process of this slot is met with: doorbell, board, arena.
     pub published: Option<u32>,
     /// What the process of the first slot gets that meets the one of the second.
@@ -177,6 +181,8 @@ pub struct Broker {
     paths: path_requests::Paths,
     /// Groups that programs listen and send to.
     groups: group_requests::Groups,
+    /// Cables of programs whose packets go hop by hop.
+    cables: Cables,
     /// What the dead counted.
     left: Left,
     /// When processes were last asked to bring their ledgers up to date.
@@ -213,6 +219,7 @@ impl Broker {
             meetings: peer_requests::Meetings::default(),
             paths: path_requests::Paths::default(),
             groups: group_requests::Groups::default(),
+            cables: Cables::default(),
             left: Left::default(),
             ledgers_refreshed: None,
             changed: true,
@@ -297,6 +304,7 @@ impl Broker {
             cm.close_client(now, id, host);
         }
         self.leave_fabric(now, id, host);
+        self.close_cable(now, id, host);
         self.fabric.forget(id);
         self.paths.forget(id);
         self.groups.forget(id);
@@ -364,6 +372,7 @@ impl Broker {
             self.fabric.poll_timeout(),
             self.poll_umad_timeout(),
             self.poll_host_cm_timeout(),
+            self.poll_cable_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -374,6 +383,7 @@ impl Broker {
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
         self.cm.handle_timeout(now);
         self.fabric.handle_timeout(now);
+        self.handle_cable_timeout(now);
         match self.phase {
             Phase::Recovering { until } if now >= until => self.phase = Phase::Normal,
             Phase::Grace { until } if now >= until => {

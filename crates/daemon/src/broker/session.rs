@@ -131,6 +131,7 @@ impl Broker {
                 | Request::KeyViolations(_)
                 | Request::Umad(_)
                 | Request::Fabric(_)
+                | Request::OpenCable
         );
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(id, offset).into()),
@@ -180,6 +181,7 @@ impl Broker {
             Request::GroupPath(request) => self.group_path(id, request),
             Request::LostPackets(lost) => Ok(self.lost_packets(now, id, &lost)),
             Request::KeyViolations(violations) => self.key_violations(now, id, &violations),
+            Request::OpenCable => self.open_cable(id, host),
             Request::Umad(request) => self.umad_request(now, id, request, host),
             Request::Fabric(request) => self.fabric_request(now, id, request),
         }

@@ -16,6 +16,7 @@ use crate::refusal;
 use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 use crate::slots::SavedSlot;
 
+mod cables;
 mod ledgers;
 
 mod paths;

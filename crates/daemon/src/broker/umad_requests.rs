@@ -121,6 +121,7 @@ impl Broker {
                 self.close_umad(handle, host);
             }
             self.sm_holders = umad::SmHolders::default();
+            self.follow_cables();
             self.end_host_cms(now);
         }
     }

@@ -11,7 +11,7 @@ use crate::devices::Devices;
 /// What the service was told.
 #[derive(Debug, Default)]
 pub struct Known {
-    devices: BTreeMap<u32, Device>,
+    devices: BTreeMap<(u32, u8), Device>,
     addresses: Vec<LocalAddress>,
 }
 
@@ -24,14 +24,15 @@ impl Known {
         devices: Vec<Device>,
         addresses: Vec<LocalAddress>,
     ) -> bool {
-        let list: BTreeMap<u32, Device> = devices.into_iter().map(|device| (device.index, device)).collect();
-        let gone: Vec<u32> = self.devices.keys().filter(|index| !list.contains_key(index)).copied().collect();
+        let list: BTreeMap<_, Device> = devices.into_iter().map(|device| (device.place(), device)).collect();
+        // Devices come and go with all their ports.
+        let gone: Vec<u32> = self.devices.keys().filter(|at| !list.contains_key(at)).map(|(index, _)| *index).collect();
         let mut changed = !gone.is_empty();
         for index in gone {
             service.remove_device(now, index);
         }
-        for (index, device) in &list {
-            if self.devices.get(index) != Some(device) {
+        for (place, device) in &list {
+            if self.devices.get(place) != Some(device) {
                 service.set_device(now, device.clone());
                 changed = true;
             }
@@ -80,6 +81,7 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
     };
     Device {
         index: info.index,
+        port: 1,
         name: info.name.clone(),
         node_guid: info.node_guid,
         ifindex: info.ifindex,

@@ -9,7 +9,7 @@ use weft_cm::rdma_cm::{
     Device, DeviceGid, GmpAddress, LinkLayer, LocalAddress, MulticastRequest, PathQuestion, PathRecord, QuestionId,
     ResolveQuestion, ResolveResult, Resolved, RoceMode,
 };
-use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PortRef};
+use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PathQuery, PortRef};
 use weft_ipc::{DeviceInfo, IbPort};
 use weft_mad::{SaClient, SaError};
 use weft_verbs::{Duration, Gid, GidType};
@@ -26,6 +26,9 @@ const SA_WITHIN: Duration = Duration::from_secs(4);
 /// Q_Key of the groups that programs make (`RDMA_UDP_QKEY`).
 const GROUP_QKEY: u32 = 0x0123_4567;
 
+/// Payload that passes everywhere, in bytes.
+const SMALLEST_MTU: u32 = 256;
+
 /// PortState of a port that carries traffic (IBA 14.2.5.6).
 const PORT_ACTIVE: u8 = 4;
 
@@ -40,8 +43,10 @@ pub trait Subnet {
     fn ip(&self, port: PortRef) -> Option<IpAddr>;
     /// GID of the port that has an address.
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]>;
-    /// GID of the port that has a LID.
-    fn gid_of_lid(&self, lid: u16) -> Option<[u8; 16]>;
+    /// GID of the port that has a LID in the subnet of another port.
+    fn gid_of_lid(&self, at: PortRef, lid: u16) -> Option<[u8; 16]>;
+    /// Whether packets from the port that has the first address arrive at the second's: hosts may be in several subnets.
+    fn leads(&self, from: IpAddr, to: IpAddr) -> bool;
     /// LID and service level of the subnet manager that a port was told of; `None` before it was told.
     fn manager(&self, port: PortRef) -> Option<(u16, u8)>;
     /// Sends a datagram; what cannot be sent is lost, as on the way.
@@ -59,6 +64,15 @@ pub struct Addressed<'a> {
     pub now: weft_verbs::Instant,
 }
 
+impl Addressed<'_> {
+    /// Where packets of a port to a LID arrive.
+    fn arrives_at(&self, from: PortRef, lid: u16) -> Option<PortRef> {
+        let pkey = *self.fabric.pkeys(from).first()?;
+        let query = PathQuery { dlid: lid, sl: 0, pkey, payload: SMALLEST_MTU };
+        self.fabric.verdict(from, &query).ok().map(|verdict| verdict.to)
+    }
+}
+
 impl Subnet for Addressed<'_> {
     fn ip(&self, port: PortRef) -> Option<IpAddr> {
         self.addresses.ip(port).map(IpAddr::from)
@@ -72,8 +86,19 @@ impl Subnet for Addressed<'_> {
         }
     }
 
-    fn gid_of_lid(&self, lid: u16) -> Option<[u8; 16]> {
-        self.fabric.gid(self.fabric.by_lid(lid)?, 0)
+    fn gid_of_lid(&self, at: PortRef, lid: u16) -> Option<[u8; 16]> {
+        let place = self.arrives_at(at, lid).or_else(|| self.fabric.by_lid(lid))?;
+        self.fabric.gid(place, 0)
+    }
+
+    fn leads(&self, from: IpAddr, to: IpAddr) -> bool {
+        let port = |ip| match ip {
+            IpAddr::V4(ip) => self.addresses.port(ip),
+            IpAddr::V6(_) => None,
+        };
+        let (Some(from), Some(to)) = (port(from), port(to)) else { return false };
+        let lid = self.fabric.port_info(to).map_or(0, |info| info.lid);
+        self.arrives_at(from, lid) == Some(to)
     }
 
     fn manager(&self, port: PortRef) -> Option<(u16, u8)> {
@@ -92,14 +117,14 @@ impl Subnet for Addressed<'_> {
 pub struct HostCm {
     /// Its ids, channels and connections.
     pub cm: CmService,
-    adapters: BTreeMap<u32, Adapter>,
+    adapters: BTreeMap<(u32, u8), Adapter>,
     addresses: Vec<LocalAddress>,
     seed: u64,
     /// Repeats and questions that are due to leave.
     out: VecDeque<(PortRef, MadOut)>,
 }
 
-/// The first port of an adapter.
+/// A port of an adapter.
 #[derive(Debug)]
 struct Adapter {
     port: PortRef,
@@ -134,19 +159,20 @@ impl HostCm {
         let (mut devices, mut addresses) = (Vec::new(), Vec::new());
         let mut adapters = BTreeMap::new();
         for info in list {
-            let Some((node, port)) = place(info).zip(info.infiniband.as_deref().and_then(|ib| ib.port(1))) else {
-                continue;
-            };
-            let at = PortRef::new(node, port.number);
-            let device = describe(info, port, subnet.ip(at));
-            addresses.extend(device.gids.iter().map(|row| LocalAddress { ifindex: row.ifindex, ip: row.ip }));
-            let gid = port.gid(0).unwrap_or_default();
-            let pkey = device.pkeys.first().copied().unwrap_or_default();
-            devices.push(device);
-            let seed = self.seed.rotate_left(info.index % 64) ^ u64::from(info.index);
-            let known = self.adapters.remove(&info.index).filter(|adapter| adapter.port == at);
-            let sa = known.map_or_else(|| SaClient::new(seed), |adapter| adapter.sa);
-            adapters.insert(info.index, Adapter { port: at, gid, pkey, sa });
+            let Some((node, adapter)) = place(info).zip(info.infiniband.as_deref()) else { continue };
+            for port in &adapter.ports {
+                let at = PortRef::new(node, port.number);
+                let device = describe(info, port, subnet.ip(at));
+                addresses.extend(device.gids.iter().map(|row| LocalAddress { ifindex: row.ifindex, ip: row.ip }));
+                let gid = port.gid(0).unwrap_or_default();
+                let pkey = device.pkeys.first().copied().unwrap_or_default();
+                let place = device.place();
+                devices.push(device);
+                let seed = self.seed.rotate_left(port.umad % 64) ^ u64::from(info.index) ^ u64::from(port.number) << 32;
+                let known = self.adapters.remove(&place).filter(|adapter| adapter.port == at);
+                let sa = known.map_or_else(|| SaClient::new(seed), |adapter| adapter.sa);
+                adapters.insert(place, Adapter { port: at, gid, pkey, sa });
+            }
         }
         self.adapters = adapters;
         self.addresses.clone_from(&addresses);
@@ -180,7 +206,10 @@ impl HostCm {
         let chosen = match asked.src {
             Some(src) => own.iter().find(|address| address.ip == src),
             None if local => own.iter().find(|address| address.ip == asked.dst),
-            None => own.iter().find(fits),
+            None => {
+                let leads = |address: &&LocalAddress| fits(address) && subnet.leads(address.ip, asked.dst);
+                own.iter().find(leads).or_else(|| own.iter().find(fits))
+            }
         };
         let LocalAddress { ifindex, ip: src } = *chosen.ok_or(ENETUNREACH)?;
         Ok(Resolved { src, ifindex, local, gateway: false, hop_limit: 0, dgid })
@@ -188,7 +217,8 @@ impl HostCm {
 
     /// A datagram came to one of the host's ports; whether it was for the connection manager.
     pub fn handle_delivery(&mut self, now: Instant, delivery: &Delivery, subnet: &impl Subnet) -> bool {
-        let Some((&device, adapter)) = self.adapters.iter_mut().find(|(_, adapter)| adapter.port == delivery.port)
+        let time = self.cm.time(now);
+        let Some((&(device, _), adapter)) = self.adapters.iter_mut().find(|(_, adapter)| adapter.port == delivery.port)
         else {
             return false;
         };
@@ -201,7 +231,7 @@ impl HostCm {
                 }
                 true
             }
-            Class::SUBN_ADM => match adapter.sa.handle_mad(&delivery.mad) {
+            Class::SUBN_ADM => match adapter.sa.handle_mad(time, &delivery.mad) {
                 Some((asked, answer)) => {
                     self.on_answer(now, asked, answer);
                     true
@@ -263,7 +293,7 @@ impl HostCm {
             self.change_group(now, &request, subnet);
         }
         while let Some((to, bytes)) = self.cm.poll_transmit() {
-            if let (Some(adapter), Some(mad)) = (self.adapters.get(&to.device), Mad::parse(&bytes)) {
+            if let (Some(adapter), Some(mad)) = (self.adapters.get(&(to.device, to.port)), Mad::parse(&bytes)) {
                 self.out.push_back((adapter.port, MadOut { to: destination(&to), mad }));
             }
         }
@@ -275,7 +305,7 @@ impl HostCm {
     fn ask_path(&mut self, now: Instant, asked: &PathQuestion, subnet: &impl Subnet) {
         let time = self.cm.time(now);
         let question = wanted_path(&asked.wanted);
-        let sent = self.adapters.get_mut(&asked.device).and_then(|adapter| {
+        let sent = self.adapters.get_mut(&(asked.device, asked.port)).and_then(|adapter| {
             subnet.manager(adapter.port)?;
             let token = Asked::Path(asked.question);
             let mad = adapter.sa.ask(time, SA_WITHIN, token, Method::GET, (question.0, &question.1)).ok()?;
@@ -290,7 +320,7 @@ impl HostCm {
 
     fn change_group(&mut self, now: Instant, request: &MulticastRequest, subnet: &impl Subnet) {
         let time = self.cm.time(now);
-        let sent = self.adapters.get_mut(&request.device).and_then(|adapter| {
+        let sent = self.adapters.get_mut(&(request.device, request.port)).and_then(|adapter| {
             subnet.manager(adapter.port)?;
             let record = McMemberRecord {
                 mgid: request.mgid,
@@ -343,7 +373,7 @@ fn destination(to: &GmpAddress) -> MadAddress {
 /// Where a datagram came from; `None` if no port has the LID that it names.
 fn origin(device: u32, sgid: [u8; 16], delivery: &Delivery, subnet: &impl Subnet) -> Option<GmpAddress> {
     let grh = delivery.grh.as_ref();
-    let dgid = grh.map(|grh| grh.sgid).or_else(|| subnet.gid_of_lid(delivery.slid))?;
+    let dgid = grh.map(|grh| grh.sgid).or_else(|| subnet.gid_of_lid(delivery.port, delivery.slid))?;
     Some(GmpAddress {
         device,
         port: delivery.port.port,
@@ -414,7 +444,7 @@ fn path_record(record: sa::PathRecord) -> PathRecord {
     }
 }
 
-/// An adapter as the connection manager sees it; its first GID answers to the address of its port, and every GID to itself.
+/// A port as the connection manager sees it; its first GID answers to its address, and every GID to itself.
 fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
     let ifindex = port.umad + 1;
     let row = |index: u8, gid: [u8; 16], ip| DeviceGid { index, gid, ip, mode: RoceMode::V1, ifindex };
@@ -425,6 +455,7 @@ fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
     });
     Device {
         index: info.index,
+        port: port.number,
         name: info.name.clone(),
         node_guid: info.node_guid,
         ifindex,

@@ -22,7 +22,7 @@ impl FabricHost {
         let time = self.time(now);
         match request {
             FabricRequest::Describe(part) => self.describe(client, &part)?,
-            FabricRequest::Up { length, seed } => self.up(now, client, length, seed)?,
+            FabricRequest::Up { length, seed, packets } => self.up(now, client, length, (seed, packets))?,
             FabricRequest::Down => self.down()?,
             FabricRequest::Status => return Ok(FabricReply::Status(self.status(now, programs).map(Box::new))),
             FabricRequest::Hosts { offset } => return Ok(page_of_hosts(programs, offset as usize)),

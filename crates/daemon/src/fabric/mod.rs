@@ -110,7 +110,8 @@ impl FabricHost {
     }
 
     /// Brings up what was described.
-    fn up(&mut self, now: Instant, client: ClientId, length: u32, seed: u64) -> Result<(), Refusal> {
+    fn up(&mut self, now: Instant, client: ClientId, length: u32, how: (u64, bool)) -> Result<(), Refusal> {
+        let (seed, packets) = how;
         let bytes = self.parts.remove(&client).unwrap_or_default();
         if let Some(running) = &self.running {
             let text = format!("a fabric is up already ({}): take it down first with `weft down`", running.title());
@@ -124,7 +125,7 @@ impl FabricHost {
         drop(bytes);
         topology.check().map_err(|error| refuse(EINVAL, error.to_string()))?;
         let seed = if seed == 0 { weft_sys::random::u64() } else { seed };
-        self.running = Some(Running::new(self.time(now), topology, seed));
+        self.running = Some(Running::new(self.time(now), topology, seed, packets));
         self.generation += 1;
         Ok(())
     }

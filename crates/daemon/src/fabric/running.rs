@@ -19,11 +19,12 @@ pub struct Running {
     pub(super) nodes: BTreeMap<String, u32>,
     /// The adapters of each host, in the order of the description.
     hosts: BTreeMap<String, Vec<u32>>,
+    packets: bool,
 }
 
 impl Running {
-    /// Brings one up.
-    pub fn new(now: Instant, topology: Topology, seed: u64) -> Running {
+    /// Brings one up; `packets`: everything goes hop by hop.
+    pub fn new(now: Instant, topology: Topology, seed: u64, packets: bool) -> Running {
         let places = || (0u32..).zip(&topology.nodes);
         let nodes = places().map(|(place, node)| (node.name.clone(), place)).collect();
         let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -31,7 +32,7 @@ impl Running {
             hosts.entry(node.host.clone()).or_default().push(place);
         }
         let addresses = Addresses::new(&topology);
-        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts }
+        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts, packets }
     }
 
     /// The fabric itself.
@@ -47,6 +48,11 @@ impl Running {
     /// The fabric itself, and the addresses of its ports.
     pub fn addressed(&mut self) -> (&mut Fabric, &Addresses) {
         (&mut self.fabric, &self.addresses)
+    }
+
+    /// Whether everything goes hop by hop.
+    pub fn packets(&self) -> bool {
+        self.packets
     }
 
     /// What it was made from.
@@ -116,6 +122,7 @@ impl Running {
             powered_off: (0..self.fabric.node_count()).filter(|node| !self.fabric.powered(*node)).count() as u32,
             links,
             managers: self.managers(),
+            packets: self.packets,
             ..FabricStatus::default()
         }
     }

@@ -41,7 +41,7 @@ impl Server {
                 match self.broker.handle_umad_packet(now, handle, packet) {
                     Called::No => {}
                     Called::Look => self.attend_ring(now, handle),
-                    Called::Ring => self.ring_on_request(handle),
+                    Called::Ring => self.ring_on_request(now, handle),
                 }
             }
             self.flush_umad(now, handle);
@@ -76,18 +76,18 @@ impl Server {
         }
         let (was_left, crowded) = (socket.watched.is_some_and(|interest| !interest.readable), outbox.is_crowded());
         self.watch_umad(handle);
-        self.note_answers(now, handle);
+        self.note_answers(handle);
         if was_left && !crowded {
             self.attend_ring(now, handle);
         }
     }
 
     /// A program holds something that its socket does not show.
-    fn ring_on_request(&mut self, handle: u32) {
-        if let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) {
-            ring.set_rung();
+    fn ring_on_request(&mut self, now: Instant, handle: u32) {
+        if let Some(outbox) = self.broker.umad().outbox(handle) {
+            outbox.push_bell();
         }
-        self.ring(handle);
+        self.flush_umad(now, handle);
     }
 
     fn watch_umad(&mut self, handle: u32) {

@@ -23,6 +23,14 @@ pub fn port_of(generation: u64, adapters: &[u32], device: u32, port: u8) -> Opti
     (port >= 1 && usize::from(port) <= IB_PORTS_MAX).then_some(PortRef::new(node, port))
 }
 
+/// The ports of a host's adapters, which are the nodes at these places, with the devices that they belong to.
+pub fn ports_of(fabric: &Fabric, generation: u64, adapters: &[u32]) -> Vec<(u32, PortRef)> {
+    let numbers = || 1..=IB_PORTS_MAX as u8;
+    let ports = adapters.iter().flat_map(|node| numbers().map(move |port| PortRef::new(*node, port)));
+    let there = ports.filter(|port| fabric.port_info(*port).is_some());
+    there.map(|port| (index_of(generation, port.node), port)).collect()
+}
+
 /// Describes a host's adapters, which are the nodes at these places.
 pub fn describe(
     fabric: &Fabric,

@@ -14,7 +14,7 @@ mod sockets;
 mod tests;
 mod transfer;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use weft_fabric::{Delivery, PortRef};
 use weft_ipc::Refusal;
@@ -25,7 +25,7 @@ use weft_mad::{AgentId, RegisterError};
 use crate::refusal::{EINVAL, EMFILE, ENOMEM, refuse};
 use crate::slots::ClientId;
 
-pub use devices::{counters, describe, port_of};
+pub use devices::{counters, describe, port_of, ports_of};
 pub use is_sm::SmHolders;
 pub use outbox::Outbox;
 pub use peer::HostPeer;
@@ -47,6 +47,8 @@ struct Open {
     /// A long datagram that is not here in full.
     partial: Option<(UmadHead, Vec<u8>)>,
     outbox: Outbox,
+    /// It is among those with something new.
+    is_ready: bool,
 }
 
 /// Whose an agent is.
@@ -74,8 +76,8 @@ pub struct UmadService {
     ports: BTreeMap<PortRef, HostPort>,
     /// Ports that have something to send or to deliver.
     busy: Vec<PortRef>,
-    /// Open ports with something new in their outboxes.
-    ready: BTreeSet<u32>,
+    /// Open ports with something new in their outboxes, each once.
+    ready: Vec<u32>,
     /// What is for the connection manager and no program's agent.
     unclaimed: VecDeque<Delivery>,
 }
@@ -94,7 +96,7 @@ impl UmadService {
             }
         }
         let outbox = Outbox::default();
-        let open = Open { client, port, agents: [None; AGENTS_PER_PORT_MAX], partial: None, outbox };
+        let open = Open { client, port, agents: [None; AGENTS_PER_PORT_MAX], partial: None, outbox, is_ready: false };
         self.open.insert(self.next_handle, open);
         Ok(self.next_handle)
     }
@@ -109,7 +111,7 @@ impl UmadService {
     /// Closes a port; its agents go.
     pub fn close(&mut self, handle: u32) {
         let Some(open) = self.open.remove(&handle) else { return };
-        self.ready.remove(&handle);
+        self.ready.retain(|other| *other != handle);
         for id in open.agents.into_iter().flatten() {
             self.forget_agent(open.port, id);
         }
@@ -171,7 +173,9 @@ impl UmadService {
 
     /// An open port whose outbox has something new.
     pub fn poll_ready(&mut self) -> Option<u32> {
-        self.ready.pop_first()
+        let handle = self.ready.pop()?;
+        self.open.get_mut(&handle)?.is_ready = false;
+        Some(handle)
     }
 
     /// The outbox of an open port.

@@ -1,13 +1,13 @@
-//! What waits for a program: in its port's ring as long as there is room, else for room on its port's socket. A program
-//! that is slow keeps its answers, as Linux would keep them. Where many wait, what comes unasked is dropped; where more
-//! do, nothing more is read from the program.
+//! What waits for a program: in its port's ring as long as there is room and the program comes for it, else for room on
+//! its port's socket. A program that is slow keeps its answers, as Linux would keep them. Where many wait, what comes
+//! unasked is dropped; where more do, nothing more is read from the program.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
-use weft_ipc::umad_ring::{DaemonRing, UMAD_BELL};
+use weft_ipc::umad_ring::{DaemonRing, Slot, UMAD_BELL};
 use weft_sys::batch;
 use weft_wire::mad::MAD_LEN;
 use zerocopy::IntoBytes;
@@ -45,6 +45,8 @@ pub struct Outbox {
     ring: Option<DaemonRing>,
     /// The program does not look into its ring any more.
     ring_left: bool,
+    /// A bell is among the packets.
+    bell: bool,
 }
 
 impl Outbox {
@@ -61,6 +63,24 @@ impl Outbox {
     /// The program does not look into its ring any more: its answers go by the socket.
     pub fn leave_ring(&mut self) {
         self.ring_left = true;
+        self.take_back(DaemonRing::take_back_all);
+    }
+
+    /// What lies in the ring goes by the socket, unless the program looks at the ring; true if something does.
+    pub fn leave_unseen(&mut self) -> bool {
+        match self.ring_left {
+            true => self.take_back(DaemonRing::take_back_all),
+            false => self.take_back(DaemonRing::take_back_unless_looked_at),
+        }
+    }
+
+    fn take_back(&mut self, take: impl FnOnce(&mut DaemonRing, &mut dyn FnMut(Slot)) -> bool) -> bool {
+        let Some(ring) = &mut self.ring else { return false };
+        let (packets, bytes) = (&mut self.packets, &mut self.bytes);
+        take(ring, &mut |slot| {
+            *bytes += SINGLE;
+            packets.push_back(Packet::Single(slot));
+        })
     }
 
     /// Whether nothing waits for the socket.
@@ -109,8 +129,10 @@ impl Outbox {
         self.packets.push_back(Packet::Other(bytes.into()));
     }
 
-    /// Sends what the socket takes without sleeping. An error means that the program is gone.
+    /// Sends what the socket takes without sleeping, and what lies in the ring of a program that sleeps. An error means
+    /// that the program is gone.
     pub fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
+        self.take_back(DaemonRing::take_back_from_sleeper);
         while !self.packets.is_empty() {
             let packets = self.packets.iter().map(|packet| IoSlice::new(packet.bytes()));
             match batch::send(&fd, packets) {
@@ -118,19 +140,21 @@ impl Outbox {
                     self.ring.iter_mut().for_each(|ring| ring.on_sent(sent));
                     for packet in self.packets.drain(..sent.min(self.packets.len())) {
                         self.bytes -= packet.bytes().len();
+                        self.bell &= packet.bytes() != UMAD_BELL;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
+        self.ring.iter_mut().for_each(DaemonRing::end_move);
         Ok(())
     }
 
-    /// Rings the program. What fills its socket rings as well, and who is gone is found to be so elsewhere.
-    pub fn ring_bell(&mut self, fd: impl AsFd) {
-        if self.packets.is_empty() && batch::send(fd, std::iter::once(IoSlice::new(UMAD_BELL))).is_ok() {
-            self.ring.iter_mut().for_each(|ring| ring.on_sent(1));
+    /// The program holds something that its socket does not show, and is to be rung: once until it was.
+    pub fn push_bell(&mut self) {
+        if !std::mem::replace(&mut self.bell, true) {
+            self.push_other(UMAD_BELL.to_vec());
         }
     }
 
@@ -138,6 +162,7 @@ impl Outbox {
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.bytes().len();
+        self.bell &= packet.bytes() != UMAD_BELL;
         Some(packet.bytes().to_vec())
     }
 }

@@ -1,7 +1,7 @@
 //! Datagrams: from programs to the fabric, from the fabric to programs, and time.
 
 use weft_fabric::{Delivery, Fabric, MadOut, PortRef};
-use weft_ipc::umad::{UMAD_HEAD_BYTES, UmadHead};
+use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
 use weft_ipc::umad_ring::{UMAD_BELL, UMAD_NO_RING, UMAD_RING_ME, UMAD_SLOT_BYTES};
 use weft_mad::is_response;
 use weft_mad::rmpp::first_mad;
@@ -31,6 +31,16 @@ pub enum Called {
     Ring,
 }
 
+/// The head of a datagram's first packet. Only where the packet is as long as can be does the datagram go on in the next,
+/// so a program may write one by itself, and a length that it left in the head then counts as little as in Linux.
+fn first_packet(packet: &[u8]) -> Option<(UmadHead, &[u8])> {
+    if packet.len() == UMAD_PACKET_BYTES_MAX {
+        return UmadHead::decode(packet);
+    }
+    let (head, mad) = UmadHead::read_from_prefix(packet).ok()?;
+    Some((UmadHead { length: packet.len() as u32, ..head }, mad))
+}
+
 impl UmadService {
     /// A packet from a program, on the socket of this open port. What no library of ours sends is dropped.
     pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, packet: &[u8]) -> Called {
@@ -46,7 +56,7 @@ impl UmadService {
                 open.outbox.leave_ring();
                 return Called::No;
             }
-            (None, _) => match UmadHead::decode(packet) {
+            (None, _) => match first_packet(packet) {
                 Some((head, mad)) => (head, mad.to_vec()),
                 None => return Called::No,
             },
@@ -120,7 +130,9 @@ impl UmadService {
                 continue;
             }
             open.outbox.push(delivery.peer.head(owner.number, status), &delivery.bytes);
-            self.ready.insert(owner.handle);
+            if !std::mem::replace(&mut open.is_ready, true) {
+                self.ready.push(owner.handle);
+            }
         }
     }
 

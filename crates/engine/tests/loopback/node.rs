@@ -74,6 +74,7 @@ impl Node {
                 entropy: u64::from(slot),
                 fault: FaultSpec::parse(fault).unwrap(),
                 capture: None,
+                hops: None,
                 ether: false,
             },
         });
@@ -83,13 +84,13 @@ impl Node {
             node_guid: 1,
             netdev: "lo".into(),
             ifindex: 1,
-            port: PortAttr {
+            ports: vec![PortAttr {
                 state: PortState::Active,
                 active_mtu: Mtu::Mtu4096,
                 gids: vec![gid],
                 link_speed_mbps: None,
                 infiniband: None,
-            },
+            }],
         };
         let hca = &mut pump.hca;
         hca.set_device(DEVICE, attr);

@@ -4,9 +4,13 @@
 mod counters;
 mod details;
 mod extended;
+mod samples;
+mod splits;
+
+pub(crate) use samples::Sampling;
 
 use crate::Fabric;
-use crate::counters::{Counter, View};
+use crate::counters::{Counter, Split, View};
 use crate::topology::NodeKind;
 use weft_wire::mad::perf::{ALL_PORTS, CLASS_VERSION, Capability, Capability2};
 use weft_wire::mad::{AttrId, Attribute, ClassPortInfo, Mad, MadHeader, Method, Status};
@@ -24,6 +28,10 @@ const TABLE: &[(AttrId, View, Serve)] = &[
     (AttrId::PORT_COUNTERS_EXTENDED, View::Extended, extended::serve),
     (AttrId::PORT_RCV_ERROR_DETAILS, View::Short, details::rcv_errors),
     (AttrId::PORT_XMIT_DISCARD_DETAILS, View::Short, details::xmit_discards),
+    (AttrId::PORT_XMIT_DATA_SL, View::Short, splits::sent),
+    (AttrId::PORT_RCV_DATA_SL, View::Short, splits::received),
+    (AttrId::PORT_VL_XMIT_WAIT_COUNTERS, View::Short, splits::waits),
+    (AttrId::SW_PORT_VL_CONGESTION, View::Short, splits::congestion),
 ];
 
 /// Some ports and a register of theirs.
@@ -38,6 +46,21 @@ impl Bank<'_> {
     fn read(&self, counter: Counter) -> u64 {
         let of = |place| self.fabric.ports[place as usize].counters.register(self.view, counter);
         self.places.clone().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn kind(&self) -> NodeKind {
+        self.fabric.ports[*self.places.start() as usize].kind
+    }
+
+    fn read_part(&self, split: Split, part: usize) -> u64 {
+        let of = |place| self.fabric.ports[place as usize].counters.part_register(split, part);
+        self.places.clone().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn write_part(&mut self, split: Split, part: usize, value: u64) {
+        for place in self.places.clone() {
+            self.fabric.ports[place as usize].counters.set_part_register(split, part, value);
+        }
     }
 
     fn write(&mut self, counter: Counter, value: u64) {
@@ -72,6 +95,11 @@ impl Fabric {
         let attr = mad.header.attr_id();
         if attr == AttrId::CLASS_PORT_INFO {
             return if set { Err(Status::BAD_METHOD_ATTRIBUTE) } else { answer(data, &class_port_info()) };
+        }
+        match (attr, set) {
+            (AttrId::PORT_SAMPLES_CONTROL, _) => return self.serve_samples_control(self.agent_port(at), data, set),
+            (AttrId::PORT_SAMPLES_RESULT, false) => return self.serve_samples_result(self.agent_port(at), data),
+            _ => {}
         }
         let row = TABLE.iter().find(|row| row.0 == attr);
         let (_, view, serve) = *row.ok_or(Status::BAD_METHOD_ATTRIBUTE)?;

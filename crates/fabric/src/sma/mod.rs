@@ -51,6 +51,8 @@ const TABLE: &[Row] = &[
     Row(AttrId::MULTICAST_FORWARDING_TABLE, tables::mft, Some(tables::set_mft)),
     Row(AttrId::GUID_INFO, tables::guids, Some(tables::set_guids)),
     Row(AttrId::LED_INFO, node::led, Some(node::set_led)),
+    Row(AttrId::PORT_INFO_EXTENDED, port_info::extended, Some(port_info::set_extended)),
+    Row(AttrId::VENDOR_DIAG, node::vendor_diag, None),
     Row(AttrId::MLNX_EXT_PORT_INFO, port_info::mellanox, None),
 ];
 

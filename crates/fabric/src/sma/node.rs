@@ -5,7 +5,7 @@ use crate::limits::{LINEAR_FDB_CAP, PKEYS, PKEYS_PORT0};
 use crate::topology::NodeKind;
 use crate::{Changes, Fabric};
 use weft_wire::mad::notice::LocalChangesDetails;
-use weft_wire::mad::subn::{CLASS_VERSION, LedInfo, NodeDescription, NodeInfo, NodeType, Smp, SwitchInfo};
+use weft_wire::mad::subn::{CLASS_VERSION, LedInfo, NodeDescription, NodeInfo, NodeType, Smp, SwitchInfo, VendorDiag};
 use weft_wire::mad::{MadHeader, Status};
 
 /// Revision of every node.
@@ -27,6 +27,15 @@ pub(super) fn info(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), S
         local_port_num: fabric.ports[ask.at as usize].number,
         vendor_id: node.vendor_id,
     });
+    Ok(())
+}
+
+/// VendorDiag (IBA 14.2.5.14): PortInfo's DiagCode says that the port is well, so there is one piece with nothing in it.
+pub(super) fn vendor_diag(_: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    if ask.modifier != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    smp.set_attribute(&VendorDiag::default());
     Ok(())
 }
 

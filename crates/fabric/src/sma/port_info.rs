@@ -2,6 +2,7 @@
 //! leaves its field as it was, and the answer says invalid field.
 
 use super::{Ask, UNSUPPORTED};
+use crate::fec::Fec;
 use crate::limits::{MTU_CAP, VL_CAP};
 use crate::state::{LinkEvent, PhysEvent};
 use crate::topology::{NodeKind, Speed};
@@ -10,7 +11,8 @@ use weft_wire::lrh::is_unicast;
 use weft_wire::mad::Status;
 use weft_wire::mad::notice::LocalChangesDetails;
 use weft_wire::mad::subn::{
-    LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, MlnxExtPortInfo, PhysState, PortInfo, PortState, Smp,
+    FecMode, FecModes, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, MlnxExtPortInfo, PhysState, PortInfo,
+    PortInfoExtended, PortState, Smp,
 };
 
 /// The vendor whose tools ask for FDR10.
@@ -233,6 +235,47 @@ fn told(fabric: &mut Fabric, place: u32, before: &PortInfo, asked: &PortInfo) {
     if flags != (LocalChangesDetails { other_local_changes: true, ..LocalChangesDetails::default() }) {
         fabric.on_local_change(place, flags);
     }
+}
+
+/// PortInfoExtended (IBA 14.2.5.19): error correction of the port's link.
+pub(super) fn extended(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let port = &fabric.ports[place as usize];
+    if port.number == 0 {
+        // There is no link behind it.
+        smp.set_attribute(&PortInfoExtended::default());
+        return Ok(());
+    }
+    let [fdr, edr, hdr, ndr] = Fec::supported(port.speed);
+    let [may_fdr, may_edr, may_hdr, may_ndr] = port.fec.enabled();
+    smp.set_attribute(&PortInfoExtended {
+        capability_mask: PortInfoExtended::FEC_MODES,
+        fec_mode_active: if port.is_up() { port.fec.active } else { FecMode::NONE },
+        fdr_fec_mode_supported: fdr,
+        fdr_fec_mode_enabled: may_fdr,
+        edr_fec_mode_supported: edr,
+        edr_fec_mode_enabled: may_edr,
+        hdr_fec_mode_supported: hdr,
+        hdr_fec_mode_enabled: may_hdr,
+        ndr_fec_mode_supported: ndr,
+        ndr_fec_mode_enabled: may_ndr,
+    });
+    Ok(())
+}
+
+pub(super) fn set_extended(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
+    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let asked: PortInfoExtended = smp.attribute().ok_or(Status::INVALID_FIELD)?;
+    let port = &mut fabric.ports[place as usize];
+    let modes = [
+        asked.fdr_fec_mode_enabled,
+        asked.edr_fec_mode_enabled,
+        asked.hdr_fec_mode_enabled,
+        asked.ndr_fec_mode_enabled,
+    ];
+    let valid =
+        if port.number == 0 { modes.iter().all(FecModes::is_empty) } else { port.fec.enable(port.speed, modes) };
+    if valid { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// MlnxExtPortInfo: whether the link runs at FDR10.

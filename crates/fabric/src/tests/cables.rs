@@ -3,7 +3,7 @@
 use super::*;
 use crate::limits::TRAINING;
 use crate::{Changes, Counter, FaultError};
-use weft_wire::mad::subn::{LinkSpeedExt, LinkWidth};
+use weft_wire::mad::subn::{FecMode, FecModes, LinkSpeedExt, LinkWidth, PortInfoExtended};
 
 const DOWN: (PortState, PhysState) = (PortState::DOWN, PhysState::POLLING);
 const TRAINS: (PortState, PhysState) = (PortState::DOWN, PhysState::TRAINING);
@@ -95,6 +95,42 @@ fn a_worse_cable_trains_to_what_it_can() {
         assert_eq!((info.link_speed_ext_active, lab.fabric.speed(port)), (ext, Some(speed.unwrap_or(Speed::Ndr))));
     }
     assert_eq!(lab.fabric.counter(port, Counter::LinkDowned), 4);
+}
+
+#[test]
+fn error_correction_is_agreed_on_when_a_link_trains() {
+    let mut lab = Lab::up();
+    let of = |lab: &mut Lab, place, port| -> PortInfoExtended { lab.get(place, AttrId::PORT_INFO_EXTENDED, port) };
+    let set = |lab: &mut Lab, place, edr: FecModes| {
+        let asked = PortInfoExtended { edr_fec_mode_enabled: edr, ..PortInfoExtended::default() };
+        lab.ask(place, Method::SET, AttrId::PORT_INFO_EXTENDED, 3, &asked.encode()).expect("an answer").status()
+    };
+    let train = |lab: &mut Lab, speed| {
+        lab.fabric.degrade(lab.now, PortRef::new(S0, 3), None, Some(speed)).expect("a cable");
+        lab.pass(TRAINING);
+        lab.fabric.speed(PortRef::new(S0, 3))
+    };
+    let info = of(&mut lab, S0, 3);
+    assert_eq!((info.capability_mask, info.fec_mode_active), (PortInfoExtended::FEC_MODES, FecMode::RS_544));
+    assert_eq!(
+        (info.edr_fec_mode_supported, info.edr_fec_mode_supported),
+        (info.edr_fec_mode_enabled, FecModes::NONE | FecModes::RS_528)
+    );
+    assert_eq!(of(&mut lab, S0, 0), PortInfoExtended::default(), "no link is behind it");
+    assert_eq!(train(&mut lab, Speed::Edr), Some(Speed::Edr));
+    assert_eq!(of(&mut lab, S1, 3).fec_mode_active, FecMode::NONE);
+
+    assert_eq!(set(&mut lab, S0, FecModes::RS_528), Status::SUCCESS);
+    assert_eq!(of(&mut lab, S0, 3).fec_mode_active, FecMode::NONE, "not before it trains");
+    train(&mut lab, Speed::Edr);
+    assert_eq!([S0, S1].map(|place| of(&mut lab, place, 3).fec_mode_active), [FecMode::RS_528; 2]);
+    assert_eq!(set(&mut lab, S0, FecModes::RS_271), Status::INVALID_FIELD);
+    assert_eq!(of(&mut lab, S0, 3).edr_fec_mode_enabled, FecModes::RS_528);
+    assert_eq!(set(&mut lab, S1, FecModes::NONE), Status::SUCCESS);
+    assert_eq!(train(&mut lab, Speed::Edr), Some(Speed::Fdr), "nothing in common at the faster speed");
+
+    lab.fabric.cut(lab.now, PortRef::new(S0, 3)).expect("a cable");
+    assert_eq!(of(&mut lab, S0, 3).fec_mode_active, FecMode::NONE);
 }
 
 #[test]

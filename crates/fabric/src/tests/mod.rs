@@ -2,6 +2,7 @@
 
 mod cables;
 mod guards;
+mod hops;
 mod hostile;
 mod multicast;
 mod partitions;

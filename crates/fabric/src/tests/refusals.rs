@@ -48,9 +48,11 @@ fn every_attribute_has_its_status() {
         (AttrId::MULTICAST_FORWARDING_TABLE, 1 << 28, [FIELD, ABSENT, FIELD, ABSENT]),
         // No subnet manager is there.
         (AttrId::SM_INFO, 0, [ABSENT; 4]),
-        (AttrId::VENDOR_DIAG, 0, [ABSENT; 4]),
+        (AttrId::VENDOR_DIAG, 0, [OK, OK, ABSENT, ABSENT]),
+        (AttrId::VENDOR_DIAG, 1, [FIELD, FIELD, ABSENT, ABSENT]),
         (AttrId::LED_INFO, 0, [OK, OK, OK, OK]),
-        (AttrId::PORT_INFO_EXTENDED, 0, [ABSENT; 4]),
+        (AttrId::PORT_INFO_EXTENDED, 0, [OK, OK, OK, OK]),
+        (AttrId::PORT_INFO_EXTENDED, 5, [FIELD, FIELD, FIELD, FIELD]),
         (AttrId::MLNX_EXT_PORT_INFO, 1, [OK, OK, ABSENT, ABSENT]),
         (AttrId::NOTICE, 0, [ABSENT; 4]),
         (AttrId(0), 0, [ABSENT; 4]),

@@ -188,7 +188,7 @@ fn service_levels_need_lanes_that_are_served() {
     lab.set(S0, AttrId::VL_ARBITRATION_TABLE, 0x1_0003, &VlArbitrationTable { entries });
     assert_eq!(query(&lab, 5), Ok(()), "the table of high priority serves it");
     lab.set(S0, AttrId::VL_ARBITRATION_TABLE, 0x3_0003, &VlArbitrationTable { entries });
-    assert_eq!(query(&lab, 5), Err((PortRef::new(S0, 3), Why::NotServed)));
+    assert_eq!(query(&lab, 5), Err((PortRef::new(S0, 3), Why::NotServed(2))));
     assert_eq!(query(&lab, 0), Ok(()));
     lab.set_port(S0, 3, |info| info.operational_vls = 1);
     assert_eq!(query(&lab, 5), Err((PortRef::new(S0, 1), Why::NoLane)));

@@ -12,15 +12,6 @@ use super::layout::LINE;
 /// Bytes before the payload.
 pub(super) const HEAD_BYTES: usize = 56;
 
-/// What a head says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Head {
-    /// Nothing until the end of the ring.
-    Pad,
-    /// A frame.
-    Frame(Frame),
-}
-
 /// Slots that a frame with this much payload takes.
 #[inline]
 pub(super) fn slots_of(bytes: u32) -> u64 {
@@ -45,19 +36,22 @@ pub(super) fn encode(frame: &Frame, bytes: u32) -> [u64; 6] {
 /// The words of a head that is followed by nothing until the end of the ring.
 pub(super) const PAD: [u64; 6] = [0; 6];
 
-/// What the words say; `None` if no honest process writes that.
+/// Whether they are those.
 #[inline]
-pub(super) fn decode(words: [u64; 6]) -> Option<Head> {
+pub(super) fn is_pad(words: &[u64; 6]) -> bool {
+    words[0] as u8 == PAD[0] as u8
+}
+
+/// The frame that the words, which are not a pad's, stand for; `None` if no honest process writes that.
+#[inline]
+pub(super) fn decode(words: [u64; 6]) -> Option<Frame> {
     let (low, high) = (|word: u64| word as u32, |word: u64| (word >> 32) as u32);
     let [kind, flags, epoch, code] = low(words[0]).to_le_bytes();
-    if kind == 0 {
-        return Some(Head::Pad);
-    }
     let bytes = high(words[4]);
     if bytes > FRAME_BYTES_MAX {
         return None;
     }
-    Some(Head::Frame(Frame {
+    Some(Frame {
         kind: FrameKind::from_number(kind)?,
         flags: FrameFlags::from_bits_retain(flags),
         epoch,
@@ -72,7 +66,7 @@ pub(super) fn decode(words: [u64; 6]) -> Option<Head> {
         srqn: low(words[4]),
         bytes,
         addr: words[5],
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -85,8 +79,8 @@ mod tests {
         (frame.flags, frame.epoch, frame.code) = (FrameFlags::all(), 7, 0xff);
         (frame.seq, frame.ack, frame.imm, frame.total, frame.key) = (1, 2, 3, 4, 5);
         (frame.addr, frame.srqn, frame.bytes) = (u64::MAX - 1, 6, FRAME_BYTES_MAX);
-        assert_eq!(decode(encode(&frame, frame.bytes)), Some(Head::Frame(frame)));
-        assert_eq!(decode(PAD), Some(Head::Pad));
+        assert_eq!(decode(encode(&frame, frame.bytes)), Some(frame));
+        assert!(is_pad(&PAD) && !is_pad(&encode(&frame, 0)));
         assert_eq!(decode(encode(&frame, FRAME_BYTES_MAX + 1)), None);
         assert_eq!(decode([15, 0, 0, 0, 0, 0]), None, "no such kind");
         assert_eq!((slots_of(0), slots_of(8), slots_of(9)), (1, 1, 2));

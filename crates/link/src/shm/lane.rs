@@ -9,7 +9,7 @@ use weft_sys::shared::Shared;
 use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
 
 use super::copy::{copy, deliver, is_null, pointer};
-use super::frame::{HEAD_BYTES, Head, PAD, decode, encode, slots_of};
+use super::frame::{HEAD_BYTES, PAD, decode, encode, is_pad, slots_of};
 use super::layout::{LANE_SLOTS, LINE, Side};
 
 /// Bytes of an element of a gather list as it stands in a frame: address, length, key.
@@ -104,10 +104,13 @@ impl Writer {
 
     #[inline]
     fn stamp(&self, pair: &Shared, words: [u64; 6]) {
-        let [stamp, rest @ ..] = pair.words::<7>(at(self.ring, self.head));
-        for (to, word) in rest.iter().zip(words) {
-            to.store(word, Ordering::Relaxed);
-        }
+        let [stamp, a, b, c, d, e, f] = pair.words::<7>(at(self.ring, self.head));
+        a.store(words[0], Ordering::Relaxed);
+        b.store(words[1], Ordering::Relaxed);
+        c.store(words[2], Ordering::Relaxed);
+        d.store(words[3], Ordering::Relaxed);
+        e.store(words[4], Ordering::Relaxed);
+        f.store(words[5], Ordering::Relaxed);
         stamp.store(self.key ^ self.head, Ordering::Release);
     }
 }
@@ -169,43 +172,40 @@ impl Reader {
     /// The next frame, if it is there.
     #[inline]
     pub fn look(&mut self, pair: &Shared) -> Result<Option<Frame>, Broken> {
-        match self.head(pair)? {
-            Some(Head::Pad) => self.look_over(pair),
-            Some(Head::Frame(frame)) => Ok(Some(frame)),
-            None => Ok(None),
+        let Some(mut words) = self.words(pair) else { return Ok(None) };
+        if is_pad(&words) {
+            match self.look_over(pair)? {
+                Some(behind) => words = behind,
+                None => return Ok(None),
+            }
+        }
+        let frame = decode(words).ok_or(Broken)?;
+        match slots_of(frame.bytes) > LANE_SLOTS - self.tail % LANE_SLOTS {
+            true => Err(Broken),
+            false => Ok(Some(frame)),
         }
     }
 
     /// Over a pad, which honest writers put anywhere but at the ring's beginning.
     #[cold]
-    fn look_over(&mut self, pair: &Shared) -> Result<Option<Frame>, Broken> {
+    fn look_over(&mut self, pair: &Shared) -> Result<Option<[u64; 6]>, Broken> {
         let passed = self.tail % LANE_SLOTS;
         if passed == 0 {
             return Err(Broken);
         }
         self.pass(pair, LANE_SLOTS - passed);
-        match self.head(pair)? {
-            Some(Head::Pad) => Err(Broken),
-            Some(Head::Frame(frame)) => Ok(Some(frame)),
-            None => Ok(None),
+        match self.words(pair) {
+            Some(words) if is_pad(&words) => Err(Broken),
+            words => Ok(words),
         }
     }
 
+    /// What follows the next stamp, if that is there.
     #[inline]
-    fn head(&self, pair: &Shared) -> Result<Option<Head>, Broken> {
+    fn words(&self, pair: &Shared) -> Option<[u64; 6]> {
         let (at, expected) = self.next();
-        let [stamp, rest @ ..] = pair.words::<7>(at);
-        if stamp.load(Ordering::Acquire) != expected {
-            return Ok(None);
-        }
-        let mut words = [0; 6];
-        for (word, from) in words.iter_mut().zip(rest) {
-            *word = from.load(Ordering::Relaxed);
-        }
-        match decode(words).ok_or(Broken)? {
-            Head::Frame(frame) if slots_of(frame.bytes) > LANE_SLOTS - self.tail % LANE_SLOTS => Err(Broken),
-            head => Ok(Some(head)),
-        }
+        let [stamp, a, b, c, d, e, f] = pair.words::<7>(at);
+        (stamp.load(Ordering::Acquire) == expected).then(|| [a, b, c, d, e, f].map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// The current frame, of `bytes` payload, is done with.

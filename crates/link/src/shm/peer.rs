@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-use weft_sys::pidfd;
+use weft_sys::event::EventFd;
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
+use weft_sys::{bell, pidfd};
 use weft_transport::same_host::Reach;
 
 use super::board::Board;
@@ -24,7 +25,7 @@ pub struct PeerConfig {
     pub generation: u64,
     /// The pair of lanes.
     pub pair: OwnedFd,
-    /// What wakes the peer when it is written to.
+    /// What wakes the peer: the counter that it gives to all, or the other end of a bell if there is a `bell`.
     pub doorbell: OwnedFd,
     /// What the peer wakes us by, if it is not the doorbell that all have.
     pub bell: Option<OwnedFd>,
@@ -47,6 +48,24 @@ pub(super) struct Us {
 const HERE_BY_PAIR: u64 = 1;
 const HERE_BY_BOARD: u64 = 2;
 
+/// What wakes a peer.
+#[derive(Debug)]
+enum Doorbell {
+    /// The one that it gives to all processes of its user.
+    Counter(EventFd),
+    /// One for us alone.
+    Bell(OwnedFd),
+}
+
+impl Doorbell {
+    fn ring(&self) {
+        match self {
+            Doorbell::Counter(counter) => counter.signal(),
+            Doorbell::Bell(end) => bell::ring(end),
+        }
+    }
+}
+
 /// A process that ours has met.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -61,7 +80,7 @@ pub(super) struct Peer {
     pub view: Option<BoardView>,
     pub arena: Option<View>,
     pub kernel: Option<Kernel>,
-    doorbell: Option<OwnedFd>,
+    doorbell: Option<Doorbell>,
     bell: Option<OwnedFd>,
     pub process: Option<OwnedFd>,
     /// The pair's file, while the peer has not come to it.
@@ -121,6 +140,11 @@ impl Peer {
         let number = config.process.as_ref().and_then(pidfd::number);
         let kernel = view.as_ref().zip(number).map(|(view, pid)| Kernel::new(pid, view.identity()));
         let arena = config.arena.filter(|_| view.is_some()).map(View::new).transpose()?;
+        let doorbell = if config.bell.is_some() {
+            Doorbell::Bell(config.doorbell)
+        } else {
+            Doorbell::Counter(config.doorbell.into())
+        };
         let here = if view.is_some() { HERE_BY_BOARD } else { HERE_BY_PAIR };
         pair.word(side.here()).store(here, Ordering::Release);
         Ok(Peer {
@@ -135,7 +159,7 @@ impl Peer {
             view,
             arena,
             kernel,
-            doorbell: Some(config.doorbell),
+            doorbell: Some(doorbell),
             bell: config.bell,
             process: config.process,
             file: Some(config.pair),
@@ -182,7 +206,7 @@ impl Peer {
         if asleep != 0 && asleep != self.rung {
             self.rung = asleep;
             if let Some(doorbell) = &self.doorbell {
-                let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
+                doorbell.ring();
             }
         }
     }
@@ -194,7 +218,8 @@ impl Peer {
 
     /// Forget that we were woken.
     pub fn silence(&self) {
-        let mut room = [0; 256];
-        while self.bell.as_ref().is_some_and(|bell| rustix::io::read(bell, &mut room) == Ok(room.len())) {}
+        if let Some(bell) = &self.bell {
+            bell::silence(bell);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A capture of what this process sent and received: `WEFT_PCAP=file.pcapng`. UDP sockets show no frames, so Ethernet,
 //! IP and UDP headers are made up around each packet as they were on the wire: IPv4's identification is the one that the
-//! ICRC proves, the MAC addresses are derived from the IP addresses. Packets received are those whose ICRC was good.
+//! ICRC proves, the MAC addresses are derived from the IP addresses. Packets received are those whose ICRC was good. On an
+//! InfiniBand fabric that packets cross hop by hop they are InfiniBand's own, LRH to VCRC, in records of ERF.
 //!
 //! A file belongs to one process: `%p` in the name becomes the process's number, and if another living process holds
 //! the file, the number is put behind the name.
@@ -34,8 +35,8 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Start one; `name` as the person gave it.
-    pub fn create(name: &str) -> io::Result<Capture> {
+    /// Start one; `name` as the person gave it. `ib` says that its packets are InfiniBand's.
+    pub fn create(name: &str, ib: bool) -> io::Result<Capture> {
         let pid = std::process::id();
         let path = PathBuf::from(name.replace("%p", &pid.to_string()));
         let (file, path) = match claim(&path) {
@@ -49,7 +50,8 @@ impl Capture {
         };
         file.set_len(0)?;
         let mut capture = Capture { file, path, pending: Vec::new(), frame: Vec::new(), failed: None };
-        pcapng::put_header(&mut capture.pending, "weft");
+        let link = if ib { pcapng::LINKTYPE_ERF } else { pcapng::LINKTYPE_ETHERNET };
+        pcapng::put_header(&mut capture.pending, "weft", link);
         capture.flush();
         match capture.failed.take() {
             Some(error) => Err(error),
@@ -90,9 +92,18 @@ impl Capture {
         self.put(direction);
     }
 
+    /// Note a packet of InfiniBand, LRH to VCRC.
+    pub fn packet_ib(&mut self, direction: Direction, packet: &[u8]) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.frame.clear();
+        pcapng::put_infiniband(&mut self.frame, now_ns(), packet);
+        self.put(direction);
+    }
+
     fn put(&mut self, direction: Direction) {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        pcapng::put_packet(&mut self.pending, time.as_nanos() as u64, direction, &self.frame);
+        pcapng::put_packet(&mut self.pending, now_ns(), direction, &self.frame);
         if self.pending.len() >= WRITE_BYTES {
             self.flush();
         }
@@ -111,6 +122,11 @@ impl Capture {
     pub fn failure(&self) -> Option<&io::Error> {
         self.failed.as_ref()
     }
+}
+
+/// Nanoseconds since the epoch.
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// Open and lock; `WouldBlock` means that another process has it.
@@ -147,11 +163,11 @@ mod tests {
         let dir = std::env::temp_dir();
         let name = format!("weft-capture-test-{}", std::process::id());
         let name = dir.join(name).to_string_lossy().into_owned();
-        let first = Capture::create(&name).unwrap();
-        let second = Capture::create(&name).unwrap();
+        let first = Capture::create(&name, false).unwrap();
+        let second = Capture::create(&name, false).unwrap();
         assert_eq!(first.path(), Path::new(&name));
         assert_eq!(second.path(), Path::new(&format!("{name}.{}", std::process::id())));
-        let third = Capture::create(&format!("{name}-%p")).unwrap();
+        let third = Capture::create(&format!("{name}-%p"), true).unwrap();
         assert!(third.path().to_string_lossy().ends_with(&format!("-{}", std::process::id())));
         for capture in [first, second, third] {
             std::fs::remove_file(capture.path()).unwrap();

@@ -18,7 +18,7 @@ use weft_wire::mad::{Mad, MadHeader};
 use zerocopy::IntoBytes;
 
 use crate::agent::{Agents, is_response};
-use crate::limits::OUTGOING_TRANSFERS_MAX;
+use crate::limits::TRANSFER_BYTES_MAX;
 use crate::rmpp::{Sender, TransferError, first_mad, header};
 use crate::{AgentId, AgentSpec, RegisterError};
 use receive::Incoming;
@@ -119,6 +119,11 @@ impl<P> Default for Port<P> {
 }
 
 impl<P: Peer> Port<P> {
+    /// One whose agents are numbered from here on, for users whose transaction IDs are not to be guessed.
+    pub fn numbered_from(first: u32) -> Port<P> {
+        Port { agents: Agents::numbered_from(first), ..Port::default() }
+    }
+
     /// Register an agent.
     pub fn register(&mut self, spec: AgentSpec) -> Result<AgentId, RegisterError> {
         self.agents.register(spec)
@@ -149,6 +154,11 @@ impl<P: Peer> Port<P> {
         self.requests.len()
     }
 
+    /// Bytes of outgoing transfers that are not acknowledged.
+    pub fn outgoing_bytes(&self) -> usize {
+        self.requests.transfer_bytes()
+    }
+
     /// Send a datagram. Of what is no response the upper half of the transaction ID becomes the agent's.
     pub fn send(&mut self, now: Instant, send: Send<P>) -> Result<(), SendError> {
         let spec = *self.agents.spec(send.agent).ok_or(SendError::NoAgent)?;
@@ -175,7 +185,11 @@ impl<P: Peer> Port<P> {
             return Err(SendError::Duplicate);
         }
         let sender = match transfer {
-            true if self.requests.transfers() >= OUTGOING_TRANSFERS_MAX => return Err(SendError::TooMany),
+            true if !self.requests.may_transfer(send.bytes.len(), &send.peer)
+                && send.bytes.len() <= TRANSFER_BYTES_MAX =>
+            {
+                return Err(SendError::TooMany);
+            }
             true => {
                 let mut bytes = send.bytes;
                 bytes[..MadHeader::LEN].copy_from_slice(mad.header.as_bytes());

@@ -101,7 +101,13 @@ impl<P: Peer> Port<P> {
     ) -> bool {
         let Some(at) = self.incoming_at(now, agent, &peer, mad, data_at, response) else { return false };
         let transfer = &mut self.incoming[at];
-        let outcome = transfer.receiver.on_data(mad);
+        let outcome = match transfer.receiver.on_data(mad) {
+            Received::Quiet | Received::Ack if self.incoming_bytes() > INCOMING_BYTES_MAX => {
+                Received::Abort(RmppStatus::RESOURCES_EXHAUSTED)
+            }
+            outcome => outcome,
+        };
+        let transfer = &mut self.incoming[at];
         match outcome {
             Received::Abort(status) => {
                 let transfer = self.incoming.swap_remove(at);
@@ -151,8 +157,7 @@ impl<P: Peer> Port<P> {
             return None;
         }
         self.make_room();
-        let held: usize = self.incoming.iter().map(|transfer| transfer.receiver.held()).sum();
-        if self.incoming.len() >= INCOMING_TRANSFERS_MAX || held >= INCOMING_BYTES_MAX {
+        if self.incoming.len() >= INCOMING_TRANSFERS_MAX || self.incoming_bytes() >= INCOMING_BYTES_MAX {
             self.reject(mad, peer.clone(), RmppStatus::RESOURCES_EXHAUSTED);
             return None;
         }
@@ -162,6 +167,11 @@ impl<P: Peer> Port<P> {
         self.incoming.push(Incoming { number, agent, peer: peer.clone(), first: *mad, receiver, deadline });
         self.timers.move_to(deadline, deadline, TimerKey::Incoming(number));
         Some(self.incoming.len() - 1)
+    }
+
+    /// Bytes of transfers that are not complete.
+    pub fn incoming_bytes(&self) -> usize {
+        self.incoming.iter().map(|transfer| transfer.receiver.held()).sum()
     }
 
     /// Where too many transfers are remembered, forget the one that has been complete for the longest time.

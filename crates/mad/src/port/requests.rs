@@ -7,7 +7,9 @@ use weft_wire::mad::{Class, Mad};
 
 use super::Peer;
 use crate::AgentId;
-use crate::limits::{REQUESTS_MAX, RMPP_ACK_TIMEOUT};
+use crate::limits::{
+    OUTGOING_BYTES_MAX, OUTGOING_BYTES_PER_PEER_MAX, OUTGOING_TRANSFERS_MAX, REQUESTS_MAX, RMPP_ACK_TIMEOUT,
+};
 use crate::rmpp::Sender;
 
 /// Something that waits.
@@ -50,6 +52,11 @@ impl<P> Request<P> {
         }
     }
 
+    /// Bytes of the transfer that it holds.
+    fn transfer_bytes(&self) -> usize {
+        self.sender.as_ref().map_or(0, Sender::len)
+    }
+
     /// Use up a try; `false` if none is left. A transfer begins again with what is not acknowledged, and one whose answer
     /// does not come, from its first segment.
     pub fn try_again(&mut self) -> bool {
@@ -82,12 +89,15 @@ pub(super) struct Requests<P> {
     slots: Vec<Option<Request<P>>>,
     free: Vec<usize>,
     by_tid: FxHashMap<Tid, SmallVec<[usize; 1]>>,
-    transfers: usize,
+    /// Those that are transfers.
+    transfers: Vec<usize>,
+    /// Their bytes.
+    bytes: usize,
 }
 
 impl<P> Default for Requests<P> {
     fn default() -> Requests<P> {
-        Requests { slots: Vec::new(), free: Vec::new(), by_tid: FxHashMap::default(), transfers: 0 }
+        Requests { slots: Vec::new(), free: Vec::new(), by_tid: FxHashMap::default(), transfers: Vec::new(), bytes: 0 }
     }
 }
 
@@ -100,9 +110,18 @@ impl<P: Peer> Requests<P> {
         self.slots.len() - self.free.len()
     }
 
-    /// How many are transfers.
-    pub fn transfers(&self) -> usize {
-        self.transfers
+    /// Bytes of all transfers.
+    pub fn transfer_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is room for a transfer of so many bytes to this end.
+    pub fn may_transfer(&self, bytes: usize, peer: &P) -> bool {
+        let same = |key: &usize| self.get(*key).filter(|request| request.peer.same_end(peer));
+        let to_peer: usize = self.transfers.iter().filter_map(same).map(Request::transfer_bytes).sum();
+        self.transfers.len() < OUTGOING_TRANSFERS_MAX
+            && bytes <= OUTGOING_BYTES_MAX.saturating_sub(self.bytes)
+            && bytes <= OUTGOING_BYTES_PER_PEER_MAX.saturating_sub(to_peer)
     }
 
     /// Whether another with this transaction ID waits: of requests any, of responses one to the same end.
@@ -119,7 +138,7 @@ impl<P: Peer> Requests<P> {
             return None;
         }
         let tid = tid(&request.mad);
-        self.transfers += usize::from(request.sender.is_some());
+        let (transfer, bytes) = (request.sender.is_some(), request.transfer_bytes());
         let key = match self.free.pop() {
             Some(key) => {
                 self.slots[key] = Some(request);
@@ -130,6 +149,10 @@ impl<P: Peer> Requests<P> {
                 self.slots.len() - 1
             }
         };
+        if transfer {
+            self.transfers.push(key);
+            self.bytes += bytes;
+        }
         self.by_tid.entry(tid).or_default().push(key);
         Some(key)
     }
@@ -145,7 +168,10 @@ impl<P: Peer> Requests<P> {
     pub fn remove(&mut self, key: usize) -> Option<Request<P>> {
         let request = self.slots.get_mut(key)?.take()?;
         self.free.push(key);
-        self.transfers -= usize::from(request.sender.is_some());
+        if request.sender.is_some() {
+            self.transfers.retain(|other| *other != key);
+            self.bytes -= request.transfer_bytes();
+        }
         if let std::collections::hash_map::Entry::Occupied(mut keys) = self.by_tid.entry(tid(&request.mad)) {
             keys.get_mut().retain(|other| *other != key);
             if keys.get().is_empty() {

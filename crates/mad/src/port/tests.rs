@@ -1,9 +1,12 @@
 use super::*;
 use crate::Wanted;
-use crate::limits::{INCOMING_TRANSFERS_MAX, RMPP_ACK_TIMEOUT};
-use crate::rmpp::set_header;
-use weft_wire::mad::rmpp::{RmppHeader, RmppStatus};
-use weft_wire::mad::sa::SaMad;
+use crate::limits::{
+    INCOMING_BYTES_MAX, INCOMING_TRANSFERS_MAX, OUTGOING_BYTES_MAX, OUTGOING_BYTES_PER_PEER_MAX, RMPP_ACK_TIMEOUT,
+    TRANSFER_BYTES_MAX,
+};
+use crate::rmpp::{header, set_header};
+use weft_wire::mad::rmpp::{RmppHeader, RmppStatus, RmppType};
+use weft_wire::mad::sa::{ComponentMask, PathRecord, SaMad};
 use weft_wire::mad::subn::Smp;
 use weft_wire::mad::{AttrId, Class, Method};
 
@@ -288,6 +291,30 @@ fn unasked_transfers_take_bounded_room() {
     assert!(!pair.host.handle(at(0), ADMIN, &mad));
 }
 
+/// Who asks and asks and acknowledges nothing is one of several, and all of them are bounded.
+#[test]
+fn transfers_that_nobody_acknowledges_take_bounded_room() {
+    const BYTES: usize = OUTGOING_BYTES_PER_PEER_MAX / 4;
+    let mut port = Port::default();
+    let agent = port.register(sa_agent(true, &[Method::GET_TABLE])).expect("an agent");
+    let answer = |lid: u16, tid: u64, bytes: usize| {
+        let mut whole = vec![0; bytes];
+        let head = MadHeader::new(Class::SUBN_ADM, 2, Method::GET_TABLE_RESP, tid, AttrId::NODE_INFO);
+        whole[..MadHeader::LEN].copy_from_slice(head.as_bytes());
+        whole[26] = RmppHeader::ACTIVE;
+        Send { timeout: Duration::ZERO, ..send(agent, lid, whole, 0) }
+    };
+    assert!((0..4).all(|tid| port.send(at(0), answer(1, tid, BYTES)).is_ok()));
+    assert_eq!(port.send(at(0), answer(1, 4, 1000)), Err(SendError::TooMany), "one of them has had his part");
+    let others = (2..100).take_while(|lid| port.send(at(0), answer(*lid, 5, BYTES)).is_ok()).count();
+    assert_eq!((others + 4) * BYTES, OUTGOING_BYTES_MAX);
+    let long = port.send(at(0), answer(200, 6, TRANSFER_BYTES_MAX + 1));
+    assert_eq!(long, Err(SendError::Transfer(TransferError::TooLong)));
+    port.handle_timeout(at(0) + RMPP_ACK_TIMEOUT);
+    assert_eq!(port.waiting(), 0);
+    assert!(port.send(at(3000), answer(1, 7, BYTES)).is_ok(), "there is room again");
+}
+
 /// OpenSM sets the flag alone and leaves version and type at 0.
 #[test]
 fn a_sender_need_not_say_more_than_that_it_is_a_transfer() {
@@ -300,4 +327,28 @@ fn a_sender_need_not_say_more_than_that_it_is_a_transfer() {
     port.send(at(0), send(agent, 7, bytes, 0)).expect("a transfer");
     let first = crate::rmpp::header(&sent(&mut port)[0]);
     assert_eq!((first.version(), first.segment(), first.is_active()), (RmppHeader::VERSION, 1, true));
+}
+
+#[test]
+fn transfers_together_hold_no_more_than_their_bound() {
+    let mut port = Port::default();
+    port.register(sa_agent(true, &[Method::GET_MULTI])).expect("an agent");
+    // Each of them stays below its own bound; all begin while there is room.
+    let peers = INCOMING_BYTES_MAX / TRANSFER_BYTES_MAX + 2;
+    let mut ended = 0;
+    for segment in 1..=(TRANSFER_BYTES_MAX / 200 - 1) as u32 {
+        for lid in 0..peers as u16 {
+            let mut mad = SaMad::request(Method::GET_MULTI, 7, ComponentMask::NONE, &PathRecord::default()).to_mad();
+            let flags = if segment == 1 { RmppHeader::FIRST } else { 0 };
+            set_header(&mut mad, RmppHeader::data(flags, segment, 0));
+            port.handle(at(u64::from(segment)), Lid(lid), &mad);
+        }
+        assert!(port.incoming_bytes() <= INCOMING_BYTES_MAX, "segment {segment}");
+        let refused = |mad: &&Mad| matches!(header(mad).kind(), RmppType::STOP | RmppType::ABORT);
+        ended += sent(&mut port).iter().filter(refused).count();
+        if ended > 0 {
+            return;
+        }
+    }
+    panic!("nobody was refused");
 }

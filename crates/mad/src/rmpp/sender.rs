@@ -80,6 +80,12 @@ impl Sender {
         first_mad(&self.bytes)
     }
 
+    /// Bytes of the whole, headers of the class included.
+    #[expect(clippy::len_without_is_empty, reason = "a transfer has headers")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Number of segments.
     pub fn segments(&self) -> u32 {
         self.segments

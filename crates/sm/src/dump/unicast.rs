@@ -15,14 +15,14 @@ pub fn forwarding(subnet: &Subnet) -> String {
     let owners = owners(subnet);
     let mut out = String::new();
     for (node, switch) in switches(subnet) {
-        let (guid, name) = (node.info.node_guid, node.description.text());
+        let (guid, name) = (node.info.node_guid, subnet.name(node));
         let lid = node.ports.first().map_or(0, |port| port.info.lid);
         let top = switch.info.linear_fdb_top;
         let _ = writeln!(out, "Unicast lids [0-{top}] of switch Lid {lid} guid 0x{guid:016x} ('{name}'):");
         let mut count = 0;
         for (lid, (owner, port)) in owners.range(..=top) {
             let Some(out_port) = switch.lft.get(usize::from(*lid)).filter(|port| **port != NO_PATH) else { continue };
-            let (kind, name) = (owner.info.node_type.text().unwrap_or("?"), owner.description.text());
+            let (kind, name) = (owner.info.node_type.text().unwrap_or("?"), subnet.name(owner));
             let _ = writeln!(out, "0x{lid:04x} {out_port:03} # {kind} portguid 0x{:016x}: '{name}'", port.guid);
             count += 1;
         }

@@ -69,6 +69,12 @@ impl Administration {
     }
 }
 
+/// A P_Key without the bit of membership; the default partition's has all of them.
+const KEY_BITS: u16 = 0x7fff;
+
+/// The code of 300 Gb/s, the highest rate of the first that were extended (IBA 15.2.5.16).
+const RATE_300: u8 = 18;
+
 fn settings(setup: &Setup) -> Settings {
     let options = &setup.options;
     Settings {
@@ -82,9 +88,12 @@ fn settings(setup: &Setup) -> Settings {
         ipoib_mcgroup_creation_validation: options.misc.ipoib_mcgroup_creation_validation,
         mcgroup_join_validation: options.misc.mcgroup_join_validation,
         consolidate_ipv6_snm_req: options.misc.consolidate_ipv6_snm_req,
-        max_rate_enum: options.misc.max_rate_enum,
+        max_rate_enum: match options.misc.use_original_extended_sa_rates_only {
+            true => options.misc.max_rate_enum.min(RATE_300),
+            false => options.misc.max_rate_enum,
+        },
         sm_assigned_guid: options.partitions.sm_assigned_guid,
-        prefix_routes: Vec::new(),
+        prefix_routes: setup.prefix_routes.clone(),
     }
 }
 
@@ -148,6 +157,14 @@ impl Manager {
         self.administration.managers = std::iter::once(own).chain(self.peers.infos()).collect();
     }
 
+    /// This manager's SMInfo as it is now.
+    pub(crate) fn renew_own(&mut self) {
+        let own = self.sm_info_for(false);
+        if let Some(first) = self.administration.managers.first_mut() {
+            *first = own;
+        }
+    }
+
     /// A sweep is over: the administrator sees what it found.
     pub(crate) fn end_administration(&mut self) {
         self.list_managers();
@@ -163,7 +180,10 @@ impl Manager {
         self.administer(|sa, now, world| sa.refresh(now, world));
         if self.administration.groups != self.plan.groups {
             self.administration.groups.clone_from(&self.plan.groups);
-            let records: Vec<McMemberRecord> = self.plan.groups.iter().map(record).collect();
+            // Who was there first has the first LIDs: the default partition's groups, as under OpenSM.
+            let mut groups: Vec<&Group> = self.plan.groups.iter().collect();
+            groups.sort_by_key(|group| group.pkey & KEY_BITS != KEY_BITS);
+            let records: Vec<McMemberRecord> = groups.into_iter().map(record).collect();
             self.administer(|sa, now, world| sa.set_well_known(now, world, &records));
         }
         self.tell_subscribers();

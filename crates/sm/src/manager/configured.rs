@@ -1,15 +1,16 @@
 //! What the manager works by, from opensm.conf and the files that it names.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_verbs::Duration;
 
 use super::Setup;
 use crate::options::files::{self, HopWeight};
-use crate::options::{Options, Remark};
+use crate::options::{Options, Remark, Remarks};
 use crate::partition;
 use crate::qos::{self, Policy};
-use crate::routing::engine;
+use crate::routing::chain::Chain;
 
 /// SMPs that wait for answers at once where the file says no more than OpenSM does by itself.
 const WIRE_SMPS: u32 = 64;
@@ -24,13 +25,10 @@ impl Setup {
         let (files, mut remarks) = files::routing(options, read);
         let partitions = partitions(options, read, &mut remarks);
         let policy = policy(options, read, &mut remarks);
+        let node_names = names(options, read, &mut remarks);
+        let prefix_routes = prefix_routes(options, read, &mut remarks);
         let Options { device, sweep, handover, timing, misc, .. } = options;
         let (names, no_fallback) = options.routing.engines();
-        let mut setup = Setup::new(own_guid);
-        let engines: Vec<_> = names.iter().filter_map(|name| engine(name).copied()).collect();
-        if !engines.is_empty() {
-            (setup.engines, setup.no_fallback) = (engines, no_fallback);
-        }
         let weight = |of: &HopWeight| (of.switch, of.port, u16::try_from(of.weight).unwrap_or(u16::MAX));
         let setup = Setup {
             m_key: device.m_key,
@@ -46,6 +44,7 @@ impl Setup {
             sm_sl: device.sm_sl & 0xf,
             max_wire_smps: timing.smps_max().unwrap_or(WIRE_SMPS),
             transaction_timeout: Duration::from_millis(timing.transaction_timeout.into()),
+            long_transaction_timeout: Duration::from_millis(timing.long_transaction_timeout.into()),
             transaction_retries: timing.transaction_retries,
             sweep_interval: Duration::from_secs(sweep.sweep_interval.into()),
             sweep_on_trap: sweep.sweep_on_trap,
@@ -64,15 +63,33 @@ impl Setup {
             overrun_errors_threshold: device.overrun_errors_threshold,
             subnet_timeout: device.subnet_timeout,
             babbling_port_policy: misc.babbling_port_policy,
+            engines: Chain::new(&names, !no_fallback),
             hop_weights: files.hop_weights.iter().map(weight).collect(),
             routing: files.options,
             options: options.clone(),
+            names: Arc::new(node_names),
             partitions,
             policy: policy.map(Arc::new),
-            ..setup
+            prefix_routes,
+            ..Setup::new(own_guid)
         };
         (setup, remarks)
     }
+}
+
+/// Names of nodes of the file that options name.
+fn names(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> BTreeMap<u64, String> {
+    let Some(path) = &options.log.node_name_map_name else { return BTreeMap::new() };
+    let (names, said) = match read(path) {
+        Ok(text) => files::names(&text, path),
+        Err(why) => {
+            let mut said = Remarks::of(path);
+            said.error((0, 0), format!("cannot be read: {why}"), "nodes are called by their descriptions");
+            (BTreeMap::new(), said.into_list())
+        }
+    };
+    remarks.extend(said);
+    names
 }
 
 /// How the text of a file is fetched.
@@ -94,6 +111,15 @@ fn policy(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Optio
     let (policy, said) = qos::policy::parse(&text, path);
     remarks.extend(said);
     policy
+}
+
+/// Routers by prefix, of the file that options name; where there is none, nothing beyond the subnet is reached.
+fn prefix_routes(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Vec<(u64, u64)> {
+    let Some(path) = &options.misc.prefix_routes_file else { return Vec::new() };
+    let Ok(text) = read(path) else { return Vec::new() };
+    let (routes, said) = files::prefix_routes(&text, path);
+    remarks.extend(said);
+    routes.iter().map(|route| (route.prefix.unwrap_or(0), route.router.unwrap_or(0))).collect()
 }
 
 #[cfg(test)]
@@ -121,18 +147,20 @@ mod tests {
         let (setup, remarks) = Setup::configured(7, &options, &mut read);
         assert!(remarks.is_empty(), "{remarks:?}");
         assert_eq!((setup.own_guid, setup.sm_priority, setup.lmc, setup.max_wire_smps), (7, 14, 2, 9));
-        assert!(setup.sweep_interval.is_zero() && setup.no_fallback);
-        assert_eq!(setup.engines.last().map(|engine| engine.name), Some("minhop"));
+        assert!(setup.sweep_interval.is_zero());
+        assert_eq!(setup.engines.names().collect::<Vec<_>>(), ["updn", "minhop"]);
         assert_eq!(setup.routing.root_guids, [0x10, 0x20]);
         assert_eq!(setup.hop_weights, [(0x10, 3, 5)]);
         let mut read = |name: &str| match name {
             "p" => Ok("Default=0x7fff : ALL=full ;".to_owned()),
+            "r" => Ok("fec0000000000001 0x10\n* *\n".to_owned()),
             "q" => Ok("qos-ulps\ndefault : 3\nend-qos-ulps\n".to_owned()),
             _ => Err("no such file".to_owned()),
         };
-        let conf = "partition_config_file p\nqos_policy_file q\n";
+        let conf = "partition_config_file p\nqos_policy_file q\nprefix_routes_file r\n";
         let (options, _) = crate::options::parse(conf, "f", Options::default());
         let (setup, _) = Setup::configured(7, &options, &mut read);
+        assert_eq!(setup.prefix_routes, [(0xfec0_0000_0000_0001, 0x10), (0, 0)]);
         assert!(matches!(setup.partitions, partition::Config::Rules(_)) && setup.policy.is_none());
         let (options, _) = crate::options::parse("qos TRUE\n", "f", options);
         let (setup, _) = Setup::configured(7, &options, &mut read);

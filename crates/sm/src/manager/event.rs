@@ -149,6 +149,8 @@ pub enum Event {
     },
     /// LIDs were given: they are to be kept, see [`super::Manager::guid2lid`].
     LidsChanged,
+    /// Ports have other M_Keys than before: they are to be kept, see [`super::Manager::guid2mkey`].
+    KeysChanged,
     /// The administrator's data base is not what it was: see [`super::Manager::sa_db`].
     DataBaseChanged,
     /// A line of the administrator's data base says nothing that can be.
@@ -185,9 +187,26 @@ impl Event {
             Event::OtherManager { .. } => "other-manager",
             Event::MasterSilent { .. } => "master-silent",
             Event::LidsChanged => "lids-changed",
+            Event::KeysChanged => "keys-changed",
             Event::DataBaseChanged => "data-base-changed",
             Event::BadDataBase { .. } => "bad-data-base",
             Event::NoLids { .. } => "no-lids",
+        }
+    }
+
+    /// The source file of OpenSM that tells of such things, by which `per_module_logging_file` names them.
+    pub fn module(&self) -> &'static str {
+        match self {
+            Event::State(_) | Event::SweepBegan { .. } | Event::SweepEnded(_) => "osm_state_mgr.c",
+            Event::SubnetUp | Event::Incomplete { .. } => "osm_state_mgr.c",
+            Event::Routed { .. } | Event::EngineFailed { .. } | Event::NoRouting => "osm_ucast_mgr.c",
+            Event::Appeared { .. } | Event::DuplicateGuid { .. } => "osm_node_info_rcv.c",
+            Event::Gone { .. } => "osm_drop_mgr.c",
+            Event::Trap { .. } | Event::Babbling { .. } => "osm_trap_rcv.c",
+            Event::Silent { .. } | Event::Refused { .. } => "osm_sm_mad_ctrl.c",
+            Event::OtherManager { .. } | Event::MasterSilent { .. } => "osm_sm_state_mgr.c",
+            Event::LidsChanged | Event::KeysChanged | Event::NoLids { .. } => "osm_lid_mgr.c",
+            Event::DataBaseChanged | Event::BadDataBase { .. } => "osm_sa.c",
         }
     }
 
@@ -197,9 +216,8 @@ impl Event {
             Event::State(_) => Level::System,
             Event::SubnetUp | Event::Routed { .. } | Event::Appeared { .. } | Event::Gone { .. } => Level::Info,
             Event::Trap { .. } | Event::OtherManager { .. } | Event::MasterSilent { .. } => Level::Info,
-            Event::SweepBegan { .. } | Event::SweepEnded(_) | Event::LidsChanged | Event::DataBaseChanged => {
-                Level::Verbose
-            }
+            Event::SweepBegan { .. } | Event::SweepEnded(_) => Level::Verbose,
+            Event::LidsChanged | Event::KeysChanged | Event::DataBaseChanged => Level::Verbose,
             Event::Incomplete { .. } | Event::EngineFailed { .. } | Event::NoRouting => Level::Error,
             Event::DuplicateGuid { .. } | Event::Silent { .. } | Event::Refused { .. } => Level::Error,
             Event::Babbling { .. } | Event::NoLids { .. } | Event::BadDataBase { .. } => Level::Error,
@@ -257,6 +275,7 @@ impl std::fmt::Display for Event {
             ),
             Event::MasterSilent { guid } => write!(f, "the master with GUID 0x{guid:016x} does not answer"),
             Event::LidsChanged => f.write_str("LIDs were assigned"),
+            Event::KeysChanged => f.write_str("ports have other M_Keys than before"),
             Event::DataBaseChanged => f.write_str("the data base of subnet administration changed"),
             Event::BadDataBase { what } => write!(f, "the saved data base of subnet administration: {what}"),
             Event::NoLids { guid } => write!(f, "no LID is left for port 0x{guid:016x}"),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::graph::Graph;
 use crate::multicast::{self, Forest, Wanted};
 use crate::parallel::Parallel;
-use crate::routing::{Engine, Previous, Request, RouteError, RoutingOptions};
+use crate::routing::chain::{self, Chain};
+use crate::routing::{Previous, Request, RoutingOptions};
 use crate::tables::Tables;
 
 /// Work that the manager waits for.
@@ -22,7 +23,7 @@ pub(crate) struct Route {
     pub number: u64,
     pub graph: Arc<Graph>,
     pub options: RoutingOptions,
-    pub engines: Vec<Engine>,
+    pub engines: Chain,
     /// What is in force, of which as much as possible is to stay.
     pub previous: Option<(Arc<Graph>, Arc<Tables>)>,
 }
@@ -48,8 +49,7 @@ pub(crate) enum Done {
 pub(crate) struct Routed {
     pub number: u64,
     pub graph: Arc<Graph>,
-    pub tables: Option<Tables>,
-    pub failed: Vec<RouteError>,
+    pub routed: chain::Routed,
 }
 
 impl Job {
@@ -63,22 +63,11 @@ impl Job {
 }
 
 impl Route {
-    /// The first engine that has tables has the last word.
     fn run(self, parallel: &dyn Parallel) -> Routed {
-        let mut failed = Vec::new();
         let previous = self.previous.as_ref().map(|(graph, tables)| Previous { graph, tables });
         let request = Request { graph: &self.graph, options: &self.options, parallel, previous };
-        let mut tables = None;
-        for engine in &self.engines {
-            match (engine.run)(&request) {
-                Ok(found) => {
-                    tables = Some(found);
-                    break;
-                }
-                Err(error) => failed.push(error),
-            }
-        }
-        Routed { number: self.number, graph: self.graph, tables, failed }
+        let routed = self.engines.route(&request);
+        Routed { number: self.number, graph: self.graph, routed }
     }
 }
 

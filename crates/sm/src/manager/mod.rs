@@ -7,6 +7,7 @@ mod administration;
 mod configured;
 mod event;
 mod job;
+mod keys;
 mod peers;
 mod setup;
 mod smp;
@@ -35,9 +36,10 @@ use crate::qos;
 use crate::sa::Administrator;
 use crate::subnet::lids::Lids;
 use crate::subnet::{NodeIx, PortIx, Subnet};
-use crate::sweep::{Sweep, What, Wire};
+use crate::sweep::{Ask, Sweep, What, Wire};
 use crate::tables::Tables;
 use administration::Administration;
+use keys::Keys;
 use peers::Peers;
 use traps::Traps;
 
@@ -58,6 +60,9 @@ pub struct Manager {
     pub(crate) wire: Wire,
     pub(crate) sweep: Sweep,
     pub(crate) lids: Lids,
+    pub(crate) keys: Keys,
+    /// They are others than those that were kept.
+    pub(crate) keys_changed: bool,
     pub(crate) graph: Arc<Graph>,
     /// Places of nodes in the graph.
     pub(crate) places: BTreeMap<NodeIx, u32>,
@@ -98,6 +103,8 @@ impl Manager {
             wire: Wire::new(setup.max_wire_smps),
             sweep: Sweep::default(),
             lids,
+            keys: Keys::parse(&setup.guid2mkey),
+            keys_changed: false,
             graph: Arc::default(),
             places: BTreeMap::new(),
             tables: Arc::default(),
@@ -119,6 +126,7 @@ impl Manager {
             events: VecDeque::new(),
             setup,
         };
+        manager.subnet.names.clone_from(&manager.setup.names);
         manager.weights =
             manager.setup.hop_weights.iter().map(|(guid, port, weight)| ((*guid, *port), *weight)).collect();
         manager.tell(Event::State(SmState::DISCOVERING));
@@ -186,7 +194,7 @@ impl Manager {
         while let Some((ask, number)) = self.wire.next() {
             match self.datagram(ask, number) {
                 Some(out) => {
-                    let timeout = self.setup.transaction_timeout;
+                    let timeout = self.try_timeout(ask.what);
                     return Some(SmpOut { dlid: out.dlid, mad: out.mad, timeout, retries: 0 });
                 }
                 None => {
@@ -212,6 +220,7 @@ impl Manager {
             if self.administration.sa.waiting() == 0 {
                 return None;
             }
+            self.renew_own();
             self.administer(|sa, now, world| sa.serve(now, world, QUESTIONS_AT_ONCE));
             self.take_changes();
             self.advance();
@@ -252,8 +261,31 @@ impl Manager {
         self.lanes = qos::Setup::new(&setup.options);
         self.administration.reload(&setup);
         self.setup = setup;
-        self.sweep.reroute = true;
+        self.subnet.names.clone_from(&self.setup.names);
+        (self.sweep.reroute, self.sweep.anew) = (true, true);
         self.sweep(true);
+    }
+
+    /// Look at the subnet from time to time and when something happens, or only when told; what is asked for meanwhile is done
+    /// when it is on again.
+    pub fn set_sweeping(&mut self, on: bool) {
+        self.sweep.halted = !on;
+        self.advance();
+    }
+
+    /// Whether the subnet is looked at.
+    pub fn is_sweeping(&self) -> bool {
+        !self.sweep.halted
+    }
+
+    /// Ask every node for its name again.
+    pub fn read_names(&mut self) {
+        let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
+        for node in nodes {
+            let port = self.subnet.node(node).filter(|node| node.switch.is_none());
+            let port = port.map_or(0, |node| node.info.local_port_num);
+            self.wire.ask(Ask { what: What::NodeDescription, at: PortIx { node, port }, arg: 0 });
+        }
     }
 
     /// Have another priority from now on. Who is master hands over if another comes first now.
@@ -280,6 +312,11 @@ impl Manager {
     /// The text of the guid2lid file, to be kept after [`Event::LidsChanged`].
     pub fn guid2lid(&self) -> String {
         self.lids.text()
+    }
+
+    /// The text of the guid2mkey file, to be kept after [`Event::KeysChanged`].
+    pub fn guid2mkey(&self) -> String {
+        self.keys.text()
     }
 
     /// What the partitions of the subnet come to.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use weft_verbs::{Duration, Instant};
-use weft_wire::mad::subn::{SmControl, SmInfo, SmState, Smp};
+use weft_wire::mad::subn::{HOPS_MAX, SmControl, SmInfo, SmState, Smp};
 use weft_wire::mad::{Method, Status};
 
 use super::{Event, Manager};
@@ -15,6 +15,15 @@ use crate::sweep::{Ask, Phase, What};
 
 /// How long a master waits until it asks again who was still discovering.
 const DISCOVERING_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a master waits until it looks again who asks what it is.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Polls that a master may miss, as the time of each is reckoned.
+const POLLS_MAX: u32 = 1 << 10;
+/// Tries of a poll, as the time of each is reckoned.
+const TRIES_MAX: u32 = 1 << 5;
+/// The least time of a try.
+const TRY_MIN: Duration = Duration::from_millis(2);
 
 /// Another manager as it was last heard of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +47,8 @@ pub(crate) struct Peers {
     act_count: u32,
     /// This manager goes, and is nobody to hand over to.
     pub leaving: bool,
+    /// When a port was last looked at because a manager seemed to be behind it.
+    looked: Option<Instant>,
     /// Who is handed over to when the sweep is over.
     handing_to: Option<PortIx>,
 }
@@ -85,7 +96,8 @@ impl Manager {
         SmInfo {
             guid: self.setup.own_guid,
             sm_key: if manager { self.setup.sm_key } else { 0 },
-            act_count: self.peers.act_count,
+            // Whatever it does counts (IBA 14.2.5.13): its polls, and the datagrams that it sends.
+            act_count: self.peers.act_count.wrapping_add(self.wire.counts.sent as u32),
             priority: self.setup.sm_priority & 0xf,
             state: self.state,
         }
@@ -118,7 +130,7 @@ impl Manager {
         let other = Other { guid: info.guid, priority: info.priority, state: info.state };
         let known = self.peers.ports.insert(ask.at, Some(other)).flatten();
         if known.is_none_or(|known| (known.state, known.priority) != (other.state, other.priority)) {
-            let name = self.subnet.node(ask.at.node).map(|node| node.description.text().into_owned());
+            let name = self.subnet.node(ask.at.node).map(|node| self.subnet.name(node).into_owned());
             let (guid, priority, state) = (other.guid, other.priority, other.state);
             self.tell(Event::OtherManager { guid, name: name.unwrap_or_default(), priority, state });
         }
@@ -137,10 +149,16 @@ impl Manager {
         }
     }
 
-    /// There is no manager behind a port any more. What one wrote that held itself to be master too, nobody knows.
+    /// There is no manager behind a port any more. What one wrote that held itself to be master too, or was about to, nobody
+    /// knows.
     pub(crate) fn on_peer_gone(&mut self, at: PortIx) {
         let gone = self.peers.forget(at);
-        if self.state == SmState::MASTER && gone.is_some_and(|gone| gone.state == SmState::MASTER) {
+        self.on_rival_gone(gone);
+    }
+
+    fn on_rival_gone(&mut self, gone: Option<Other>) {
+        let wrote = gone.is_some_and(|gone| matches!(gone.state, SmState::MASTER | SmState::DISCOVERING));
+        if self.state == SmState::MASTER && wrote {
             self.forget_all();
             self.sweep.wanted.heavy = true;
         }
@@ -150,17 +168,42 @@ impl Manager {
     pub(crate) fn on_peer_silent(&mut self, ask: Ask) {
         match ask.what {
             What::Poll => self.on_missed(),
-            What::SmInfo => drop(self.peers.ports.insert(ask.at, None)),
+            What::SmInfo => {
+                let known = self.peers.ports.insert(ask.at, None).flatten();
+                self.on_rival_gone(known);
+            }
             _ => self.peers.handing_to = None,
         }
     }
 
     pub(crate) fn on_missed(&mut self) {
         self.peers.missed += 1;
+        if self.state == SmState::STANDBY {
+            // The next follow soon, so that all together take less than the time between two.
+            self.peers.next_poll = Some(self.now + self.doubt() / 2);
+        }
         if self.state == SmState::STANDBY && self.peers.missed >= self.setup.polling_retry_number.max(1) {
             let guid = self.peers.master().map_or(0, |master| master.guid);
             self.tell(Event::MasterSilent { guid });
             self.happen(SmEvent::MasterSilent);
+        }
+    }
+
+    /// Time for each of the polls that a master which did not answer one is given: a standby knows that its master is gone
+    /// within less than twice the time between two polls, however many of them it takes.
+    fn doubt(&self) -> Duration {
+        self.setup.sminfo_polling_timeout / (self.setup.polling_retry_number.clamp(1, POLLS_MAX) + 1)
+    }
+
+    /// How long an answer to a try of a question is waited for.
+    pub(crate) fn try_timeout(&self, what: What) -> Duration {
+        let usual = self.setup.transaction_timeout;
+        match what {
+            What::Poll => {
+                usual.min(self.doubt() / (2 * (self.setup.transaction_retries.min(TRIES_MAX) + 1))).max(TRY_MIN)
+            }
+            What::SetSlToVl => usual.max(self.setup.long_transaction_timeout),
+            _ => usual,
         }
     }
 
@@ -263,6 +306,9 @@ impl Manager {
                 self.sweep.wanted.heavy = before != SmState::DISCOVERING;
                 let ends = self.subnet.end_ports().filter(|(_, node, _)| node.switch.is_none());
                 self.reregister = ends.map(|(at, ..)| at).collect();
+                if self.setup.options.misc.drop_event_subscriptions {
+                    self.administration.sa.forget_registrations();
+                }
             }
             SmState::DISCOVERING => {
                 if before == SmState::STANDBY && !self.setup.honor_guid2lid_file {
@@ -319,7 +365,47 @@ impl Manager {
     pub(crate) fn on_sm_info_asked(&mut self, from: &io::Peer, smp: &Smp) {
         self.peers.act_count = self.peers.act_count.wrapping_add(1);
         let asks_as_manager = self.setup.m_key == 0 || smp.mkey() == self.setup.m_key;
+        self.look_who_asks(from.lid, smp);
         self.answer(from, smp, Status::SUCCESS, self.sm_info_for(asks_as_manager));
+    }
+
+    /// Who asks may be a manager that came without the master's hearing of it. A program that asks is looked at in vain, so
+    /// that is not done often.
+    fn look_who_asks(&mut self, lid: u16, smp: &Smp) {
+        let lately = self.peers.looked.is_some_and(|looked| self.now.since(looked) < LOOK_AGAIN);
+        if self.state != SmState::MASTER || lately || self.setup.ignore_other_sm {
+            return;
+        }
+        let (at, known) = match smp.is_directed() {
+            true => self.way_back(smp),
+            false => (self.subnet.at_lid(lid), true),
+        };
+        let Some(at) = at.filter(|at| !(self.is_own(*at) || known && self.peers.ports.contains_key(at))) else {
+            return;
+        };
+        self.peers.looked = Some(self.now);
+        match known {
+            true => self.sweep.wanted.ports.insert(at),
+            false => self.sweep.wanted.switches.insert(at.node),
+        };
+    }
+
+    /// The way that a question came, from here back: its source, or as far as the way is known, and whether that is its end.
+    /// Who is not known may be behind a link that came up while another master was told of it.
+    fn way_back(&self, smp: &Smp) -> (Option<PortIx>, bool) {
+        let hops = usize::from(smp.hop_count()).min(usize::from(HOPS_MAX));
+        let mut at = self.subnet.own;
+        for hop in (1..=hops).rev() {
+            let Some(here) = at else { return (None, false) };
+            // The entry of this manager's own port, then that of each switch before it.
+            let out = PortIx { node: here.node, port: smp.return_path[hop] };
+            match self.subnet.port(out).map(|port| port.neighbor) {
+                None => return (None, false),
+                Some(None) => return (Some(out), false),
+                Some(next) => at = next,
+            }
+        }
+        (at, true)
     }
 
     fn answer(&mut self, from: &io::Peer, smp: &Smp, status: Status, info: SmInfo) {

@@ -1,5 +1,6 @@
 //! What the manager is told when it begins, and again when its configuration is read anew: names as in opensm.conf.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_verbs::Duration;
@@ -7,7 +8,8 @@ use weft_verbs::Duration;
 use crate::options::Options;
 use crate::{partition, qos};
 
-use crate::routing::{Engine, RoutingOptions};
+use crate::routing::RoutingOptions;
+use crate::routing::chain::Chain;
 
 /// What the manager works by.
 #[derive(Clone)]
@@ -42,6 +44,8 @@ pub struct Setup {
     pub max_wire_smps: u32,
     /// How long an answer is waited for (`transaction_timeout`).
     pub transaction_timeout: Duration,
+    /// The same for maps of lanes, which take a switch long (`long_transaction_timeout`).
+    pub long_transaction_timeout: Duration,
     /// How often an SMP is sent again (`transaction_retries`).
     pub transaction_retries: u32,
     /// Time between two sweeps; zero: only when told (`sweep_interval`).
@@ -78,22 +82,26 @@ pub struct Setup {
     pub subnet_timeout: u8,
     /// A port that does not stop to send traps is disabled (`babbling_port_policy`).
     pub babbling_port_policy: bool,
-    /// Routing engines in the order in which they are tried, and what they are told.
-    pub engines: Vec<Engine>,
-    /// Where none of them has tables, `minhop` is not tried (`no_fallback`).
-    pub no_fallback: bool,
+    /// Routing engines in the order in which they are tried (`routing_engine`, `no_fallback`).
+    pub engines: Chain,
     /// What the engines are told.
     pub routing: RoutingOptions,
     /// What hops count: switch GUID, port, weight (`hop_weights_file`).
     pub hop_weights: Vec<(u64, u8, u16)>,
+    /// Names of nodes by GUID, in place of those that they have (`node_name_map_name`).
+    pub names: Arc<BTreeMap<u64, String>>,
     /// Text of the file in which LIDs are kept.
     pub guid2lid: String,
+    /// Text of the file in which M_Keys are kept.
+    pub guid2mkey: String,
     /// All options: what the above do not say is taken from them.
     pub options: Options,
     /// What partitions.conf says.
     pub partitions: partition::Config,
     /// What qos-policy.conf says; it counts where `qos` is on.
     pub policy: Option<Arc<qos::Policy>>,
+    /// Which routers lead to which subnets: prefix and GUID, 0 for any (`prefix_routes_file`).
+    pub prefix_routes: Vec<(u64, u64)>,
     /// Text of the administrator's data base, which a master that has none begins with.
     pub sa_db: String,
 }
@@ -117,6 +125,7 @@ impl Setup {
             sm_sl: 0,
             max_wire_smps: 64,
             transaction_timeout: Duration::from_millis(200),
+            long_transaction_timeout: Duration::from_millis(500),
             transaction_retries: 3,
             sweep_interval: Duration::from_secs(10),
             sweep_on_trap: true,
@@ -135,14 +144,16 @@ impl Setup {
             overrun_errors_threshold: 8,
             subnet_timeout: 18,
             babbling_port_policy: false,
-            engines: ["auto", "minhop"].into_iter().find_map(crate::routing::engine).copied().into_iter().collect(),
-            no_fallback: false,
+            engines: Chain::default(),
             routing: RoutingOptions::default(),
             hop_weights: Vec::new(),
+            names: Arc::default(),
             guid2lid: String::new(),
+            guid2mkey: String::new(),
             options: Options::default(),
             partitions: partition::Config::default(),
             policy: None,
+            prefix_routes: Vec::new(),
             sa_db: String::new(),
         }
     }

@@ -64,7 +64,10 @@ impl Manager {
         let what = weft_wire::mad::subn::ATTRIBUTES.iter().find(|(id, _)| *id == smp.header.attr_id());
         let what = what.map_or("an SMP", |(_, name)| name);
         let at = self.subnet.call(ask.at);
-        self.tell(Event::Refused { at, what, status: smp.status().0 });
+        let hushed = ask.what == What::SetSlToVl && self.setup.options.qos.suppress_sl2vl_mad_status_errors;
+        if !hushed {
+            self.tell(Event::Refused { at, what, status: smp.status().0 });
+        }
         match ask.what {
             // What was set is told besides: it is as it is.
             What::SetPort | What::Activate => self.on_port_set(ask, PortInfo::parse(&smp.data)),

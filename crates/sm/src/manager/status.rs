@@ -43,7 +43,7 @@ impl Manager {
         Status {
             state: self.state,
             priority: self.setup.sm_priority,
-            lid: self.own_lid(),
+            lid: self.seen_lid(),
             master,
             busy: self.sweep.phase.text(),
             left: self.wire.left() as u64,
@@ -54,6 +54,12 @@ impl Manager {
             engine: self.tables.engine,
             traps: self.traps.count,
         }
+    }
+
+    /// The LID that the own port has, whoever gave it.
+    fn seen_lid(&self) -> u16 {
+        let own = self.subnet.own.and_then(|own| self.subnet.port(own));
+        own.map_or(0, |port| if port.lid == 0 { port.info.lid } else { port.lid })
     }
 
     pub(crate) fn own_lid(&self) -> u16 {

@@ -36,7 +36,7 @@ impl Manager {
         self.traps.count += 1;
         let mut repress = *smp;
         repress.header.set_method(Method::TRAP_REPRESS);
-        repress.set_mkey(self.setup.m_key);
+        repress.set_mkey(self.subnet.at_lid(from.lid).map_or(self.setup.m_key, |at| self.key_of(at)));
         self.reply(from.lid, repress.to_mad());
         self.tell(Event::Trap { notice, from: from.lid });
         self.administer(|sa, now, world| sa.notice(now, world, &notice));

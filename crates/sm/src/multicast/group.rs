@@ -17,6 +17,8 @@ pub struct Member {
     pub join_state: JoinState,
     /// Somebody else put it into it.
     pub proxy: bool,
+    /// GUID of the port that asked for that, whose share of the tables it takes.
+    pub by: u64,
 }
 
 impl Member {
@@ -64,9 +66,9 @@ impl Group {
         self.members.get(&order(guid))
     }
 
-    /// Members that keep it alive.
-    pub fn full_members(&self) -> usize {
-        self.members.values().filter(|member| member.is_full()).count()
+    /// Whether a member keeps it alive.
+    pub fn is_kept(&self) -> bool {
+        self.members.values().any(Member::is_full)
     }
 }
 
@@ -74,6 +76,8 @@ impl Group {
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     by_mgid: BTreeMap<[u8; 16], Group>,
+    /// How many memberships there are by who asked for them.
+    asked: BTreeMap<u64, usize>,
     /// Their LIDs.
     pub mlids: Mlids,
 }
@@ -84,7 +88,7 @@ impl Groups {
         self.by_mgid.get(mgid)
     }
 
-    /// The same, to be changed; its GID and LID stay.
+    /// The same, to be changed; its GID, LID and members stay.
     pub fn get_mut(&mut self, mgid: &[u8; 16]) -> Option<&mut Group> {
         self.by_mgid.get_mut(mgid)
     }
@@ -119,6 +123,36 @@ impl Groups {
     pub fn remove(&mut self, mgid: &[u8; 16]) -> Option<Group> {
         let group = self.by_mgid.remove(mgid)?;
         self.mlids.release(group.record.mlid, mgid);
+        group.members.values().for_each(|member| uncount(&mut self.asked, member.by));
         Some(group)
+    }
+
+    /// Puts a port into a group, in the place of what it was there.
+    pub fn put(&mut self, mgid: &[u8; 16], member: Member) {
+        let Some(group) = self.by_mgid.get_mut(mgid) else { return };
+        *self.asked.entry(member.by).or_default() += 1;
+        if let Some(before) = group.members.insert(order(guid_of(&member.gid)), member) {
+            uncount(&mut self.asked, before.by);
+        }
+    }
+
+    /// Takes the member out that joined with this GUID.
+    pub fn take(&mut self, mgid: &[u8; 16], guid: u64) {
+        let member = self.by_mgid.get_mut(mgid).and_then(|group| group.members.remove(&order(guid)));
+        member.into_iter().for_each(|member| uncount(&mut self.asked, member.by));
+    }
+
+    /// How many memberships a port has asked for.
+    pub fn asked_by(&self, guid: u64) -> usize {
+        self.asked.get(&guid).copied().unwrap_or(0)
+    }
+}
+
+/// A membership that a port asked for is no more.
+fn uncount(asked: &mut BTreeMap<u64, usize>, by: u64) {
+    let Some(count) = asked.get_mut(&by) else { return };
+    *count -= 1;
+    if *count == 0 {
+        asked.remove(&by);
     }
 }

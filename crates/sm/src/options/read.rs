@@ -11,6 +11,9 @@ use super::{ALIASES, Options, Remark, Remarks, SECTIONS, bounded, option};
 /// Where options stand: the line of each that the file sets.
 pub(super) type Lines = BTreeMap<&'static str, u32>;
 
+/// What is meant by names that are in no version's list, and in administrators' guides all the same.
+const MEANT: &[(&str, &str)] = &[("logdir", "write log_file and dump_files_dir")];
+
 /// Reads a file over options, which are the defaults of the first reading; `file` names it in remarks.
 pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Remark>) {
     let mut remarks = Remarks::of(file);
@@ -22,11 +25,8 @@ pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Rema
     let before = options.clone();
     for (line, (name, value)) in settings(text) {
         let Some(spec) = option(name) else {
-            remarks.error(
-                (line, 1),
-                format!("no option is called {}; the line is passed over", clip(name)),
-                near(name),
-            );
+            let mend = if remarks.is_full() { String::new() } else { near(name) };
+            remarks.error((line, 1), format!("no option is called {}; the line is passed over", clip(name)), mend);
             continue;
         };
         if let Some((_, new)) = ALIASES.iter().find(|(old, _)| *old == name) {
@@ -73,6 +73,9 @@ fn say_if_idle(name: &str, line: u32, before: &Options, options: &Options, remar
 
 /// The option whose name is nearest to a wrong one, as a mend.
 fn near(wrong: &str) -> String {
+    if let Some((_, mend)) = MEANT.iter().find(|(name, _)| *name == wrong) {
+        return (*mend).to_owned();
+    }
     let names = SECTIONS.iter().flat_map(|section| section.specs).map(|spec| spec.name);
     let best = names.map(|name| (distance(wrong, name), name)).min();
     match best {

@@ -85,6 +85,11 @@ impl Remarks {
         self.push(Level::Note, at, what.into(), mend.into());
     }
 
+    /// Whether further remarks are only counted: a mend for them need not be looked for.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= REMARKS_MAX
+    }
+
     /// Whether something was not done.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|remark| remark.level == Level::Error)
@@ -102,7 +107,7 @@ impl Remarks {
     }
 
     fn push(&mut self, level: Level, (line, column): (u32, u32), what: String, mend: String) {
-        if self.list.len() < REMARKS_MAX {
+        if !self.is_full() {
             self.list.push(Remark { level, file: self.file.clone(), line, column, what, mend });
         } else {
             self.more += 1;

@@ -50,6 +50,7 @@ fn mistakes_are_said_with_line_and_mend() {
             "opensm.conf:2:1: error: no option is called sweep_intervall; the line is passed over; is sweep_interval meant?"
         ]
     );
+    assert!(said("logdir /var/log").first().is_some_and(|remark| remark.contains("log_file and dump_files_dir")));
     assert_eq!(said("lmc seven"), ["opensm.conf:1:1: error: lmc: seven is not a number; mend the value; it is 0 now"]);
     assert_eq!(said("lmc 9"), ["opensm.conf:1: error: lmc cannot be 9: it is 0; write 0 to 7"]);
     assert!(said("qos yes").first().is_some_and(|remark| remark.contains("counts as FALSE")));
@@ -112,4 +113,13 @@ proptest! {
         let (again, _) = parse(&create_config(&options), "f", Options::default());
         prop_assert_eq!(again, options);
     }
+}
+
+/// The option that is nearest to a wrong name is looked for only as long as it can be said.
+#[test]
+fn a_hundred_thousand_unknown_names_are_passed_over_in_one_go() {
+    let text: String = (0..100_000).map(|n| format!("option{n} 1\n")).collect();
+    let said = said(&text);
+    assert_eq!(said.len(), REMARKS_MAX + 1);
+    assert!(said.last().is_some_and(|last| last.contains("99500 more remarks are left out")), "{:?}", said.last());
 }

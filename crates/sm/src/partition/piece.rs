@@ -7,12 +7,14 @@ pub(super) struct Piece<'a> {
     start: usize,
     end: usize,
     line: u32,
+    /// Letters before it: counted as pieces are cut off, for a line may have millions.
+    column: u32,
 }
 
 impl<'a> Piece<'a> {
     /// A whole line.
     pub(super) fn of(line: u32, whole: &'a str) -> Piece<'a> {
-        Piece { whole, start: 0, end: whole.len(), line }
+        Piece { whole, start: 0, end: whole.len(), line, column: 0 }
     }
 
     /// Its text, without blanks around.
@@ -24,8 +26,7 @@ impl<'a> Piece<'a> {
     pub(super) fn at(&self) -> (u32, u32) {
         let raw = self.raw();
         let blanks = raw.len() - raw.trim_start().len();
-        let before = self.whole.get(..self.start + blanks).unwrap_or("");
-        (self.line, u32::try_from(before.chars().count()).unwrap_or(u32::MAX - 1) + 1)
+        (self.line, self.column.saturating_add(letters(raw.get(..blanks))).saturating_add(1))
     }
 
     /// The piece before the first of a letter, and the one behind.
@@ -33,7 +34,8 @@ impl<'a> Piece<'a> {
         match self.raw().find(letter) {
             Some(at) => {
                 let (end, start) = (self.start + at, self.start + at + letter.len_utf8());
-                (Piece { end, ..self }, Some(Piece { start, ..self }))
+                let column = self.column.saturating_add(letters(self.whole.get(self.start..start)));
+                (Piece { end, ..self }, Some(Piece { start, column, ..self }))
             }
             None => (self, None),
         }
@@ -59,6 +61,10 @@ impl<'a> Piece<'a> {
     }
 }
 
+fn letters(text: Option<&str>) -> u32 {
+    u32::try_from(text.unwrap_or("").chars().count()).unwrap_or(u32::MAX)
+}
+
 #[test]
 fn pieces_know_their_columns() {
     let piece = Piece::of(7, "a = b,  cd ,e");
@@ -66,4 +72,6 @@ fn pieces_know_their_columns() {
     assert_eq!(found, [("a = b", (7, 1)), ("cd", (7, 9)), ("e", (7, 13))]);
     let (name, value) = piece.cut('=');
     assert_eq!((name.text(), value.map(|value| value.at())), ("a", Some((7, 5))));
+    let behind = Piece::of(1, "äö , ü").cut(',').1;
+    assert_eq!(behind.map(|piece| (piece.text(), piece.at())), Some(("ü", (1, 6))));
 }

@@ -71,7 +71,9 @@ impl Plan {
 
     /// The partition of a P_Key, with the bit of membership or without.
     pub fn partition(&self, pkey: u16) -> Option<&Partition> {
-        self.partitions.iter().find(|partition| partition.key == pkey & !FULL)
+        let order = (pkey & !FULL).swap_bytes();
+        let place = self.partitions.binary_search_by_key(&order, |partition| partition.key.swap_bytes()).ok()?;
+        self.partitions.get(place)
     }
 
     /// Whether two end ports may speak in some partition: then the P_Key with the bit of full members, the first of the
@@ -99,9 +101,9 @@ impl Plan {
 fn made_up(config: &Config, partitions: &[Partition]) -> BTreeMap<String, u16> {
     let Config::Rules(rules) = config else { return BTreeMap::new() };
     let names = rules.iter().filter(|rule| rule.key.is_none() && !rule.name.is_empty()).map(|rule| &rule.name);
-    let key =
-        |name: &String| partitions.iter().find(|partition| partition.name == *name).map(|partition| partition.key);
-    names.filter_map(|name| Some((name.clone(), key(name)?))).collect()
+    // Of several of one name the first counts.
+    let keys: BTreeMap<&String, u16> = partitions.iter().rev().map(|known| (&known.name, known.key)).collect();
+    names.filter_map(|name| Some((name.clone(), *keys.get(name)?))).collect()
 }
 
 fn port_keys(

@@ -1,6 +1,6 @@
 //! Rules become partitions: those of one key are one, keys that none is given for are made up, who comes last counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::mad::subn::NodeType;
 
@@ -97,8 +97,17 @@ impl Partition {
 /// The partitions of a configuration, in the order in which OpenSM gives their keys places: by the bytes of the key, the
 /// low one first. `former` are names whose keys were made up before.
 pub(super) fn resolve(config: &Config, settings: Settings, former: &BTreeMap<String, u16>) -> Vec<Partition> {
-    let mut resolver =
-        Resolver { settings, former, partitions: vec![Partition::new(DEFAULT_KEY, "Default")], order: 2, made_up: 0 };
+    let mut resolver = Resolver {
+        settings,
+        former,
+        partitions: Vec::new(),
+        by_key: BTreeMap::new(),
+        by_name: BTreeMap::new(),
+        groups: BTreeSet::new(),
+        order: 2,
+        made_up: 0,
+    };
+    resolver.found(DEFAULT_KEY, "Default");
     let (everybody, rules): (_, &[Rule]) = match config {
         Config::Absent | Config::Broken => (Membership::Full, &[]),
         Config::Rules(rules) => (Membership::Limited, rules),
@@ -121,6 +130,11 @@ struct Resolver<'a> {
     settings: Settings,
     former: &'a BTreeMap<String, u16>,
     partitions: Vec<Partition>,
+    /// Their places, and of those of one name the first: a file may have millions of rules.
+    by_key: BTreeMap<u16, usize>,
+    by_name: BTreeMap<String, usize>,
+    /// Groups that rules added, by the partition's key and the MGID.
+    groups: BTreeSet<(u16, [u8; 16])>,
     order: u32,
     made_up: u16,
 }
@@ -130,18 +144,20 @@ impl Resolver<'_> {
         let settings = self.settings;
         let first = self.order;
         self.order = first.saturating_add(u32::try_from(rule.members.len()).unwrap_or(u32::MAX));
-        let Some(partition) = self.partition(rule) else { return };
+        let Some(place) = self.partition(rule) else { return };
+        let Some(partition) = self.partitions.get_mut(place) else { return };
+        let groups = &mut self.groups;
         let sl = if settings.qos { rule.flags.sl } else { 0 };
         partition.sl = sl;
         let flags = GroupFlags { sl, ..rule.flags };
         if rule.ipoib {
-            add_groups(partition, broadcast(partition.key, flags, settings.packet_life));
+            add_groups(partition, groups, broadcast(partition.key, flags, settings.packet_life));
         }
         for group in &rule.groups {
             // A level that the group has of itself stays; one that it has of the partition goes with it.
             let own = if group.flags.sl == rule.flags.sl { sl } else { group.flags.sl };
             let group = super::config::Group { flags: GroupFlags { sl: own, ..group.flags }, ..*group };
-            add_groups(partition, further(partition.key, &group, flags, settings.packet_life));
+            add_groups(partition, groups, further(partition.key, &group, flags, settings.packet_life));
         }
         for (order, member) in (first..).zip(&rule.members) {
             let entry = Entry { order, membership: member.membership, index0: rule.index0 };
@@ -149,41 +165,44 @@ impl Resolver<'_> {
         }
     }
 
-    /// The partition of a rule, a new one or one that is there; none if no key is left.
-    fn partition(&mut self, rule: &Rule) -> Option<&mut Partition> {
-        let by_name = || self.partitions.iter().position(|known| !rule.name.is_empty() && known.name == rule.name);
-        let place = match rule.key {
-            Some(key) => self.partitions.iter().position(|known| known.key == key).ok_or(key),
-            None => match by_name() {
+    /// A new partition, and its place.
+    fn found(&mut self, key: u16, name: &str) -> usize {
+        let place = self.partitions.len();
+        self.partitions.push(Partition::new(key, name));
+        self.by_key.entry(key).or_insert(place);
+        self.by_name.entry(name.to_owned()).or_insert(place);
+        place
+    }
+
+    /// The place of a rule's partition, a new one or one that is there; none if no key is left.
+    fn partition(&mut self, rule: &Rule) -> Option<usize> {
+        let known = match rule.key {
+            Some(key) => self.by_key.get(&key).copied().ok_or(key),
+            None => match self.by_name.get(&rule.name).copied().filter(|_| !rule.name.is_empty()) {
                 Some(place) => Ok(place),
                 None => Err(self.make_up(&rule.name)?),
             },
         };
-        let place = match place {
-            Ok(place) => place,
-            Err(key) => {
-                let number = format!("{key:04x}");
-                self.partitions.push(Partition::new(key, if rule.name.is_empty() { &number } else { &rule.name }));
-                self.partitions.len() - 1
-            }
-        };
-        self.partitions.get_mut(place)
+        Some(known.unwrap_or_else(|key| match &*rule.name {
+            "" => self.found(key, &format!("{key:04x}")),
+            name => self.found(key, name),
+        }))
     }
 
     fn make_up(&mut self, name: &str) -> Option<u16> {
-        let free = |key: u16| self.partitions.iter().all(|known| known.key != key);
-        if let Some(key) = self.former.get(name).copied().filter(|key| free(*key)) {
+        let free = |key: &u16| !self.by_key.contains_key(key);
+        if let Some(key) = self.former.get(name).copied().filter(free) {
             return Some(key);
         }
-        let key = (self.made_up + 1..DEFAULT_KEY).find(|key| free(*key))?;
+        let key = (self.made_up + 1..DEFAULT_KEY).find(free)?;
         self.made_up = key;
         Some(key)
     }
 }
 
-fn add_groups(partition: &mut Partition, groups: Vec<Group>) {
+fn add_groups(partition: &mut Partition, known: &mut BTreeSet<(u16, [u8; 16])>, groups: Vec<Group>) {
     for group in groups {
-        if partition.groups.iter().all(|known| known.mgid != group.mgid) {
+        if known.insert((partition.key, group.mgid)) {
             partition.groups.push(group);
         }
     }

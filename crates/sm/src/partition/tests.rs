@@ -359,3 +359,15 @@ proptest! {
         check(&Config::Absent, &config, &subnet(), &Options::default());
     }
 }
+
+/// Each of these took hours when every mistake, name and member was looked for from the beginning again.
+#[test]
+fn files_of_a_hundred_thousand_words_are_read_in_one_go() {
+    const COUNT: usize = 100_000;
+    let members = format!("Default=0x7fff : {};", "AL,".repeat(COUNT));
+    assert!(said(&members).last().is_some_and(|last| last.contains("more remarks are left out")));
+    let rules: String = (0..COUNT).map(|n| format!("p{n}:;")).collect();
+    assert_eq!(plan(&format!("Default=0x7fff : ALL=full ;\n{rules}")).partitions.len(), 1);
+    let groups: String = (0..COUNT).map(|n| format!("mgid=ff12::{:x}:{:x}\n", n >> 16, n & 0xffff)).collect();
+    assert_eq!(plan(&format!("Default=0x7fff : ALL=full\n{groups};")).groups.len(), COUNT);
+}

@@ -63,8 +63,8 @@ fn best(request: &Request<'_>, engines: &[&Engine]) -> Option<Tables> {
     let least =
         |of: &dyn Fn(&Quality) -> f64| judged.iter().map(|(_, q)| of(q)).fold(f64::INFINITY, f64::min).max(1e-9);
     let (load, shift) = (least(&|q| q.load.max as f64), least(&|q| q.shift.worst_mean));
-    // Half for all to all, half for shifts; of equals the first.
-    let price = |q: &Quality| q.load.max as f64 / load + q.shift.worst_mean / shift;
+    // Shifts count twice what all to all, their sum, does: collectives go one by one. Of equals the first.
+    let price = |q: &Quality| q.load.max as f64 / load + 2.0 * q.shift.worst_mean / shift;
     let at = (0..judged.len()).min_by(|a, b| price(&judged[*a].1).total_cmp(&price(&judged[*b].1)))?;
     judged.into_iter().nth(at).map(|(tables, _)| tables)
 }

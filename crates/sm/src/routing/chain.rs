@@ -2,10 +2,7 @@
 
 use crate::tables::Tables;
 
-use super::{ENGINES, Engine, Request, RouteError, engine};
-
-/// The word among engines that forbids to take another when all refuse.
-pub const NO_FALLBACK: &str = "no_fallback";
+use super::{Engine, Request, RouteError, engine};
 
 /// The engine that is taken when no other is named, and when all that are named refuse.
 pub const DEFAULT: &str = "auto";
@@ -20,44 +17,45 @@ pub struct Chain {
 /// What a chain comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
-    /// The tables.
-    pub tables: Tables,
+    /// The tables, if any engine has some.
+    pub tables: Option<Tables>,
     /// The engines that were to be taken before, and why they were not.
     pub refused: Vec<RouteError>,
 }
 
+impl Default for Chain {
+    fn default() -> Chain {
+        Chain::new(&[], true)
+    }
+}
+
 impl Chain {
-    /// Reads `routing_engine`; `Err` tells the word that is no engine. `(null)`, as opensm.conf has it for nothing, and
-    /// no word at all mean [`DEFAULT`].
-    pub fn parse(text: &str) -> Result<Chain, String> {
-        let mut chain = Chain { engines: Vec::new(), fallback: true };
-        for word in text.split([',', ' ', '\t']).map(str::trim).filter(|word| !word.is_empty() && *word != "(null)") {
-            match engine(word) {
-                _ if word == NO_FALLBACK => chain.fallback = false,
-                Some(engine) => chain.engines.push(engine),
-                None => {
-                    let names: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
-                    return Err(format!("there is no routing engine {word}: there are {}", names.join(", ")));
-                }
-            }
+    /// Engines by their names in `routing_engine`; words that are no engine's do not count, and none at all mean
+    /// [`DEFAULT`]. Without `fallback` (`no_fallback`) no other is taken when all refuse.
+    pub fn new(names: &[&str], fallback: bool) -> Chain {
+        let mut engines: Vec<&'static Engine> = names.iter().filter_map(|name| engine(name)).collect();
+        if engines.is_empty() {
+            engines.extend(engine(DEFAULT));
         }
-        if chain.engines.is_empty() {
-            chain.engines.extend(engine(DEFAULT));
-        }
-        Ok(chain)
+        Chain { engines, fallback }
     }
 
-    /// Tables of the first engine that has some; `Err` if none does, with what each says.
-    pub fn route(&self, request: &Request<'_>) -> Result<Routed, Vec<RouteError>> {
+    /// The engines' names, in the order in which they are tried.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         let last = engine(DEFAULT).filter(|last| self.fallback && !self.engines.iter().any(|e| e.name == last.name));
+        self.engines.iter().copied().chain(last).map(|engine| engine.name)
+    }
+
+    /// Tables of the first engine that has some.
+    pub fn route(&self, request: &Request<'_>) -> Routed {
         let mut refused = Vec::new();
-        for engine in self.engines.iter().copied().chain(last) {
+        for engine in self.names().filter_map(engine) {
             match (engine.run)(request) {
-                Ok(tables) => return Ok(Routed { tables, refused }),
+                Ok(tables) => return Routed { tables: Some(tables), refused },
                 Err(why) => refused.push(why),
             }
         }
-        Err(refused)
+        Routed { tables: None, refused }
     }
 }
 
@@ -70,10 +68,11 @@ mod tests {
     use crate::routing::{Request, RoutingOptions};
     use crate::testing::generated;
 
-    fn engines(chain: &str, shape: Shape) -> Result<(&'static str, usize), usize> {
+    /// The engine that was taken, and how many refused before.
+    fn taken(names: &[&str], fallback: bool, shape: Shape) -> (Option<&'static str>, usize) {
         let (graph, options) = (generated(shape), RoutingOptions::default());
-        let routed = Chain::parse(chain).expect("engines").route(&Request::new(&graph, &options, &Sequential));
-        routed.map(|routed| (routed.tables.engine, routed.refused.len())).map_err(|refused| refused.len())
+        let routed = Chain::new(names, fallback).route(&Request::new(&graph, &options, &Sequential));
+        (routed.tables.map(|tables| tables.engine), routed.refused.len())
     }
 
     fn tree() -> Shape {
@@ -86,16 +85,16 @@ mod tests {
 
     #[test]
     fn the_first_that_has_tables_is_taken() {
-        assert_eq!(engines("ftree,updn", tree()), Ok(("ftree", 0)));
-        assert_eq!(engines("ftree updn", ring()), Ok(("updn", 1)));
-        assert_eq!(engines("ftree,no_fallback", ring()), Err(1));
-        assert_eq!(engines("(null)", tree()), Ok(("ftree", 0)));
-        assert!(matches!(engines("ftree", ring()), Ok((name, 1)) if name != "ftree"));
+        assert_eq!(taken(&["ftree", "updn"], true, tree()), (Some("ftree"), 0));
+        assert_eq!(taken(&["ftree", "updn"], true, ring()), (Some("updn"), 1));
+        assert_eq!(taken(&["ftree"], false, ring()), (None, 1));
+        assert_eq!(taken(&[], true, tree()), (Some("ftree"), 0));
+        assert!(matches!(taken(&["ftree"], true, ring()), (Some(name), 1) if name != "ftree"));
     }
 
     #[test]
-    fn a_word_that_is_no_engine_is_named() {
-        let error = Chain::parse("updn,fattree").err().expect("an error");
-        assert!(error.contains("fattree") && error.contains("ftree"), "{error}");
+    fn words_that_are_no_engine_do_not_count() {
+        assert_eq!(Chain::new(&["updn", "fattree"], false).names().collect::<Vec<_>>(), ["updn"]);
+        assert_eq!(Chain::new(&["fattree"], true).names().collect::<Vec<_>>(), ["auto"]);
     }
 }

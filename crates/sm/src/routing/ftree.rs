@@ -5,11 +5,12 @@
 use crate::graph::Graph;
 use crate::tables::Tables;
 
-use super::levels::{Lapses, Levels, tree};
+use super::levels::Lapses;
 use super::links::Links;
 use super::order::{Group, Target, groups};
+use super::patch::is_steady;
 use super::spread::spread;
-use super::updn::{is_right, told};
+use super::updn::{is_right, told, told_or_tree};
 use super::{Engine, Request, RouteError};
 
 /// `ftree`.
@@ -22,19 +23,18 @@ pub const ENGINE: Engine = Engine {
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let graph = request.graph;
     let links = Links::ordered(request);
-    let told = told(ENGINE.name, request)?;
-    let levels = match tree(graph, &links) {
-        _ if !told.is_empty() => Levels::by_roots(&links, &told),
-        Some(height) => Levels::by_height(&height),
-        None => return Err(refuse("it has links that do not join neighbouring levels: take auto or updn")),
-    };
+    told(ENGINE.name, request)?;
+    let levels = told_or_tree(request, graph, &links)
+        .ok_or_else(|| refuse("it has links that do not join neighbouring levels: take auto or updn"))?;
+    let steady = is_steady(request, &links, &levels, |old| told_or_tree(request, old, &Links::new(old)));
     let mut groups = by_class(request, groups(graph, &links, request.options));
     fill_up(graph, &mut groups);
     let lapses = Lapses::new(graph);
     let reverse = u32::from(request.options.max_reverse_hops);
     let io = io_switches(request);
     let hops = |to: u32| if io.get(to as usize).copied().unwrap_or(false) { reverse } else { 0 };
-    let tables = spread(ENGINE.name, request, &links, &groups, &|to| levels.toward(&links, to, &lapses, hops(to)));
+    let tables =
+        spread(ENGINE.name, request, &links, &groups, steady, &|to| levels.toward(&links, to, &lapses, hops(to)));
     if !is_right(request, &tables, &lapses) {
         return Err(refuse(
             "some hosts have no common ancestor: mend the links, let max_reverse_hops and io_guid_file lead to them, \

@@ -34,6 +34,11 @@ impl<'a> Kept<'a> {
         Kept { before: Some(tables), graph: old, was, same }
     }
 
+    /// Whether anything is kept.
+    pub fn is_any(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// The link that a switch had to a LID, if it is among `places`.
     pub fn link(&self, links: &Links, switch: u32, places: &[u32], lid: u16) -> Option<u32> {
         let before = self.before?;

@@ -38,7 +38,7 @@ impl Links {
         let fastest = graph.switches.iter().flat_map(|s| &s.ports).map(|p| p.capacity).max().unwrap_or(0);
         let mut all = Links { start: vec![0], ..Links::default() };
         for switch in &graph.switches {
-            for (number, port) in (0u8..).zip(&switch.ports) {
+            for (number, port) in (0..=u8::MAX).zip(&switch.ports) {
                 let Peer::Switch { switch: peer, port: back } = port.peer else { continue };
                 let Some(other) = graph.switches.get(peer as usize) else { continue };
                 let back_weight = other.ports.get(usize::from(back)).map_or(1, |port| port.weight).max(1);

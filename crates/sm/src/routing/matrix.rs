@@ -7,6 +7,7 @@ use crate::graph::{Graph, Peer, Port};
 use crate::parallel::Sequential;
 use crate::routing::figures::{random, topology, torus};
 use crate::routing::quality::{Checks, Quality, check};
+use crate::routing::record::{BEST, NUE};
 use crate::routing::{Request, RouteError, RoutingOptions, engine};
 use crate::tables::Tables;
 use crate::testing::generated;
@@ -132,6 +133,39 @@ fn balanced_engines_keep_their_figures() {
     ];
     for (name, on, figures) in pins {
         assert_eq!(pin(name, on), *figures, "{name} on {on}");
+    }
+}
+
+/// What `auto` takes is no worse than the best of OpenSM's engines, in neither figure; larger fabrics are compared by the
+/// example.
+#[test]
+fn no_engine_of_opensm_loads_links_less() {
+    for name in ["ft324", "t444", "t1616", "df264", "rnd10", "rnd64"] {
+        let graph = topology(name);
+        let best = BEST.iter().find(|best| best.fabric == name).expect("a record");
+        let tables = route("auto", &graph, &RoutingOptions::default()).expect("tables");
+        let order = (0..graph.ends.len() as u32).collect();
+        let ours = check(&graph, &tables, &Checks { order, ..Checks::default() }, &Sequential);
+        assert!(ours.is_sound() && ours.lanes <= 8, "{name}: {ours}");
+        assert!(ours.load.max <= best.all_to_all.0, "{name}: {ours}");
+        assert!(ours.shift.worst_mean <= best.shift.0, "{name}: {ours}");
+    }
+}
+
+#[test]
+fn nue_is_no_worse_than_opensms_where_lanes_suffice() {
+    let is_wanted = |name: &str, lanes: u8| match lanes {
+        1 => ["t444", "rnd10"].contains(&name),
+        _ => ["t444", "df264", "rnd10", "rnd64"].contains(&name),
+    };
+    for (name, lanes, load, shift) in NUE.iter().filter(|(name, lanes, ..)| is_wanted(name, *lanes)) {
+        let graph = topology(name);
+        let tables = route("nue", &graph, &on_lanes(*lanes)).expect("tables");
+        let order = (0..graph.ends.len() as u32).collect();
+        let ours = check(&graph, &tables, &Checks { order, ..Checks::default() }, &Sequential);
+        assert!(ours.is_sound() && ours.lanes <= *lanes, "{name} on {lanes}: {ours}");
+        // Theirs is known to two digits.
+        assert!(ours.load.max <= *load && ours.shift.worst_mean <= *shift + 0.005, "{name} on {lanes}: {ours}");
     }
 }
 

@@ -27,7 +27,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
         let below = height[to as usize];
         ways.forked(&links, |switch| height[switch as usize].checked_sub(below) == Some(distance[switch as usize]))
     };
-    Ok(spread(ENGINE.name, request, &links, &groups, &toward))
+    Ok(spread(ENGINE.name, request, &links, &groups, true, &toward))
 }
 
 #[cfg(test)]

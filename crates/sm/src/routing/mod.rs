@@ -20,7 +20,11 @@ mod minhop;
 mod net;
 mod nue;
 pub mod order;
+mod patch;
 pub mod quality;
+#[cfg(test)]
+mod record;
+mod shifts;
 pub mod spread;
 mod sssp;
 #[cfg(test)]

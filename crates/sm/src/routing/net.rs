@@ -201,7 +201,7 @@ fn targets(graph: &Graph) -> Vec<Target> {
     let mut ends: Vec<(u8, u32, Target)> = Vec::new();
     for end in graph.ends.iter().filter(|end| (end.switch as usize) < graph.switch_count() && end.lid != 0) {
         let turn = &mut seen[end.switch as usize];
-        for (rank, lid) in (0u8..).zip(end.lids()) {
+        for (rank, lid) in (0..=u8::MAX).zip(end.lids()) {
             ends.push((rank, *turn, Target { switch: end.switch, lid, port: end.port, rank, end: true }));
         }
         *turn += 1;
@@ -209,7 +209,7 @@ fn targets(graph: &Graph) -> Vec<Target> {
     ends.sort_by_key(|(rank, turn, target)| (*rank, *turn, target.switch, target.lid));
     let mut targets: Vec<Target> = ends.into_iter().map(|(_, _, target)| target).collect();
     for (at, switch) in (0u32..).zip(&graph.switches).filter(|(_, switch)| switch.lid != 0) {
-        let lids = (0u8..).zip(switch.lids());
+        let lids = (0..=u8::MAX).zip(switch.lids());
         targets.extend(lids.map(|(rank, lid)| Target { switch: at, lid, port: 0, rank, end: false }));
     }
     targets

@@ -12,6 +12,7 @@ use super::Request;
 use super::kept::Kept;
 use super::links::{Links, SCALE};
 use super::order::{Group, Target};
+use super::patch::Patch;
 use super::ways::Ways;
 
 /// Destinations whose ways are found while those before are spread.
@@ -23,17 +24,27 @@ const AGAIN_MAX: usize = 4;
 /// Entries of tables that are worth spreading again: more take too long.
 const ENTRIES_MAX: usize = 4 << 20;
 
-/// Tables in which every LID's paths take the ways that `toward` finds to its switch.
+/// Tables in which every LID's paths take the ways that `toward` finds to its switch. If `is_steady`, ways that are still
+/// there are as good as they were when the request's tables before were made, and stay.
 pub fn spread(
     engine: &'static str,
     request: &Request<'_>,
     links: &Links,
     groups: &[Group],
+    is_steady: bool,
     toward: &(dyn Fn(u32) -> Ways + Sync),
 ) -> Tables {
     let spreader = Mutex::new(Spreader::new(engine, request, links));
+    if let Some(patch) = Patch::new(engine, request, groups).filter(|_| is_steady) {
+        let left: Vec<Group> = patch.left.iter().map(|at| groups[*at].clone()).collect();
+        lock(&spreader).tables = patch.tables;
+        run(request, &left, toward, &spreader);
+        return spreader.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).tables;
+    }
     let targets: usize = groups.iter().map(|group| group.targets.len()).sum();
-    let again = if targets * links.switch_count() > ENTRIES_MAX { 0 } else { AGAIN_MAX };
+    // What is kept of tables before does not move, however often it is looked at.
+    let is_kept = lock(&spreader).kept.is_any();
+    let again = if is_kept || targets * links.switch_count() > ENTRIES_MAX { 0 } else { AGAIN_MAX };
     let mut best: Option<(u64, Vec<Vec<u8>>)> = None;
     let mut single = Vec::new();
     for pass in 0..=again {

@@ -170,6 +170,51 @@ fn a_cut_changes_little_and_what_comes_back_is_used() {
     }
 }
 
+/// Fabrics that lose one link after another, each time routed from the tables before: nobody is cut off, and no circle
+/// closes but for minhop, which does not promise that.
+#[test]
+fn losses_one_after_another_are_patched_soundly() {
+    let options = RoutingOptions::default();
+    for (name, whole) in [("updn", full(8, 3)), ("ftree", full(8, 3)), ("dnup", SMALL.graph()), ("minhop", full(6, 3))]
+    {
+        let mut graph = whole;
+        let mut held = tables(name, &graph, &options, None);
+        for lot in 0..12u64 {
+            let less = without_link(graph.clone(), super::spread::mix(lot) as usize % 997);
+            let previous = Some(Previous { graph: &graph, tables: &held });
+            let request = Request { previous, ..Request::new(&less, &options, &Sequential) };
+            let Ok(next) = (engine(name).expect("an engine").run)(&request) else { break };
+            let quality = check(&less, &next, &Checks { shifts: 0, ..Checks::default() }, &Sequential);
+            let is_good = quality.reach.broken == 0 && (name == "minhop" || quality.credit_loop.is_none());
+            assert!(is_good, "{name} after {lot}: {quality} {:?}", quality.reach);
+            (graph, held) = (less, next);
+        }
+    }
+}
+
+#[test]
+fn a_host_that_comes_or_goes_moves_nobody_else() {
+    let whole = full(8, 3);
+    let gone = whole.ends.len() as u32 - 1;
+    let mut graph = whole.clone();
+    let end = graph.ends.pop().expect("one");
+    graph.switches[end.switch as usize].ports[usize::from(end.port)] = Port::default();
+    for name in TREE_ENGINES.iter().filter(|name| **name != "auto" && **name != "dnup") {
+        let options = RoutingOptions::default();
+        let before = tables(name, &graph, &options, None);
+        let after = tables(name, &whole, &options, Some(Previous { graph: &graph, tables: &before }));
+        assert!(check(&whole, &after, &Checks::default(), &Sequential).is_sound(), "{name}");
+        let others = (0..graph.switch_count()).flat_map(|switch| (1..=graph.lid_top()).map(move |lid| (switch, lid)));
+        let at_home = |lid: u16| whole.ends.iter().any(|other| other.lid == lid && other.switch == end.switch);
+        let moved = others.filter(|(switch, lid)| {
+            let lid = usize::from(*lid);
+            !at_home(lid as u16) && before.lfts[*switch][lid] != after.lfts[*switch][lid]
+        });
+        assert_eq!(moved.count(), 0, "{name}");
+        assert_eq!(after.port(end.switch, whole.ends[gone as usize].lid), Some(end.port));
+    }
+}
+
 #[test]
 fn options_of_order_keep_tables_sound() {
     let graph = full(8, 3);

@@ -27,6 +27,17 @@ pub(super) type Allowed<'a> = &'a dyn Fn(&Channel, u32) -> bool;
 /// A tree for every target of a net, in the same order, of the channels that are allowed. A switch is reached as the first
 /// adapter on it is: that asks for no turns of its own.
 pub(super) fn by_target(net: &Net, far: &[Vec<u16>], allowed: Allowed<'_>) -> Vec<Tree> {
+    by_target_and(net, far, allowed, |_| {})
+}
+
+/// The same, with trees that are changed before switches have theirs; those of adapters are the first, in the order of
+/// targets.
+pub(super) fn by_target_and(
+    net: &Net,
+    far: &[Vec<u16>],
+    allowed: Allowed<'_>,
+    change: impl FnOnce(&mut [Tree]),
+) -> Vec<Tree> {
     let mut seed: Vec<Tree> = Vec::with_capacity(net.targets.len());
     let mut of_switch: Vec<Option<usize>> = vec![None; net.switch_count()];
     for target in net.targets.iter().filter(|target| target.end) {
@@ -39,6 +50,7 @@ pub(super) fn by_target(net: &Net, far: &[Vec<u16>], allowed: Allowed<'_>) -> Ve
         seed.push(Tree { switch: switch as u32, rank: 0, paths: 0, ways: Vec::new() });
     }
     balance(net, far, &mut seed, allowed);
+    change(&mut seed);
     let mut trees: Vec<Tree> = Vec::with_capacity(net.targets.len());
     for (at, target) in net.targets.iter().enumerate() {
         let like = if target.end { at } else { of_switch[target.switch as usize].unwrap_or(at) };

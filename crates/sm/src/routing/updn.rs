@@ -9,6 +9,7 @@ use crate::tables::Tables;
 use super::levels::{Lapses, Levels, centre, tree};
 use super::links::Links;
 use super::order::{groups, heights};
+use super::patch::is_steady;
 use super::quality::credit_loop;
 use super::spread::spread;
 use super::{Engine, Request, RouteError};
@@ -27,7 +28,9 @@ pub const DNUP: Engine = Engine {
     run: |request| {
         let links = Links::ordered(request);
         let levels = Levels::by_height(&heights(request.graph, &links));
-        by_levels("dnup", request, &links, &levels).map_or_else(|| around("dnup", request, &links, None), Ok)
+        let before = |old: &Graph| Some(Levels::by_height(&heights(old, &Links::new(old))));
+        let steady = is_steady(request, &links, &levels, before);
+        by_levels("dnup", request, &links, &levels, steady).map_or_else(|| around("dnup", request, &links, None), Ok)
     },
 };
 
@@ -35,12 +38,19 @@ fn run(name: &'static str, request: &Request<'_>) -> Result<Tables, RouteError> 
     let graph = request.graph;
     let links = Links::ordered(request);
     let told = told(name, request)?;
-    let levels = match tree(graph, &links) {
-        _ if !told.is_empty() => Levels::by_roots(&links, &told),
-        Some(height) => Levels::by_height(&height),
-        None => return around(name, request, &links, None),
-    };
-    by_levels(name, request, &links, &levels).map_or_else(|| around(name, request, &links, told.first().copied()), Ok)
+    let Some(levels) = told_or_tree(request, graph, &links) else { return around(name, request, &links, None) };
+    let steady = is_steady(request, &links, &levels, |old| told_or_tree(request, old, &Links::new(old)));
+    by_levels(name, request, &links, &levels, steady)
+        .map_or_else(|| around(name, request, &links, told.first().copied()), Ok)
+}
+
+/// Levels below the roots that the administrator names, or those of a tree; `None` if it is none.
+pub fn told_or_tree(request: &Request<'_>, graph: &Graph, links: &Links) -> Option<Levels> {
+    let told = places(graph, &request.options.root_guids);
+    match told.is_empty() {
+        true => tree(graph, links).map(|height| Levels::by_height(&height)),
+        false => Some(Levels::by_roots(links, &told)),
+    }
 }
 
 /// The root switches that the administrator names.
@@ -56,15 +66,21 @@ pub fn told(name: &'static str, request: &Request<'_>) -> Result<Vec<u32>, Route
 /// Tables around a single root: whoever is connected meets there, where several roots would only meet below.
 fn around(name: &'static str, request: &Request<'_>, links: &Links, root: Option<u32>) -> Result<Tables, RouteError> {
     let root = root.unwrap_or_else(|| centre(request.graph, links, request.parallel));
-    by_levels(name, request, links, &Levels::by_roots(links, &[root]))
+    by_levels(name, request, links, &Levels::by_roots(links, &[root]), false)
         .ok_or_else(|| RouteError { engine: name, why: "the fabric is in parts that no cable joins".into() })
 }
 
 /// Tables for levels, unless they cut hosts from each other or close a credit loop on the way to some switch.
-fn by_levels(name: &'static str, request: &Request<'_>, links: &Links, levels: &Levels) -> Option<Tables> {
+fn by_levels(
+    name: &'static str,
+    request: &Request<'_>,
+    links: &Links,
+    levels: &Levels,
+    steady: bool,
+) -> Option<Tables> {
     let lapses = Lapses::new(request.graph);
     let groups = groups(request.graph, links, request.options);
-    let tables = spread(name, request, links, &groups, &|to| levels.toward(links, to, &lapses, 0));
+    let tables = spread(name, request, links, &groups, steady, &|to| levels.toward(links, to, &lapses, 0));
     is_right(request, &tables, &lapses).then_some(tables)
 }
 

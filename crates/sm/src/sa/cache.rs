@@ -9,12 +9,12 @@ use weft_wire::mad::sa::{InformInfoRecord, JoinState, McMemberRecord, Selector, 
 use weft_wire::mad::{Block, Rate};
 
 use super::inform::Subscription;
-use super::limits::CACHE_LINE_MAX;
+use super::limits::{CACHE_ERRORS_MAX, CACHE_LINE_MAX};
 use super::service::{FOR_GOOD, Service};
 use super::world::World;
 use super::{Administrator, Change};
 use crate::io::Peer;
-use crate::multicast::{Group, guid_of, prefix_of};
+use crate::multicast::{Group, Member, guid_of, prefix_of};
 
 /// GUIDs of a block.
 const BLOCK: usize = 8;
@@ -51,17 +51,23 @@ impl Administrator {
     }
 
     /// Takes in what [`Administrator::dump`] wrote: what is there already stays. Lines that cannot be read are passed
-    /// over and told.
+    /// over; the first [`CACHE_ERRORS_MAX`] of them are told, and how many more there were.
     pub fn restore(&mut self, now: Instant, world: &World<'_>, text: &str) -> Vec<CacheError> {
         self.refresh(now, world);
         let mut group: Option<McMemberRecord> = None;
         let mut errors = Vec::new();
+        let mut more = (0, 0);
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim_start();
-            let taken = self.restore_line(now, world, line, &mut group);
-            if let Err(why) = taken {
-                errors.push(CacheError { line: number, why });
+            match self.restore_line(now, world, line, &mut group) {
+                Ok(()) => {}
+                Err(why) if errors.len() < CACHE_ERRORS_MAX => errors.push(CacheError { line: number, why }),
+                Err(_) => more = (number, more.1 + 1),
             }
+        }
+        if let (line, count @ 1..) = more {
+            let why = format!("the last of {count} more that cannot be read; is this the right file?");
+            errors.push(CacheError { line, why });
         }
         self.end_empty_groups();
         errors
@@ -86,7 +92,7 @@ impl Administrator {
         } else if line.starts_with("Service Record:") {
             let record = read_service(&mut Fields(line))?;
             if !self.services.contains(&record) {
-                self.services.insert(now, record);
+                self.services.insert(now, record, guid_of(&record.service_gid));
             }
         } else if line.starts_with("InformInfo Record:") {
             let subscription = read_subscription(&mut Fields(line))?;
@@ -133,8 +139,10 @@ impl Administrator {
         let proxy = line.number(" proxy_join=0x")? != 0;
         let Some((_, port)) = self.index.at_guid(guid_of(&gid)) else { return Ok(()) };
         let port = *port;
-        let added = self.add_member(now, world, group, gid, &port, (state, proxy));
-        added.map(|_| ()).map_err(|_| "the group has too many members".to_owned())
+        // Who asked for it is not kept: it counts as the port itself.
+        let joins = Member { gid, port_guid: port.guid, join_state: state, proxy, by: port.guid };
+        let added = self.add_member(now, world, group, joins);
+        added.map(|_| ()).map_err(|_| "the group has too many members, or the member too many groups".to_owned())
     }
 
     fn restore_guids(&mut self, line: &mut Fields<'_>) -> Result<(), String> {
@@ -159,7 +167,7 @@ impl Administrator {
 
     /// Groups that came back without anybody who keeps them alive.
     fn end_empty_groups(&mut self) {
-        let empty = self.groups.iter().filter(|group| !group.well_known && group.full_members() == 0);
+        let empty = self.groups.iter().filter(|group| !group.well_known && !group.is_kept());
         let empty: Vec<[u8; 16]> = empty.map(|group| group.record.mgid).collect();
         for mgid in empty {
             self.groups.remove(&mgid);

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use weft_wire::mad::subn::{NodeType, PortInfo};
 use weft_wire::mad::{Rate, Speed};
 
+use super::facts::Facts;
 use super::pkeys::Classes;
 use super::world::World;
 use crate::graph::{Graph, Peer};
@@ -131,6 +132,8 @@ const NO_HOP: Hop = Hop { next: NOWHERE, port: 0, carries: Carries::ALL };
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     pub generation: u64,
+    /// What it was made of.
+    pub facts: Facts,
     /// End ports in the order of [`crate::multicast::order`] of their GUIDs.
     pub entries: Vec<Entry>,
     /// Nodes in that order.
@@ -154,6 +157,7 @@ impl Default for Index {
     fn default() -> Index {
         Index {
             generation: 0,
+            facts: Facts::default(),
             entries: Vec::new(),
             nodes: Vec::new(),
             by_guid: FxHashMap::default(),
@@ -172,7 +176,7 @@ impl Default for Index {
 impl Index {
     /// Makes it of a sweep. `aliases` are further GUIDs by those of their ports.
     pub fn new(world: &World<'_>, aliases: &BTreeMap<u64, Vec<u64>>) -> Index {
-        let mut index = Index { generation: world.generation, ..Index::default() };
+        let mut index = Index { generation: world.generation, facts: Facts::of(world), ..Index::default() };
         index.list(world.subnet);
         index.place(world.subnet, world.graph);
         index.link(world.subnet, world.graph);
@@ -265,7 +269,7 @@ impl Index {
             port.map_or(Carries::ALL, |port| Carries::of(&port.info))
         };
         for (place, switch) in (0u32..).zip(&graph.switches) {
-            for (number, port) in (0u8..).zip(&switch.ports) {
+            for (number, port) in (0..=u8::MAX).zip(&switch.ports) {
                 let own = carries(place, number);
                 let hop = match port.peer {
                     Peer::None => continue,

@@ -33,7 +33,7 @@ impl Administrator {
         let node: Option<&Node> = world.subnet.node(entry.at.node);
         let own = self.index.entry(question.requester).map(|entry| entry.at);
         let keys = own.and_then(|at| world.subnet.port(at)).map_or(&[][..], |port| &port.pkeys);
-        let ports = node.into_iter().flat_map(|node| (0u8..).zip(&node.ports));
+        let ports = node.into_iter().flat_map(|node| (0..=u8::MAX).zip(&node.ports));
         let belongs = ports.filter(|(number, _)| entry.is_switch || *number == entry.at.port);
         let known = belongs.filter(|(number, port)| {
             own == Some(PortIx { node: entry.at.node, port: *number }) || pkeys::share(keys, &port.pkeys)

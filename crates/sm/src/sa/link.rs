@@ -67,7 +67,7 @@ impl Administrator {
 fn links<'a>(world: &World<'a>, at: NodeIx, own: &'a [u16]) -> impl Iterator<Item = LinkRecord> + 'a {
     let world = *world;
     let ports = world.subnet.node(at).map_or(&[][..], |node| &node.ports);
-    (0u8..).zip(ports).filter(|(number, _)| *number != 0).filter_map(move |(number, port)| {
+    (0..=u8::MAX).zip(ports).filter(|(number, _)| *number != 0).filter_map(move |(number, port)| {
         let far = port.neighbor?;
         let keys = &world.subnet.port(far)?.pkeys;
         let known = pkeys::share(&port.pkeys, keys) && pkeys::share(own, keys) && pkeys::share(own, &port.pkeys);

@@ -4,6 +4,7 @@
 
 mod answer;
 mod cache;
+mod facts;
 mod group;
 mod guid_info;
 mod index;
@@ -34,6 +35,7 @@ use weft_wire::mad::{AttrId, Class, MAD_LEN, Mad, Method};
 use zerocopy::FromBytes;
 
 pub use cache::CacheError;
+use limits::ANSWERS_BYTES_AT_ONCE;
 pub use world::{LaneTables, PathLevel, PathPolicy, PathQuestion, Settings, World};
 
 use crate::io::{GmpOut, Peer};
@@ -186,24 +188,39 @@ impl Administrator {
         } else if method.is_response() || key != 0 && key != world.settings.sa_key || !ASKING.contains(&method) {
             // A wrong key is not worth an answer (IBA C15-0.1.5).
             self.counters.ignored += 1;
-        } else if !self.queue.push(Waiting { from: *from, mad }) {
+        } else if !self.queue.push(self.turn_of(from.lid), Waiting { from: *from, mad }) {
             self.counters.overrun += 1;
         }
     }
 
-    /// Answers so many of the questions that wait, each LID in its turn. How many it were.
+    /// Answers so many of the questions that wait, each LID in its turn, fewer if their answers are long: those are to be
+    /// sent before there are more. How many it were.
     pub fn serve(&mut self, now: Instant, world: &World<'_>, most: usize) -> usize {
         self.refresh(now, world);
+        let mut bytes = 0;
         for served in 0..most {
+            if bytes >= ANSWERS_BYTES_AT_ONCE {
+                return served;
+            }
             let Some(waiting) = self.queue.pop() else { return served };
-            self.answer(now, world, &waiting);
+            bytes += self.answer(now, world, &waiting);
         }
         most
+    }
+
+    /// By what turns are counted: a port has as many as another, however many LIDs it has.
+    fn turn_of(&self, lid: u16) -> u16 {
+        self.index.at_lid(lid).map_or(lid, |(_, entry)| entry.lid)
     }
 
     /// How many questions wait.
     pub fn waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Whether there is something to be sent, or a question waits.
+    pub fn has_more(&self) -> bool {
+        !self.out.is_empty() || self.queue.len() > 0
     }
 
     /// A datagram to be sent.
@@ -328,9 +345,22 @@ impl Administrator {
         }
     }
 
+    /// Forgets who wants to be told of what, and what services there are: whoever needs them registers again.
+    pub fn forget_registrations(&mut self) {
+        let subscriptions = !std::mem::take(&mut self.subscriptions).is_empty();
+        if self.services.clear() || subscriptions {
+            self.changes.insert(Change::Cache);
+        }
+    }
+
     /// Looks at the world anew if it is another one: ports that are gone are in no group and told of nothing.
     pub fn refresh(&mut self, now: Instant, world: &World<'_>) {
         if self.index.generation == world.generation && !self.index.entries.is_empty() {
+            return;
+        }
+        if !self.index.entries.is_empty() && self.index.facts.are(world) {
+            // A sweep found all as it was.
+            self.index.generation = world.generation;
             return;
         }
         self.index = Index::new(world, &self.aliases);
@@ -359,15 +389,15 @@ impl Administrator {
         }
     }
 
-    /// Answers a question, or not.
-    fn answer(&mut self, now: Instant, world: &World<'_>, waiting: &Waiting) {
+    /// Answers a question, or not: the bytes of the answer.
+    fn answer(&mut self, now: Instant, world: &World<'_>, waiting: &Waiting) -> usize {
         let mad = &waiting.mad;
         let method = mad.header.method();
         let requester = self.index.at_lid(waiting.from.lid).map(|(place, _)| place);
         // Who is not known is not told anything: a LID that no port has cannot be answered either.
         let Some(requester) = requester.filter(|_| world.serving) else {
             self.counters.ignored += 1;
-            return;
+            return 0;
         };
         let question = Question { from: &waiting.from, mad, requester, trusted: mad.sm_key() != 0 };
         let mut answer = Answer::new(method);
@@ -379,11 +409,14 @@ impl Administrator {
         };
         let Some(bytes) = answer.finish(mad, outcome) else {
             self.counters.ignored += 1;
-            return;
+            return 0;
         };
+        let len = bytes.len();
+        self.queue.charge(self.turn_of(waiting.from.lid), len);
         self.counters.answered += 1;
         self.counters.refused += u64::from(bytes.get(4..6) != Some(&[0, 0]));
         self.out.push_back(reply(&waiting.from, bytes));
+        len
     }
 }
 

@@ -8,6 +8,9 @@ use super::answer::{Answer, Outcome, Refusal};
 use super::question::Question;
 use super::world::World;
 
+/// What a table holds until it is written.
+const DEFAULT: u16 = 0xffff;
+
 impl Administrator {
     /// Answers it.
     pub(super) fn pkey_table_records(
@@ -41,6 +44,10 @@ impl Administrator {
                 for block_num in blocks {
                     let mut pkeys = [0; 32];
                     let first = usize::from(block_num) * usize::from(PKEY_BLOCK);
+                    if port.pkeys.is_empty() && first == 0 {
+                        // A table that nobody wrote is as it began (IBA 10.9.2).
+                        pkeys[0] = DEFAULT;
+                    }
                     pkeys.iter_mut().zip(port.pkeys.iter().skip(first)).for_each(|(to, from)| *to = *from);
                     if !answer.push(&PKeyTableRecord { lid: entry.lid, block_num, port_num: number, pkeys }) {
                         return Ok(());

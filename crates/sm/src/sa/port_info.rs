@@ -23,6 +23,8 @@ const APART: ComponentMask = PortInfoRecord::LID
     .or(PortInfoRecord::RESERVED7);
 /// Of the options: capabilities are compared as a mask, and speeds told as they are.
 const ENHANCED: u8 = 0x80;
+/// Of the attribute modifier: capabilities are compared as a mask (IBA 15.4.6, of a question without the options).
+const COMPARE_AS_MASK: u32 = 1 << 31;
 
 impl Administrator {
     /// Answers it.
@@ -35,7 +37,8 @@ impl Administrator {
         let asked: PortInfoRecord = question.record()?;
         let Some(requester) = self.index.entry(question.requester) else { return Ok(()) };
         let own = world.subnet.port(requester.at).map_or(&[][..], |port| &port.pkeys);
-        let tell = Tell { asked: &asked, mask: question.mask(), own, requester: requester.at };
+        let enhanced = question.mad.header.attr_mod() & COMPARE_AS_MASK != 0;
+        let tell = Tell { asked: &asked, mask: question.mask(), own, requester: requester.at, enhanced };
         if tell.mask.contains(PortInfoRecord::LID) {
             if let Some((_, entry)) = self.index.at_lid(asked.lid) {
                 tell.node(world, entry.at.node, answer);
@@ -58,13 +61,15 @@ struct Tell<'a> {
     /// The asker's P_Keys and port.
     own: &'a [u16],
     requester: PortIx,
+    /// Capabilities are compared as a mask.
+    enhanced: bool,
 }
 
 impl Tell<'_> {
     /// The ports of a node. Whether more are wanted.
     fn node(&self, world: &World<'_>, at: NodeIx, answer: &mut Answer) -> bool {
         let Some(node) = world.subnet.node(at) else { return true };
-        (0u8..).zip(&node.ports).skip(usize::from(node.switch.is_none())).all(|(number, port)| {
+        (0..=u8::MAX).zip(&node.ports).skip(usize::from(node.switch.is_none())).all(|(number, port)| {
             let known = pkeys::share(self.own, &port.pkeys) || self.requester == PortIx { node: at, port: number };
             match known.then(|| self.record(node, number, port)).flatten() {
                 Some(record) => answer.push(&record),
@@ -102,7 +107,8 @@ impl Tell<'_> {
     /// Capabilities are compared one by one, or all of those asked for must be there.
     fn capabilities_fit(&self, info: &PortInfo) -> bool {
         let wanted = &self.asked.port_info;
-        let enhanced = self.mask.contains(PortInfoRecord::OPTIONS) && self.asked.options & ENHANCED != 0;
+        let enhanced =
+            self.enhanced || self.mask.contains(PortInfoRecord::OPTIONS) && self.asked.options & ENHANCED != 0;
         let (first, second) = match enhanced {
             true => (
                 info.capability_mask.contains(wanted.capability_mask),

@@ -7,7 +7,7 @@ use weft_wire::mad::Method;
 use weft_wire::mad::sa::{Record, ServiceRecord};
 
 use super::answer::{Answer, Outcome, Refusal};
-use super::limits::SERVICES_MAX;
+use super::limits::{SERVICES_MAX, SERVICES_PER_PORT_MAX};
 use super::pkeys;
 use super::question::Question;
 use super::{Administrator, Change};
@@ -27,6 +27,8 @@ pub(super) struct Service {
     pub record: ServiceRecord,
     /// When its lease ends.
     pub until: Option<Instant>,
+    /// GUID of the port that registered it.
+    pub by: u64,
 }
 
 /// Services, and when their leases end.
@@ -34,6 +36,8 @@ pub(super) struct Service {
 pub(super) struct Services {
     by_key: BTreeMap<Key, Service>,
     ends: std::collections::BTreeSet<(Instant, Key)>,
+    /// How many there are by who registered them.
+    registered: BTreeMap<u64, usize>,
 }
 
 fn key(record: &ServiceRecord) -> Key {
@@ -41,28 +45,52 @@ fn key(record: &ServiceRecord) -> Key {
 }
 
 impl Services {
-    /// Adds a service, or puts it in the place of that which was there.
-    pub fn insert(&mut self, now: Instant, record: ServiceRecord) -> bool {
+    /// Adds a service that the port `by` registers, or puts it in the place of that which was there. False: there are too
+    /// many, or it has too many.
+    pub fn insert(&mut self, now: Instant, record: ServiceRecord, by: u64) -> bool {
         let lease = record.service_lease;
         let until = (lease != FOR_GOOD).then(|| now + Duration::from_secs(u64::from(lease.max(1))));
-        if self.by_key.len() >= SERVICES_MAX && !self.by_key.contains_key(&key(&record)) {
+        let own = self.registered.get(&by).copied().unwrap_or(0);
+        let full = self.by_key.len() >= SERVICES_MAX || own >= SERVICES_PER_PORT_MAX;
+        let before = self.by_key.get(&key(&record)).map(|service| service.by);
+        if full && before.is_none() {
             return false;
         }
         self.remove(&record);
         if let Some(until) = until {
             self.ends.insert((until, key(&record)));
         }
-        self.by_key.insert(key(&record), Service { record, until });
+        let by = before.unwrap_or(by);
+        *self.registered.entry(by).or_default() += 1;
+        self.by_key.insert(key(&record), Service { record, until, by });
         true
+    }
+
+    /// Removes all; whether there was any.
+    pub fn clear(&mut self) -> bool {
+        self.ends.clear();
+        self.registered.clear();
+        !std::mem::take(&mut self.by_key).is_empty()
     }
 
     /// Removes a service.
     pub fn remove(&mut self, record: &ServiceRecord) -> Option<ServiceRecord> {
-        let service = self.by_key.remove(&key(record))?;
+        let service = self.take(&key(record))?;
         if let Some(until) = service.until {
             self.ends.remove(&(until, key(record)));
         }
         Some(service.record)
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Service> {
+        let service = self.by_key.remove(key)?;
+        if let Some(count) = self.registered.get_mut(&service.by) {
+            *count -= 1;
+            if *count == 0 {
+                self.registered.remove(&service.by);
+            }
+        }
+        Some(service)
     }
 
     /// Whether there is one.
@@ -80,7 +108,7 @@ impl Services {
         let mut any = false;
         while let Some((until, key)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
             self.ends.remove(&(until, key));
-            self.by_key.remove(&key);
+            self.take(&key);
             any = true;
         }
         any
@@ -139,7 +167,8 @@ impl Administrator {
         if !mask.contains(ServiceRecord::SERVICE_LEASE) {
             asked.service_lease = FOR_GOOD;
         }
-        if !self.services.insert(now, asked) {
+        let by = self.index.entry(question.requester).ok_or(Refusal::Silent)?.guid;
+        if !self.services.insert(now, asked, by) {
             return Err(Refusal::NO_RESOURCES);
         }
         self.changes.insert(Change::Cache);
@@ -183,11 +212,23 @@ mod tests {
         let mut services = Services::default();
         let short = ServiceRecord { service_id: 1, service_lease: 10, ..ServiceRecord::default() };
         let long = ServiceRecord { service_id: 2, service_lease: FOR_GOOD, ..ServiceRecord::default() };
-        assert!(services.insert(second(0), short) && services.insert(second(0), long));
+        assert!(services.insert(second(0), short, 1) && services.insert(second(0), long, 1));
         assert_eq!((services.next_end(), services.expire(second(9))), (Some(second(10)), false));
-        assert!(services.insert(second(9), short));
+        assert!(services.insert(second(9), short, 1));
         assert!(!services.expire(second(18)) && services.contains(&short));
         assert!(services.expire(second(19)) && !services.contains(&short) && services.contains(&long));
         assert_eq!((services.next_end(), services.remove(&long)), (None, Some(long)));
+    }
+    #[test]
+    fn one_port_does_not_fill_the_table() {
+        let mut services = Services::default();
+        let service = |service_id| ServiceRecord { service_id, service_lease: 10, ..ServiceRecord::default() };
+        let most = SERVICES_PER_PORT_MAX as u64;
+        assert!((0..most).all(|id| services.insert(Instant(0), service(id), 7)));
+        assert!(!services.insert(Instant(0), service(most), 7), "it has its share");
+        assert!(services.insert(Instant(0), service(3), 7), "what it has it may renew");
+        assert!(services.insert(Instant(0), service(most), 8), "others have theirs");
+        assert!(services.remove(&service(5)).is_some() && services.insert(Instant(0), service(most + 1), 7));
+        assert!(services.expire(Instant(20_000_000_000)) && services.registered.is_empty());
     }
 }

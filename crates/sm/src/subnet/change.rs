@@ -131,7 +131,7 @@ impl Subnet {
         if node.route.len() + 1 > usize::from(HOPS_MAX) || node.switch.is_none() && own.is_none() {
             return Vec::new();
         }
-        let ports = (0u8..).zip(&node.ports).skip(1);
+        let ports = (0..=u8::MAX).zip(&node.ports).skip(1);
         let mine = |port: u8| node.switch.is_some() || own.is_some_and(|own| own.port == port);
         ports.filter(|(port, _)| mine(*port)).filter_map(|(port, state)| Some((port, state.neighbor?.node))).collect()
     }
@@ -167,7 +167,7 @@ impl Subnet {
     pub(crate) fn call(&self, at: PortIx) -> String {
         match self.node(at.node) {
             Some(node) => {
-                format!("{} (GUID 0x{:016x}) port {}", node.description.text(), node.info.node_guid, at.port)
+                format!("{} (GUID 0x{:016x}) port {}", self.name(node), node.info.node_guid, at.port)
             }
             None => format!("port {}", at.port),
         }

@@ -3,7 +3,9 @@
 pub(crate) mod change;
 pub mod lids;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -38,6 +40,8 @@ pub struct Subnet {
     pub by_lid: FxHashMap<u16, PortIx>,
     /// The manager's own port.
     pub own: Option<PortIx>,
+    /// Names of nodes by GUID, in place of those that they have themselves.
+    pub names: Arc<BTreeMap<u64, String>>,
 }
 
 /// A node.
@@ -89,6 +93,12 @@ impl Subnet {
     /// The node at a place.
     pub fn node(&self, node: NodeIx) -> Option<&Node> {
         self.nodes.get(node.0 as usize)?.as_ref()
+    }
+
+    /// What people call a node.
+    pub fn name<'a>(&'a self, node: &'a Node) -> Cow<'a, str> {
+        let given = self.names.get(&node.info.node_guid);
+        given.map_or_else(|| node.description.text(), |name| Cow::Borrowed(name))
     }
 
     /// The port at a place.

@@ -61,7 +61,7 @@ impl What {
     }
 
     /// Whether it goes to the far end of a port's cable rather than to the port.
-    fn is_beyond(self) -> bool {
+    pub fn is_beyond(self) -> bool {
         matches!(self, What::NodeInfo | What::Verify)
     }
 
@@ -98,10 +98,11 @@ impl Manager {
     pub(crate) fn datagram(&self, ask: Ask, number: u32) -> Option<Addressed> {
         let (method, attribute) = ask.what.attribute();
         let modifier = self.modifier(ask);
+        let key = self.key_for(ask, self.wire.tries(number));
         let mut smp = if ask.what == What::Poll && ask.arg != 0 {
-            Smp::lid_routed(method, number.into(), attribute, modifier, self.setup.m_key)
+            Smp::lid_routed(method, number.into(), attribute, modifier, key)
         } else {
-            let mut smp = Smp::directed(method, number.into(), attribute, modifier, self.setup.m_key, &[])?;
+            let mut smp = Smp::directed(method, number.into(), attribute, modifier, key, &[])?;
             let hops = self.route(ask, &mut smp.initial_path)?;
             smp.set_hop_count(hops);
             smp

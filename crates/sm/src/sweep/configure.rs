@@ -1,5 +1,8 @@
 //! Configuration of ports: what each is to have, and the way of its link from Initialize to Active.
 
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
 use weft_wire::mad::subn::{
     CapabilityMask, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortInfo, PortState,
 };
@@ -62,6 +65,7 @@ impl Manager {
         info.local_phy_errors = setup.local_phy_errors_threshold & 0xf;
         info.overrun_errors = setup.overrun_errors_threshold & 0xf;
         let is_switch = self.subnet.node(at.node).is_some_and(|node| node.switch.is_some());
+        self.want_training(info);
         self.want_lanes(at, info);
         if is_switch {
             let enforced = self.plan.enforced.get(&at);
@@ -74,6 +78,30 @@ impl Manager {
         }
     }
 
+    /// Widths and speeds that the next training of a link may choose from.
+    fn want_training(&self, info: &mut PortInfo) {
+        let device = &self.setup.options.device;
+        let (width, width_all) = (device.force_link_width, LinkWidth::ALL_SUPPORTED.bits());
+        let bits = forced(width, width_all, info.link_width_enabled.bits(), info.link_width_supported.bits());
+        info.link_width_enabled = LinkWidth::from_bits_retain(bits);
+        let (speed, speed_all) = (device.force_link_speed, LinkSpeed::ALL_SUPPORTED.bits());
+        let bits = forced(speed, speed_all, info.link_speed_enabled.bits(), info.link_speed_supported.bits());
+        info.link_speed_enabled = LinkSpeed::from_bits_retain(bits);
+        let (speed, able) = (device.force_link_speed_ext, info.link_speed_ext_supported.bits());
+        if speed == LinkSpeedExt::DISABLED.bits() {
+            info.link_speed_ext_enabled = LinkSpeedExt::empty();
+            info.link_speed_ext_enabled2 = LinkSpeedExt2::empty();
+            return;
+        }
+        let all = LinkSpeedExt::ALL_SUPPORTED.bits();
+        let bits = forced(speed, all, info.link_speed_ext_enabled.bits(), able);
+        info.link_speed_ext_enabled = LinkSpeedExt::from_bits_retain(bits);
+        if speed != 0 && speed != all && speed & able != 0 {
+            // Who says HDR does not mean NDR, which has a field of its own.
+            info.link_speed_ext_enabled2 = LinkSpeedExt2::empty();
+        }
+    }
+
     /// What is to be set at a port; `None` if it is so already.
     pub(crate) fn port_to_send(&self, at: PortIx) -> Option<PortInfo> {
         // Of a port that did not say what it is nothing is known that could be set.
@@ -81,13 +109,17 @@ impl Manager {
         let mut info = self.wanted_port(at)?;
         let arm = port.neighbor.is_some() && at.port != 0 && port.info.port_state == PortState::INIT;
         let register = self.reregister.contains(&at)
+            && !self.setup.options.misc.no_clients_rereg
             && port.neighbor.is_some()
             && port.info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
-        if info == port.info && !arm && !register {
+        let same =
+            info == port.info || self.sweep.stubborn.get(&at).is_some_and(|of| *of == number_of(&info, &port.info));
+        if same && !arm && !register {
             return None;
         }
         info.client_reregister = register;
-        Some(unchanged(info, if arm { PortState::ARMED } else { PortState::NO_CHANGE }))
+        let state = if arm { PortState::ARMED } else { PortState::NO_CHANGE };
+        Some(trained(unchanged(info, state), &info, &port.info))
     }
 
     /// How a port is told to carry data; `None` if it does, or is not to.
@@ -117,9 +149,24 @@ impl Manager {
         }
     }
 
+    /// Whether a port's link is up and does not carry data yet.
+    pub(crate) fn is_unready(&self, at: PortIx) -> bool {
+        let port = self.subnet.port(at).filter(|port| at.port != 0 && port.neighbor.is_some());
+        port.is_some_and(|port| (PortState::INIT..PortState::ACTIVE).contains(&port.info.port_state))
+    }
+
+    /// What is left of links that were to carry data and do not is tried again.
+    pub(crate) fn see_unready(&mut self) {
+        if let Some(at) = self.every_port().into_iter().find(|at| self.is_unready(*at)) {
+            let text = self.subnet.call(at);
+            self.sweep.fail(|| format!("{text} does not carry data"));
+        }
+    }
+
     /// A port says what it is after it was set.
     pub(crate) fn on_port_set(&mut self, ask: Ask, mut info: PortInfo) {
         info.client_reregister = false;
+        self.see_key(ask.at, &info, true);
         self.sweep.written = true;
         let wanted = match ask.what {
             What::Activate => PortState::ACTIVE,
@@ -132,9 +179,23 @@ impl Manager {
         let Some(port) = self.subnet.port_mut(ask.at) else { return };
         port.info = info;
         let linked = port.neighbor.is_some() && ask.at.port != 0;
+        if linked && port.guid != 0 {
+            self.sweep.risen.insert(ask.at);
+        }
+        if ask.what == What::SetPort {
+            self.see_stubborn(ask.at, &info);
+        }
         if linked && info.port_state < wanted {
             self.on_not_ready(ask.at.node, ask.at, info.port_state);
         }
+    }
+
+    /// A port was set and said what it is: it may not do all that was asked.
+    fn see_stubborn(&mut self, at: PortIx, info: &PortInfo) {
+        match self.wanted_port(at).filter(|wanted| wanted != info) {
+            Some(wanted) => self.sweep.stubborn.insert(at, number_of(&wanted, info)),
+            None => self.sweep.stubborn.remove(&at),
+        };
     }
 
     /// A link fell back while it was brought up: its switch has another look at it.
@@ -146,6 +207,48 @@ impl Manager {
             false => self.sweep.wanted.ports.insert(at),
         };
     }
+}
+
+/// What may be used of what is supported: 0 leaves it as it is, `all` is all of it.
+fn forced(force: u8, all: u8, enabled: u8, supported: u8) -> u8 {
+    match force {
+        0 => enabled,
+        force if force == all => supported,
+        // What a port has not cannot be forced upon it.
+        force => Some(force & supported).filter(|both| *both != 0).unwrap_or(enabled),
+    }
+}
+
+/// What is sent with the widths and speeds that are to be others; where they are to be all, by the value that says so.
+fn trained(mut sent: PortInfo, wanted: &PortInfo, has: &PortInfo) -> PortInfo {
+    if wanted.link_width_enabled != has.link_width_enabled {
+        let all = wanted.link_width_enabled == wanted.link_width_supported;
+        sent.link_width_enabled = if all { LinkWidth::ALL_SUPPORTED } else { wanted.link_width_enabled };
+    }
+    if wanted.link_speed_enabled != has.link_speed_enabled {
+        let all = wanted.link_speed_enabled == wanted.link_speed_supported;
+        sent.link_speed_enabled = if all { LinkSpeed::ALL_SUPPORTED } else { wanted.link_speed_enabled };
+    }
+    if wanted.link_speed_ext_enabled != has.link_speed_ext_enabled {
+        sent.link_speed_ext_enabled = match wanted.link_speed_ext_enabled {
+            none if none.is_empty() => LinkSpeedExt::DISABLED,
+            all if all == wanted.link_speed_ext_supported => LinkSpeedExt::ALL_SUPPORTED,
+            some => some,
+        };
+    }
+    if wanted.link_speed_ext_enabled2 != has.link_speed_ext_enabled2 {
+        sent.link_speed_ext_enabled2 = LinkSpeedExt2::DISABLED;
+    }
+    sent
+}
+
+/// A number of what a port is to be and what it is, whatever its state.
+fn number_of(wanted: &PortInfo, is: &PortInfo) -> u64 {
+    let mut hasher = FxHasher::default();
+    for info in [wanted, is] {
+        hasher.write(&PortInfo { port_state: PortState::NO_CHANGE, ..*info }.encode());
+    }
+    hasher.finish()
 }
 
 /// A port's values with this state, and with nothing that would train its link anew.

@@ -30,6 +30,8 @@ impl Manager {
     pub(crate) fn begin_discovery(&mut self) {
         self.begin_looking(Phase::Discover);
         self.sweep.isolated.clear();
+        self.sweep.risen.clear();
+        (self.sweep.later, self.sweep.nearing) = Default::default();
         self.ask(What::OwnNode, self.subnet.own.unwrap_or(PortIx { node: NodeIx(0), port: 0 }), 0);
     }
 
@@ -44,14 +46,51 @@ impl Manager {
     /// Look at the ports of what said that it changed.
     pub(crate) fn begin_partial(&mut self, switches: Vec<NodeIx>, ports: Vec<PortIx>) {
         self.begin_looking(Phase::Discover);
-        for node in switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect::<Vec<_>>() {
-            self.sweep.isolated.retain(|at, _| at.node != node);
-            self.read_node(node);
-        }
+        let mut later: Vec<NodeIx> = switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect();
+        later.sort_by_key(|node| std::cmp::Reverse(self.hops_to(*node)));
+        (self.sweep.later, self.sweep.nearing) = (later, Vec::new());
         for at in ports.into_iter().filter(|at| self.subnet.port(*at).is_some()).collect::<Vec<_>>() {
             self.ask(What::NodeDescription, at, 0);
             self.ask(What::PortInfo, at, 0);
         }
+    }
+
+    fn hops_to(&self, node: NodeIx) -> usize {
+        self.subnet.node(node).map_or(0, |node| node.route.len())
+    }
+
+    /// Look at the next of the switches that changed; `false` if there are none left. What changed may be the very cable on
+    /// the way there, and who is asked through that does not answer: so its near end is looked at first, and near switches
+    /// before those behind them.
+    pub(crate) fn look_on(&mut self) -> bool {
+        let near = std::mem::take(&mut self.sweep.nearing);
+        for node in &near {
+            self.sweep.isolated.retain(|at, _| at.node != *node);
+            self.read_node(*node);
+        }
+        if !near.is_empty() {
+            return true;
+        }
+        let Some(hops) = self.sweep.later.last().map(|node| self.hops_to(*node)) else { return false };
+        let rest = self.sweep.later.iter().rposition(|node| self.hops_to(*node) != hops).map_or(0, |place| place + 1);
+        self.sweep.nearing = self.sweep.later.split_off(rest);
+        for node in self.sweep.nearing.clone() {
+            if let Some(at) = self.port_towards(node) {
+                self.ask(What::PortInfo, at, 0);
+            }
+        }
+        true
+    }
+
+    /// The port that the way to a node leaves the node before it by, if that is a switch.
+    fn port_towards(&self, node: NodeIx) -> Option<PortIx> {
+        let held = self.subnet.node(node)?;
+        let (last, before) = held.route.split_last()?;
+        let is_before = |at: &PortIx| {
+            let other = self.subnet.node(at.node);
+            at.port == *last && other.is_some_and(|other| other.switch.is_some() && other.route[..] == *before)
+        };
+        held.ports.iter().filter_map(|port| port.neighbor).find(is_before)
     }
 
     /// Somebody answered at the end of the cable at `from`; of the manager's own node there is none.
@@ -193,8 +232,9 @@ impl Manager {
         let new = held.description == NodeDescription::default();
         let guid = held.info.node_guid;
         held.description = description;
-        if new {
-            self.tell(Event::Appeared { guid, name: description.text().into_owned() });
+        if new && let Some(held) = self.subnet.node(node) {
+            let name = self.subnet.name(held).into_owned();
+            self.tell(Event::Appeared { guid, name });
         }
     }
 
@@ -242,6 +282,7 @@ impl Manager {
 
     pub(crate) fn on_port_info(&mut self, at: PortIx, mut info: PortInfo) {
         info.client_reregister = false;
+        self.see_key(at, &info, false);
         let is_own = self.is_own(at);
         let Some(node) = self.subnet.node(at.node) else { return };
         let is_switch = node.switch.is_some();
@@ -249,7 +290,9 @@ impl Manager {
         let seen = |info: &PortInfo| (info.port_state >= PortState::INIT, info.vl_cap, info.link_width_active);
         let speed = |info: &PortInfo| weft_wire::mad::Speed::active(info);
         self.sweep.reroute |= seen(&port.info) != seen(&info) || speed(&port.info) != speed(&info);
-        port.info = info;
+        // A switch that lost its LID booted, though its tables may seem to end where they should: that alone was told again.
+        let booted = at.port == 0 && is_switch && port.lid != 0 && info.lid != port.lid;
+        let before = std::mem::replace(&mut port.info, info);
         if info.port_state == PortState::INIT {
             port.pkeys.clear();
             self.sweep.lanes.remove(&at);
@@ -257,29 +300,50 @@ impl Manager {
         if !is_switch && info.port_state == PortState::INIT {
             self.reregister.insert(at);
         }
+        if booted {
+            self.forget_tables(at.node);
+        }
         if at.port == 0 || !is_switch && !is_own {
-            return self.read_end(at, &info);
+            return self.read_end(at, &before, &info);
         }
         if is_own {
-            self.read_end(at, &info);
+            self.read_end(at, &before, &info);
         }
         if info.port_state < PortState::INIT {
             return self.on_link_down(at);
         }
         if self.is_linked(at) {
-            return;
+            return self.look_across(at);
         }
         let known = self.subnet.port(at).is_some_and(|port| port.neighbor.is_some());
         if self.sweep.heavy || info.port_state == PortState::INIT || !known {
-            self.ask(What::NodeInfo, at, 0);
+            return self.ask(What::NodeInfo, at, 0);
+        }
+        // The end of a link that fell back while it was brought up may be all that shows it.
+        let neighbor = self.subnet.port(at).and_then(|port| port.neighbor);
+        if let Some(end) = neighbor.filter(|end| self.sweep.risen.remove(end)) {
+            self.ask(What::PortInfo, end, 0);
         }
     }
 
-    /// A port that has another for its master was configured by somebody else meanwhile: whatever that one wrote elsewhere
-    /// is not known, though it may be gone by now.
-    fn see_usurper(&mut self, info: &PortInfo) {
-        let other = info.master_sm_lid != self.own_lid() && info.master_sm_lid != 0;
-        if !other || self.state != SmState::MASTER || !self.sweep.mastered || self.sweep.usurped {
+    /// A link fell back after its other end was looked at: that is not what it was then.
+    fn look_across(&mut self, at: PortIx) {
+        let Some(port) = self.subnet.port(at).filter(|port| port.info.port_state == PortState::INIT) else { return };
+        let stale = |end: &PortIx| self.subnet.port(*end).is_some_and(|end| end.info.port_state > PortState::INIT);
+        if let Some(end) = port.neighbor.filter(stale) {
+            self.ask(What::PortInfo, end, 0);
+        }
+    }
+
+    /// A port that has another for its master, or a LID that it was not given, was configured by somebody else meanwhile:
+    /// whatever that one wrote elsewhere is not known. Before all was in order once, only a port that was set shows it.
+    fn see_usurper(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
+        let (given, own) = (self.subnet.port(at).map_or(0, |port| port.lid), self.own_lid());
+        let other =
+            info.master_sm_lid != own && info.master_sm_lid != 0 || given != 0 && info.lid != 0 && info.lid != given;
+        let was_set = given != 0 && before.lid == given && before.master_sm_lid == own;
+        let ruled = self.state == SmState::MASTER && (self.sweep.mastered || was_set);
+        if !other || !ruled || self.sweep.usurped {
             return;
         }
         self.sweep.usurped = true;
@@ -290,8 +354,8 @@ impl Manager {
     }
 
     /// The further tables of an end port.
-    fn read_end(&mut self, at: PortIx, info: &PortInfo) {
-        self.see_usurper(info);
+    fn read_end(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
+        self.see_usurper(at, before, info);
         if info.capability_mask.contains(CapabilityMask::SM) && !self.is_own(at) {
             self.peers.seen(at);
         }
@@ -376,12 +440,16 @@ impl Manager {
     pub(crate) fn lose_node(&mut self, at: NodeIx) {
         let Some(node) = self.subnet.remove(at) else { return };
         let lid = node.ports.iter().map(|port| port.lid).find(|lid| *lid != 0).unwrap_or(0);
-        let name = node.description.text().into_owned();
+        let name = self.subnet.name(&node).into_owned();
         self.tell(Event::Gone { guid: node.info.node_guid, name, lid });
         self.reregister.retain(|port| port.node != at);
         self.sweep.isolated.retain(|port, _| port.node != at);
         self.sweep.unsure.retain(|(node, _)| *node != at);
+        self.sweep.risen.retain(|port| port.node != at);
         self.sweep.lanes.retain(|port, _| port.node != at);
+        for port in 0..=u8::MAX {
+            self.sweep.stubborn.remove(&PortIx { node: at, port });
+        }
         self.sweep.cleared.remove(&at);
         self.departed.extend(node.ports.iter().map(|port| port.guid).filter(|guid| *guid != 0));
         *self.sweep.mark(at) = super::Mark::default();
@@ -397,7 +465,7 @@ impl Manager {
                 .zip(&self.subnet.nodes)
                 .filter_map(|(place, node)| Some((NodeIx(place), node.as_ref()?)))
                 .flat_map(|(node, held)| {
-                    let linked = (0u8..).zip(&held.ports).filter(|(_, port)| port.neighbor.is_some());
+                    let linked = (0..=u8::MAX).zip(&held.ports).filter(|(_, port)| port.neighbor.is_some());
                     linked.map(move |(port, _)| PortIx { node, port })
                 })
                 .filter(|at| !self.is_linked(*at))

@@ -19,7 +19,7 @@ impl Manager {
             self.subnet.node(*node).is_some() && (!fresh || mark.fresh)
         });
         // Who lost a link sends into the void: it is first.
-        switches.sort_by_key(|node| !self.has_dead_entries(*node));
+        switches.sort_by_cached_key(|node| !self.has_dead_entries(*node));
         for node in switches {
             self.sweep.mark(node).fresh = false;
             self.write_switch(node);

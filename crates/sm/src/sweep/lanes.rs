@@ -4,7 +4,7 @@
 use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
-use weft_wire::mad::subn::{PortInfo, SlToVlTable, VlWeight};
+use weft_wire::mad::subn::{PortInfo, PortState, SlToVlTable, VlWeight};
 
 use super::{Ask, What};
 use crate::manager::Manager;
@@ -38,7 +38,9 @@ impl Manager {
         for at in self.every_port() {
             let linked = self.subnet.port(at).is_some_and(|port| port.neighbor.is_some());
             let Some(kind) = self.subnet.node(at.node).and_then(|node| Kind::of(node, at.port)) else { continue };
-            if !linked && at.port != 0 {
+            // A port that did not say what it is may have any number of lanes.
+            let unknown = self.subnet.port(at).is_none_or(|port| port.info.port_state == PortState::NO_CHANGE);
+            if at.port != 0 && (!linked || unknown) {
                 continue;
             }
             let signature = self.signature(at, kind);
@@ -62,7 +64,7 @@ impl Manager {
         let Some(node) = self.subnet.node(at.node) else { return Vec::new() };
         let Some(switch) = &node.switch else { return vec![0] };
         let out = u32::from(at.port);
-        let inputs = (0u8..).zip(&node.ports).filter(|(number, port)| *number == 0 || port.neighbor.is_some());
+        let inputs = (0..=u8::MAX).zip(&node.ports).filter(|(number, port)| *number == 0 || port.neighbor.is_some());
         let inputs: Vec<u8> = inputs.map(|(number, _)| number).collect();
         let map = |input: u8| self.sl_to_vl_map(at, input);
         let same = inputs.windows(2).all(|pair| map(pair[0]) == map(pair[1]));

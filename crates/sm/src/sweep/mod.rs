@@ -122,6 +122,8 @@ pub(crate) struct Doubt {
 pub(crate) struct Sweep {
     pub phase: Phase,
     pub wanted: Wanted,
+    /// No sweep begins until somebody says so.
+    pub halted: bool,
     /// When the next begins by itself.
     pub next: Option<Instant>,
     pub count: u64,
@@ -133,6 +135,10 @@ pub(crate) struct Sweep {
     pub marks: Vec<Mark>,
     /// Something is not as the tables know it.
     pub reroute: bool,
+    /// Tables are to be computed as if there had been none.
+    pub anew: bool,
+    /// End ports that were configured since they were looked at last: their links may have fallen back meanwhile.
+    pub risen: BTreeSet<PortIx>,
     /// Something was not done: first what.
     pub incomplete: Option<String>,
     /// Sweeps in a row that left something undone.
@@ -147,10 +153,17 @@ pub(crate) struct Sweep {
     pub cleared: BTreeMap<NodeIx, u32>,
     /// Multicast tables were written since trees were last looked at.
     pub mfts_written: bool,
+    /// Ports that did not become what they were set to: what that was and what they said, as a number that another content
+    /// would hardly have. They are not set so again.
+    pub stubborn: BTreeMap<PortIx, u64>,
     /// What lanes a port was given, as a number that another content would hardly have.
     pub lanes: BTreeMap<PortIx, u64>,
     /// Blocks of tables that nobody said to have.
     pub unsure: BTreeSet<(NodeIx, u32)>,
+    /// Switches that a sweep of some is still to look at, the nearest last.
+    pub later: Vec<NodeIx>,
+    /// Those whose way is being looked at before they are.
+    pub nearing: Vec<NodeIx>,
     /// SMPs that were sent before the present sweep.
     pub sent_before: u64,
     pub came: u32,

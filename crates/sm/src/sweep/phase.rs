@@ -23,8 +23,10 @@ impl Manager {
                 }
                 Phase::Light => self.end_light(),
                 Phase::Discover => {
-                    self.end_discovery();
-                    self.begin_managers();
+                    if !self.look_on() {
+                        self.end_discovery();
+                        self.begin_managers();
+                    }
                 }
                 Phase::Managers => self.decide(),
                 Phase::Configure if self.computing.is_some() => return,
@@ -36,7 +38,10 @@ impl Manager {
                 Phase::Multicast | Phase::Groups if !self.sweep.mfts_written => self.write_multicast(),
                 Phase::Multicast => self.begin_activation(false),
                 Phase::Groups => self.sweep.phase = Phase::Idle,
-                Phase::ActivateEnds => self.end_sweep(),
+                Phase::ActivateEnds => {
+                    self.see_unready();
+                    self.end_sweep();
+                }
             }
         }
     }
@@ -48,7 +53,7 @@ impl Manager {
             self.sweep.wanted = Wanted::default();
             return false;
         }
-        if self.sweep.wanted == Wanted::default() {
+        if self.sweep.wanted == Wanted::default() || self.sweep.halted {
             return false;
         }
         let wanted = std::mem::take(&mut self.sweep.wanted);
@@ -97,7 +102,9 @@ impl Manager {
     }
 
     fn end_light(&mut self) {
-        let wanted = std::mem::take(&mut self.sweep.wanted);
+        let mut wanted = std::mem::take(&mut self.sweep.wanted);
+        // Whatever switches say: a link at the own port that is up carries data, or is brought to.
+        wanted.ports.extend(self.subnet.own.filter(|own| self.is_unready(*own)));
         if wanted.heavy || self.sweep.reroute && wanted.switches.is_empty() && wanted.ports.is_empty() {
             self.tell(Event::SweepBegan { heavy: true });
             (self.sweep.heavy, self.sweep.incomplete) = (true, None);
@@ -143,7 +150,8 @@ impl Manager {
             return;
         }
         let graph = Graph::of(&self.subnet, self.setup.max_op_vls, &self.weights);
-        let forced = std::mem::take(&mut self.sweep.reroute) && !self.sweep.mastered;
+        let anew = std::mem::take(&mut self.sweep.anew);
+        let forced = std::mem::take(&mut self.sweep.reroute) && (anew || !self.sweep.mastered);
         if !forced && graph == *self.graph && !self.tables.engine.is_empty() {
             return;
         }
@@ -152,17 +160,12 @@ impl Manager {
             self.places.clear();
             return;
         }
-        let mut engines = self.setup.engines.clone();
-        if let Some(last) = crate::routing::engine("minhop").filter(|_| !self.setup.no_fallback)
-            && engines.iter().all(|engine| engine.name != last.name)
-        {
-            engines.push(*last);
-        }
         self.job_count += 1;
         self.computing = Some(self.job_count);
         self.jobs.clear();
-        let (graph, options) = (Arc::new(graph), self.setup.routing.clone());
-        let previous = Some((self.graph.clone(), self.tables.clone())).filter(|(_, tables)| !tables.engine.is_empty());
+        let (graph, options, engines) = (Arc::new(graph), self.setup.routing.clone(), self.setup.engines.clone());
+        let previous = Some((self.graph.clone(), self.tables.clone()));
+        let previous = previous.filter(|(_, tables)| !anew && !tables.engine.is_empty());
         let route = Route { number: self.job_count, graph, options, engines, previous };
         self.jobs.push_back(Job(Work::Route(Box::new(route))));
     }
@@ -172,10 +175,10 @@ impl Manager {
             return;
         }
         self.computing = None;
-        for failed in &done.failed {
-            self.tell(Event::EngineFailed { engine: failed.engine, why: failed.why.clone() });
+        for refused in &done.routed.refused {
+            self.tell(Event::EngineFailed { engine: refused.engine, why: refused.why.clone() });
         }
-        let Some(tables) = done.tables.filter(|tables| tables.lfts.len() == done.graph.switches.len()) else {
+        let Some(tables) = done.routed.tables.filter(|tables| tables.lfts.len() == done.graph.switches.len()) else {
             self.sweep.fail(|| "no tables".to_owned());
             self.tell(Event::NoRouting);
             return;
@@ -218,6 +221,7 @@ impl Manager {
         if self.state == SmState::MASTER && self.sweep.failures == 0 {
             self.on_up();
         }
+        self.tell_keys();
         self.end_administration();
         let soon = usurped.then(|| again_after(1, self.setup.sweep_interval));
         self.sweep.next = soon.or(wait).map(|wait| self.now + wait);

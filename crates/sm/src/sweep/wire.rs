@@ -125,6 +125,11 @@ impl Wire {
         Some((ask, u32::from(held.generation) << 16 | u32::from(slot)))
     }
 
+    /// How often `number` was sent before.
+    pub fn tries(&self, number: u32) -> usize {
+        self.slots.get(usize::from(number as u16)).map_or(0, |held| usize::from(held.tries))
+    }
+
     /// What `number` asked, which is over now.
     pub fn take(&mut self, number: u32) -> Option<Ask> {
         let slot = number as u16;

@@ -2,7 +2,8 @@
 //! cancelled while it polls would end in the middle of our work, with our locks held. `syscall` is none.
 
 use libc::{
-    SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, mmsghdr, msghdr, syscall,
+    SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, mmsghdr,
+    msghdr, syscall,
 };
 
 /// recvmsg(2).
@@ -23,6 +24,17 @@ pub(super) unsafe fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> c_
 pub(super) unsafe fn recvmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
     // SAFETY: the caller's.
     unsafe { syscall(SYS_recvmmsg, fd, headers, count, flags, std::ptr::null_mut::<libc::timespec>()) }
+}
+
+/// recv(2).
+///
+/// # Safety
+/// As of the system call: the `len` bytes at `room` are valid for writing.
+#[inline]
+pub(super) unsafe fn recv(fd: c_int, room: *mut u8, len: usize, flags: c_int) -> c_long {
+    let (no_name, no_len) = (std::ptr::null_mut::<libc::sockaddr>(), std::ptr::null_mut::<libc::socklen_t>());
+    // SAFETY: the caller's.
+    unsafe { syscall(SYS_recvfrom, fd, room, len, flags, no_name, no_len) }
 }
 
 /// sendmsg(2).

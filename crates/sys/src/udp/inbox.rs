@@ -11,6 +11,8 @@ const UDP_GRO: i32 = 104;
 const CONTROL_WORDS: usize = 24;
 /// Room for a `sockaddr_in6`, in words.
 const NAME_WORDS: usize = 4;
+/// The longest message that [`Inbox::peek`] shows.
+pub const PEEK_BYTES_MAX: usize = 128;
 
 /// What came in one receive: a datagram, or several of one sender that the kernel merged.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,41 @@ impl Inbox {
             header.msg_hdr.msg_namelen = 0;
         }
         self.fill(fd.as_fd().as_raw_fd(), limit)
+    }
+
+    /// Looks at the first message that waits at a socket that takes one flow, and leaves it there: the shortest call, which
+    /// does not tell where the segments of a merged message end. Answers its length, `None` if none waits; one of up to
+    /// [`PEEK_BYTES_MAX`] is then in the first buffer.
+    #[inline]
+    pub fn peek(&mut self, fd: impl AsFd) -> io::Result<Option<usize>> {
+        const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_TRUNC;
+        let header = &mut self.headers[0];
+        header.msg_hdr.msg_controllen = 0;
+        header.msg_hdr.msg_flags = 0;
+        // SAFETY: the first buffer is longer than that, and `self` is borrowed mutably.
+        let n = unsafe { calls::recv(fd.as_fd().as_raw_fd(), self.data.as_mut_ptr(), PEEK_BYTES_MAX, FLAGS) };
+        if n < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        header.msg_len = n as u32;
+        if n as usize > PEEK_BYTES_MAX {
+            (header.msg_len, header.msg_hdr.msg_flags) = (0, libc::MSG_TRUNC);
+        }
+        Ok(Some(n as usize))
+    }
+
+    /// Takes away what was looked at. What the kernel tells of other things comes before, and is not what is meant.
+    #[inline]
+    pub fn take_peeked(&mut self, fd: impl AsFd) {
+        const ERRORS_MAX: usize = 16;
+        for _ in 0..ERRORS_MAX {
+            // SAFETY: nothing is written.
+            let n = unsafe { calls::recv(fd.as_fd().as_raw_fd(), self.data.as_mut_ptr(), 0, libc::MSG_DONTWAIT) };
+            if n >= 0 || io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
+                return;
+            }
+        }
     }
 
     #[inline]
@@ -257,5 +294,42 @@ fn each_control(words: &[u64; CONTROL_WORDS], len: usize, mut each: impl FnMut(&
         };
         each(&ControlMessage { level: int(0), kind: int(4), data });
         rest = rest.get(size.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn what_is_looked_at_stays_until_it_is_taken() {
+        let [a, b] = [(); 2].map(|()| UdpSocket::bind(("127.0.0.1", 0)).unwrap());
+        b.connect(a.local_addr().unwrap()).unwrap();
+        let mut inbox = Inbox::new(1);
+        assert_eq!(inbox.peek(&b).unwrap(), None);
+        for (byte, len) in [(1u8, 20), (2, PEEK_BYTES_MAX), (3, PEEK_BYTES_MAX + 1)] {
+            a.send_to(&vec![byte; len], b.local_addr().unwrap()).unwrap();
+        }
+        let flow = Incoming { src: [127, 0, 0, 1].into(), sport: 1, dst: [127, 0, 0, 1].into(), ifindex: 0 };
+        for (byte, len) in [(1u8, 20), (2, PEEK_BYTES_MAX)] {
+            for _ in 0..2 {
+                assert_eq!(inbox.peek(&b).unwrap(), Some(len));
+                assert_eq!(inbox.message_of(0, &flow).unwrap().bytes, vec![byte; len]);
+            }
+            inbox.take_peeked(&b);
+        }
+        assert_eq!(inbox.peek(&b).unwrap(), Some(PEEK_BYTES_MAX + 1));
+        assert!(inbox.message_of(0, &flow).is_none(), "it was not read whole");
+        assert_eq!(inbox.receive_flow(&b, 1).unwrap(), 1);
+        assert_eq!(inbox.message_of(0, &flow).unwrap().bytes, vec![3; PEEK_BYTES_MAX + 1]);
+        assert_eq!(inbox.peek(&b).unwrap(), None);
+        // An error of the socket's does not stand for the message.
+        a.send_to(&[4], b.local_addr().unwrap()).unwrap();
+        assert_eq!(inbox.peek(&b).unwrap(), Some(1));
+        drop(a);
+        let _ = b.send(&[0]);
+        inbox.take_peeked(&b);
+        assert_eq!(inbox.peek(&b).unwrap_or(None), None);
     }
 }

@@ -8,6 +8,7 @@
 //! nothing is answered: a message that finds no receive, or is refused, is dropped in silence (IBA 9.8).
 
 mod answers;
+mod at_once;
 mod direct;
 mod execute;
 mod replies;
@@ -112,6 +113,14 @@ impl Local {
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.requester = Requester::default();
         self.responder.stop(reply)
+    }
+
+    /// A request was posted: send it, or do what can be done now.
+    #[inline]
+    pub fn on_post<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        if !self.requester.send_at_once(core, sq, &mut self.way, env) {
+            self.advance(core, sq, env);
+        }
     }
 
     /// Send, or do, what can be done now.

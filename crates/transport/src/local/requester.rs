@@ -21,7 +21,7 @@ use super::watch::Watch;
 /// Frames and direct copies of one call at most, so that queue pairs take turns.
 const STEPS_MAX: u32 = 64;
 /// A SEND longer than this is fetched by the peer from where it stands, instead of being copied into the lane and out.
-const NAMED_MIN: u64 = 2048;
+pub(super) const NAMED_MIN: u64 = 2048;
 
 /// Where a request's bytes stand.
 pub(super) type Ranges = SmallVec<[HostRange; 4]>;

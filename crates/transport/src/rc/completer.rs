@@ -177,8 +177,8 @@ impl Requester {
         if self.una > self.rnr_psn {
             self.rnr_until = None;
         }
-        self.share.set_busy(self.una < self.max);
         if self.una >= self.max {
+            self.share.leave();
             self.timing.disarm();
             self.stop_repairs();
         } else if self.rnr_until.is_none() {

@@ -42,6 +42,8 @@ impl Requester {
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
             || limit - self.una >= window
             || (wqe.takes_receive() && !self.credits.allow(wqe.ssn));
+        // Who is to leave its place must hear that everything arrived.
+        let ack_req = self.share.spend(limit - psn, core.mtu()) || ack_req;
         let split = psn != wqe.first && answered;
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
             Ok(()) => {}

@@ -54,6 +54,21 @@ impl Rc {
         self.requester.join(crowd);
     }
 
+    /// Whether it wants to send and is to wait until there is a place.
+    pub fn waits_for_place(&self) -> bool {
+        self.requester.share.waits()
+    }
+
+    /// There is a place.
+    pub fn admit(&mut self) {
+        self.requester.share.admit();
+    }
+
+    /// It makes no use of its place.
+    pub fn decline(&mut self) {
+        self.requester.share.leave();
+    }
+
     /// Let acknowledgements wait for company, or not.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.responder.chatter.allow(allowed);
@@ -139,7 +154,7 @@ impl Rc {
     }
 
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
-        self.responder.wants_transmit(now) || self.requester.step(core, sq, now).is_some()
+        self.responder.wants_transmit(now) || self.requester.wants_transmit(core, sq, now)
     }
 
     pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {

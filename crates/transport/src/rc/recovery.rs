@@ -89,6 +89,7 @@ impl Requester {
             }
             self.rnr_left -= 1;
         }
+        self.share.leave();
         self.rnr_psn = psn;
         self.rnr_until = Some(now + Duration::from_micros(u64::from(rnr_delay_us(timer))));
         self.stop_repairs();
@@ -220,6 +221,7 @@ impl Requester {
             return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
         }
         self.retry_left -= 1;
+        self.share.leave();
         self.stop_repairs();
         self.resent = (0, 0);
         self.window.on_timeout(self.max, core.mtu());
@@ -234,6 +236,7 @@ impl Requester {
             return self.timing.disarm();
         }
         let before = self.timing.on_probe(now);
+        self.share.leave();
         // After a rewind the window may be full of packets that were all lost again: the last one sent since counts.
         if self.reread || self.resend.is_some() || self.nxt <= self.una {
             return;

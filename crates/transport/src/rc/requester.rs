@@ -205,7 +205,6 @@ impl Requester {
     /// Take part in what all queue pairs together may have in flight to the peer.
     pub fn join(&mut self, crowd: &Crowd) {
         self.share = Share::of(crowd);
-        self.share.set_busy(self.una < self.max);
     }
 
     fn window_open(&self, core: &Core, wqe: &Wqe, window: u64, left: u64) -> bool {
@@ -236,6 +235,14 @@ impl Requester {
         !wqe.takes_receive() || self.credits.allow(ssn) || self.una == self.max
     }
 
+    /// Whether something could be sent at once: if it waits for a place among its peer's others, only what was sent before.
+    pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
+        match self.step(core, sq, now) {
+            Some(Step::Start | Step::Continue) => !self.share.waits(),
+            step => step.is_some(),
+        }
+    }
+
     /// Send what may be sent.
     pub fn poll_transmit<E: Env>(
         &mut self,
@@ -258,6 +265,7 @@ impl Requester {
                 Step::Reread => self.send_reread(core, sq, tx, env),
                 Step::Resend => self.send_resend(core, sq, tx, env),
                 Step::Again => self.send_again(core, sq, tx, env),
+                Step::Continue | Step::Start if !self.share.enter(core.mtu()) => break,
                 Step::Continue => self.send_new(core, sq, now, tx, env),
                 Step::Start => {
                     if self.begin(core, sq, env) {
@@ -266,7 +274,9 @@ impl Requester {
                 }
             }
         }
-        self.share.set_busy(self.una < self.max);
+        if self.una >= self.max || self.share.is_unused() {
+            self.share.leave();
+        }
         if self.una < self.max && self.rnr_until.is_none() {
             self.timing.arm(core.attr.timeout, now);
         }

@@ -9,8 +9,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 /// The largest MTU that the guest's card takes.
 pub const MTU_MAX: u32 = 9000;
 
-/// Memory, in MiB; 192 are too few to boot.
-const MEMORY_MIB: u32 = 512;
+/// Memory, in MiB; 192 are too few to boot, and with the product and its symbols aboard 512 are.
+const MEMORY_MIB: u32 = 1024;
 
 /// With one processor two programs that poll would take turns of 4 ms.
 const PROCESSORS: u32 = 2;

@@ -1,6 +1,7 @@
 /*
  * The edges of libibumad's calls: when the descriptor is readable, what a call says when nobody answers, transaction IDs
- * that are taken, buffers that are too small, duplicates of the descriptor, fork, a port that ends.
+ * that are taken, buffers that are too small, read(2) and write(2) past the library, duplicates of the descriptor, fork, a
+ * port that ends.
  *
  * edges calls      says what is wrong, line by line
  * edges end        says "waits", and then what the calls say of a port whose daemon or fabric is gone
@@ -26,8 +27,8 @@ static int port, agent, wrong, length;
 			printf("line %d: %s (errno %d)\n", __LINE__, #holds, errno);                                    \
 	} while (0)
 
-/* Sends a directed SubnGet(NodeInfo) of the own port, or of none, with this transaction ID. */
-static int ask(int descriptor, uint32_t tid, int hops, int timeout_ms)
+/* A directed SubnGet(NodeInfo) of the own port, or of none, with this transaction ID. */
+static void fill(uint32_t tid, int hops)
 {
 	uint8_t *mad = umad_get_mad(out);
 
@@ -42,6 +43,11 @@ static int ask(int descriptor, uint32_t tid, int hops, int timeout_ms)
 	memset(mad + 32, 0xff, 4);
 	memset(mad + 129, 1, hops);
 	umad_set_addr(out, 0xffff, 0, 0, 0);
+}
+
+static int ask(int descriptor, uint32_t tid, int hops, int timeout_ms)
+{
+	fill(tid, hops);
 	errno = 0;
 	return umad_send(descriptor, agent, out, MAD, timeout_ms, 0);
 }
@@ -60,18 +66,16 @@ static int readable(int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
-/* Nothing waits. A ring of the bell may outlast what it was for; who looks then finds nothing, and it is still. */
+/* Nothing waits, and nothing shows. */
 static int quiet(void)
 {
-	if (!readable(SOON_MS))
-		return 1;
-	return answer(port, 0) == -EWOULDBLOCK && !readable(SOON_MS);
+	return !readable(SOON_MS);
 }
 
-/* By poll(2), by umad_poll and by umad_recv alone, few and many at once. */
+/* By poll(2), by umad_poll and by umad_recv alone, few and many at once. What shows is there. */
 static void shows_what_waits(void)
 {
-	for (int round = 0; round < 600; round++) {
+	for (int round = 0; round < 20000; round++) {
 		int count = round % 9, way = round % 3;
 
 		for (int i = 0; i < count; i++)
@@ -79,9 +83,45 @@ static void shows_what_waits(void)
 		for (int i = 0; i < count; i++) {
 			CHECK(way != 0 || readable(LATE_MS));
 			CHECK(way != 1 || !umad_poll(port, LATE_MS));
-			CHECK(answer(port, way == 0 ? 0 : LATE_MS) == agent && length == MAD);
+			CHECK(answer(port, way == 2 ? LATE_MS : 0) == agent && length == MAD);
 		}
+		CHECK(!readable(0));
 	}
+	CHECK(quiet());
+}
+
+/* By write(2) and read(2), with a length in the head that says nothing, and mixed with the library's calls. */
+static void past_the_library(void)
+{
+	for (int round = 0; round < 200; round++) {
+		int count = round % 5, way = round % 3;
+		size_t whole = umad_size() + MAD;
+
+		for (int i = 0; i < count; i++) {
+			struct ib_user_mad *head = out;
+
+			fill(500000 + 10 * round + i, 0);
+			head->agent_id = agent;
+			head->timeout_ms = LATE_MS;
+			head->retries = 0;
+			head->length = round * 7;
+			CHECK(write(umad_get_fd(port), out, whole) == (ssize_t)whole);
+		}
+		for (int i = 0; i < count; i++) {
+			if (way == 0) {
+				CHECK(answer(port, LATE_MS) == agent && length == MAD);
+				continue;
+			}
+			CHECK(readable(LATE_MS));
+			memset(in, 0xee, whole);
+			CHECK(read(umad_get_fd(port), in, whole) == (ssize_t)whole);
+			CHECK(((struct ib_user_mad *)in)->agent_id == (uint32_t)agent && !umad_status(in));
+			CHECK(((uint8_t *)umad_get_mad(in))[3] == 0x81);
+		}
+		CHECK(!readable(0));
+	}
+	errno = 0;
+	CHECK(read(umad_get_fd(port), in, umad_size() + MAD) == -1 && errno == EAGAIN);
 	CHECK(quiet());
 }
 
@@ -195,6 +235,7 @@ int main(int argc, char **argv)
 	} else {
 		shows_what_waits();
 		only_sends_then_reads();
+		past_the_library();
 		nobody_answers();
 		numbers_that_are_taken();
 		too_small();

@@ -32,6 +32,10 @@ pub struct Manager {
     tid: u64,
     /// LIDs by GUID: whoever comes again gets his own.
     lids: BTreeMap<u64, u16>,
+    /// Directed routes to those that were found last, by GUID.
+    ways: BTreeMap<u64, Vec<u8>>,
+    /// Which of several shortest ways is taken: another number, other tables.
+    pub turn: usize,
     /// SMPs that it sent.
     pub sent: u64,
 }
@@ -39,7 +43,7 @@ pub struct Manager {
 impl Manager {
     /// A manager that has not looked yet.
     pub fn new(port: PortRef) -> Manager {
-        Manager { port, tid: 0, lids: BTreeMap::new(), sent: 0 }
+        Manager { port, tid: 0, lids: BTreeMap::new(), ways: BTreeMap::new(), turn: 0, sent: 0 }
     }
 
     /// Bring up everything that it reaches.
@@ -64,6 +68,24 @@ impl Manager {
                 }
             }
         }
+        self.ways = found.into_iter().map(|(guid, node)| (guid, node.way)).collect();
+    }
+
+    /// Write an attribute of a node that was found: whether it was reached.
+    pub fn write<A: Attribute>(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Instant,
+        guid: u64,
+        (attr, modifier): (AttrId, u32),
+        change: impl FnOnce(&mut A),
+    ) -> bool {
+        let Some(way) = self.ways.get(&guid).cloned() else { return false };
+        let Some(mut attribute) = self.get::<A>(fabric, now, &way, attr, modifier) else { return false };
+        change(&mut attribute);
+        let mut data = [0; 64];
+        attribute.write(&mut data);
+        self.ask(fabric, now, &way, Method::SET, attr, modifier, &data).is_some()
     }
 
     fn discover(&mut self, fabric: &mut Fabric, now: Instant) -> BTreeMap<u64, Found> {
@@ -106,6 +128,7 @@ impl Manager {
         ports[usize::from(switch.lid)] = 0;
         let mut seen = BTreeSet::from([guid]);
         let mut queue: VecDeque<(u64, u8)> = switch.links.iter().map(|(number, (peer, _))| (*peer, *number)).collect();
+        queue.rotate_left(self.turn % queue.len().max(1));
         while let Some((place, out)) = queue.pop_front() {
             let Some(node) = found.get(&place).filter(|_| seen.insert(place)) else { continue };
             ports[usize::from(node.lid)] = out;

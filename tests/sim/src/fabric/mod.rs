@@ -3,9 +3,14 @@
 //! are compared with a walk of our own and with packets; at the end everything is mended, and everybody must reach
 //! everybody.
 
+mod adapter;
+mod hops;
 mod manager;
 mod model;
 mod schedule;
+mod storm;
 
+pub use hops::{HopsTally, run_hops};
 pub use manager::Manager;
 pub use schedule::{Tally, run};
+pub use storm::{FAULTS, Fault, StormTally, run_storm};

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weft_fabric::topology::NodeKind;
 use weft_fabric::{Fabric, PathQuery, PortRef};
 use weft_sm::Sequential;
+use weft_sm::graph;
 use weft_sm::manager::Manager;
 use weft_sm::routing::quality;
+use weft_sm::tables::Lanes;
 use weft_wire::mad::subn::PortState;
 
 /// What is not as it has to be.
@@ -24,6 +26,8 @@ pub enum Fault {
     NoPath(PortRef, PortRef, String),
     /// A switch does not have the table that the manager holds it to have.
     Table(u64, u16),
+    /// A switch does not have the lanes that the engine counts on: its GUID, the ports in and out, the service level.
+    Lane(u64, (u8, u8), u8),
     /// Lanes wait for each other in a circle.
     CreditLoop,
 }
@@ -101,9 +105,33 @@ fn tables(fabric: &Fabric, manager: &Manager, faults: &mut Vec<Fault>) {
             }
         }
     }
+    lanes(fabric, manager, &nodes, faults);
     let checks = quality::Checks { shifts: 0, ..quality::Checks::default() };
     if quality::check(graph, tables, &checks, &Sequential).credit_loop.is_some() {
         faults.push(Fault::CreditLoop);
+    }
+}
+
+/// Between links of switches, service levels are on the lanes that the engine computed.
+fn lanes(fabric: &Fabric, manager: &Manager, nodes: &BTreeMap<u64, u32>, faults: &mut Vec<Fault>) {
+    let (graph, tables) = (manager.graph(), manager.tables());
+    let levels = match &tables.lanes {
+        Lanes::Any => return,
+        Lanes::Identity { count } => *count,
+        Lanes::ByPorts { .. } => 16,
+    };
+    for (place, switch) in (0u32..).zip(&graph.switches) {
+        let Some(node) = nodes.get(&switch.guid) else { continue };
+        let links = |at: &&(u8, &graph::Port)| matches!(at.1.peer, graph::Peer::Switch { .. });
+        let numbered: Vec<(u8, &graph::Port)> = (0u8..).zip(&switch.ports).collect();
+        let ports: Vec<u8> = numbered.iter().filter(links).map(|(port, _)| *port).collect();
+        let ways = ports.iter().flat_map(|from| ports.iter().map(move |to| (*from, *to)));
+        for (way, level) in ways.flat_map(|way| (0..levels).map(move |level| (way, level))) {
+            let wanted = tables.lane(place, switch.ports.len(), way.0, way.1, level);
+            if fabric.lane(*node, way, level) != Some(wanted) {
+                faults.push(Fault::Lane(switch.guid, way, level));
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use weft_fabric::topology::Topology;
 use weft_fabric::topology::generate::{Plan, Shape};
-use weft_fabric::{Fabric, MadOut, PortRef};
+use weft_fabric::{Changes, Delivery, Fabric, MadOut, PortRef};
 use weft_sm::Sequential;
 use weft_sm::manager::{Event, Manager, Setup};
 use weft_verbs::{Duration, Instant};
@@ -34,6 +34,10 @@ pub struct World {
     pub events: Vec<(PortRef, Event)>,
     /// Of a million datagrams that managers send or get, how many are lost.
     pub loss_ppm: u64,
+    /// How often a host was asked to register again.
+    pub reregistered: u64,
+    /// Does something to what managers are delivered.
+    pub twist: Option<fn(&mut Delivery)>,
     rng: Rng,
 }
 
@@ -51,6 +55,8 @@ impl World {
             managers: BTreeMap::new(),
             events: Vec::new(),
             loss_ppm: 0,
+            reregistered: 0,
+            twist: None,
             rng: Rng::new(seed),
         }
     }
@@ -158,8 +164,11 @@ impl World {
         for at in places {
             moved |= self.carry(at);
         }
-        while let Some(delivery) = self.fabric.poll_delivery() {
+        while let Some(mut delivery) = self.fabric.poll_delivery() {
             moved = true;
+            if let Some(twist) = self.twist {
+                twist(&mut delivery);
+            }
             if self.lost() {
                 continue;
             }
@@ -168,7 +177,9 @@ impl World {
                 None => self.refuse(&delivery),
             }
         }
-        while self.fabric.poll_event().is_some() {}
+        while let Some(event) = self.fabric.poll_event() {
+            self.reregistered += u64::from(event.changes.contains(Changes::REREGISTER));
+        }
         moved
     }
 
@@ -216,7 +227,7 @@ impl World {
     }
 
     /// Where no program waits for a datagram, the system answers.
-    fn refuse(&mut self, delivery: &weft_fabric::Delivery) {
+    fn refuse(&mut self, delivery: &Delivery) {
         let Some(mad) = weft_fabric::unmatched(&delivery.mad) else { return };
         let to = Driver::address(delivery);
         let _ = self.fabric.send(self.now, delivery.port, &MadOut { to, mad });

@@ -6,6 +6,7 @@
 mod wire {
     mod bed;
     mod big;
+    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;
@@ -25,6 +26,7 @@ mod wire {
 mod direct {
     mod bed;
     mod big;
+    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;
@@ -44,6 +46,7 @@ mod direct {
 mod lanes {
     mod bed;
     mod big;
+    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;

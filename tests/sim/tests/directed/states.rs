@@ -177,7 +177,7 @@ fn values_that_the_port_or_the_device_cannot_do_are_refused() {
 fn an_mtu_above_the_port_is_refused() {
     let (mut world, parts) = setup_parts();
     let mut small = world.hosts[0].hca.device(DEVICE).unwrap().clone();
-    small.port.active_mtu = Mtu::Mtu1024;
+    small.ports[0].active_mtu = Mtu::Mtu1024;
     world.hosts[0].hca.set_device(DEVICE, small);
     let options = QpOptions { mtu: Mtu::Mtu2048, ..QpOptions::default() };
     let a = end::create(&mut world, 0, &parts[0], QpType::Rc, &options);
@@ -204,12 +204,12 @@ fn a_device_that_changes_or_goes_says_so() {
     let [a, b] = weft_sim::pair(&mut world, &QpOptions::default());
     let attr = world.hosts[0].hca.device(DEVICE).unwrap().clone();
     let mut down = attr.clone();
-    down.port.state = weft_verbs::PortState::Down;
+    down.ports[0].state = weft_verbs::PortState::Down;
     world.hosts[0].hca.set_device(DEVICE, down);
     world.hosts[0].hca.set_device(DEVICE, attr.clone());
     world.hosts[0].hca.set_device(DEVICE, attr.clone());
     let mut renumbered = attr;
-    renumbered.port.gids.clear();
+    renumbered.ports[0].gids.clear();
     world.hosts[0].hca.set_device(DEVICE, renumbered);
     world.flush();
     assert_eq!(events(&world, 0), [AsyncEvent::PortErr, AsyncEvent::PortActive, AsyncEvent::GidChange]);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Section;
+use super::levels::Levels;
 use super::routing::{Step, step};
 use super::survey::Survey;
 use crate::ibnet::{Kind, PortRef};
@@ -11,39 +12,74 @@ use crate::ibnet::{Kind, PortRef};
 /// A lane of a link, named by the port that sends into it.
 type Channel = (PortRef, u8);
 
-/// Checks the routes from all adapters to all adapters, on the lanes that service level `sl` has.
-pub fn check(survey: &Survey, sl: u8) -> Section {
+/// Whether it matters which lanes packets take. Where no links wait for each other although all lanes of a link are taken
+/// for one, no lanes do.
+pub fn lanes_matter(survey: &Survey) -> bool {
+    circle(&waits(survey, |_| Some(Lane::Any))).is_some()
+}
+
+/// Checks the routes from all adapters to all adapters, on the lanes that their service levels have; on whatever lanes,
+/// where those do not matter.
+pub fn check(survey: &Survey, levels: Option<&Levels>) -> Section {
     let mut section = Section::new("credit loops");
-    let waits = waits(survey);
+    let waits = match levels {
+        Some(levels) => waits(survey, |(from, to)| levels.of(from, to).map(Lane::Of)),
+        None => waits(survey, |_| Some(Lane::Any)),
+    };
     let edges: usize = waits.values().map(BTreeSet::len).sum();
-    section.looked_at = format!("{} lanes of links, {edges} waits, SL {sl}", waits.len());
-    if let Some(circle) = circle(&waits) {
-        let names: Vec<String> = circle.iter().map(|(at, lane)| format!("{} VL {lane}", survey.label(*at))).collect();
-        section.error(format!("{} links wait for each other: {}", circle.len(), names.join(" -> ")));
+    let (noun, how) = match levels {
+        Some(levels) => ("lanes of links", levels.source()),
+        None => ("links", "whatever SL".to_owned()),
+    };
+    section.looked_at = format!("{} {noun}, {edges} waits, {how}", waits.len());
+    let Some(circle) = circle(&waits) else { return section };
+    let lane = |lane: &u8| if levels.is_some() { format!(" VL {lane}") } else { String::new() };
+    let names: Vec<String> =
+        circle.iter().map(|(at, number)| format!("{}{}", survey.label(*at), lane(number))).collect();
+    let text = format!("{} links wait for each other: {}", circle.len(), names.join(" -> "));
+    match levels {
+        Some(Levels::Assumed(level, why)) => section.warning(format!(
+            "if all paths are on SL {level}, {text}; whether they are nobody told: {why} (--sl names the level to judge)"
+        )),
+        _ => section.error(text),
     }
     section
 }
 
-/// Which lanes wait for which.
-fn waits(survey: &Survey) -> BTreeMap<Channel, BTreeSet<Channel>> {
+/// Which lane of a link a packet is on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    /// All are one.
+    Any,
+    /// The one that switches give this service level.
+    Of(u8),
+}
+
+/// Which lanes wait for which; `lane_of` says which way packets between two LIDs choose them.
+fn waits(survey: &Survey, lane_of: impl Fn((u16, u16)) -> Option<Lane>) -> BTreeMap<Channel, BTreeSet<Channel>> {
     let mut waits: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
     let ends = survey.ends();
     let hosts: Vec<(u16, PortRef)> =
         ends.into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH).collect();
-    let doors: BTreeSet<PortRef> = hosts.iter().filter_map(|(_, host)| survey.fabric.port(*host)?.remote).collect();
+    let doors: Vec<(u16, PortRef)> =
+        hosts.iter().filter_map(|(lid, host)| Some((*lid, survey.fabric.port(*host)?.remote?))).collect();
     for &(lid, end) in &hosts {
-        // A switch entered by a port for this LID needs no second look.
+        // A switch entered by a port for this LID, on this service level, needs no second look.
         let mut seen = BTreeSet::new();
-        for &door in &doors {
+        for &(from, door) in &doors {
+            let Some(lane) = lane_of((from, lid)) else { continue };
             let mut at = door;
             let mut held: Option<Channel> = None;
             while let (port, Step::At(next)) = step(survey, at.node, lid, end) {
-                let lane = survey.lanes.get(&(at.node, at.port, port)).copied().unwrap_or(0);
-                let channel = (PortRef { node: at.node, port }, lane);
+                let number = match lane {
+                    Lane::Any => 0,
+                    Lane::Of(level) => survey.lane((at.node, at.port, port), level),
+                };
+                let channel = (PortRef { node: at.node, port }, number);
                 if let Some(held) = held {
                     waits.entry(held).or_default().insert(channel);
                 }
-                if !seen.insert((at, held)) {
+                if !seen.insert((at, held, lane)) {
                     break;
                 }
                 held = Some(channel);

@@ -4,6 +4,7 @@
 mod credits;
 mod finding;
 mod identity;
+mod levels;
 mod links;
 mod managers;
 mod routing;
@@ -19,7 +20,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use crate::ib::address::PortId;
-use crate::ib::mad::{CLASS_PERF, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID};
+use crate::ib::mad::{CLASS_PERF, CLASS_SUBN_ADM, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID};
 use crate::ib::names::NodeNames;
 use crate::ib::number;
 use crate::ib::options::Common;
@@ -31,6 +32,7 @@ use crate::output;
 use crate::tools::ibnetdiscover;
 use crate::verbs_api::Which;
 use finding::{Section, Severity};
+use levels::Levels;
 use survey::Survey;
 
 /// Questions under way at once.
@@ -57,9 +59,9 @@ pub struct Args {
     /// How long counters are watched.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
-    /// The service level whose lanes are searched for credit loops.
-    #[arg(long, value_name = "SL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..16))]
-    sl: u8,
+    /// The service level whose lanes are searched for credit loops, instead of those that path records say.
+    #[arg(long, value_name = "SL", value_parser = clap::value_parser!(u8).range(0..16))]
+    sl: Option<u8>,
     /// Show the way from one port, by LID, GUID or name, to another.
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     path: Option<Vec<String>>,
@@ -89,7 +91,7 @@ pub fn run(args: &Args) -> ExitCode {
             ExitCode::from(FAILED)
         }
         Err(why) => {
-            eprintln!("weft diagnose: {why}");
+            crate::errln!("weft diagnose: {why}");
             ExitCode::from(FAILED)
         }
     }
@@ -119,18 +121,20 @@ fn report(args: &Args) -> Result<ExitCode, String> {
     let fabric = discover_from(&common, PortId::default(), config).map_err(said)??;
     let names = NodeNames::open(args.node_name_map.as_deref());
     let mut survey = Survey { fabric, names, ..Survey::default() };
-    let mut port = Port::open(&common, &[CLASS_SUBN_LID, CLASS_SUBN_DIRECTED, CLASS_PERF]).map_err(said)?;
-    survey.ask_tables(&mut port, Some(args.sl));
+    let mut port =
+        Port::open(&common, &[CLASS_SUBN_LID, CLASS_SUBN_DIRECTED, CLASS_PERF, CLASS_SUBN_ADM]).map_err(said)?;
+    survey.ask_tables(&mut port);
     if let Some(path) = &args.save {
         cache::store(&survey.fabric, path).map_err(|e| format!("{path}: {}", crate::errno::text(&e)))?;
     }
     if let Some(ends) = &args.path {
         return path(args, &survey, ends);
     }
-    let seconds = args.seconds.clamp(0.0, 3600.0);
+    let seconds = if args.seconds.is_nan() { 0.0 } else { args.seconds.clamp(0.0, 3600.0) };
     survey.ask_errors(&mut port, false);
     thread::sleep(Duration::from_secs_f64(seconds));
     survey.ask_errors(&mut port, true);
+    let levels = levels_of(args, &common, &mut survey, &mut port)?;
     let mut sections = vec![
         identity::check(&survey),
         links::rates(&survey),
@@ -139,7 +143,7 @@ fn report(args: &Args) -> Result<ExitCode, String> {
         managers::partitions(&survey),
         routing::reach(&survey),
         routing::balance(&survey),
-        credits::check(&survey, args.sl),
+        credits::check(&survey, levels.as_ref()),
         managers::groups(&survey),
         silence(&survey),
     ];
@@ -149,6 +153,16 @@ fn report(args: &Args) -> Result<ExitCode, String> {
     show(args, &survey, &sections);
     let bad = finding::worst(&sections).is_some_and(|worst| worst > Severity::Note);
     Ok(if bad { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
+}
+
+/// The service levels of paths, and lanes with them, where it matters which they are.
+fn levels_of(args: &Args, common: &Common, survey: &mut Survey, port: &mut Port) -> Result<Option<Levels>, String> {
+    if args.sl.is_none() && !credits::lanes_matter(survey) {
+        return Ok(None);
+    }
+    survey.ask_lanes(port);
+    let sm = common.sm().map_err(said)?;
+    Ok(Some(args.sl.map_or_else(|| Levels::ask(survey, port, sm), Levels::Given)))
 }
 
 fn silence(survey: &Survey) -> Section {

@@ -57,8 +57,8 @@ pub struct Survey {
     pub lfts: BTreeMap<usize, Vec<u8>>,
     /// Multicast tables: ports by group.
     pub groups: BTreeMap<usize, BTreeMap<u16, Vec<u8>>>,
-    /// SLtoVL of switches: the lane by in port and out port, for one service level.
-    pub lanes: BTreeMap<(usize, u8, u8), u8>,
+    /// SLtoVL of switches: the lanes of service levels by in port and out port, two in a byte.
+    pub lanes: BTreeMap<(usize, u8, u8), [u8; 8]>,
     /// P_Key tables of adapters' ports and of switches.
     pub pkeys: BTreeMap<PortRef, Vec<u16>>,
     /// Managers.
@@ -88,20 +88,33 @@ impl Survey {
         ports.collect()
     }
 
-    /// Asks for tables and keys; `sl` is the service level whose lanes are asked for.
-    pub fn ask_tables(&mut self, port: &mut Port, sl: Option<u8>) {
-        let nodes: Vec<(usize, Node)> = self.fabric.nodes().map(|(index, node)| (index, node.clone())).collect();
-        for (index, node) in nodes {
+    /// Asks for tables and keys.
+    pub fn ask_tables(&mut self, port: &mut Port) {
+        for (index, node) in self.nodes() {
             if node.is_switch() {
                 self.ask_linear(port, index, &node);
                 self.ask_groups(port, index, &node);
-                if let Some(sl) = sl {
-                    self.ask_lanes(port, index, &node, sl);
-                }
             }
             self.ask_pkeys(port, index, &node);
             self.ask_managers(port, index, &node);
         }
+    }
+
+    /// Asks switches which lanes service levels have.
+    pub fn ask_lanes(&mut self, port: &mut Port) {
+        for (index, node) in self.nodes().into_iter().filter(|(_, node)| node.is_switch()) {
+            self.ask_lanes_of(port, index, &node);
+        }
+    }
+
+    fn nodes(&self) -> Vec<(usize, Node)> {
+        self.fabric.nodes().map(|(index, node)| (index, node.clone())).collect()
+    }
+
+    /// The lane of a service level from a switch's port to another.
+    pub fn lane(&self, way: (usize, u8, u8), level: u8) -> u8 {
+        let row = self.lanes.get(&way).copied().unwrap_or_default();
+        row.get(usize::from(level / 2)).map_or(0, |pair| pair >> (4 * (1 - level % 2)) & 15)
     }
 
     fn get(&mut self, port: &mut Port, node: &Node, attribute: u16, modifier: u32) -> Option<smp::Data> {
@@ -143,14 +156,14 @@ impl Survey {
         self.groups.insert(index, groups);
     }
 
-    fn ask_lanes(&mut self, port: &mut Port, index: usize, node: &Node, sl: u8) {
+    fn ask_lanes_of(&mut self, port: &mut Port, index: usize, node: &Node) {
         let ports: Vec<u8> = node.external_ports().filter(|p| p.remote.is_some()).map(|p| p.num).collect();
         for &out in &ports {
             for &into in &ports {
                 let modifier = u32::from(into) << 8 | u32::from(out);
                 let Some(data) = self.get(port, node, smp::SL2VL_TABLE, modifier) else { return };
-                let lane = data[usize::from(sl / 2)] >> (4 * (1 - sl % 2)) & 15;
-                self.lanes.insert((index, into, out), lane);
+                let row = std::array::from_fn(|pair| data[pair]);
+                self.lanes.insert((index, into, out), row);
             }
         }
     }

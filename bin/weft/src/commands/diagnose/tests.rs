@@ -1,6 +1,7 @@
 //! Checks on fabrics made here: a ring of switches with a host each.
 
 use super::finding::{Section, Severity};
+use super::levels::{Levels, Table};
 use super::survey::{Manager, Survey};
 use super::{credits, identity, links, managers, routing};
 use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
@@ -29,7 +30,7 @@ fn node(kind: Kind, guid: u64, ports: u8, lid: u16, name: &str) -> Node {
         port.info.0[18..20].copy_from_slice(&lid_of_host(0).to_be_bytes());
         (port.info.0[30], port.info.0[31]) = (3, 2);
         (port.info.0[32], port.info.0[33], port.info.0[35]) = (7 << 4 | STATE_ACTIVE, PHYS_LINK_UP << 4, 4 << 4);
-        *node.port_slot(num).unwrap() = Some(port);
+        *node.port_or_new(num).unwrap() = port;
     }
     node
 }
@@ -95,21 +96,60 @@ fn routes_that_do_not_arrive_are_told() {
     assert!(says(&routing::reach(&survey), "s1 sends it to h1 port 1"));
 }
 
-#[test]
-fn links_in_a_ring_wait_for_each_other_unless_lanes_part_them() {
-    let survey = ring();
-    assert!(says(&credits::check(&survey, 0), "links wait for each other"));
-    // A packet that passes from s3 to s0 changes its lane there, and the circle is open.
+/// Rows of SLtoVL: a service level is on the lane of its number, and all on the first.
+const BY_NUMBER: [u8; 8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
+const ONE_LANE: [u8; 8] = [0; 8];
+
+fn with_lanes(row: [u8; 8]) -> Survey {
     let mut survey = ring();
-    for into in [HOST, BACK] {
-        survey.lanes.insert((0, into, NEXT), u8::from(into == BACK));
-        survey.lanes.insert((1, into, NEXT), u8::from(into == BACK));
-        survey.lanes.insert((2, into, NEXT), 0);
-        survey.lanes.insert((3, into, NEXT), 0);
+    for switch in 0..SWITCHES {
+        for (into, out) in [(HOST, NEXT), (BACK, NEXT)] {
+            survey.lanes.insert((switch, into, out), row);
+        }
     }
-    // Between s2 and s3 all are on lane 0 again, and so the circle is closed once more.
-    assert!(says(&credits::check(&survey, 0), "links wait for each other"));
-    // Two ways shorter than the ring: nobody passes from s3 to s0 on.
+    survey
+}
+
+/// What administration says: paths from each host have a level of their own.
+fn told() -> Levels {
+    let hosts = 0..SWITCHES;
+    let row = |from: usize| {
+        let mut row = vec![u8::MAX; usize::from(lid_of_host(0))];
+        row.extend(hosts.clone().map(|_| from as u8));
+        (lid_of_host(from), row)
+    };
+    Levels::Told(Table { levels: hosts.clone().map(row).collect(), ..Table::default() })
+}
+
+#[test]
+fn links_in_a_ring_wait_for_each_other_unless_service_levels_part_them() {
+    let survey = with_lanes(BY_NUMBER);
+    assert!(credits::lanes_matter(&survey));
+    // All on one level, whichever, and all in a circle.
+    for level in [0, 1, 15] {
+        assert!(says(&credits::check(&survey, Some(&Levels::Given(level))), "links wait for each other"), "{level}");
+    }
+    // No host's paths go all around.
+    let section = credits::check(&survey, Some(&told()));
+    assert!(section.findings.is_empty(), "{section:?}");
+    // The same levels, and switches that put them on one lane.
+    let section = credits::check(&with_lanes(ONE_LANE), Some(&told()));
+    assert!(says(&section, "4 links wait for each other: s"), "{section:?}");
+    assert_eq!(worst(&section), Some(Severity::Error));
+}
+
+#[test]
+fn what_is_not_known_of_levels_is_said() {
+    let assumed = Levels::Assumed(0, "subnet administration does not answer".to_owned());
+    let section = credits::check(&with_lanes(BY_NUMBER), Some(&assumed));
+    assert!(says(&section, "if all paths are on SL 0") && says(&section, "does not answer"), "{section:?}");
+    assert_eq!(worst(&section), Some(Severity::Warning));
+    assert!(section.looked_at.contains("SL 0 assumed"), "{section:?}");
+}
+
+#[test]
+fn where_no_links_wait_in_a_circle_lanes_do_not_matter() {
+    // The shorter way but never from the last switch to the first.
     let mut survey = ring();
     for i in 0..SWITCHES {
         for j in 0..SWITCHES {
@@ -123,7 +163,9 @@ fn links_in_a_ring_wait_for_each_other_unless_lanes_part_them() {
             survey.lfts.get_mut(&i).unwrap()[usize::from(lid_of_host(j))] = port;
         }
     }
-    assert!(credits::check(&survey, 0).findings.is_empty());
+    assert!(!credits::lanes_matter(&survey));
+    let section = credits::check(&survey, None);
+    assert!(section.findings.is_empty() && section.looked_at.contains("whatever SL"), "{section:?}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub fn run(args: &RunArgs) -> ExitCode {
     match prepare(args) {
         Ok(mut command) => {
             let error = command.exec();
-            eprintln!(
+            crate::errln!(
                 "weft run: cannot run {}: {}",
                 command.get_program().to_string_lossy(),
                 crate::errno::text(&error)
@@ -72,7 +72,7 @@ pub fn run(args: &RunArgs) -> ExitCode {
             ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE })
         }
         Err(e) => {
-            eprintln!("weft run: {e:#}");
+            crate::errln!("weft run: {e:#}");
             ExitCode::from(FAILED)
         }
     }
@@ -81,7 +81,7 @@ pub fn run(args: &RunArgs) -> ExitCode {
 fn prepare(args: &RunArgs) -> Result<Command> {
     let say = |text: &str| {
         if args.verbose {
-            eprintln!("weft run: {text}");
+            crate::errln!("weft run: {text}");
         }
     };
     let [program, rest @ ..] = args.command.as_slice() else {
@@ -128,7 +128,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         Ok(Entered::UserNamespace) => say("private mount and user namespace"),
         Err(e) => {
             // Worth a line even unasked: programs that read /sys/class/infiniband will find nothing there.
-            eprintln!(
+            crate::errln!(
                 "weft run: no private mount namespace ({}): falling back to LD_LIBRARY_PATH; \
                  /sys/class/infiniband and /dev/infiniband stay as they are",
                 crate::errno::text(&e)

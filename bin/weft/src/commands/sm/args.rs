@@ -151,6 +151,14 @@ impl RunArgs {
         RunArgs { no_config: config.is_none(), config, routing_engine, set, ..RunArgs::default() }
     }
 
+    /// What is said to a manager that runs in the background already.
+    pub const IS_DAEMON: &'static str = "daemon=FALSE";
+
+    /// Whether it runs in the background already.
+    pub fn is_daemon(&self) -> bool {
+        self.set.iter().any(|pair| pair == RunArgs::IS_DAEMON)
+    }
+
     /// What the command line says of options of the file.
     pub fn overrides(&self) -> Result<Vec<(String, String)>, String> {
         let number = |value: Option<u32>| value.map(|value| value.to_string());

@@ -18,6 +18,8 @@ const PIECE_LEN_MAX: usize = 32 << 10;
 const WAITING_LEN_MAX: usize = 256 << 20;
 /// People who speak at once.
 const SPEAKERS_MAX: usize = 32;
+/// What a refusal begins with; nothing else does.
+const REFUSED: u8 = 1;
 /// Piece that ends an answer.
 const END: &[u8] = &[0];
 
@@ -53,7 +55,7 @@ impl Control {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 bail!(
                     "a subnet manager of weft runs on port 0x{guid:016x} already: `weft sm status` shows it, \
-                     `weft sm console quit` ends it"
+                     `weft sm console shutdown` ends it"
                 )
             }
             Err(error) => return Err(error).context("cannot listen for `weft sm console`"),
@@ -102,7 +104,20 @@ impl Control {
         while let Ok(fd) = unix::accept(&self.listener) {
             let ours =
                 unix::peer_credentials(&fd).is_ok_and(|peer| peer.uid == 0 || peer.uid == weft_sys::process::euid());
-            if !ours || self.speakers.len() >= SPEAKERS_MAX {
+            let refused = match (ours, self.speakers.len() < SPEAKERS_MAX) {
+                (true, true) => None,
+                (true, false) => {
+                    Some("so many speak to this subnet manager that there is no room for another".to_owned())
+                }
+                (false, _) => {
+                    let own = weft_sys::process::euid();
+                    Some(format!("this subnet manager is user {own}'s, and speaks to that user and root alone"))
+                }
+            };
+            if let Some(why) = refused {
+                // What was said already and nobody read would take the answer along when the socket closes.
+                let _ = unix::recv(&fd, &mut vec![0; PIECE_LEN_MAX], 0, Wait::No);
+                let _ = unix::send(&fd, &[&[REFUSED], why.as_bytes()].concat(), &[], Wait::No);
                 continue;
             }
             self.last += 1;
@@ -218,13 +233,16 @@ impl Conversation {
     /// # Errors
     /// The manager ended.
     pub fn say(&self, line: &str, mut take: impl FnMut(&[u8])) -> Result<()> {
-        unix::send(&self.0, line.as_bytes(), &[], Wait::Block).context("the subnet manager does not listen")?;
+        // Who is refused finds the word of it waiting, and nobody who listens.
+        let sent = unix::send(&self.0, line.as_bytes(), &[], Wait::Block);
         let mut buffer = vec![0; PIECE_LEN_MAX];
         loop {
-            let received =
-                unix::recv(&self.0, &mut buffer, 0, Wait::Block).context("the subnet manager does not answer")?;
+            let received = unix::recv(&self.0, &mut buffer, 0, Wait::Block)
+                .context("the subnet manager ended, or does not speak to this user")?;
             match &buffer[..received.len] {
-                [] => bail!("the subnet manager ended, or this user may not speak to it"),
+                [] => bail!("the subnet manager ended"),
+                [REFUSED, why @ ..] => bail!("{}", String::from_utf8_lossy(why)),
+                _ if sent.is_err() => bail!("the subnet manager ended"),
                 END => return Ok(()),
                 piece => take(piece),
             }

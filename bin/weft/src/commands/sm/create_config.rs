@@ -15,7 +15,7 @@ use crate::output;
 pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
     let files = Files::load(args)?;
     for remark in files.remarks() {
-        eprintln!("weft sm: {remark}");
+        crate::errln!("weft sm: {remark}");
     }
     if path == Path::new("-") {
         output::print(&files.shown());

@@ -81,7 +81,7 @@ pub fn json(manager: &Manager) -> String {
     let Counts { switches, ends, links } = counts(manager.subnet());
     let wire = status.wire;
     let value = json!({
-        "state": state_name(status.state), "is_up": status.is_up, "lid": status.lid, "priority": status.priority,
+        "pid": std::process::id(), "state": state_name(status.state), "is_up": status.is_up, "lid": status.lid, "priority": status.priority,
         "guid": format!("0x{:016x}", manager.setup().own_guid),
         "master": status.master.map(|(guid, priority)| json!({"guid": format!("0x{guid:016x}"), "priority": priority})),
         "switches": switches, "end_ports": ends, "links": links, "engine": status.engine,
@@ -159,7 +159,7 @@ pub fn ports(subnet: &Subnet, kind: Option<&str>) -> String {
             row(info.port_state.text().unwrap_or("in an unknown state").to_lowercase());
             row(format!("at {}", info.link_width_active.name().unwrap_or("unknown width").to_uppercase()));
             row(format!("at {}", Speed::active(info).map_or("unknown speed", |speed| speed.name())));
-            let place = || format!("{} port {number}", node.description.text());
+            let place = || format!("{} port {number}", subnet.name(node));
             let short = shortfalls(info);
             for what in short {
                 problems.entry(what).or_default().push(place());
@@ -217,14 +217,21 @@ pub fn who_has(subnet: &Subnet, lid: Option<&str>) -> String {
     let Some((at, node, port)) = found.and_then(|at| Some((at, subnet.node(at.node)?, subnet.port(at)?))) else {
         return format!("nobody has LID {lid}\n");
     };
-    format!(
-        "LID {lid} is {} \"{}\" port {}, GUID 0x{:016x}, state {}\n",
-        node.info.node_type.text().unwrap_or("node"),
-        node.description.text(),
-        at.port,
-        port.guid,
-        port.info.port_state.text().unwrap_or("unknown")
-    )
+    let mut out = format!("Query results for LID {lid}\n");
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "   {name:<20}: {value}");
+    };
+    row("GUID", format!("0x{:016x}", port.guid));
+    row("Node Desc", subnet.name(node).into_owned());
+    row("Node Type", node.info.node_type.text().unwrap_or("unknown").to_owned());
+    row("Num Ports", node.info.num_ports.to_string());
+    let first = if node.switch.is_some() { 0 } else { at.port };
+    let last = if node.switch.is_some() { node.info.num_ports } else { at.port };
+    for (number, port) in node.ports.iter().enumerate().filter(|(number, _)| (first..=last).contains(&(*number as u8)))
+    {
+        row(&format!("Port {number} state"), port.info.port_state.text().unwrap_or("unknown").to_owned());
+    }
+    out
 }
 
 /// What Prometheus reads.

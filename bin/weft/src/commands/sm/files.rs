@@ -1,17 +1,26 @@
 //! The files of a manager: opensm.conf and those that it names, read; LIDs, kept.
 
-use std::io::Read as _;
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use weft_sm::manager::{Level, Manager, Setup};
-use weft_sm::options::{self, DIRECTORIES, FILE_LEN_MAX, Options, Remark};
+use weft_sm::options::{self, DIRECTORIES, FILE_LEN_MAX, Options, Remark, files as named};
 
 use super::args::RunArgs;
-use super::journal::Journal;
+use super::journal::{Journal, JournalOptions};
+use crate::named_file;
 
 /// Where OpenSM keeps LIDs, unless `OSM_CACHE_DIR` says otherwise.
 const CACHE_DIRECTORY: &str = "/var/cache/opensm";
+
+/// The file of M_Keys there.
+const KEYS_FILE: &str = "guid2mkey";
+
+/// The variable that says so.
+pub const CACHE_VARIABLE: &str = "OSM_CACHE_DIR";
 
 /// Everything that a manager reads.
 pub struct Files {
@@ -20,6 +29,8 @@ pub struct Files {
     options: Options,
     remarks: Vec<Remark>,
     cache: Option<PathBuf>,
+    /// What of the files that are kept could not be written the last time.
+    stuck: BTreeSet<PathBuf>,
 }
 
 impl Files {
@@ -34,16 +45,29 @@ impl Files {
             options: Options::default(),
             remarks: Vec::new(),
             cache: (!args.no_config).then(cache_directory),
+            stuck: BTreeSet::new(),
         };
         files.reload()?;
         Ok(files)
     }
 
-    /// Reads them again.
+    /// Reads them again; what is another now, and what of it counts from the next start on.
     ///
     /// # Errors
     /// As [`Files::load`].
-    pub fn reload(&mut self) -> Result<()> {
+    pub fn read_again(&mut self) -> Result<Vec<String>> {
+        let old = self.options.clone();
+        self.reload()?;
+        let changed = options::changes(&old, &self.options);
+        let later = |name| matches!(name, "guid" | "daemon" | "console" | "console_port");
+        let said = changed.iter().map(|change| {
+            let when = if later(change.name) { ", which counts from the next start on" } else { "" };
+            format!("{} was {} and is {} now{when}", change.name, change.old, change.new)
+        });
+        Ok(said.collect())
+    }
+
+    fn reload(&mut self) -> Result<()> {
         let mut options = match &self.path {
             Some(path) => Options::of_directory(&path.parent().unwrap_or(Path::new(".")).to_string_lossy()),
             None => Options::default(),
@@ -90,19 +114,22 @@ impl Files {
         Some(self.options.device.guid).filter(|guid| *guid != 0)
     }
 
-    /// Where the log goes; standard output is none.
-    pub fn log_path(&self) -> Option<PathBuf> {
-        self.options.log.log_file.as_ref().filter(|name| *name != "stdout").map(PathBuf::from)
-    }
-
-    /// What the log tells.
-    pub fn log_flags(&self) -> u8 {
-        self.options.log.log_flags
-    }
-
-    /// How long it may become.
-    pub fn log_len_max_mib(&self) -> u64 {
-        self.options.log.log_max_size.into()
+    /// Where the log goes, and what it tells.
+    pub fn journal(&self) -> (JournalOptions, Vec<Remark>) {
+        let log = &self.options.log;
+        let talks = log.log_file.as_deref().is_some_and(|name| matches!(name, "stdout" | "stderr"));
+        let modules = log.per_module_logging_file.as_ref().and_then(|path| Some((path, read(Path::new(path)).ok()?)));
+        let (modules, remarks) = modules.map(|(path, text)| named::modules(&text, path)).unwrap_or_default();
+        let options = JournalOptions {
+            path: log.log_file.as_ref().filter(|_| !talks).map(PathBuf::from),
+            talks,
+            flags: log.log_flags,
+            modules,
+            len_max: u64::from(log.log_max_size) << 20,
+            prefix: log.log_prefix.clone(),
+            syslog: !self.args.no_config,
+        };
+        (options, remarks)
     }
 
     /// Whether it goes on where an earlier one ended.
@@ -125,11 +152,12 @@ impl Files {
         let mut text = |path: &str| read(Path::new(path)).map_err(|error| format!("{:#}", error.root_cause()));
         let (mut setup, remarks) = Setup::configured(guid, &self.options, &mut text);
         for remark in remarks {
-            eprintln!("weft sm: {remark}");
+            crate::errln!("weft sm: {remark}");
         }
-        setup.guid2lid = self.lids_path().and_then(|path| read(&path).ok()).unwrap_or_default();
+        setup.guid2lid = self.lids_path().map(|path| kept(&path, false)).unwrap_or_default();
+        setup.guid2mkey = self.keys_path().map(|path| kept(&path, false)).unwrap_or_default();
         if let Some(path) = &self.options.routing.sa_db_file {
-            setup.sa_db = read(Path::new(path)).unwrap_or_default();
+            setup.sa_db = kept(Path::new(path), true);
         }
         setup.never_master |= self.args.never_master;
         setup.yields |= self.args.yields;
@@ -140,36 +168,93 @@ impl Files {
         self.cache.as_ref().map(|directory| directory.join("guid2lid"))
     }
 
+    fn keys_path(&self) -> Option<PathBuf> {
+        self.cache.as_ref().map(|directory| directory.join(KEYS_FILE))
+    }
+
+    /// Keeps the M_Keys that ports have, so that they can be changed.
+    pub fn keep_keys(&mut self, manager: &Manager, journal: &mut Journal) {
+        if let Some(path) = self.keys_path() {
+            self.keep(path, "the M_Keys", &manager.guid2mkey(), journal);
+        }
+    }
+
     /// Keeps the LIDs that are given, so that they stay the same.
-    pub fn keep_lids(&self, manager: &Manager, journal: &mut Journal) {
-        let Some(path) = self.lids_path() else { return };
-        if let Err(error) = replace(&path, &manager.guid2lid()) {
-            journal.line(Level::Error, &format!("cannot keep the LIDs in {}: {error}", path.display()));
+    pub fn keep_lids(&mut self, manager: &Manager, journal: &mut Journal) {
+        if let Some(path) = self.lids_path() {
+            self.keep(path, "the LIDs", &manager.guid2lid(), journal);
+        }
+    }
+
+    /// Tries again what could not be kept.
+    pub fn keep_again(&mut self, manager: &mut Manager, journal: &mut Journal) {
+        if self.stuck.is_empty() {
+            return;
+        }
+        self.keep_lids(manager, journal);
+        self.keep_keys(manager, journal);
+        self.keep_data_base(manager, journal);
+    }
+
+    /// Writes a file whole; that it cannot be written is said once, and that it can be again.
+    fn keep(&mut self, path: PathBuf, what: &str, text: &str, journal: &mut Journal) {
+        let name = path.display();
+        match replace(&path, text, self.options.misc.fsync_high_avail_files) {
+            Ok(()) if self.stuck.contains(&path) => {
+                journal.line(Level::Info, &format!("{what} are kept in {name} again"));
+                self.stuck.remove(&path);
+            }
+            Ok(()) => {}
+            Err(error) if !self.stuck.contains(&path) => {
+                let text = format!("cannot keep {what} in {name}: {error}; it is tried again after each sweep");
+                journal.line(Level::Error, &text);
+                self.stuck.insert(path);
+            }
+            Err(_) => {}
         }
     }
 }
 
 impl Files {
     /// Keeps what the administrator knows, if that is wanted.
-    pub fn keep_data_base(&self, manager: &mut Manager, journal: &mut Journal) {
+    pub fn keep_data_base(&mut self, manager: &mut Manager, journal: &mut Journal) {
         if !self.options.routing.sa_db_dump {
             return;
         }
         let path = Path::new(&self.dump_dir()).join("opensm-sa.dump");
-        if let Err(error) = replace(&path, &manager.sa_db()) {
-            journal.line(Level::Error, &format!("cannot keep the data base in {}: {error}", path.display()));
-        }
+        let text = manager.sa_db();
+        self.keep(path, "the records of subnet administration", &text, journal);
     }
 }
 
 /// Writes a file beside, then puts it in place: a reader sees the old one or the new one.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+fn replace(path: &Path, text: &str, sync: bool) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
     let beside = path.with_extension("tmp");
-    std::fs::write(&beside, text)?;
+    // Keys are nobody else's to read.
+    let mode = if path.ends_with(KEYS_FILE) { 0o600 } else { 0o644 };
+    let _ = std::fs::remove_file(&beside);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
     std::fs::rename(&beside, path)
+}
+
+/// What a manager before this one kept. Where it cannot be read nothing is known of it; that is said, unless the file is
+/// not there and need not be.
+fn kept(path: &Path, must_exist: bool) -> String {
+    named_file::read(path).unwrap_or_else(|error| {
+        if must_exist || error.kind() != std::io::ErrorKind::NotFound {
+            let mend = "mend that and start again to go on where it ended";
+            crate::errln!("weft sm: cannot read {}: {error}: nothing of it is known; {mend}", path.display());
+        }
+        String::new()
+    })
 }
 
 fn find(args: &RunArgs) -> Option<PathBuf> {
@@ -180,16 +265,12 @@ fn find(args: &RunArgs) -> Option<PathBuf> {
     args.config.clone().or_else(|| known().find(|path| path.exists()))
 }
 
-fn cache_directory() -> PathBuf {
-    std::env::var_os("OSM_CACHE_DIR").map_or_else(|| PathBuf::from(CACHE_DIRECTORY), PathBuf::from)
+/// Where LIDs are kept.
+pub fn cache_directory() -> PathBuf {
+    std::env::var_os(CACHE_VARIABLE).map_or_else(|| PathBuf::from(CACHE_DIRECTORY), PathBuf::from)
 }
 
-/// A file's text, as much as a configuration may have.
+/// A file's text, if it is no longer than a configuration may be.
 pub fn read(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    file.take(FILE_LEN_MAX as u64)
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    named_file::read_up_to(path, FILE_LEN_MAX).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -11,20 +11,27 @@ use weft_sm::options::{DIRECTORIES, Instance, instances, sysconfig};
 use weft_sys::epoll::wait_readable;
 use weft_sys::signals::SignalQueue;
 
+use super::files::{CACHE_VARIABLE, cache_directory};
+use super::port::port_guids;
+use crate::umad_api::Library;
+use crate::verbs_api::Which;
+
 /// Options of `weft sm instances`.
 #[derive(Args, Debug)]
 pub struct InstancesArgs {
     /// Where opensm.conf or opensm.conf.1, opensm.conf.2, ... are [default: /etc/rdma or /etc/opensm]
     #[arg(long, value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// The file with GUIDS and PRIORITY
-    #[arg(long, value_name = "FILE", default_value = "/etc/sysconfig/opensm")]
-    sysconfig: PathBuf,
+    /// The file with GUIDS and PRIORITY [default: /etc/sysconfig/opensm or /etc/default/opensm]
+    #[arg(long, value_name = "FILE")]
+    sysconfig: Option<PathBuf>,
     /// Say what would be started, and start nothing
     #[arg(long)]
     dry_run: bool,
 }
 
+/// Where distributions keep the file with GUIDS and PRIORITY.
+const SYSCONFIGS: [&str; 2] = ["/etc/sysconfig/opensm", "/etc/default/opensm"];
 /// How often it is looked whether all are there.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long one that failed stays away.
@@ -33,6 +40,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A manager that is to run.
 struct Running {
     instance: Instance,
+    /// It is not the only one.
+    several: bool,
     child: Option<Child>,
     /// When it is started, if it is not there.
     start: Instant,
@@ -43,10 +52,11 @@ struct Running {
 /// # Errors
 /// There is nothing to run, or it cannot be started.
 pub fn run(args: &InstancesArgs) -> Result<()> {
-    let wanted = find(args);
+    let wanted = find(args)?;
     if wanted.is_empty() {
-        bail!("{} says that no port is to be managed", args.sysconfig.display());
+        bail!("{} says that no port is to be managed", sysconfig_path(args).display());
     }
+    let several = wanted.len() > 1;
     if args.dry_run {
         for instance in &wanted {
             crate::outln!("{}: weft {}", instance.name, words(instance).join(" "));
@@ -56,7 +66,7 @@ pub fn run(args: &InstancesArgs) -> Result<()> {
     let signals = SignalQueue::new(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD])?;
     let now = Instant::now();
     let mut all: Vec<Running> =
-        wanted.into_iter().map(|instance| Running { instance, child: None, start: now }).collect();
+        wanted.into_iter().map(|instance| Running { instance, several, child: None, start: now }).collect();
     loop {
         for one in &mut all {
             one.look()?;
@@ -81,12 +91,16 @@ impl Running {
         if let Some(child) = &mut self.child
             && let Some(status) = child.try_wait()?
         {
-            eprintln!("weft sm: instance {} ended with {status}; it is started again", self.instance.name);
+            crate::errln!("weft sm: instance {} ended with {status}; it is started again", self.instance.name);
             (self.child, self.start) = (None, Instant::now() + PAUSE);
         }
         if self.child.is_none() && Instant::now() >= self.start {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(words(&self.instance));
+            if self.several {
+                // Two subnets' LIDs in one file would be written over by each other.
+                command.env(CACHE_VARIABLE, cache_directory().join(&self.instance.name));
+            }
             self.child =
                 Some(weft_sys::signals::spawn_unblocked(&mut command).context("cannot start a subnet manager")?);
         }
@@ -100,15 +114,27 @@ fn tell(child: &Child, signal: i32) {
 }
 
 /// What the machine's files name.
-fn find(args: &InstancesArgs) -> Vec<Instance> {
+fn find(args: &InstancesArgs) -> Result<Vec<Instance>> {
     let known = || DIRECTORIES.iter().map(PathBuf::from).find(|directory| directory.join("opensm.conf").exists());
     let directory = args.directory.clone().or_else(known).unwrap_or_else(|| PathBuf::from(DIRECTORIES[0]));
-    let text = std::fs::read_to_string(&args.sysconfig).unwrap_or_default();
-    let (said, remarks) = sysconfig(&text, &args.sysconfig.to_string_lossy());
+    let path = sysconfig_path(args);
+    let text = match crate::named_file::read(&path) {
+        Err(error) if args.sysconfig.is_some() => bail!("cannot read {}: {error}", path.display()),
+        text => text.unwrap_or_default(),
+    };
+    let (mut said, remarks) = sysconfig(&text, &path.to_string_lossy());
     for remark in remarks {
-        eprintln!("weft sm: {remark}");
+        crate::errln!("weft sm: {remark}");
     }
-    instances(&said, &directory.to_string_lossy(), &names(&directory))
+    if said.all_ports {
+        said.guids = port_guids(Library::load(Which::Ours)?)?;
+    }
+    Ok(instances(&said, &directory.to_string_lossy(), &names(&directory)))
+}
+
+fn sysconfig_path(args: &InstancesArgs) -> PathBuf {
+    let known = || SYSCONFIGS.iter().map(PathBuf::from).find(|path| path.exists());
+    args.sysconfig.clone().or_else(known).unwrap_or_else(|| PathBuf::from(SYSCONFIGS[0]))
 }
 
 fn names(directory: &Path) -> Vec<String> {

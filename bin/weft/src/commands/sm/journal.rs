@@ -3,24 +3,50 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 
-use weft_sm::manager::Level;
+use weft_sm::manager::{Event, Level};
+use weft_sm::options::files::ModuleFlags;
 
 /// Lines that are kept for who asks.
 const LAST_MAX: usize = 10_000;
+/// Where the system's log listens.
+const SYSLOG: &str = "/dev/log";
+/// How the system's log sorts what it is told: a user's program, worth notice (RFC 3164).
+const USER_NOTICE: u8 = 13;
 
-/// Where lines go.
+/// Where lines go, and which.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JournalOptions {
+    /// The file; none if lines go to standard output alone.
+    pub path: Option<PathBuf>,
+    /// All lines go to standard output, not only those that everybody is to see.
+    pub talks: bool,
+    /// Levels that are written.
+    pub flags: u8,
+    /// Levels by module, where they are others.
+    pub modules: Vec<ModuleFlags>,
+    /// Bytes at which the file begins anew; 0: never.
+    pub len_max: u64,
+    /// What stands before messages to the system's log and to standard output.
+    pub prefix: Option<String>,
+    /// What everybody is to see goes to the system's log, too.
+    pub syslog: bool,
+}
+
+/// The log.
 #[derive(Debug)]
 pub struct Journal {
-    path: Option<PathBuf>,
+    options: JournalOptions,
     file: Option<File>,
-    /// Levels that are written.
-    flags: u8,
-    /// Bytes at which the file begins anew; 0: never.
-    len_max: u64,
     len: u64,
+    /// Lines that are still to be written: many things happen at a time, and a write for each would cost more than it.
+    held: String,
+    /// The last lines could not be written.
+    is_stuck: bool,
     last: VecDeque<String>,
+    syslog: Option<UnixDatagram>,
 }
 
 impl Journal {
@@ -28,9 +54,10 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn open(path: Option<PathBuf>, flags: u8, len_max_mib: u64, accumulate: bool) -> io::Result<Journal> {
-        let mut journal =
-            Journal { path, file: None, flags, len_max: len_max_mib << 20, len: 0, last: VecDeque::new() };
+    pub fn open(options: JournalOptions, accumulate: bool) -> io::Result<Journal> {
+        let syslog = if options.syslog { UnixDatagram::unbound().ok() } else { None };
+        let (held, last) = (String::new(), VecDeque::new());
+        let mut journal = Journal { options, file: None, len: 0, held, is_stuck: false, last, syslog };
         journal.reopen(!accumulate)?;
         Ok(journal)
     }
@@ -40,7 +67,11 @@ impl Journal {
     /// # Errors
     /// The file cannot be written.
     pub fn reopen(&mut self, truncate: bool) -> io::Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
+        self.flush();
+        let Some(path) = &self.options.path else {
+            self.file = None;
+            return Ok(());
+        };
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         if truncate {
             file.set_len(0)?;
@@ -50,14 +81,35 @@ impl Journal {
         Ok(())
     }
 
+    /// Goes on as other options say.
+    ///
+    /// # Errors
+    /// The file is another and cannot be written: the old one stays.
+    pub fn change(&mut self, options: JournalOptions) -> io::Result<()> {
+        self.flush();
+        let old = std::mem::replace(&mut self.options, options);
+        if old.path != self.options.path
+            && let Err(error) = self.reopen(false)
+        {
+            self.options.path = old.path;
+            return Err(error);
+        }
+        Ok(())
+    }
+
     /// Sets which levels are written.
     pub fn set_flags(&mut self, flags: u8) {
-        self.flags = flags;
+        self.options.flags = flags;
     }
 
     /// Which levels are written.
     pub fn flags(&self) -> u8 {
-        self.flags
+        self.options.flags
+    }
+
+    /// Which levels are written by module, where they are others.
+    pub fn modules(&self) -> &[ModuleFlags] {
+        &self.options.modules
     }
 
     /// The last lines.
@@ -65,31 +117,70 @@ impl Journal {
         self.last.iter().skip(self.last.len().saturating_sub(count)).map(String::as_str).collect()
     }
 
+    /// Notes what happened; [`Journal::flush`] writes it.
+    pub fn event(&mut self, event: &Event) {
+        self.tell(event.level(), event.module(), &event.to_string());
+    }
+
     /// Writes a line.
     pub fn line(&mut self, level: Level, text: &str) {
+        self.tell(level, "main.c", text);
+        self.flush();
+    }
+
+    fn tell(&mut self, level: Level, module: &str, text: &str) {
         let grave = matches!(level, Level::System | Level::Error);
-        if self.flags & level.bit() == 0 && !grave {
+        let own = self.options.modules.iter().find(|entry| entry.module == module).map(|entry| entry.flags);
+        if own.unwrap_or(self.options.flags) & level.bit() == 0 && !grave {
             return;
         }
-        if grave {
-            crate::outln!("{text}");
-        }
         let line = format!("{} [{:08X}] 0x{:02x} -> {text}\n", time(), std::process::id(), level.bit());
-        self.write(&line);
+        match (self.options.talks, &self.options.prefix) {
+            (true, _) => crate::outln!("{}", line.trim_end()),
+            (false, Some(prefix)) if grave => crate::outln!("{prefix}: {text}"),
+            (false, None) if grave => crate::outln!("{text}"),
+            _ => {}
+        }
+        if level == Level::System {
+            self.tell_system(text);
+        }
+        if self.file.is_some() {
+            self.held.push_str(&line);
+        }
         if self.last.len() >= LAST_MAX {
             self.last.pop_front();
         }
         self.last.push_back(line);
     }
 
-    /// A full disk is no reason not to manage the subnet.
-    fn write(&mut self, line: &str) {
-        let Some(file) = &mut self.file else { return };
-        if self.len_max > 0 && self.len > self.len_max && file.set_len(0).is_ok() {
+    /// Tells the system's log, if there is one that takes it now.
+    fn tell_system(&self, text: &str) {
+        let Some(syslog) = &self.syslog else { return };
+        let prefix = self.options.prefix.as_ref().map(|prefix| format!("{prefix}: ")).unwrap_or_default();
+        let line = format!("<{USER_NOTICE}>weft-sm[{}]: {prefix}{text}", std::process::id());
+        let _ = syslog.set_nonblocking(true).and_then(|()| syslog.send_to(line.as_bytes(), SYSLOG));
+    }
+
+    /// Writes what is noted. A full disk is no reason not to manage the subnet: it is said once, and again when there is room.
+    pub fn flush(&mut self) {
+        let lines = std::mem::take(&mut self.held);
+        let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else { return };
+        let max = self.options.len_max;
+        if max > 0 && self.len > max && file.set_len(0).is_ok() {
             self.len = 0;
         }
-        if file.write_all(line.as_bytes()).is_ok() {
-            self.len += line.len() as u64;
+        let name = self.options.path.as_deref().unwrap_or(Path::new("")).display();
+        match file.write_all(lines.as_bytes()) {
+            Ok(()) => {
+                self.len += lines.len() as u64;
+                if std::mem::take(&mut self.is_stuck) {
+                    crate::outln!("the log {name} can be written again");
+                }
+            }
+            Err(error) if !std::mem::replace(&mut self.is_stuck, true) => {
+                crate::outln!("cannot write the log {name}: {error}; what is told meanwhile is lost to it");
+            }
+            Err(_) => {}
         }
     }
 }
@@ -106,7 +197,8 @@ mod tests {
     #[test]
     fn a_log_has_the_lines_of_its_levels() {
         let path = std::env::temp_dir().join(format!("weft-sm-journal-{}", std::process::id()));
-        let mut journal = Journal::open(Some(path.clone()), 0x03, 0, false).expect("a file");
+        let options = JournalOptions { path: Some(path.clone()), flags: 0x03, ..JournalOptions::default() };
+        let mut journal = Journal::open(options, false).expect("a file");
         journal.line(Level::System, "SUBNET UP");
         journal.line(Level::Verbose, "nobody reads this");
         let moved = path.with_extension("old");
@@ -122,5 +214,32 @@ mod tests {
         for path in [path, moved] {
             std::fs::remove_file(path).expect("removed");
         }
+    }
+
+    #[test]
+    fn modules_have_levels_of_their_own_and_a_full_disk_is_survived() {
+        let path = std::env::temp_dir().join(format!("weft-sm-modules-{}", std::process::id()));
+        let modules = vec![ModuleFlags { module: "osm_lid_mgr.c".to_owned(), flags: 0xff }];
+        let options = JournalOptions { path: Some(path.clone()), flags: 0x03, modules, ..JournalOptions::default() };
+        let mut journal = Journal::open(options.clone(), false).expect("a file");
+        journal.event(&Event::LidsChanged);
+        journal.event(&Event::SweepBegan { heavy: true });
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some(""), "written before it was told to be");
+        journal.flush();
+        let text = std::fs::read_to_string(&path).expect("a log");
+        assert!(text.contains("LIDs were assigned") && !text.contains("SWEEP"), "{text}");
+        // Every write to it fails for want of room.
+        journal.change(JournalOptions { path: Some("/dev/full".into()), ..options.clone() }).expect("another file");
+        journal.line(Level::Info, "lost");
+        journal.line(Level::Info, "lost too");
+        assert!(journal.is_stuck && journal.last(1).contains("lost too"));
+        journal.change(options.clone()).expect("the first again");
+        journal.line(Level::Info, "back");
+        assert!(!journal.is_stuck && std::fs::read_to_string(&path).is_ok_and(|text| text.contains("back")));
+        let nowhere = JournalOptions { path: Some("/nowhere/log".into()), ..options };
+        assert!(journal.change(nowhere).is_err());
+        journal.line(Level::Info, "still here");
+        assert!(std::fs::read_to_string(&path).is_ok_and(|text| text.contains("still here")));
+        std::fs::remove_file(path).expect("removed");
     }
 }

@@ -3,7 +3,9 @@
 
 mod address;
 mod args;
+mod balance;
 mod check;
+mod commands;
 mod console;
 mod control;
 mod create_config;
@@ -13,10 +15,12 @@ mod files;
 mod instances;
 mod journal;
 mod overdue;
+mod patience;
 mod port;
 mod preview;
 mod rehearsal;
 mod serve;
+mod terminal;
 mod threads;
 
 pub use args::SmArgs;
@@ -55,7 +59,7 @@ fn finish(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weft sm: {error:#}");
+            crate::errln!("weft sm: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -68,20 +72,32 @@ fn create(args: &RunArgs) -> Result<()> {
 fn manage(args: &RunArgs) -> Result<()> {
     let files = Files::load(args)?;
     for remark in files.remarks() {
-        eprintln!("weft sm: {remark}");
+        crate::errln!("weft sm: {remark}");
     }
-    let journal = Journal::open(files.log_path(), files.log_flags(), files.log_len_max_mib(), files.accumulates())
-        .with_context(|| format!("cannot write the log {}", files.log_path().unwrap_or_default().display()))?;
+    if files.options().misc.daemon && !args.is_daemon() {
+        return detach();
+    }
+    let (options, remarks) = files.journal();
+    for remark in remarks {
+        crate::errln!("weft sm: {remark}");
+    }
+    let log = options.path.clone().unwrap_or_default();
+    let journal = Journal::open(options, files.accumulates())
+        .with_context(|| format!("cannot write the log {}", log.display()))?;
     let library = Library::load(Which::Ours)?;
     let port = SmPort::open(library, args.guid.or(files.guid()))?;
     crate::outln!("weft sm {}: port 0x{:016x}", env!("CARGO_PKG_VERSION"), port.device().port_guid);
-    Server::new(port, files, journal, args)?.serve()
+    let console = (files.options().misc.console, files.options().misc.console_port);
+    let server = Server::new(port, files, journal, args)?;
+    terminal::open(server.guid(), console.0, console.1)?;
+    server.serve()
 }
 
 /// Begins again as a process that belongs to no terminal.
 fn detach() -> Result<()> {
     let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
     args.retain(|arg| arg != "-B" && arg != "--daemon");
+    args.extend(["--set", RunArgs::IS_DAEMON].map(OsString::from));
     spawn(&args, &[])
 }
 

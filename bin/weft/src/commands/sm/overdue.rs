@@ -38,6 +38,11 @@ impl Overdue {
         self.waiting.remove(&number(mad));
     }
 
+    /// Whether nothing waits for its answer.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// When [`Overdue::poll`] has something.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         while let Some((deadline, number)) = self.order.front() {
@@ -81,6 +86,6 @@ mod tests {
         assert!(overdue.poll(late - Duration::from_millis(1)).is_none());
         let given_up: Vec<u64> = std::iter::from_fn(|| overdue.poll(late)).map(|mad| mad.header.tid()).collect();
         assert_eq!((given_up, overdue.poll_timeout()), (vec![2, 3], None));
-        assert!(overdue.waiting.is_empty() && overdue.order.is_empty());
+        assert!(overdue.is_empty() && overdue.order.is_empty());
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant as StdInstant;
 
 use anyhow::{Context, Result, bail};
 use weft_ipc::{ConnectOptions, HOST_VARIABLE, UmadClient};
@@ -12,6 +13,7 @@ use weft_wire::mad::{Class, GSI_QKEY, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
+use super::patience::Patience;
 use crate::umad_api::{CaPort, Library, MethodMask, Packet, Port, Registration};
 
 /// What came.
@@ -37,6 +39,9 @@ pub struct SmPort {
     out: Packet,
     /// The buffer that what comes is read into.
     inward: Packet,
+    /// What came while it was looked for.
+    found: Option<Received>,
+    patience: Patience,
     is_sm: Option<IsSm>,
     device: CaPort,
 }
@@ -85,7 +90,9 @@ impl SmPort {
         let sa = agent(Class::SUBN_ADM, 2, 1, &asked)?;
         let out = Packet::new(library, MAD_LEN);
         let inward = Packet::new(library, MAD_LEN);
-        Ok(SmPort { port, smi: [lid_routed, directed], sa, out, inward, is_sm: None, device })
+        let patience = Patience::new(StdInstant::now());
+        let smi = [lid_routed, directed];
+        Ok(SmPort { port, smi, sa, out, inward, found: None, patience, is_sm: None, device })
     }
 
     /// The device that it is a port of.
@@ -93,9 +100,65 @@ impl SmPort {
         &self.device
     }
 
-    /// Waits until something came, or `others` is readable, or the time is over: which of the two is so.
-    pub fn wait(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
-        self.port.wait(Some(others), timeout)
+    /// Waits until something came, or `others` is readable, or the time is over: which of the two is so. Where datagrams
+    /// come densely it looks for them for a while before it sleeps, and at the others only now and then. `expected`:
+    /// datagrams are, rather than the others.
+    pub fn wait(
+        &mut self,
+        others: BorrowedFd<'_>,
+        timeout: Option<Duration>,
+        expected: bool,
+    ) -> io::Result<(bool, bool)> {
+        if self.port.is_simulated() {
+            return self.wait_simulated(others, timeout, expected);
+        }
+        let begin = StdInstant::now();
+        let looks = self.patience.is_dense();
+        if looks && !self.look(begin, timeout)? && self.found.is_some() {
+            return Ok((true, false));
+        }
+        if self.found.is_some() {
+            return Ok((true, self.port.wait(Some(others), Some(Duration::ZERO))?.1));
+        }
+        let asleep = StdInstant::now();
+        let ready = self.port.wait(Some(others), timeout)?;
+        self.patience.on_slept(asleep.elapsed());
+        Ok(ready)
+    }
+
+    /// The same under ibsim's library, which has a thread that fetches datagrams, sleeps for its own descriptor alone, and
+    /// tells without sleeping what the thread has fetched. The thread is let go first: what it then has costs no wake-up.
+    fn wait_simulated(
+        &mut self,
+        others: BorrowedFd<'_>,
+        timeout: Option<Duration>,
+        expected: bool,
+    ) -> io::Result<(bool, bool)> {
+        std::thread::yield_now();
+        self.found = self.receive()?;
+        if self.found.is_some() {
+            return Ok((true, self.patience.is_for_others(StdInstant::now())));
+        }
+        if !expected {
+            let other = self.port.wait_for_others(others, timeout)?;
+            self.found = self.receive()?;
+            return Ok((self.found.is_some(), other));
+        }
+        let (datagrams, _) = self.port.wait(None, timeout)?;
+        Ok((datagrams, self.port.wait_for_others(others, Some(Duration::ZERO))?))
+    }
+
+    /// Looks for a datagram by itself; whether it is time to look at others.
+    fn look(&mut self, begin: StdInstant, timeout: Option<Duration>) -> io::Result<bool> {
+        loop {
+            self.found = self.receive()?;
+            let now = StdInstant::now();
+            let goes_on = timeout.is_none_or(|timeout| now.duration_since(begin) < timeout);
+            if self.found.is_some() || !self.patience.looks_on(begin, now) || !goes_on {
+                return Ok(self.patience.is_for_others(now));
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// Says to the fabric whether a subnet manager runs here.
@@ -135,14 +198,27 @@ impl SmPort {
 
     /// Sends a datagram of administration, of one packet or more.
     pub fn send_gmp(&mut self, gmp: &GmpOut) -> io::Result<()> {
-        let mut packet = Packet::new(self.port.library(), gmp.bytes.len().max(MAD_LEN));
+        if gmp.bytes.len() == MAD_LEN {
+            self.out.set_address(&address_of(&gmp.to));
+            self.out.mad_mut().copy_from_slice(&gmp.bytes);
+            return self.port.send(self.sa, &mut self.out, milliseconds(gmp.timeout), gmp.retries as i32);
+        }
+        // As long as it is and no longer: the length of a transfer tells how many records there are.
+        let mut packet = Packet::new(self.port.library(), gmp.bytes.len());
         packet.set_address(&address_of(&gmp.to));
-        packet.mad_mut()[..gmp.bytes.len()].copy_from_slice(&gmp.bytes);
+        packet.mad_mut().copy_from_slice(&gmp.bytes);
         self.port.send(self.sa, &mut packet, milliseconds(gmp.timeout), gmp.retries as i32)
     }
 
     /// What came, if anything did.
     pub fn recv(&mut self) -> io::Result<Option<Received>> {
+        match self.found.take() {
+            Some(found) => Ok(Some(found)),
+            None => self.receive(),
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<Option<Received>> {
         self.inward.resize(MAD_LEN);
         let Some(agent) = self.port.try_recv(&mut self.inward)? else { return Ok(None) };
         let bytes = self.inward.mad();
@@ -174,13 +250,24 @@ fn milliseconds(time: Duration) -> i32 {
     i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
 }
 
-/// A port of a channel adapter on InfiniBand: the one with this GUID, or the first with a link, or the first.
-fn choose(library: Library, guid: Option<u64>) -> Result<CaPort> {
+/// PortGUIDs of the machine's ports on InfiniBand.
+pub fn port_guids(library: Library) -> Result<Vec<u64>> {
+    Ok(ports(library)?.iter().map(|port| port.port_guid).collect())
+}
+
+/// The machine's ports on InfiniBand.
+fn ports(library: Library) -> Result<Vec<CaPort>> {
     let mut found: Vec<CaPort> = Vec::new();
     for name in library.ca_names().context("cannot list the adapters")? {
         let Ok(ca) = library.ca(&name) else { continue };
         found.extend(ca.ports.into_iter().filter(|port| port.link_layer != "Ethernet"));
     }
+    Ok(found)
+}
+
+/// A port of a channel adapter on InfiniBand: the one with this GUID, or the first with a link, or the first.
+fn choose(library: Library, guid: Option<u64>) -> Result<CaPort> {
+    let mut found = ports(library)?;
     let Some(guid) = guid else {
         let linked = found.iter().position(|port| port.phys_state == LINK_UP).unwrap_or(0);
         if found.is_empty() {

@@ -11,7 +11,7 @@ use super::args::RunArgs;
 use super::files::Files;
 use super::{dump, figures, rehearsal};
 use crate::commands::topology_source::SourceArgs;
-use crate::outln;
+use crate::{outln, output};
 
 /// Options of `weft sm preview`.
 #[derive(Args, Debug)]
@@ -49,7 +49,7 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
         let run = RunArgs::for_preview(args.config.clone(), engine.clone(), args.set.clone());
         let files = Files::load(&run).map_err(|error| format!("{error:#}"))?;
         for remark in files.remarks() {
-            eprintln!("weft sm preview: {remark}");
+            crate::errln!("weft sm preview: {remark}");
         }
         let began = Instant::now();
         let done = rehearsal::rehearse(&topology, |guid| files.setup(guid))?;
@@ -64,11 +64,11 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
             failed = Some(format!("the subnet would not come up with {name}"));
             continue;
         }
-        print!("{}", figures::quality_text(&done.manager));
+        output::print(&figures::quality_text(&done.manager));
         let took = began.elapsed().as_secs_f64();
         outln!("subnet up          after {} SMPs; {took:.2} s of this machine for all of it", done.smps);
         if let Some(directory) = &args.dump {
-            print!("{}", dump::write(&done.manager, directory));
+            output::print(&dump::write(&done.manager, directory));
         }
     }
     failed.filter(|_| engines.len() == 1).map_or(Ok(()), Err)

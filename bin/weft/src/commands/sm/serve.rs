@@ -19,14 +19,18 @@ use super::journal::Journal;
 use super::overdue::Overdue;
 use super::port::{Received, SmPort};
 use super::threads::Jobs;
-use super::{console, figures};
+use super::{commands, console, figures};
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_SIGNALS: u64 = 1;
 const TOKEN_CONTROL: u64 = 1 << 32;
 
 /// Datagrams that are read before anything else is looked at.
-const READS_PER_TURN: usize = 256;
+const READS_PER_TURN: usize = 4096;
+
+/// Answers of the administrator that are sent before what came is read again. Reading costs less than answering: so who
+/// floods it loses questions at his own LID's bound, and does not keep those of others from being read.
+const ANSWERS_PER_TURN: usize = 32;
 
 /// A manager with all that it needs.
 pub struct Server {
@@ -46,7 +50,12 @@ pub struct Server {
     /// End as soon as the subnet is up.
     once: bool,
     ending: Option<Instant>,
+    /// When what the administrator knows is kept.
+    keep_at: Option<Instant>,
 }
+
+/// How long changes of the administrator's data base are gathered until it is kept.
+const KEEP_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a manager that ends tries to hand its subnet over.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -71,6 +80,7 @@ impl Server {
             jobs: Jobs::new(Arc::clone(&wake)),
             overdue: Overdue::default(),
             ending: None,
+            keep_at: None,
             waiting: Vec::new(),
             files,
             journal,
@@ -101,8 +111,10 @@ impl Server {
                 return Ok(());
             }
             let timeout = self.timeout();
+            // What nobody is asked for may come, too, but a job that is all that is waited for ends first.
+            let expected = !(self.jobs.are_out() && self.overdue.is_empty());
             let (datagrams, others) =
-                self.port.wait(self.epoll.as_fd(), timeout).context("cannot wait for datagrams")?;
+                self.port.wait(self.epoll.as_fd(), timeout, expected).context("cannot wait for datagrams")?;
             if others {
                 self.epoll.wait(&mut ready, Some(Duration::ZERO))?;
                 for event in &ready {
@@ -119,7 +131,9 @@ impl Server {
     fn timeout(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let manager = self.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
-        let next = [manager, self.overdue.poll_timeout(), self.ending].into_iter().flatten().min();
+        // Questions that wait are answered when what came meanwhile is read.
+        let asked = self.manager.administrator().has_more().then_some(now);
+        let next = [manager, self.overdue.poll_timeout(), self.ending, self.keep_at, asked].into_iter().flatten().min();
         next.map(|at| at.saturating_duration_since(now))
     }
 
@@ -131,6 +145,9 @@ impl Server {
         }
         if self.manager.poll_timeout().is_some_and(|at| at <= time) {
             self.manager.handle_timeout(time);
+        }
+        if self.keep_at.is_some_and(|at| at <= now) {
+            self.keep_data_base();
         }
     }
 
@@ -151,13 +168,27 @@ impl Server {
                 Some(Received::Gmp(from, bytes)) => self.manager.handle_gmp(time, &from, &bytes),
                 Some(Received::GmpTimeout(to, bytes)) => self.manager.handle_gmp_timeout(time, &to, &bytes),
             }
-            self.transmit();
+            self.transmit_smps();
         }
         Ok(())
     }
 
     /// Sends what the manager has to send. What cannot be sent counts as not answered.
     fn transmit(&mut self) {
+        self.transmit_smps();
+        let now = Instant::now();
+        for _ in 0..ANSWERS_PER_TURN {
+            let Some(gmp) = self.manager.poll_gmp() else { return };
+            if let Err(error) = self.port.send_gmp(&gmp) {
+                self.journal.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
+                if !gmp.timeout.is_zero() {
+                    self.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
+                }
+            }
+        }
+    }
+
+    fn transmit_smps(&mut self) {
         let now = Instant::now();
         while let Some(smp) = self.manager.poll_smp() {
             match self.port.send_smp(&smp) {
@@ -170,14 +201,6 @@ impl Server {
                 }
             }
         }
-        while let Some(gmp) = self.manager.poll_gmp() {
-            if let Err(error) = self.port.send_gmp(&gmp) {
-                self.journal.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
-                if !gmp.timeout.is_zero() {
-                    self.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
-                }
-            }
-        }
     }
 
     /// Does what the manager wants done.
@@ -185,14 +208,16 @@ impl Server {
         while let Some(done) = self.jobs.poll_done() {
             self.manager.handle_job(self.time(Instant::now()), done);
         }
+        // Before the first question to its own port: what the port says of itself is to be found true.
+        self.port.set_is_sm(self.manager.is_sm() && self.ending.is_none())?;
         self.transmit();
         while let Some(job) = self.manager.poll_job() {
             self.jobs.start(job);
         }
-        self.port.set_is_sm(self.manager.is_sm() && self.ending.is_none())?;
         while let Some(event) = self.manager.poll_event() {
             self.on_event(&event);
         }
+        self.journal.flush();
         Ok(())
     }
 
@@ -219,7 +244,7 @@ impl Server {
         match signal {
             libc::SIGHUP => {
                 let text = self.reload();
-                self.journal.line(Level::Info, &text);
+                self.journal.line(Level::System, &text);
             }
             libc::SIGUSR1 => {
                 if let Err(error) = self.journal.reopen(false) {
@@ -232,13 +257,28 @@ impl Server {
 
     /// Reads the configuration anew; what to tell about it.
     pub(super) fn reload(&mut self) -> String {
-        match self.files.reload() {
-            Ok(()) => {
-                self.manager.reload(self.files.setup(self.port.device().port_guid));
-                "configuration read anew, heavy sweep".to_owned()
-            }
-            Err(error) => format!("configuration left as it was: {error:#}"),
+        let changed = match self.files.read_again() {
+            Ok(changed) => changed,
+            Err(error) => return format!("configuration left as it was: {error:#}"),
+        };
+        let (options, remarks) = self.files.journal();
+        let name = options.path.clone().unwrap_or_default();
+        if let Err(error) = self.journal.change(options) {
+            self.journal.line(Level::Error, &format!("cannot write the log {}: {error}", name.display()));
         }
+        for remark in self.files.remarks().iter().chain(&remarks) {
+            self.journal.line(Level::Info, &remark.to_string());
+        }
+        for line in changed {
+            self.journal.line(Level::Info, &line);
+        }
+        self.manager.reload(self.files.setup(self.port.device().port_guid));
+        "configuration read anew, heavy sweep".to_owned()
+    }
+
+    /// The port that it manages from.
+    pub fn guid(&self) -> u64 {
+        self.port.device().port_guid
     }
 
     /// Ends, after the subnet is handed over if somebody takes it.
@@ -257,6 +297,14 @@ impl Server {
     fn farewell(&mut self) {
         self.journal.line(Level::System, "Exiting SM");
         self.files.keep_lids(&self.manager, &mut self.journal);
+        if self.keep_at.is_some() {
+            self.keep_data_base();
+        }
+    }
+
+    fn keep_data_base(&mut self) {
+        self.keep_at = None;
+        self.files.keep_data_base(&mut self.manager, &mut self.journal);
     }
 
     fn on_line(&mut self, who: u64, line: &str) {
@@ -264,20 +312,24 @@ impl Server {
             console::EVENTS => self.control.follow(who),
             console::WAIT if !self.manager.status().is_up => self.waiting.push(who),
             line => {
-                let answer = console::answer(self, line);
+                let answer = commands::answer(self, line);
                 self.control.answer(&self.epoll, who, &answer);
             }
         }
     }
 
     fn on_event(&mut self, event: &Event) {
-        self.journal.line(event.level(), &event.to_string());
+        self.journal.event(event);
         if self.control.has_followers() {
             self.control.tell(&self.epoll, &figures::event_json(event));
         }
         match event {
             Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.journal),
-            Event::DataBaseChanged => self.files.keep_data_base(&mut self.manager, &mut self.journal),
+            Event::KeysChanged => self.files.keep_keys(&self.manager, &mut self.journal),
+            Event::SweepEnded(_) => self.files.keep_again(&mut self.manager, &mut self.journal),
+            Event::DataBaseChanged => {
+                self.keep_at.get_or_insert_with(|| Instant::now() + KEEP_AFTER);
+            }
             Event::SubnetUp => {
                 for who in std::mem::take(&mut self.waiting) {
                     let answer = figures::text(&self.manager);

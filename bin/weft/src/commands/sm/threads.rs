@@ -49,17 +49,19 @@ pub struct Jobs {
     done: Receiver<JobDone>,
     tell: Sender<JobDone>,
     wake: Arc<EventFd>,
+    out: usize,
 }
 
 impl Jobs {
     /// None runs. `wake` is signalled when one is done.
     pub fn new(wake: Arc<EventFd>) -> Jobs {
         let (tell, done) = channel();
-        Jobs { done, tell, wake }
+        Jobs { done, tell, wake, out: 0 }
     }
 
     /// Starts one.
-    pub fn start(&self, job: Job) {
+    pub fn start(&mut self, job: Job) {
+        self.out += 1;
         let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
         thread::spawn(move || {
             // Nobody waits for it any more only if the manager ends.
@@ -69,8 +71,15 @@ impl Jobs {
     }
 
     /// One that is done.
-    pub fn poll_done(&self) -> Option<JobDone> {
-        self.done.try_recv().ok()
+    pub fn poll_done(&mut self) -> Option<JobDone> {
+        let done = self.done.try_recv().ok()?;
+        self.out -= 1;
+        Some(done)
+    }
+
+    /// Whether any runs.
+    pub fn are_out(&self) -> bool {
+        self.out > 0
     }
 }
 

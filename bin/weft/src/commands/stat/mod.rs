@@ -58,7 +58,7 @@ pub fn run(args: &StatArgs) -> ExitCode {
     match execute(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            crate::errln!("{message}");
             ExitCode::FAILURE
         }
     }
@@ -85,7 +85,7 @@ fn execute(args: &StatArgs) -> Result<(), String> {
             let rest = rest.strip_prefix(&["show"]).unwrap_or(rest);
             let listing = qp::show("weft stat", rest, args.output, qp::Shown::Counters)?;
             output::print(&listing.text);
-            listing.untold.iter().for_each(|line| eprintln!("{line}"));
+            listing.untold.iter().for_each(|line| crate::errln!("{line}"));
             Ok(())
         }
         ["show" | "list" | "lst", rest @ ..] | rest @ ["link", ..] => {

@@ -16,8 +16,7 @@ pub(super) fn place(node: &mut Node) {
     if node.place.found || node.device_id() != IS4 {
         return;
     }
-    let text: Vec<u8> = node.description.0.iter().copied().take_while(|&b| b != 0).collect();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = node.name();
     let Some((model, slot, chip)) = parse(&text) else { return };
     node.place.chip = chip;
     let (kind, max) = match slot.as_bytes().first() {
@@ -29,7 +28,7 @@ pub(super) fn place(node: &mut Node) {
     node.place.found = true;
     let num = leading_number(&slot[1..]);
     if usize::from(num) > max + 1 {
-        eprintln!("{}: invalid slot number {num} in its description", node.name());
+        crate::errln!("{}: invalid slot number {num} in its description", node.name());
         return;
     }
     node.place.slot_num = num;

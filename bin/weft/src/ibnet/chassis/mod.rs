@@ -245,7 +245,7 @@ mod tests {
         node.info.0[30..32].copy_from_slice(&0xbd36u16.to_be_bytes());
         node.description.0[..name.len()].copy_from_slice(name.as_bytes());
         for num in 1..=36 {
-            *node.port_slot(num).unwrap() = Some(Port::shell(num));
+            node.port_or_new(num).unwrap();
         }
         node
     }

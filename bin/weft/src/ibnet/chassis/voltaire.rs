@@ -191,7 +191,7 @@ fn place_router(fabric: &mut Fabric, index: usize, spine_port: PortRef) {
     node.place.slot = Slot::Router;
     match at {
         Some(at) => set_place(node, Slot::Router, spine, at),
-        None => eprintln!("unexpected node beside a router: GUID {:#018x}", fabric.node(spine_port.node).guid),
+        None => crate::errln!("unexpected node beside a router: GUID {:#018x}", fabric.node(spine_port.node).guid),
     }
 }
 
@@ -202,7 +202,7 @@ fn place_line(fabric: &mut Fabric, index: usize, spine_port: PortRef) {
         }
         None => {
             fabric.node_mut(index).place.slot = Slot::Line;
-            eprintln!("unexpected node beside a line board: GUID {:#018x}", fabric.node(spine_port.node).guid);
+            crate::errln!("unexpected node beside a line board: GUID {:#018x}", fabric.node(spine_port.node).guid);
         }
     }
 }
@@ -313,7 +313,7 @@ fn insert_line(fabric: &mut Fabric, index: usize, at: usize) -> Result<(), Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ibnet::{Attribute, Port};
+    use crate::ibnet::Attribute;
 
     fn board(guid: u64, device: u16) -> Node {
         let mut info = Attribute::ZERO;
@@ -324,7 +324,7 @@ mod tests {
         info.0[36..40].copy_from_slice(&VOLTAIRE.to_be_bytes());
         let mut node = Node::new(info);
         for num in 1..=36 {
-            *node.port_slot(num).unwrap() = Some(Port::shell(num));
+            node.port_or_new(num).unwrap();
         }
         node
     }

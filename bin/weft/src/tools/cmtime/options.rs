@@ -43,7 +43,7 @@ pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:c:p:r:t:").read(args) {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("cmtime: {error}");
+            crate::errln!("cmtime: {error}");
             print(&format!("{USAGE}{SYSTEM_HELP}"));
             return None;
         }

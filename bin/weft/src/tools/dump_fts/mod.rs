@@ -92,12 +92,12 @@ struct Dump<'a> {
 fn work(line: &CommandLine) -> Outcome<()> {
     let names = NodeNames::open(line.arg(NAME_MAP));
     let Some(fabric) = discovered(&line.common, config(line)) else {
-        eprintln!("Failed to discover fabric");
+        crate::errln!("Failed to discover fabric");
         return Err(End::Code(255));
     };
     let port = Port::open(&line.common, SMP_CLASSES).map_err(|_| {
         let ca = line.common.ca.as_deref().unwrap_or("(null)");
-        eprintln!("Failed to open '{ca}' port '{}'", line.common.port);
+        crate::errln!("Failed to open '{ca}' port '{}'", line.common.port);
         End::Code(255)
     })?;
     let mut dump = Dump {
@@ -139,10 +139,11 @@ impl Dump<'_> {
 
     fn refused(&self, node: &Node, kind: &str, modifier: u32, error: &MadError) {
         let (name, path, lid) = (node.called(self.names), path(node), node.sma_lid);
-        eprintln!(
+        crate::errln!(
             "SubnGet({kind}) failed on switch '{name}' {path} Node GUID {:#x} SMA LID {lid}; MAD status 0x{:x} \
              AM 0x{modifier:x}",
-            node.guid, error.status
+            node.guid,
+            error.status
         );
     }
 }

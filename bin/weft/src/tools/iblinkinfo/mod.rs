@@ -84,7 +84,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
         None => Checks::default(),
         Some(Ok(checks)) => checks,
         Some(Err(key)) => {
-            eprintln!("invalid diff check key: {key}");
+            crate::errln!("invalid diff check key: {key}");
             return Err(End::Usage);
         }
     };
@@ -112,7 +112,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
         Some(target) => match wanted_node(line, &fabric, target) {
             Some(node) => Some(node),
             None => {
-                eprintln!("Failed to find port: {}", target.text);
+                crate::errln!("Failed to find port: {}", target.text);
                 return Ok(());
             }
         },
@@ -126,12 +126,12 @@ fn work(line: &CommandLine) -> Outcome<()> {
 fn start(line: &CommandLine) -> Outcome<Start> {
     let common = &line.common;
     let mut port = Port::open(common, SMP_CLASSES).map_err(|_| {
-        eprintln!("Failed to open {} port {}", common.ca.as_deref().unwrap_or("(null)"), common.port);
+        crate::errln!("Failed to open {} port {}", common.ca.as_deref().unwrap_or("(null)"), common.port);
         End::Code(1)
     })?;
     let (path, guid) = (line.arg('D'), line.own.iter().rev().find(|(l, _)| matches!(l, 'S' | 'G')));
     if path.is_some() && line.arg(LOAD_CACHE).is_some() {
-        eprintln!("Cannot specify cache and direct route path");
+        crate::errln!("Cannot specify cache and direct route path");
         return Err(End::Code(1));
     }
     let (text, from, port_guid) = if let Some(path) = path {
@@ -161,7 +161,7 @@ fn port_guid_at(port: &mut Port, at: PortId) -> Outcome<u64> {
     match port.smp_get(&at, smp::NODE_INFO, 0) {
         Ok(info) => Ok(Node::new(Attribute(info)).info_port_guid()),
         Err(_) => {
-            eprintln!("Failed to get local Node Info");
+            crate::errln!("Failed to get local Node Info");
             Err(End::Code(1))
         }
     }
@@ -170,7 +170,7 @@ fn port_guid_at(port: &mut Port, at: PortId) -> Outcome<u64> {
 fn walked(line: &CommandLine, start: &Start) -> Outcome<Fabric> {
     if let Some(path) = line.arg(LOAD_CACHE) {
         return loaded(path).ok_or_else(|| {
-            eprintln!("loading cached fabric failed");
+            crate::errln!("loading cached fabric failed");
             End::Code(1)
         });
     }
@@ -185,7 +185,7 @@ fn walked(line: &CommandLine, start: &Start) -> Outcome<Fabric> {
         config = near;
     }
     discovered(&line.common, config).ok_or_else(|| {
-        eprintln!("discover failed");
+        crate::errln!("discover failed");
         End::Code(1)
     })
 }

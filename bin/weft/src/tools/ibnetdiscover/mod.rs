@@ -84,11 +84,11 @@ pub fn discovered(common: &Common, config: Config) -> Option<Fabric> {
     match discover_from(common, PortId::default(), config) {
         Ok(Ok(fabric)) => Some(fabric),
         Ok(Err(why)) => {
-            eprintln!("discovery; {why}");
+            crate::errln!("discovery; {why}");
             None
         }
         Err(End::Failed { text, .. }) => {
-            eprintln!("discovery; {text}");
+            crate::errln!("discovery; {text}");
             None
         }
         Err(_) => None,
@@ -97,7 +97,7 @@ pub fn discovered(common: &Common, config: Config) -> Option<Fabric> {
 
 /// A fabric from a file. What went wrong has been said when there is none.
 pub fn loaded(path: &str) -> Option<Fabric> {
-    cache::load(path).inspect_err(|why| eprintln!("cache; {why}")).ok()
+    cache::load(path).inspect_err(|why| crate::errln!("cache; {why}")).ok()
 }
 
 /// What differs between two fabrics: all that [`diff`] compares.
@@ -110,7 +110,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
         None => Checks::default(),
         Some(Ok(checks)) => checks,
         Some(Err(key)) => {
-            eprintln!("invalid diff check key: {key}");
+            crate::errln!("invalid diff check key: {key}");
             return Err(End::Usage);
         }
     };

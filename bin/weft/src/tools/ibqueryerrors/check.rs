@@ -368,7 +368,7 @@ impl Check<'_> {
             | pick(clear_errors && wait, SELECT_XMIT_WAIT)
             | pick(clear_data, SELECT_DATA);
         if mask != 0 && !self.reset(to, pma::COUNTERS, port, mask) {
-            eprintln!("Failed to reset errors {} port {port}", subject.name);
+            crate::errln!("Failed to reset errors {} port {port}", subject.name);
         }
         if clear_errors && details {
             self.reset(to, pma::XMIT_DISCARD_DETAILS, port, 0xf);
@@ -383,7 +383,7 @@ impl Check<'_> {
             | pick(errors, SELECT_EXTENDED_ERRORS)
             | pick(errors && wait, SELECT_EXTENDED_XMIT_WAIT);
         if mask != 0 && !self.reset(to, pma::COUNTERS_EXTENDED, port, mask) {
-            eprintln!("Failed to reset extended data counters {}, {to} port {port}", subject.name);
+            crate::errln!("Failed to reset extended data counters {}, {to} port {port}", subject.name);
         }
     }
 

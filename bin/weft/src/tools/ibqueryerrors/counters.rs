@@ -1,10 +1,9 @@
 //! Which counters are errors, where each stands, and what is too many.
 
-use std::fs;
-
 use crate::ib::field::Field;
 use crate::ib::fields::perf::{port_counters as pc, port_counters_extended as pce};
 use crate::ib::number::number;
+use crate::named_file;
 
 /// Where thresholds are when no file is named.
 pub const THRESHOLD_FILE: &str = "/etc/infiniband-diags/error_thresholds";
@@ -51,7 +50,7 @@ pub struct Thresholds {
 impl Thresholds {
     /// Those in a file; without the file all are 0.
     pub fn open(path: &str) -> Thresholds {
-        fs::read_to_string(path).map_or_else(|_| Thresholds::default(), |text| Thresholds::parse(&text))
+        named_file::read(path).map_or_else(|_| Thresholds::default(), |text| Thresholds::parse(&text))
     }
 
     /// Reads lines of `NAME=NUMBER`.

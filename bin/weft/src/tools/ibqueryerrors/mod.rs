@@ -96,7 +96,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     let mut port = open(line, "open")?;
     let guid = line.own.iter().rev().find(|(letter, _)| matches!(letter, 'G' | 'S'));
     if line.has('D') && line.has(LOAD_CACHE) {
-        eprintln!("Cannot specify cache and direct route path");
+        crate::errln!("Cannot specify cache and direct route path");
         return Err(End::Code(255));
     }
     let Some(own) = common.own_port()? else { return failed("can't resolve self port (null)") };
@@ -172,7 +172,7 @@ fn options(line: &CommandLine, thresholds: Thresholds) -> Options {
 fn walked(line: &CommandLine, start: Option<PortId>) -> Outcome<Fabric> {
     if let Some(path) = line.arg(LOAD_CACHE) {
         return loaded(path).ok_or_else(|| {
-            eprintln!("loading cached fabric failed");
+            crate::errln!("loading cached fabric failed");
             End::Code(255)
         });
     }
@@ -185,7 +185,7 @@ fn walked(line: &CommandLine, start: Option<PortId>) -> Outcome<Fabric> {
         }
     }
     discovered(&line.common, config).ok_or_else(|| {
-        eprintln!("discover failed");
+        crate::errln!("discover failed");
         End::Code(255)
     })
 }
@@ -204,11 +204,11 @@ fn checked(line: &CommandLine, check: &mut Check<'_>, target: &Target<'_>, own: 
         }
         Target::Guid(text) => match check.fabric.find_port(number(text)) {
             Some(at) => one(line, check, at.node),
-            None => eprintln!("Failed to find node: {text}"),
+            None => crate::errln!("Failed to find node: {text}"),
         },
         Target::Path(text, at) => {
             let Ok(info) = check.port.smp_get_within(at, smp::NODE_INFO, 0, check.timeout_ms) else {
-                eprintln!("Failed to query local Node Info");
+                crate::errln!("Failed to query local Node Info");
                 return Ok(false);
             };
             let guid = Node::new(Attribute(info)).info_port_guid();
@@ -219,7 +219,7 @@ fn checked(line: &CommandLine, check: &mut Check<'_>, target: &Target<'_>, own: 
                     }
                     one(line, check, at.node);
                 }
-                None => eprintln!("Failed to find node: {text}"),
+                None => crate::errln!("Failed to find node: {text}"),
             }
         }
     }
@@ -271,7 +271,7 @@ fn service_levels(line: &CommandLine, check: &mut Check<'_>, own: [u8; 16], to: 
                 Send(error) | Recv(error) => error,
                 Status(status) => std::io::Error::from_raw_os_error(status),
             };
-            eprintln!("Query SA failed: {}; sa call path_query failed", crate::errno::text(&error));
+            crate::errln!("Query SA failed: {}; sa call path_query failed", crate::errno::text(&error));
             return Ok(false);
         }
     };

@@ -89,7 +89,7 @@ impl Session<'_> {
 
     fn switch(&mut self) -> Result<Switch, &'static str> {
         let node = self.port.smp_get(&self.to, smp::NODE_INFO, 0).map_err(|_| {
-            eprint!("nodeinfo\n{}", crate::ib::mad::hex_dump(&[0; smp::DATA_LEN]));
+            output::complain_text(&format!("nodeinfo\n{}", crate::ib::mad::hex_dump(&[0; smp::DATA_LEN])));
             "node info failed: valid addr?"
         })?;
         let desc = self.port.smp_get(&self.to, smp::NODE_DESC, 0).map_err(|_| "node desc failed")?;

@@ -61,7 +61,7 @@ fn read(session: &mut Session<'_>, block: u32, positions: u32) -> Option<Vec<Dat
         match session.port.smp_get(&session.to, smp::MULTICAST_FORWARDING, modifier) {
             Ok(data) => table.push(data),
             Err(error) => {
-                eprintln!("SubnGet() failed; MAD status 0x{:x} AM 0x{modifier:x}", error.status);
+                crate::errln!("SubnGet() failed; MAD status 0x{:x} AM 0x{modifier:x}", error.status);
                 return None;
             }
         }

@@ -44,7 +44,7 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
         let table = match session.port.smp_get(&to, smp::LINEAR_FORWARDING, block) {
             Ok(table) => table,
             Err(error) => {
-                eprintln!("SubnGet() failed; MAD status 0x{:x} AM 0x{block:x}", error.status);
+                crate::errln!("SubnGet() failed; MAD status 0x{:x} AM 0x{block:x}", error.status);
                 return Ok(());
             }
         };
@@ -69,12 +69,13 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
 /// Who is at a LID; of several LIDs of one port, only the first is asked.
 fn destination(session: &mut Session<'_>, lid: u32, is_valid: bool, known: &mut LastPort) -> String {
     if lid <= known.last {
-        let path = lid - known.first;
+        // A port may say that its LIDs begin beyond the one that it was asked by: C counts on below 0.
+        let path = lid.wrapping_sub(known.first);
         let paths = known.last - known.first + 1;
         return match (is_valid, known.guid) {
             (false, _) => format!(": (path #{path} - illegal port)"),
-            (true, 0) => format!(": (path #{} out of {paths})", path + 1),
-            (true, guid) => format!(": (path #{} out of {paths}: portguid 0x{guid:016x})", path + 1),
+            (true, 0) => format!(": (path #{} out of {paths})", path.wrapping_add(1)),
+            (true, guid) => format!(": (path #{} out of {paths}: portguid 0x{guid:016x})", path.wrapping_add(1)),
         };
     }
     if !is_valid {

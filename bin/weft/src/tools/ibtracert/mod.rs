@@ -17,6 +17,7 @@ use crate::ib::number;
 use crate::ib::options::{CommandLine, SMP_CLASSES, Spec, opt, opt_arg};
 use crate::ib::port::Port;
 use crate::ib::report::{End, Outcome, warn};
+use crate::named_file;
 use crate::output;
 
 /// The tool.
@@ -162,7 +163,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
 
 /// Traces each pair of a file.
 fn pairs(session: &mut Session<'_>, path: &str) -> Outcome<()> {
-    let text = std::fs::read_to_string(path).map_err(|_| End::failed(format!("cannot open ports-file {path}")))?;
+    let text = named_file::read(path).map_err(|_| End::failed(format!("cannot open ports-file {path}")))?;
     let mut count = 0;
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {

@@ -52,7 +52,7 @@ pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("m:M:sb:c:C:S:p:ol").read(args) {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("mckey: {error}");
+            crate::errln!("mckey: {error}");
             print(&format!("{USAGE}{SYSTEM_HELP}"));
             return None;
         }

@@ -46,11 +46,11 @@ impl<'a> Client<'a> {
     pub fn run(mut self) -> Result<(), Status> {
         self.resolve()?;
         self.connection = Some(Connection::new(self.options, &self.id)?);
-        self.connect().inspect_err(|status| eprintln!("connect error {status}"))?;
+        self.connect().inspect_err(|status| crate::errln!("connect error {status}"))?;
         let result = self.ping();
         let result = if self.state() == State::Disconnected { Ok(()) } else { result };
         if let Err(status) = result {
-            eprintln!("rping client failed: {status}");
+            crate::errln!("rping client failed: {status}");
         }
         self.disconnect();
         result
@@ -72,7 +72,7 @@ impl<'a> Client<'a> {
         resolving.map_err(|e| failed("rdma_resolve_addr", &e))?;
         self.wait()?;
         if self.state() != State::RouteResolved {
-            eprintln!("waiting for addr/route resolution state {}", self.state().number());
+            crate::errln!("waiting for addr/route resolution state {}", self.state().number());
             return Err(-1);
         }
         debug!(self.options, "rdma_resolve_addr - rdma_resolve_route successful");
@@ -121,7 +121,7 @@ impl<'a> Client<'a> {
             let mut back = vec![0; sent.len()];
             connection.sink.read(0, &mut back);
             if back != sent {
-                eprintln!("data mismatch!");
+                crate::errln!("data mismatch!");
                 return Err(-1);
             }
         }
@@ -197,19 +197,19 @@ impl<'a> Client<'a> {
             | RDMA_CM_EVENT_CONNECT_ERROR
             | RDMA_CM_EVENT_UNREACHABLE
             | RDMA_CM_EVENT_REJECTED => {
-                eprintln!("cma event {}, error {}", name(), event.status);
+                crate::errln!("cma event {}, error {}", name(), event.status);
                 return Err(FATAL);
             }
             RDMA_CM_EVENT_DISCONNECTED => {
-                eprintln!("client DISCONNECT EVENT...");
+                crate::errln!("client DISCONNECT EVENT...");
                 self.set_state(State::Disconnected);
             }
             RDMA_CM_EVENT_DEVICE_REMOVAL => {
-                eprintln!("cma detected device removal!!!!");
+                crate::errln!("cma detected device removal!!!!");
                 return Err(FATAL);
             }
             _ => {
-                eprintln!("unhandled event: {}, ignoring", name());
+                crate::errln!("unhandled event: {}, ignoring", name());
                 return Ok(());
             }
         }

@@ -74,7 +74,7 @@ impl Peer {
 }
 
 fn told(line: &str) -> Status {
-    eprintln!("{line}");
+    crate::errln!("{line}");
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
@@ -82,7 +82,7 @@ impl<'a> Connection<'a> {
     /// Everything that stands on the device of `id`, which is known by now; one reception is posted.
     pub fn new(options: &'a Options, id: &CmId) -> Result<Connection<'a>, Status> {
         let setup = |result: Status| {
-            eprintln!("setup_qp failed: {result}");
+            crate::errln!("setup_qp failed: {result}");
             result
         };
         let context = id.context().map_err(|_| setup(told("ibv_alloc_pd failed")))?;
@@ -93,7 +93,7 @@ impl<'a> Connection<'a> {
         let buffer = |name: &str, size, access| {
             Buffer::new(&pd, size, access, false).map_err(|_| {
                 let status = told(&format!("{name} reg_mr failed"));
-                eprintln!("rping_setup_buffers failed: {status}");
+                crate::errln!("rping_setup_buffers failed: {status}");
                 status
             })
         };
@@ -119,7 +119,7 @@ impl<'a> Connection<'a> {
         };
         connection.post_recv().map_err(|e| {
             let errno = e.raw_os_error().unwrap_or(libc::EIO);
-            eprintln!("ibv_post_recv failed: {errno}");
+            crate::errln!("ibv_post_recv failed: {errno}");
             errno
         })?;
         Ok(connection)
@@ -190,7 +190,7 @@ impl<'a> Connection<'a> {
         let request = SendRequest { wr_id: 0, piece, op, signaled: true, inline: false };
         self.qp.post_chain(&mut SendChain::new(&[request]), 1).map_err(|e| {
             let errno = e.raw_os_error().unwrap_or(libc::EIO);
-            eprintln!("post send error {errno}");
+            crate::errln!("post send error {errno}");
             errno
         })
     }
@@ -222,20 +222,20 @@ impl<'a> Connection<'a> {
     }
 
     fn take_completions(&mut self, wakes: &mut u32) -> Result<(), ()> {
-        if !self.channel.wait(&self.cq).map_err(|_| eprintln!("Failed to get cq event!"))? {
-            eprintln!("Unknown CQ!");
+        if !self.channel.wait(&self.cq).map_err(|_| crate::errln!("Failed to get cq event!"))? {
+            crate::errln!("Unknown CQ!");
             return Err(());
         }
-        self.cq.request_notify().map_err(|_| eprintln!("Failed to set notify!"))?;
+        self.cq.request_notify().map_err(|_| crate::errln!("Failed to set notify!"))?;
         loop {
             let mut wc = None;
             let polled = self.cq.poll::<1>(|found| wc = Some(*found));
-            polled.map_err(|e| eprintln!("poll error {}", -e.raw_os_error().unwrap_or(libc::EIO)))?;
+            polled.map_err(|e| crate::errln!("poll error {}", -e.raw_os_error().unwrap_or(libc::EIO)))?;
             let Some(wc) = wc else { return Ok(()) };
             if wc.status() == IBV_WC_WR_FLUSH_ERR {
                 self.flushed = true;
             } else if wc.status() != 0 {
-                eprintln!("cq completion failed status {}", wc.status());
+                crate::errln!("cq completion failed status {}", wc.status());
                 return Err(());
             } else if self.on_success(&wc)? {
                 // The protocol goes to and fro: nobody is woken twice before he has answered.
@@ -273,7 +273,7 @@ impl<'a> Connection<'a> {
 
     fn on_message(&mut self, wc: &Wc) -> Result<(), ()> {
         if wc.byte_len() as usize != INFO {
-            eprintln!("Received bogus data, size {}\nrecv wc error: -1", wc.byte_len());
+            crate::errln!("Received bogus data, size {}\nrecv wc error: -1", wc.byte_len());
             return Err(());
         }
         if self.options.server {
@@ -287,7 +287,7 @@ impl<'a> Connection<'a> {
         } else {
             self.state = if self.state == State::ReadAdv { State::WriteAdv } else { State::WriteComplete };
         }
-        self.post_recv().map_err(|e| eprintln!("post recv error: {}", e.raw_os_error().unwrap_or(libc::EIO)))
+        self.post_recv().map_err(|e| crate::errln!("post recv error: {}", e.raw_os_error().unwrap_or(libc::EIO)))
     }
 }
 

@@ -118,7 +118,7 @@ fn address(name: &str) -> Result<SockAddr, Status> {
 fn count(text: &str) -> Result<i32, Status> {
     let count = atoi(text);
     if count < 0 {
-        eprintln!("Invalid count {count}");
+        crate::errln!("Invalid count {count}");
         return Err(EINVAL);
     }
     Ok(count)
@@ -127,7 +127,7 @@ fn count(text: &str) -> Result<i32, Status> {
 fn size(text: &str) -> Result<usize, Status> {
     let size = atoi(text);
     if !(SIZE_MIN..SIZE_LIMIT).contains(&size) {
-        eprintln!("Invalid size {size} (valid range is {SIZE_MIN} to {SIZE_LIMIT})");
+        crate::errln!("Invalid size {size} (valid range is {SIZE_MIN} to {SIZE_LIMIT})");
         return Err(EINVAL);
     }
     Ok(size as usize)

@@ -107,7 +107,7 @@ impl<'a> Server<'a> {
                 self.wake(event.id, None);
             }
             RDMA_CM_EVENT_DISCONNECTED => {
-                eprintln!("server DISCONNECT EVENT...");
+                crate::errln!("server DISCONNECT EVENT...");
                 self.wake(event.id, Some(State::Disconnected));
             }
             RDMA_CM_EVENT_ADDR_ERROR
@@ -115,14 +115,14 @@ impl<'a> Server<'a> {
             | RDMA_CM_EVENT_CONNECT_ERROR
             | RDMA_CM_EVENT_UNREACHABLE
             | RDMA_CM_EVENT_REJECTED => {
-                eprintln!("cma event {}, error {}", name(), event.status);
+                crate::errln!("cma event {}, error {}", name(), event.status);
                 return Err(FATAL);
             }
             RDMA_CM_EVENT_DEVICE_REMOVAL => {
-                eprintln!("cma detected device removal!!!!");
+                crate::errln!("cma detected device removal!!!!");
                 return Err(FATAL);
             }
-            _ => eprintln!("unhandled event: {}, ignoring", name()),
+            _ => crate::errln!("unhandled event: {}, ignoring", name()),
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
         };
         accepted.map_err(|e| {
             perror("rdma_accept", &e);
-            eprintln!("connect error -1");
+            crate::errln!("connect error -1");
             -1
         })?;
         Ok(Session { options, phase: Phase::Accepting, connection })
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
         let state = connection.state;
         match self.phase {
             Phase::Accepting if state == State::Error => {
-                eprintln!("wait for CONNECTED state {}", state.number());
+                crate::errln!("wait for CONNECTED state {}", state.number());
                 Err(-1)
             }
             Phase::Accepting => Ok(Phase::ReadAdv),
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
         let result = if self.connection.state == State::Disconnected { Ok(()) } else { Err(status) };
         if let (Err(status), false) = (result, self.options.persistent) {
             let what = if self.phase == Phase::Accepting { "connect error" } else { "rping server failed:" };
-            eprintln!("{what} {status}");
+            crate::errln!("{what} {status}");
         }
         self.connection.disconnect();
         Phase::Ending(result)

@@ -41,7 +41,7 @@ impl State {
         if self == wanted {
             return Ok(());
         }
-        eprintln!("wait for {name} state {}", self.number());
+        crate::errln!("wait for {name} state {}", self.number());
         Err(-1)
     }
 }

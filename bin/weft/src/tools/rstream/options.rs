@@ -91,7 +91,7 @@ pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:f:B:i:I:C:S:p:k:T:").read(args) {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("rstream: {error}");
+            crate::errln!("rstream: {error}");
             return usage();
         }
     };
@@ -154,7 +154,7 @@ fn address_format(text: &str, options: &mut Options) {
         options.hints.family = AF_IB;
         options.resolve_by_cm = true;
     } else {
-        eprintln!("Warning: unknown address format");
+        crate::errln!("Warning: unknown address format");
     }
 }
 

@@ -157,7 +157,7 @@ impl Peer<'_> {
     fn socket(&self, addr: &SockAddr) -> Result<Socket, i32> {
         Socket::new(self.calls, addr.family()).map_err(|e| {
             match e.raw_os_error() {
-                Some(libc::ENODEV) if self.calls.rdma => eprintln!("No RDMA devices were detected"),
+                Some(libc::ENODEV) if self.calls.rdma => crate::errln!("No RDMA devices were detected"),
                 _ if self.calls.rdma => perror("rsocket failed", &e),
                 _ => {}
             }

@@ -197,7 +197,7 @@ fn answer(
         Command::Members => nodes::members(session, choice),
         Command::Query => match query {
             None => {
-                eprintln!("Unknown query type {}", asked.attribute.unwrap_or(0));
+                crate::errln!("Unknown query type {}", asked.attribute.unwrap_or(0));
                 Err(End::Code(INVALID))
             }
             Some(query) => record(session, query, &asked.params, operands, &info),
@@ -228,7 +228,7 @@ fn record(
             Some(text) => match query::gid(text) {
                 Some(gid) => query::subscriber(gid),
                 None => {
-                    eprintln!("Invalid SubscriberGID specified: \"{text}\"");
+                    crate::errln!("Invalid SubscriberGID specified: \"{text}\"");
                     return Err(End::Code(INVALID));
                 }
             },

@@ -35,7 +35,7 @@ impl Choice {
     pub fn of(asked: &Asked, operands: &[String]) -> Outcome<Choice> {
         let first = operands.first();
         let wrong = |what: &str| {
-            eprintln!("ERROR: {what}");
+            crate::errln!("ERROR: {what}");
             Err(End::Usage)
         };
         let by_number = matches!(asked.show, Show::NameOfLid | Show::NameOfGuid);

@@ -35,7 +35,13 @@ pub struct Session<'a> {
     pub context: Context,
     text: String,
     values: Vec<Value>,
+    /// Whether the list of JSON has begun.
+    listed: bool,
 }
+
+/// What is kept until it is written: bytes of text, values of JSON. An answer may hold millions of records.
+const TEXT_MAX: usize = 64 << 10;
+const VALUES_MAX: usize = 256;
 
 impl<'a> Session<'a> {
     /// Opens it.
@@ -53,7 +59,7 @@ impl<'a> Session<'a> {
         let port = Port::open(common, &[CLASS_SUBN_ADM]).map_err(|_| unbound())?;
         let context =
             Context { names: NodeNames::open(name_map.as_deref()), show_keys: common.show_keys, sa_cap_mask2: 0 };
-        Ok(Session { common, port, sm, sm_key, context, text: String::new(), values: Vec::new() })
+        Ok(Session { common, port, sm, sm_key, context, text: String::new(), values: Vec::new(), listed: false })
     }
 
     fn ask(&mut self, query: &Query<'_>) -> Outcome<Answer> {
@@ -63,7 +69,7 @@ impl<'a> Session<'a> {
                 SaError::Send(e) | SaError::Recv(e) => e.raw_os_error().unwrap_or(libc::EIO),
                 SaError::Status(status) => status,
             };
-            eprintln!("Query SA failed: {}", errno::text(&io::Error::from_raw_os_error(code)));
+            crate::errln!("Query SA failed: {}", errno::text(&io::Error::from_raw_os_error(code)));
             End::Code(code as u8)
         })?;
         if answer.status != 0 {
@@ -94,7 +100,7 @@ impl<'a> Session<'a> {
     /// There is no good answer; it has been said.
     pub fn class_port_info(&mut self) -> Outcome<Vec<u8>> {
         let query = Query { method: GET, attribute: ATTR_CLASS_PORT_INFO, sm_key: self.sm_key, ..Query::default() };
-        let answer = self.ask(&query).inspect_err(|_| eprintln!("Failed to query SA:ClassPortInfo"))?;
+        let answer = self.ask(&query).inspect_err(|_| crate::errln!("Failed to query SA:ClassPortInfo"))?;
         let info = answer.records().next().unwrap_or_default().to_vec();
         self.context.sa_cap_mask2 = Bytes(&info).u32(4) >> 5;
         Ok(info)
@@ -128,15 +134,28 @@ impl<'a> Session<'a> {
         } else {
             self.text += text;
         }
+        if self.values.len() >= VALUES_MAX || self.text.len() >= TEXT_MAX {
+            self.write();
+        }
     }
 
     /// Writes what was shown.
-    pub fn print(&self) {
-        if self.common.json {
-            crate::outln!("{:#}", Value::from(self.values.clone()));
-        } else {
-            output::print(&self.text);
+    pub fn print(&mut self) {
+        self.write();
+        match self.listed {
+            _ if !self.common.json => {}
+            true => output::print("\n]\n"),
+            false => output::print("[]\n"),
         }
+    }
+
+    fn write(&mut self) {
+        for value in std::mem::take(&mut self.values) {
+            let before = if std::mem::replace(&mut self.listed, true) { ",\n  " } else { "[\n  " };
+            self.text += before;
+            self.text += &format!("{value:#}").replace('\n', "\n  ");
+        }
+        output::print(&std::mem::take(&mut self.text));
     }
 
     /// The LID that a name or a number stands for.
@@ -147,7 +166,7 @@ impl<'a> Session<'a> {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             let lid = u16::try_from(number::number(name)).ok().filter(|&lid| lid != 0);
             return lid.ok_or_else(|| {
-                eprintln!("Invalid lid specified: \"{name}\"");
+                crate::errln!("Invalid lid specified: \"{name}\"");
                 End::Code(EINVAL)
             });
         }
@@ -176,13 +195,13 @@ impl<'a> Session<'a> {
 
 fn lid_not_found(name: &str, code: u8) -> End {
     let why = errno::text(&io::Error::from_raw_os_error(code.into()));
-    eprintln!("Failed to find lid for \"{name}\": {why}");
+    crate::errln!("Failed to find lid for \"{name}\": {why}");
     End::Code(code)
 }
 
 /// Says what a bad status means, on standard error.
 pub fn report_status(status: u16) {
-    eprintln!("{}", status_text(status));
+    crate::errln!("{}", status_text(status));
 }
 
 fn status_text(status: u16) -> String {

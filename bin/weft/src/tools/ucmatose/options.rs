@@ -57,7 +57,7 @@ pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:f:P:c:C:S:t:p:a:m").read(args) {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("ucmatose: {error}");
+            crate::errln!("ucmatose: {error}");
             print(&format!("{USAGE}{SYSTEM_HELP}"));
             return None;
         }
@@ -102,7 +102,7 @@ fn port_space(text: &str, hints: &mut Hints) {
     if text.starts_with("ib") {
         hints.port_space = RDMA_PS_IB;
     } else if !text.starts_with("tcp") {
-        eprintln!("Warning: unknown port space format");
+        crate::errln!("Warning: unknown port space format");
     }
 }
 

@@ -51,7 +51,7 @@ pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:c:C:S:t:p:P:f:").read(args) {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("udaddy: {error}");
+            crate::errln!("udaddy: {error}");
             print(&format!("{USAGE}{SYSTEM_HELP}"));
             return None;
         }
@@ -90,7 +90,7 @@ fn port_space(text: &str, hints: &mut Hints) {
     if text.starts_with("ipoib") {
         hints.port_space = RDMA_PS_IPOIB;
     } else if !text.starts_with("udp") {
-        eprintln!("Warning: unknown port space format");
+        crate::errln!("Warning: unknown port space format");
     }
 }
 

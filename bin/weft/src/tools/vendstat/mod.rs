@@ -147,14 +147,14 @@ impl Session<'_> {
         let timeout_ms = self.line.common.timeout_ms.unwrap_or(0);
         let call = Call { class: CLASS_MLX, method, attribute, modifier, data, timeout_ms, oui: 0 };
         self.port.vendor_call(&self.to, &call).map_err(|_| {
-            eprintln!("vendstat: method {method}, attribute {attribute} failure");
+            crate::errln!("vendstat: method {method}, attribute {attribute} failure");
             Refused
         })
     }
 
     fn counter_groups(&mut self, number: u32) -> Result<(), Refused> {
         let info = self.ask(GET, COUNTER_GROUP_INFO, number, &[]);
-        let info = info.inspect_err(|Refused| eprintln!("counter group info query failure"))?;
+        let info = info.inspect_err(|Refused| crate::errln!("counter group info query failure"))?;
         let count = info[HEAD_LEN + 3];
         let masks: Vec<u32> = (0..usize::from(count)).map_while(|i| info::word(&info, HEAD_LEN + 4 + i * 4)).collect();
         self.print(&format!("counter_group_info:\n{count} counter groups\n"));
@@ -172,9 +172,9 @@ impl Session<'_> {
         data[HEAD_LEN + 7] = first;
         data[HEAD_LEN + 11] = second;
         let set = self.ask(SET, CONFIG_COUNTER_GROUP, number, &data);
-        set.inspect_err(|Refused| eprintln!("config counter group set failure"))?;
+        set.inspect_err(|Refused| crate::errln!("config counter group set failure"))?;
         let asked = self.ask(GET, CONFIG_COUNTER_GROUP, number, &[]);
-        asked.inspect_err(|Refused| eprintln!("config counter group query failure"))?;
+        asked.inspect_err(|Refused| crate::errln!("config counter group query failure"))?;
         self.keep("counter_groups", vec![first, second]);
         Ok(())
     }
@@ -182,7 +182,7 @@ impl Session<'_> {
     fn config_space(&mut self, method: u8, records: &[Record]) -> Result<(), Refused> {
         let answer = self.records(method, records).inspect_err(|Refused| {
             let verb = if method == SET { "set" } else { "get" };
-            eprintln!("cannot {verb} config space records");
+            crate::errln!("cannot {verb} config space records");
         })?;
         let mut kept = Vec::new();
         for [address, data, mask] in answer {

@@ -1,6 +1,7 @@
 //! Connections come to be, or do not.
 
 use super::*;
+use crate::ib::limits::{EARLY_MAX, LISTENER_GRACE};
 
 #[test]
 fn both_sides_agree_on_what_was_said() {
@@ -77,11 +78,41 @@ fn xrc_names_its_target_elsewhere() {
 fn an_unknown_service_is_rejected_with_its_reason() {
     let mut net = Net::new();
     let active = net.ends[0].send_req(net.now, &req(0)).unwrap();
+    net.quiet();
+    net.wait(LISTENER_GRACE);
     let rejected = RejReceived { reason: RejectReason::INVALID_SERVICE_ID, ari: Vec::new() };
     assert_eq!(net.event_of(0, active), EventKind::RejReceived(rejected));
     assert_eq!(net.state(0, active), State::Idle);
     net.ends[0].destroy(net.now, active);
     net.assert_empty();
+}
+
+#[test]
+fn a_request_waits_a_moment_for_its_listener() {
+    let mut net = Net::new();
+    net.ends[0].send_req(net.now, &req(0)).unwrap();
+    net.quiet();
+    net.wait(LISTENER_GRACE / 2);
+    net.ends[1].listen(SERVICE + 1, u64::MAX).unwrap();
+    net.wait(Duration::from_millis(1));
+    net.quiet();
+    net.ends[1].listen(SERVICE, u64::MAX).unwrap();
+    assert_eq!(net.ends[1].poll_timeout(), Some(Instant(0)), "it is due");
+    net.wait(Duration::ZERO);
+    assert!(matches!(net.event(1).kind, EventKind::ReqReceived(_)));
+    assert_eq!(net.log(), [(0, "REQ")]);
+}
+
+#[test]
+fn requests_that_wait_have_a_limit() {
+    let mut net = Net::new();
+    for _ in 0..=EARLY_MAX {
+        net.ends[0].send_req(net.now, &req(0)).unwrap();
+    }
+    let rejected = |net: &mut Net| net.log().into_iter().filter(|(end, _)| *end == 1).count();
+    assert_eq!(rejected(&mut net), 1, "the one too many, at once");
+    net.wait(LISTENER_GRACE);
+    assert_eq!(rejected(&mut net), EARLY_MAX);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What strangers send: it is dropped and counted, changes nothing, and makes nothing grow.
 
 use super::*;
-use crate::ib::limits::{PENDING_REQUESTS_MAX, RESPONSE_TIMEOUT_MAX, TRANSMIT_QUEUE_MAX};
+use crate::ib::limits::{LISTENER_GRACE, PENDING_REQUESTS_MAX, RESPONSE_TIMEOUT_MAX, TRANSMIT_QUEUE_MAX};
 use weft_wire::cm::{Drep, Dreq, Mra, Rej, Rep, Req, Rtu, ServiceId};
 
 fn bytes(message: impl Into<CmMessage>) -> MadBytes {
@@ -91,6 +91,7 @@ fn requests_that_make_no_sense_are_rejected_with_a_reason() {
         let mut req = good();
         change(&mut req);
         net.ends[1].handle_mad(net.now, &address(1), &bytes(req));
+        net.ends[1].handle_timeout(net.now + LISTENER_GRACE);
         net.ends[1].poll_transmit().map(|(_, mad)| match parse(&mad) {
             CmMessage::Rej(rej) => rej.reason,
             other => panic!("{other:?}"),

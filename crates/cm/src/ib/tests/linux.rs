@@ -2,6 +2,7 @@
 //! What either side draws at random, communication and transaction ids of its own, is taken from the capture.
 
 use super::*;
+use crate::ib::limits::LISTENER_GRACE;
 use weft_wire::cm::ServiceId;
 
 const REQ: &str = "010702030000000000000002954e3d0b00100000000000000b3d4e95000000000000000001061c06505400fffe77000200000000\
@@ -131,6 +132,7 @@ fn who_does_not_listen_rejects_as_linux_does() {
     let mut net = Net::new();
     let cm = &mut net.ends[1];
     cm.handle_mad(net.now, &address(1), &mad(REQ));
+    cm.handle_timeout(net.now + LISTENER_GRACE);
     assert_eq!(sent(cm), mad(REJ));
     assert_eq!((cm.connections(), cm.poll_event()), (0, None));
 }

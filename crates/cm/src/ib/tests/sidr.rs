@@ -1,6 +1,7 @@
 //! Requests for services.
 
 use super::*;
+use crate::ib::limits::LISTENER_GRACE;
 
 fn sidr() -> SidrReqParams {
     SidrReqParams {
@@ -58,6 +59,7 @@ fn status(kind: EventKind) -> SidrStatus {
 fn a_service_is_not_there_or_does_not_want() {
     let mut net = Net::new();
     let asker = net.ends[0].send_sidr_req(net.now, &sidr()).unwrap();
+    net.wait(LISTENER_GRACE);
     assert_eq!(status(net.event_of(0, asker)), SidrStatus::UNSUPPORTED);
     net.ends[0].destroy(net.now, asker);
     net.ends[1].listen(SERVICE, u64::MAX).unwrap();

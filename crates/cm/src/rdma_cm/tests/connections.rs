@@ -3,6 +3,7 @@
 use weft_verbs::Duration;
 
 use super::lab::{COOKIE_ACCEPTED, Lab, at, param};
+use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::errno::*;
 use crate::rdma_cm::*;
 
@@ -105,6 +106,7 @@ fn nobody_there_rejects_and_no_cable_is_unreachable() {
     let mut lab = Lab::new();
     let client = lab.program(0);
     lab.asking(client, at("10.0.0.2", 7174), &[]);
+    lab.pass(LISTENER_GRACE);
     assert_eq!(lab.event(client, EventKind::Rejected).status, 8, "no such service");
     lab.cable = false;
     lab.asking(client, at("10.0.0.2", 7174), &[]);

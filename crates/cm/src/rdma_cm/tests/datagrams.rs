@@ -3,6 +3,7 @@
 use weft_verbs::Duration;
 
 use super::lab::{Lab, Program, at, param};
+use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::errno::*;
 use crate::rdma_cm::*;
 
@@ -62,6 +63,7 @@ fn a_refusal_nobody_and_silence_are_unreachable() {
     let mut lab = Lab::new();
     let (client, server) = (lab.program(0), lab.program(1));
     asking(&mut lab, client, &[]);
+    lab.pass(LISTENER_GRACE);
     assert_eq!(lab.event(client, EventKind::Unreachable).status, 1, "no such service");
     listener(&mut lab, server);
     asking(&mut lab, client, &[]);

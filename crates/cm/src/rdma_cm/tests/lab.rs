@@ -55,6 +55,7 @@ fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
     };
     Device {
         index,
+        port: 1,
         name: format!("rxe{index}"),
         node_guid: 0x5054_00ff_fe77_0000 + host,
         ifindex: index + 1,

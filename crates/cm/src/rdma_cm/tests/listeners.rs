@@ -3,6 +3,7 @@
 use weft_verbs::Duration;
 
 use super::lab::{Lab, Program, at, param};
+use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::*;
 
 /// Whether a request to an address finds a listener at another.
@@ -16,6 +17,7 @@ fn reaches(listen: SockAddr, afonly: bool, dst: SockAddr) -> bool {
     lab.order(server, Command::Bind { id, addr: listen });
     lab.order(server, Command::Listen { id, backlog: 1 });
     lab.asking(client, dst, &[]);
+    lab.pass(LISTENER_GRACE);
     match lab.kinds(server).as_slice() {
         [] => assert_eq!(lab.kinds(client), [EventKind::Rejected]),
         kinds => assert_eq!(kinds, [EventKind::ConnectRequest]),

@@ -2,6 +2,7 @@
 //! are drawn by lot.
 
 use super::lab::{Lab, at, param};
+use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::*;
 
 /// From captures of rping and udaddy between two kernels 6.1 with Soft-RoCE; zeros at the end are left out.
@@ -128,7 +129,7 @@ fn nobody_listens() {
     let mut lab = lab();
     lab.program(1);
     asking(&mut lab, PortSpace::Tcp, at("10.77.0.2", 0xc724), at("10.77.0.1", 9999), 0x22);
-    lab.settle();
+    lab.pass(LISTENER_GRACE);
     lab.sent.remove(0);
     check(&mut lab, &[REJ]);
 }

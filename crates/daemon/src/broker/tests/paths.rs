@@ -11,15 +11,15 @@ use weft_wire::mad::{AttrId, Attribute, Method};
 use super::*;
 
 /// LIDs of the two hosts.
-const LIDS: [u16; 2] = [5, 6];
-const GROUP: u16 = 0xc003;
+pub(super) const LIDS: [u16; 2] = [5, 6];
+pub(super) const GROUP: u16 = 0xc003;
 const MGID: [u8; 16] = [0xff; 16];
 
-struct Pair {
-    world: World,
+pub(super) struct Pair {
+    pub(super) world: World,
     /// A program on each host: its client, its slot.
-    programs: [(ClientId, u32); 2],
-    device: [u32; 2],
+    pub(super) programs: [(ClientId, u32); 2],
+    pub(super) device: [u32; 2],
 }
 
 /// A directed Set from the first host to one of the two.
@@ -48,12 +48,16 @@ fn set_port(fabric: &mut Fabric, place: u32, state: PortState) {
 
 impl Pair {
     fn new() -> Pair {
+        Pair::of(false)
+    }
+
+    pub(super) fn of(packets: bool) -> Pair {
         let mut world = World::new(false);
         let admin = world.session(OWN);
         let shape = Shape::parse("pair", "", Extra::default()).expect("a pair");
         let bytes = pack(&Plan::new(shape).generate().expect("a pair")).expect("bytes");
         let length = bytes.len() as u32;
-        for request in [FabricRequest::Describe(bytes), FabricRequest::Up { length, seed: 1 }] {
+        for request in [FabricRequest::Describe(bytes), FabricRequest::Up { length, seed: 1, packets }] {
             world.ask(admin, Request::Fabric(request)).expect("a fabric");
         }
         let fabric = world.broker.fabric.running_mut().expect("a fabric").fabric_mut();
@@ -75,7 +79,7 @@ impl Pair {
         pair
     }
 
-    fn fabric(&mut self) -> &mut Fabric {
+    pub(super) fn fabric(&mut self) -> &mut Fabric {
         self.world.broker.fabric.running_mut().expect("a fabric").fabric_mut()
     }
 
@@ -116,7 +120,7 @@ impl Pair {
         }
     }
 
-    fn listen(&mut self, place: usize, listens: bool) {
+    pub(super) fn listen(&mut self, place: usize, listens: bool) {
         let member = GroupMember { device: self.device[place], port: 1, mlid: GROUP, mgid: MGID };
         let answer = self.world.ask(self.programs[place].0, Request::GroupMember { member, listens });
         assert_eq!(answer, Ok(Response::Done));

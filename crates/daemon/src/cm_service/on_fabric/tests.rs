@@ -38,8 +38,11 @@ impl Subnet for Cable {
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
         (0..2).find(|node| address(*node) == ip).map(gid)
     }
-    fn gid_of_lid(&self, lid: u16) -> Option<[u8; 16]> {
+    fn gid_of_lid(&self, _at: PortRef, lid: u16) -> Option<[u8; 16]> {
         matches!(lid, 1 | 2).then(|| gid(u32::from(lid) - 1))
+    }
+    fn leads(&self, from: IpAddr, to: IpAddr) -> bool {
+        self.gid_of(from).is_some() && self.gid_of(to).is_some()
     }
     fn manager(&self, _port: PortRef) -> Option<(u16, u8)> {
         self.managed.then_some((1, 0))
@@ -231,6 +234,10 @@ fn a_host_where_nobody_listens_says_so() {
     let id = world.id(0, PortSpace::Tcp);
     world.resolve(id);
     world.order(0, Command::Connect { id, param: ConnParam::default(), ece: Ece::default() });
+    assert_eq!(world.kinds(0), [], "it waits for a listener");
+    world.now = world.hosts[1].poll_timeout().unwrap();
+    world.hosts[1].handle_timeout(world.now, &world.cable);
+    world.settle();
     assert_eq!(world.kinds(0), [EventKind::Rejected]);
 }
 
@@ -272,4 +279,19 @@ fn groups_are_the_administrations() {
     assert_eq!((joined.kind, ud.ah_attr.dlid), (EventKind::MulticastJoin, 0xc005));
     world.order(0, Command::LeaveMulticast { group });
     assert!(world.hosts[0].adapters.values().all(|adapter| adapter.sa.is_empty()), "the leave was answered");
+}
+
+#[test]
+fn the_port_that_leads_there_is_the_source() {
+    let cable = Cable::default();
+    let elsewhere = LocalAddress { ifindex: 1, ip: IpAddr::from([10, 0, 0, 77]) };
+    let own = [elsewhere, LocalAddress { ifindex: 2, ip: address(0) }];
+    let mut asked =
+        ResolveQuestion { question: weft_cm::rdma_cm::QuestionId(1), src: None, dst: address(1), ifindex: 0, tos: 0 };
+    assert_eq!(HostCm::resolve(&asked, &own, &cable).map(|found| found.ifindex), Ok(2));
+    asked.ifindex = 1;
+    assert_eq!(HostCm::resolve(&asked, &own, &cable).map(|found| found.ifindex), Ok(1), "as it was asked");
+    let only = [elsewhere];
+    asked.ifindex = 0;
+    assert_eq!(HostCm::resolve(&asked, &only, &cable).map(|found| found.ifindex), Ok(1), "there is no better one");
 }

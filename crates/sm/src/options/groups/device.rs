@@ -14,8 +14,7 @@ group! {
         /// What the M_Key protects: 0 writes, 1 hides the key too, 2 and 3 reads too
         m_key_protection_level: u8 = 0, Live, Effect::Works;
         /// Look the M_Key of a port up in the file guid2mkey, where it is not m_key
-        m_key_lookup: bool = true, Live,
-            Effect::Nothing("one key is used for the whole subnet");
+        m_key_lookup: bool = true, Live, Effect::Works;
         /// Key by which managers trust each other
         sm_key: u64 = 1, Live, Effect::Works;
         /// Key by which a question to the administrator is a trusted one
@@ -40,18 +39,15 @@ group! {
         leaf_head_of_queue_lifetime: u8 = 0x10, Live, Effect::Works;
         /// Lanes that links may use, as a code: 1 for one, 2 for 2, 3 for 4, 4 for 8, 5 for 15
         max_op_vls: u8 = 5, Live, Effect::Works;
-        /// LinkSpeedEnabled of switch ports: 0 leaves it, 15 is all that is supported,
+        /// LinkSpeedEnabled of ports, which counts when their links train next: 0 leaves it, 15 is all that is supported,
         /// else 1, 3, 5 or 7: a bit each for 2.5, 5 and 10 Gb/s a lane
-        force_link_speed: u8 = 15, Live,
-            Effect::Nothing("links train to what both ends support");
-        /// LinkSpeedExtEnabled of ports: 0 leaves it, 30 is none, 31 is all that is supported,
+        force_link_speed: u8 = 15, Live, Effect::Works;
+        /// LinkSpeedExtEnabled of ports, likewise: 0 leaves it, 30 is none, 31 is all that is supported,
         /// else up to 7: a bit each for FDR, EDR and HDR
-        force_link_speed_ext: u8 = 31, Live,
-            Effect::Nothing("links train to what both ends support");
-        /// LinkWidthEnabled of switch ports: 0 leaves it, 255 is all that is supported,
+        force_link_speed_ext: u8 = 31, Live, Effect::Works;
+        /// LinkWidthEnabled of ports, likewise: 0 leaves it, 255 is all that is supported,
         /// else up to 31: a bit each for 1x, 4x, 8x, 12x and 2x
-        force_link_width: u8 = 255, Live,
-            Effect::Nothing("links train to what both ends support");
+        force_link_width: u8 = 255, Live, Effect::Works;
         /// FDR10 where it is supported: 0 leaves it, 1 is on, 2 is off
         fdr10: u8 = 1, Live,
             Effect::Nothing("FDR10 is left as devices have it");

@@ -7,8 +7,7 @@ group! {
     /// The log and the dump files.
     Log at log {
         /// File of names for nodes: GUID and name in quotation marks a line
-        node_name_map_name: Option<String> = None, Restart,
-            Effect::Nothing("nodes are called by their descriptions");
+        node_name_map_name: Option<String> = None, Restart, Effect::Works;
         /// What is logged, a bit each: 1 errors, 2 information, 4 more, 8 debugging, 0x10 functions, 0x20 datagrams,
         /// 0x40 routing, 0x80 to the system's log too
         log_flags: u8 = 3, Live, Effect::Works;
@@ -25,7 +24,6 @@ group! {
         /// Directory of the dump files
         dump_files_dir: Option<String> = Some("/var/log/".to_owned()), Restart, Effect::Works;
         /// What stands before messages to the system's log
-        log_prefix: Option<String> = None, Live,
-            Effect::Nothing("lines have no prefix");
+        log_prefix: Option<String> = None, Live, Effect::Works;
     }
 }

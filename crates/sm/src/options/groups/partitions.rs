@@ -18,8 +18,7 @@ group! {
         /// P_Keys stay at the index where they are found
         keep_pkey_indexes: bool = true, Live, Effect::Works;
         /// The byte that tells GUIDs of this subnet apart where the manager makes GUIDs up
-        sm_assigned_guid: u8 = 0, Live,
-            Effect::Nothing("GUIDs are those that hosts ask for");
+        sm_assigned_guid: u8 = 0, Live, Effect::Works;
     }
 }
 

@@ -12,8 +12,7 @@ group! {
         /// The file of the policy
         qos_policy_file: Option<String> = own("qos-policy.conf"), Restart, Effect::Works;
         /// No complaints where a port refuses a map of lanes
-        suppress_sl2vl_mad_status_errors: bool = false, Live,
-            Effect::Nothing("refusals are always told");
+        suppress_sl2vl_mad_status_errors: bool = false, Live, Effect::Works;
     }
 }
 

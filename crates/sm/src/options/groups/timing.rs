@@ -20,9 +20,8 @@ group! {
         transaction_timeout: u32 = 200, Restart, Effect::Works;
         /// How often an SMP is sent again
         transaction_retries: u32 = 3, Restart, Effect::Works;
-        /// Milliseconds until an SMP that takes a switch long is sent again
-        long_transaction_timeout: u32 = 500, Restart,
-            Effect::Nothing("transaction_timeout counts for all");
+        /// Milliseconds until an SMP that takes a switch long (a map of lanes) is sent again
+        long_transaction_timeout: u32 = 500, Restart, Effect::Works;
         /// Milliseconds in the queue after which questions to the administrator are dropped
         max_msg_fifo_timeout: u32 = 10_000, Live,
             Effect::Nothing("questions wait in bounded queues by host, not by age");

@@ -58,6 +58,7 @@ fn routed(request: &Request<'_>) -> Result<Tables, String> {
         )
     })?;
     tables.service_levels = ServiceLevels::BySwitches(levels(&grid, net.switch_count()));
+    tables.free_levels = SECOND_LEVEL;
     tables.lanes = Lanes::ByPorts { count: lanes, maps: maps(request, &net, &grid, lanes) };
     if !grid.is_whole() || lanes < 2 {
         let checks = Checks { shifts: 0, ..Checks::default() };

@@ -5,10 +5,10 @@ use weft_wire::mad::notice::TrapNumber;
 use weft_wire::mad::sa::{JoinState, McMemberRecord};
 
 use super::{CREATE, carries_fit, exact, properties_fit};
-use crate::multicast::{Member, guid_of, order};
+use crate::multicast::{Member, guid_of};
 use crate::sa::answer::{Answer, Outcome, Refusal};
 use crate::sa::index::{Entry, rank, rate};
-use crate::sa::limits::MEMBERS_MAX;
+use crate::sa::limits::{MEMBERS_MAX, MEMBERSHIPS_PER_PORT_MAX};
 use crate::sa::pkeys;
 use crate::sa::question::Question;
 use crate::sa::world::World;
@@ -50,7 +50,9 @@ impl Administrator {
         if !new {
             self.may_change(question, &gid, &group)?;
         }
-        let joined = self.add_member(now, world, group, gid, &port, (asked.join_state, proxy))?;
+        let by = self.index.entry(question.requester).ok_or(Refusal::Silent)?.guid;
+        let joins = Member { gid, port_guid: port.guid, join_state: asked.join_state, proxy, by };
+        let joined = self.add_member(now, world, group, joins)?;
         answer.push(&exact(McMemberRecord {
             port_gid: asked.port_gid,
             join_state: joined.join_state,
@@ -115,28 +117,27 @@ impl Administrator {
         now: Instant,
         world: &World<'_>,
         about: McMemberRecord,
-        gid: [u8; 16],
-        port: &Entry,
-        (join_state, proxy): (JoinState, bool),
+        joins: Member,
     ) -> Result<Member, Refusal> {
+        let before = self.groups.get(&about.mgid).and_then(|group| group.member(guid_of(&joins.gid))).copied();
+        if before.is_none() && self.groups.asked_by(joins.by) >= MEMBERSHIPS_PER_PORT_MAX {
+            return Err(Refusal::NO_RESOURCES);
+        }
         if self.groups.get(&about.mgid).is_none() {
             self.insert_group(about, false)?;
         }
-        let group = self.groups.get_mut(&about.mgid).ok_or(Refusal::NO_RESOURCES)?;
+        let group = self.groups.get(&about.mgid).ok_or(Refusal::NO_RESOURCES)?;
         if group.members.len() >= MEMBERS_MAX {
             return Err(Refusal::NO_RESOURCES);
         }
-        let had_full = group.full_members() > 0;
-        let before = group.member(guid_of(&gid)).copied();
-        let known = JoinState::all();
-        let member = Member {
-            gid,
-            port_guid: port.guid,
-            join_state: before.map_or(JoinState::empty(), |member| member.join_state) | join_state & known,
-            proxy: before.map_or(proxy, |member| member.proxy),
+        let was_kept = group.is_kept();
+        let join_state = joins.join_state & JoinState::all();
+        let member = match before {
+            Some(before) => Member { join_state: before.join_state | join_state, ..before },
+            None => Member { join_state, ..joins },
         };
-        group.members.insert(order(guid_of(&gid)), member);
-        let begins = !had_full && member.is_full();
+        self.groups.put(&about.mgid, member);
+        let begins = !was_kept && member.is_full();
         if before.is_none_or(|before| before.receives() != member.receives()) {
             self.changes.insert(Change::Multicast(about.mlid));
         }

@@ -5,7 +5,7 @@ use weft_wire::mad::notice::TrapNumber;
 use weft_wire::mad::sa::{JoinState, McMemberRecord};
 
 use super::exact;
-use crate::multicast::{guid_of, order};
+use crate::multicast::{Group, Member, guid_of};
 use crate::sa::answer::{Answer, Outcome, Refusal};
 use crate::sa::question::Question;
 use crate::sa::world::World;
@@ -45,19 +45,20 @@ impl Administrator {
         guid: u64,
         left: JoinState,
     ) -> JoinState {
-        let Some(group) = self.groups.get_mut(&about.mgid) else { return JoinState::empty() };
-        let Some(member) = group.members.get_mut(&order(guid)) else { return JoinState::empty() };
-        let (was_full, received) = (member.is_full(), member.receives());
-        member.join_state -= left;
-        let rest = member.join_state;
-        if received != member.receives() || rest.is_empty() {
+        let before = self.groups.get(&about.mgid).and_then(|group| group.member(guid)).copied();
+        let Some(before) = before else { return JoinState::empty() };
+        let rest = before.join_state - left;
+        let member = Member { join_state: rest, ..before };
+        if before.receives() != member.receives() || rest.is_empty() {
             self.changes.insert(Change::Multicast(about.mlid));
         }
-        if rest.is_empty() {
-            group.members.remove(&order(guid));
+        match rest.is_empty() {
+            true => self.groups.take(&about.mgid, guid),
+            false => self.groups.put(&about.mgid, member),
         }
         self.changes.insert(Change::Cache);
-        if was_full && group.full_members() == 0 {
+        let is_kept = self.groups.get(&about.mgid).is_some_and(Group::is_kept);
+        if before.is_full() && !is_kept {
             // Whoever is told must be in its partition: so tell before it is gone.
             self.tell_of_group(now, world, TrapNumber::MULTICAST_GROUP_DELETED, about);
             self.end_group(about);
@@ -67,10 +68,10 @@ impl Administrator {
 
     /// Nobody keeps a group alive any more. A well known one stays, empty.
     fn end_group(&mut self, about: &McMemberRecord) {
-        let Some(group) = self.groups.get_mut(&about.mgid) else { return };
-        group.members.clear();
-        if !group.well_known {
-            self.groups.remove(&about.mgid);
+        if let Some(group) = self.groups.remove(&about.mgid)
+            && group.well_known
+        {
+            self.groups.insert(Group { members: Default::default(), ..group });
         }
         self.changes.insert(Change::Multicast(about.mlid));
     }

@@ -68,7 +68,8 @@ impl Administrator {
                     break;
                 }
             }
-        } else if in_state(about.scope, JoinState::empty()) {
+        // A group has the state of who made it, and only full members do.
+        } else if in_state(about.scope, JoinState::FULL_MEMBER) {
             answer.push(&shown(*about));
         }
     }

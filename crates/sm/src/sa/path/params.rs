@@ -144,7 +144,7 @@ impl Administrator {
     }
 
     /// The service level: that which was asked for, the level's, the partition's; but a routing engine that needs one
-    /// has the last word.
+    /// has the last word, but for the bits that it leaves free.
     fn sl(
         &self,
         world: &World<'_>,
@@ -171,7 +171,8 @@ impl Administrator {
             return None;
         }
         let switch = |end: End| self.index.entry(end.entry).map(|entry| entry.switch);
-        match world.tables.service_level(switch(from)?, switch(to)?, to.lid) {
+        let needed = world.tables.service_level(switch(from)?, switch(to)?, to.lid);
+        match needed.map(|needed| needed | sl & world.tables.free_levels) {
             Some(needed) if asked.names(PathRecord::SL) && needed != sl => None,
             Some(needed) => Some(needed),
             None => Some(sl),

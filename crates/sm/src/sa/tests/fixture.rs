@@ -31,7 +31,7 @@ impl Fixture {
         for (place, node) in (0u32..).zip(&topology.nodes) {
             let made = made(node, &lid);
             subnet.by_guid.insert(node.guid, NodeIx(place));
-            for (number, port) in (0u8..).zip(&made.ports) {
+            for (number, port) in (0..=u8::MAX).zip(&made.ports) {
                 let at = PortIx { node: NodeIx(place), port: number };
                 if port.guid != 0 {
                     subnet.by_port_guid.insert(port.guid, at);

@@ -5,7 +5,7 @@ use weft_wire::mad::sa::{ATTRIBUTES, PathRecord};
 use weft_wire::mad::{AttrId, Class, MadHeader};
 
 use super::*;
-use crate::sa::limits::QUESTIONS_PER_LID_MAX;
+use crate::sa::limits::{CACHE_ERRORS_MAX, QUESTIONS_PER_LID_MAX};
 
 /// A datagram that gets as far as it can, with this behind its header.
 fn plausible(method: u8, attr: AttrId, mask: u64, data: &[u8]) -> SaMad {
@@ -73,4 +73,14 @@ fn an_answer_has_its_bounds() {
     assert_eq!(said.expect("an answer").status, Status::SA_NO_RESOURCES, "all paths between 702 ports");
     let from_one = PathRecord { slid: 60, ..PathRecord::default() };
     assert_eq!(super::table(&mut sa, &fixture, PathRecord::SLID, &from_one).len(), 702);
+}
+
+#[test]
+fn a_data_base_of_nothing_but_mistakes_is_told_of_in_few_words() {
+    let (mut sa, fixture) = (Administrator::default(), golden_fabric());
+    let errors = sa.restore(Instant(0), &fixture.world(), &"x\n".repeat(1_000_000));
+    assert_eq!(errors.len(), CACHE_ERRORS_MAX + 1);
+    let last = errors.last().map(ToString::to_string);
+    let told = "line 1000000: the last of 999900 more that cannot be read; is this the right file?";
+    assert_eq!(last.as_deref(), Some(told));
 }

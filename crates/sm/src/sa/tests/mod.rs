@@ -4,6 +4,7 @@ mod fixture;
 mod golden;
 mod hostile;
 mod life;
+mod load;
 mod paths;
 
 use std::collections::BTreeMap;

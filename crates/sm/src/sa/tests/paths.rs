@@ -161,6 +161,15 @@ fn service_levels_are_the_partitions_and_the_engines() {
     fixture.tables.service_levels = ServiceLevels::BySwitches(vec![1; 16]);
     assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()).map(|path| path.sl), Ok(1));
     assert_eq!(path(&mut sa, &fixture, PathRecord::SL, asked), Err(Status::SA_NO_RECORDS), "the engine needs another");
+    // It needs some bits, and leaves one: the partition, then the asker, chooses the second quality of service.
+    fixture.tables.free_levels = 8;
+    assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()).map(|path| path.sl), Ok(1));
+    fixture.partitions.insert(2, 8);
+    assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()).map(|path| path.sl), Ok(9));
+    for (sl, said) in [(9, Ok(9)), (1, Ok(1)), (8, Err(Status::SA_NO_RECORDS)), (3, Err(Status::SA_NO_RECORDS))] {
+        let asked = PathRecord { sl, ..PathRecord::default() };
+        assert_eq!(path(&mut sa, &fixture, PathRecord::SL, asked).map(|path| path.sl), said, "{sl}");
+    }
 }
 
 #[test]

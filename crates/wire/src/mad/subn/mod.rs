@@ -13,7 +13,7 @@ mod tables;
 pub use capability::{CapabilityMask, CapabilityMask2};
 pub use link::{LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortState};
 pub use node::{NodeDescription, NodeInfo, NodeType};
-pub use other::{LedInfo, MlnxExtPortInfo, PortInfoExtended, VendorDiag};
+pub use other::{FecMode, FecModes, LedInfo, MlnxExtPortInfo, PortInfoExtended, VendorDiag};
 pub use port_info::PortInfo;
 pub use sm_info::{SmControl, SmInfo, SmState};
 pub use smp::{CLASS_VERSION, HOPS_MAX, Smp, SmpData, SmpPath};

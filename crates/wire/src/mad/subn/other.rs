@@ -1,6 +1,6 @@
 //! What few ask for: diagnosis by vendors, lamps, forward error correction and what Mellanox added.
 
-use crate::layout::{Bytes, bits, int, message};
+use crate::layout::{Bytes, bits, flags, int, message, open};
 use crate::mad::Block;
 
 message! {
@@ -23,30 +23,72 @@ message! {
     }
 }
 
+open! {
+    /// A mode of forward error correction.
+    FecMode(u16) {
+        NONE = 0, "none";
+        FIRE_CODE = 1, "fire code";
+        RS_528 = 2, "Reed-Solomon (528,514)";
+        RS_271 = 3, "Reed-Solomon (271,257), of low latency";
+        RS_544 = 4, "Reed-Solomon (544,514)";
+    }
+}
+
+bitflags::bitflags! {
+    /// Several of them: those that a port can, or may use. Bits without a name survive.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct FecModes: u16 {
+        /// [`FecMode::NONE`].
+        const NONE = 1 << 0;
+        /// [`FecMode::FIRE_CODE`].
+        const FIRE_CODE = 1 << 1;
+        /// [`FecMode::RS_528`].
+        const RS_528 = 1 << 2;
+        /// [`FecMode::RS_271`].
+        const RS_271 = 1 << 3;
+        /// [`FecMode::RS_544`].
+        const RS_544 = 1 << 4;
+    }
+}
+
+flags!(FecModes(u16));
+
+impl FecModes {
+    /// The one that costs the least of them.
+    pub fn least(self) -> Option<FecMode> {
+        (!self.is_empty()).then(|| FecMode(self.bits().trailing_zeros() as u16))
+    }
+}
+
+impl PortInfoExtended {
+    /// In the capability mask: modes of error correction are told, and can be set.
+    pub const FEC_MODES: u32 = 1;
+}
+
 message! {
     /// PortInfoExtended (IBA 14.2.5.19): forward error correction.
     #[derive(Copy)]
     PortInfoExtended[64] {
         /// Bit 0: modes of error correction can be set.
         capability_mask: u32 = int(0, 4),
-        /// The mode in use: 0 none, 1 firecode, 2 Reed-Solomon, 3 Reed-Solomon of low latency.
-        fec_mode_active: u16 = int(4, 2),
+        /// The mode in use.
+        fec_mode_active: FecMode = int(4, 2),
         /// Modes that the port can at FDR.
-        fdr_fec_mode_supported: u16 = int(6, 2),
+        fdr_fec_mode_supported: FecModes = int(6, 2),
         /// Modes that may be used at FDR.
-        fdr_fec_mode_enabled: u16 = int(8, 2),
+        fdr_fec_mode_enabled: FecModes = int(8, 2),
         /// Modes that the port can at EDR.
-        edr_fec_mode_supported: u16 = int(10, 2),
+        edr_fec_mode_supported: FecModes = int(10, 2),
         /// Modes that may be used at EDR.
-        edr_fec_mode_enabled: u16 = int(12, 2),
+        edr_fec_mode_enabled: FecModes = int(12, 2),
         /// Modes that the port can at HDR.
-        hdr_fec_mode_supported: u16 = int(14, 2),
+        hdr_fec_mode_supported: FecModes = int(14, 2),
         /// Modes that may be used at HDR.
-        hdr_fec_mode_enabled: u16 = int(16, 2),
+        hdr_fec_mode_enabled: FecModes = int(16, 2),
         /// Modes that the port can at NDR.
-        ndr_fec_mode_supported: u16 = int(18, 2),
+        ndr_fec_mode_supported: FecModes = int(18, 2),
         /// Modes that may be used at NDR.
-        ndr_fec_mode_enabled: u16 = int(20, 2),
+        ndr_fec_mode_enabled: FecModes = int(20, 2),
     }
 }
 

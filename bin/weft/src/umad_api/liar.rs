@@ -1,0 +1,256 @@
+//! A libibumad for tests, behind which a fabric lies: answers are wrong in every way in which a management agent, a
+//! subnet administration or a vendor's agent can be wrong. Nothing waits, so that whole tools run by the million.
+//!
+//! The same seed tells the same lies. [`tell`] makes them this thread's library; [`silence`] ends them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
+
+use libc::{c_char, c_int, c_long, c_void};
+use weft_abi_types::{umad_ca, umad_device_node, umad_port};
+
+use super::Library;
+use super::library::Calls;
+
+mod answers;
+mod random;
+
+pub use random::Random;
+
+/// Bytes before the datagram: `struct ib_user_mad`.
+const HEAD: usize = 64;
+/// Where the head has its status.
+const STATUS_AT: usize = 4;
+/// Questions after which a tool is taken to ask for ever.
+const QUESTIONS_MAX: u64 = 400_000;
+/// Datagrams that come unasked to who waits for ever: questions for servers.
+const UNASKED_MAX: u32 = 40;
+
+thread_local! {
+    static LIAR: RefCell<Option<Liar>> = const { RefCell::new(None) };
+}
+
+/// What lies.
+struct Liar {
+    random: Random,
+    /// What makes a fabric that is the same whenever it is asked.
+    fabric: u64,
+    waiting: VecDeque<Vec<u8>>,
+    questions: u64,
+    unasked: u32,
+    agents: c_int,
+}
+
+/// Has this thread's library lie from now on.
+pub fn tell(seed: u64) {
+    let mut random = Random::new(seed);
+    let fabric = random.next();
+    let liar = Liar { random, fabric, waiting: VecDeque::new(), questions: 0, unasked: 0, agents: 0 };
+    LIAR.with_borrow_mut(|slot| *slot = Some(liar));
+}
+
+/// Ends it; whether whoever asked would have gone on for ever.
+pub fn silence() -> bool {
+    LIAR.with_borrow_mut(Option::take).is_some_and(|liar| liar.questions > QUESTIONS_MAX)
+}
+
+/// The library, while it lies.
+pub fn library() -> Option<Library> {
+    LIAR.with_borrow(|liar| liar.is_some()).then_some(Library { calls: &CALLS })
+}
+
+static CALLS: Calls = Calls {
+    umad_init: init,
+    umad_debug: debug,
+    umad_size: size,
+    umad_get_ca_device_list: device_list,
+    umad_free_ca_device_list: free_device_list,
+    umad_get_ca_portguids: port_guids,
+    umad_get_ca: get_ca,
+    umad_release_ca: release_ca,
+    umad_get_port: get_port,
+    umad_release_port: release_port,
+    umad_open_port: open_port,
+    umad_close_port: close_port,
+    umad_get_fd: get_fd,
+    umad_get_issm_path: issm_path,
+    umad_register: register,
+    umad_register_oui: register_oui,
+    umad_send: send,
+    umad_recv: recv,
+};
+
+fn with<T: Default>(act: impl FnOnce(&mut Liar) -> T) -> T {
+    LIAR.with_borrow_mut(|liar| liar.as_mut().map(act)).unwrap_or_default()
+}
+
+extern "C" fn init() -> c_int {
+    0
+}
+
+extern "C" fn debug(_: c_int) -> c_int {
+    0
+}
+
+extern "C" fn size() -> usize {
+    HEAD
+}
+
+extern "C" fn device_list() -> *mut umad_device_node {
+    let name = CString::new("liar0").expect("a name").into_raw();
+    Box::into_raw(Box::new(umad_device_node { next: std::ptr::null_mut(), ca_name: name }))
+}
+
+extern "C" fn free_device_list(list: *mut umad_device_node) {
+    // SAFETY: both came from `device_list`, and are freed once.
+    unsafe {
+        let node = Box::from_raw(list);
+        drop(CString::from_raw(node.ca_name.cast_mut()));
+    }
+}
+
+extern "C" fn port_guids(_: *const c_char, guids: *mut u64, max: c_int) -> c_int {
+    let count = with(|liar| liar.random.below(max as u64 + 1)) as usize;
+    for at in 0..count {
+        // SAFETY: the caller has room for `max` of them.
+        unsafe { guids.add(at).write(with(|liar| liar.random.next())) };
+    }
+    count as c_int
+}
+
+/// A port as a hostile kernel would tell of it: names without an end, numbers beyond every range.
+fn a_port(liar: &mut Liar) -> umad_port {
+    let mut bytes = [0_u8; size_of::<umad_port>()];
+    liar.random.fill(&mut bytes);
+    // SAFETY: numbers and characters may have any value; the pointer is set before anybody follows it.
+    let mut port = unsafe { bytes.as_ptr().cast::<umad_port>().read_unaligned() };
+    port.pkeys = std::ptr::null_mut();
+    if liar.random.one_in(2) {
+        (port.portnum, port.base_lid, port.sm_lid, port.sm_sl) = (1, 5, 1, 0);
+    }
+    port
+}
+
+extern "C" fn get_ca(_: *const c_char, ca: *mut umad_ca) -> c_int {
+    with(|liar| {
+        let mut bytes = [0_u8; size_of::<umad_ca>()];
+        liar.random.fill(&mut bytes);
+        // SAFETY: as in `a_port`; the pointers are all set here.
+        let mut made = unsafe { bytes.as_ptr().cast::<umad_ca>().read_unaligned() };
+        let ports = liar.random.below(made.ports.len() as u64) as usize;
+        for (at, port) in made.ports.iter_mut().enumerate() {
+            *port = if at < ports { Box::into_raw(Box::new(a_port(liar))) } else { std::ptr::null_mut() };
+        }
+        // SAFETY: the caller's structure.
+        unsafe { ca.write(made) };
+    });
+    0
+}
+
+extern "C" fn release_ca(ca: *mut umad_ca) -> c_int {
+    // SAFETY: filled by `get_ca`, released once.
+    for port in unsafe { (*ca).ports } {
+        if !port.is_null() {
+            // SAFETY: made by `get_ca`.
+            drop(unsafe { Box::from_raw(port) });
+        }
+    }
+    0
+}
+
+extern "C" fn get_port(_: *const c_char, _: c_int, port: *mut umad_port) -> c_int {
+    with(|liar| {
+        if liar.random.one_in(20) {
+            return -libc::ENODEV;
+        }
+        // SAFETY: the caller's structure.
+        unsafe { port.write(a_port(liar)) };
+        0
+    })
+}
+
+extern "C" fn release_port(_: *mut umad_port) -> c_int {
+    0
+}
+
+extern "C" fn open_port(_: *const c_char, _: c_int) -> c_int {
+    0
+}
+
+extern "C" fn close_port(_: c_int) -> c_int {
+    0
+}
+
+extern "C" fn get_fd(_: c_int) -> c_int {
+    -1
+}
+
+extern "C" fn issm_path(_: *const c_char, _: c_int, path: *mut c_char, _: c_int) -> c_int {
+    // SAFETY: room for one character at least.
+    unsafe { path.write(0) };
+    0
+}
+
+fn next_agent() -> c_int {
+    with(|liar| {
+        liar.agents += 1;
+        liar.agents
+    })
+}
+
+extern "C" fn register(_: c_int, _: c_int, _: c_int, _: u8, _: *mut c_long) -> c_int {
+    next_agent()
+}
+
+extern "C" fn register_oui(_: c_int, _: c_int, _: u8, _: *mut u8, _: *mut c_long) -> c_int {
+    next_agent()
+}
+
+extern "C" fn send(_: c_int, _: c_int, packet: *mut c_void, len: c_int, timeout: c_int, _: c_int) -> c_int {
+    // SAFETY: the caller says that a head and `len` bytes are there.
+    let packet = unsafe { std::slice::from_raw_parts(packet.cast::<u8>(), HEAD + len as usize) };
+    with(|liar| {
+        liar.questions += 1;
+        if liar.questions > QUESTIONS_MAX || liar.random.one_in(2000) {
+            return -libc::EIO;
+        }
+        if timeout != 0 {
+            answers::to(liar, packet);
+        }
+        0
+    })
+}
+
+extern "C" fn recv(_: c_int, packet: *mut c_void, len: *mut c_int, timeout: c_int) -> c_int {
+    with(|liar| {
+        if liar.waiting.is_empty() && timeout < 0 && liar.unasked < UNASKED_MAX {
+            liar.unasked += 1;
+            let question = answers::question(liar);
+            liar.waiting.push_back(question);
+        }
+        let Some(whole) = liar.waiting.front() else {
+            return if timeout < 0 { -libc::EIO } else { -libc::ETIMEDOUT };
+        };
+        // SAFETY: the caller's length, and as much room behind the head.
+        let room = unsafe { *len };
+        let said = (whole.len() - HEAD) as c_int;
+        // SAFETY: the caller's length.
+        unsafe { *len = said };
+        if said > room {
+            return -libc::ENOSPC;
+        }
+        // SAFETY: there is room for a head and `room` bytes.
+        unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr(), packet.cast::<u8>(), whole.len()) };
+        liar.waiting.pop_front();
+        1
+    })
+}
+
+#[test]
+fn the_list_of_devices_is_given_back() {
+    let list = device_list();
+    // SAFETY: made a line ago.
+    assert_eq!(unsafe { CStr::from_ptr((*list).ca_name) }.to_bytes(), b"liar0");
+    free_device_list(list);
+}

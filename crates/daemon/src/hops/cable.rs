@@ -1,0 +1,162 @@
+//! One program's cable, and what waits at the last switch for room in it.
+
+use std::collections::VecDeque;
+
+use weft_fabric::{PortRef, lane_of};
+use weft_link::hops::{PortName, SwitchEnd};
+use weft_verbs::{Duration, Instant};
+
+use crate::limits::{CABLE_QUEUE_BYTES_MAX, CABLE_QUEUE_PACKETS_MAX};
+use crate::slots::ClientId;
+
+/// A packet that waits: for which port, as its program and as the fabric names it, and the slot of who sent it.
+type Waiting = (PortName, PortRef, u32, Box<[u8]>);
+
+/// From when to when a packet waited, at which port, and on which lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    pub to: PortRef,
+    pub vl: u8,
+    pub since: Instant,
+    pub until: Instant,
+}
+
+/// A cable.
+#[derive(Debug)]
+pub(super) struct Cable {
+    pub end: SwitchEnd,
+    pub slot: u32,
+    /// Ports of its host, with the devices that they belong to.
+    ports: Vec<(u32, PortRef)>,
+    queue: VecDeque<Waiting>,
+    queued_bytes: usize,
+    /// When the first that waits is dropped.
+    pub deadline: Option<Instant>,
+    /// Nothing moves now.
+    stall: Option<Stall>,
+    /// Nothing moved for a while, which is to be counted.
+    pub waited: Option<Stall>,
+    /// Something waited too long, and there has been no room since: what comes is dropped at once.
+    stalled: bool,
+    /// Whom the last packet from here waits for.
+    pub blocked_by: Option<ClientId>,
+    /// It broke the rules: nothing is taken from there any more.
+    broken: bool,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Put {
+    /// It is there.
+    There,
+    /// It waits for room.
+    Waits,
+    /// There is no room even to wait.
+    Lost,
+    /// The port is not one of its host.
+    Elsewhere,
+}
+
+impl Cable {
+    pub fn new(end: SwitchEnd, slot: u32, ports: Vec<(u32, PortRef)>) -> Cable {
+        let queue = VecDeque::new();
+        let (deadline, stall, waited, blocked_by) = (None, None, None, None);
+        let (stalled, broken) = (false, false);
+        Cable { end, slot, ports, queue, queued_bytes: 0, deadline, stall, waited, stalled, blocked_by, broken }
+    }
+
+    /// Nothing is taken from there now.
+    pub fn is_blocked(&self) -> bool {
+        self.broken || self.blocked_by.is_some()
+    }
+
+    /// Takes the next packet, and says which port sends it, if the program has such a port.
+    pub fn take(&mut self, room: &mut Vec<u8>) -> Option<Option<PortRef>> {
+        match self.end.pop(room) {
+            Ok(found) => {
+                let (device, number) = found?;
+                let named = |(of, port): &&(u32, PortRef)| *of == device && port.port == number;
+                Some(self.ports.iter().find(named).map(|(_, port)| *port))
+            }
+            Err(_) => {
+                self.broken = true;
+                None
+            }
+        }
+    }
+
+    /// A packet that came to a port from the program with the slot `sender`.
+    pub fn put(&mut self, now: Instant, to: PortRef, sender: u32, packet: &[u8]) -> Put {
+        let Some((device, _)) = self.ports.iter().find(|(_, port)| *port == to) else { return Put::Elsewhere };
+        let name = (*device, to.port);
+        if self.queue.is_empty() && self.end.push(name, sender, packet) {
+            self.stalled = false;
+            return Put::There;
+        }
+        let full =
+            self.queue.len() >= CABLE_QUEUE_PACKETS_MAX || self.queued_bytes + packet.len() > CABLE_QUEUE_BYTES_MAX;
+        if self.stalled || full {
+            return Put::Lost;
+        }
+        self.queued_bytes += packet.len();
+        self.queue.push_back((name, to, sender, packet.into()));
+        if !self.end.want_room() {
+            self.flush(now);
+        }
+        if self.queue.is_empty() { Put::There } else { Put::Waits }
+    }
+
+    /// The port at which the first packet waits, if any does.
+    pub fn waits_at(&self) -> Option<PortRef> {
+        self.queue.front().map(|(_, to, ..)| *to)
+    }
+
+    /// The first packet waits from now on, and so long at most.
+    pub fn wait(&mut self, now: Instant, patience: Duration) {
+        self.deadline = Some(now + patience);
+        let first = self.queue.front();
+        self.stall = first.map(|(_, to, _, packet)| Stall { to: *to, vl: lane_of(packet), since: now, until: now });
+    }
+
+    /// Puts what there is room for by now: how many packets.
+    pub fn flush(&mut self, now: Instant) -> usize {
+        let mut put = 0;
+        while let Some((name, _, sender, packet)) = self.queue.front()
+            && self.end.push(*name, *sender, packet)
+        {
+            self.queued_bytes -= packet.len();
+            self.queue.pop_front();
+            put += 1;
+        }
+        if put > 0 {
+            self.end_stall(now);
+        }
+        if self.queue.is_empty() {
+            self.deadline = None;
+        } else {
+            self.end.want_room();
+        }
+        put
+    }
+
+    fn end_stall(&mut self, now: Instant) {
+        if let Some(stall) = self.stall.take() {
+            self.waited = Some(Stall { until: now, ..stall });
+        }
+    }
+
+    /// The first has waited too long, and the others will.
+    pub fn give_up(&mut self, now: Instant, mut dropped: impl FnMut(PortRef, &[u8], bool)) {
+        self.end_stall(now);
+        self.queue.drain(..).for_each(|(_, to, _, packet)| dropped(to, &packet, true));
+        (self.queued_bytes, self.deadline, self.stalled) = (0, None, true);
+    }
+
+    /// Nothing waits any more, and its host has other ports.
+    pub fn start_anew(&mut self, ports: Vec<(u32, PortRef)>) {
+        self.ports = ports;
+        self.queue.clear();
+        (self.queued_bytes, self.deadline, self.stall, self.waited) = (0, None, None, None);
+        (self.stalled, self.blocked_by) = (false, None);
+    }
+}

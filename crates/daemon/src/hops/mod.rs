@@ -1,0 +1,275 @@
+//! Cables between the programs of virtual hosts and the fabric's switches, where everything goes hop by hop: packets are
+//! taken from who sends, carried by the fabric, and put where they arrive. A fabric has credits: while a receiver has no
+//! room its packets wait at the last switch, and who sent one of them is not listened to; what waits for longer than that
+//! switch lets it is dropped there, and counted.
+
+mod cable;
+mod descriptors;
+
+use std::collections::BTreeMap;
+
+use weft_fabric::{Arrival, Fabric, PortRef, Transit};
+use weft_link::hops::SwitchEnd;
+use weft_verbs::{Duration, Instant, QPN_INDEX_BITS};
+use weft_wire::MULTICAST_QPN;
+use weft_wire::link_packet::{LINK_PACKET_MAX, LinkPacket};
+
+use crate::slots::ClientId;
+use cable::{Cable, Put};
+pub use descriptors::CableFds;
+
+/// Who listens to a group at a port, by the group's LID.
+pub trait Listeners {
+    /// The clients.
+    fn at(&self, port: PortRef, mlid: u16) -> Vec<ClientId>;
+}
+
+/// A packet that found no room.
+type Lost = (PortRef, Box<[u8]>);
+
+/// All cables.
+#[derive(Debug, Default)]
+pub struct Cables {
+    cables: BTreeMap<ClientId, Cable>,
+    by_slot: BTreeMap<u32, ClientId>,
+    transit: Transit,
+    room: Vec<u8>,
+    /// Those that packets were put into since they were last rung for.
+    touched: Vec<ClientId>,
+    /// Those that may be listened to again.
+    released: Vec<ClientId>,
+    lost: Vec<Lost>,
+    /// Something waits for room, perhaps.
+    waiting: bool,
+}
+
+impl Cables {
+    /// A program's cable. `ports` are those of its host, each with the device that it belongs to.
+    pub fn connect(&mut self, client: ClientId, slot: u32, ports: Vec<(u32, PortRef)>, end: SwitchEnd) {
+        self.cables.insert(client, Cable::new(end, slot, ports));
+        self.by_slot.insert(slot, client);
+    }
+
+    /// The program is gone.
+    pub fn disconnect(&mut self, client: ClientId) {
+        if let Some(cable) = self.cables.remove(&client) {
+            if self.by_slot.get(&cable.slot) == Some(&client) {
+                self.by_slot.remove(&cable.slot);
+            }
+            self.release(client);
+        }
+    }
+
+    /// Whether there is one.
+    pub fn has(&self, client: ClientId) -> bool {
+        self.cables.contains_key(&client)
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.cables.is_empty()
+    }
+
+    /// The fabric is another, or none: nothing is on its way any more, and ports are those that `ports` says.
+    pub fn start_anew(&mut self, ports: impl Fn(ClientId) -> Vec<(u32, PortRef)>) {
+        self.transit.clear();
+        for (client, cable) in &mut self.cables {
+            cable.start_anew(ports(*client));
+            self.released.push(*client);
+        }
+    }
+
+    /// Whether something waits for room.
+    pub fn has_waiting(&self) -> bool {
+        self.waiting
+    }
+
+    /// From now on the daemon looks by itself.
+    pub fn attend(&mut self, client: ClientId) {
+        if let Some(cable) = self.cables.get(&client) {
+            cable.end.attend();
+        }
+    }
+
+    /// From now on the program calls. `false`: there is a packet, look once more.
+    pub fn sleep(&mut self, client: ClientId) -> bool {
+        self.cables.get_mut(&client).is_none_or(|cable| cable.end.sleep() || cable.is_blocked())
+    }
+
+    /// Carries packets of a program, at most so many: how many there were.
+    pub fn carry(
+        &mut self,
+        now: Instant,
+        fabric: &mut Fabric,
+        groups: &impl Listeners,
+        client: ClientId,
+        most: usize,
+    ) -> usize {
+        let mut room = std::mem::take(&mut self.room);
+        room.reserve(LINK_PACKET_MAX);
+        let mut carried = 0;
+        while carried < most {
+            let Some(cable) = self.cables.get_mut(&client).filter(|cable| !cable.is_blocked()) else { break };
+            let Some(from) = cable.take(&mut room) else { break };
+            carried += 1;
+            if let Some(from) = from {
+                self.forward(now, fabric, groups, (client, from), &mut room);
+            }
+        }
+        self.room = room;
+        self.announce();
+        carried
+    }
+
+    fn forward(
+        &mut self,
+        now: Instant,
+        fabric: &mut Fabric,
+        groups: &impl Listeners,
+        (client, from): (ClientId, PortRef),
+        packet: &mut [u8],
+    ) {
+        let mut blocked = None;
+        let Some(sender) = self.cables.get(&client).map(|cable| cable.slot) else { return };
+        let sent = fabric.forward(now, from, packet, |arrival: Arrival, bytes| {
+            if arrival.latency_ns > 0 {
+                let until = now + Duration::from_nanos(arrival.latency_ns);
+                if !self.transit.depart(until, arrival.port, sender, bytes) {
+                    self.lost.push((arrival.port, bytes.into()));
+                }
+            } else {
+                blocked = blocked.or(self.hand_over(now, groups, arrival.port, sender, bytes));
+            }
+        });
+        // A copy for a group stays at the sender's own port, too (IBA 10.5.2.1).
+        if sent.is_ok() && for_group(packet) {
+            blocked = blocked.or(self.hand_over(now, groups, from, sender, packet));
+        }
+        if blocked.is_none() && self.lost.is_empty() {
+            return;
+        }
+        self.settle(now, fabric);
+        if let Some(cable) = self.cables.get_mut(&client) {
+            cable.blocked_by = blocked.filter(|by| *by != client);
+        }
+    }
+
+    /// A packet is at the port that it was for: to whom it is. Answers whom it waits for, if somebody has no room.
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        groups: &impl Listeners,
+        to: PortRef,
+        sender: u32,
+        packet: &[u8],
+    ) -> Option<ClientId> {
+        let parsed = LinkPacket::parse(packet).ok()?;
+        let qpn = parsed.bth()?.dest_qp();
+        if qpn != MULTICAST_QPN {
+            let client = *self.by_slot.get(&(qpn >> QPN_INDEX_BITS))?;
+            return self.put(now, client, to, sender, packet);
+        }
+        let mut blocked = None;
+        for client in groups.at(to, parsed.lrh.dlid()) {
+            blocked = blocked.or(self.put(now, client, to, sender, packet));
+        }
+        blocked
+    }
+
+    fn put(&mut self, now: Instant, client: ClientId, to: PortRef, sender: u32, packet: &[u8]) -> Option<ClientId> {
+        let cable = self.cables.get_mut(&client)?;
+        match cable.put(now, to, sender, packet) {
+            Put::Elsewhere => None,
+            Put::There => {
+                if self.touched.last() != Some(&client) {
+                    self.touched.push(client);
+                }
+                None
+            }
+            Put::Waits => {
+                self.waiting = true;
+                Some(client)
+            }
+            Put::Lost => {
+                self.lost.push((to, packet.into()));
+                None
+            }
+        }
+    }
+
+    /// Counts what found no room and what had to wait, and says for how long the others may.
+    fn settle(&mut self, now: Instant, fabric: &mut Fabric) {
+        for (to, packet) in self.lost.drain(..) {
+            fabric.discard(to, &packet, false);
+        }
+        for cable in self.cables.values_mut() {
+            if let Some(stall) = cable.waited.take() {
+                fabric.waited(stall.to, stall.vl, stall.since, stall.until);
+            }
+            if let Some(to) = cable.waits_at().filter(|_| cable.deadline.is_none()) {
+                cable.wait(now, fabric.patience(to));
+            }
+        }
+    }
+
+    /// Packets that waited: for their cables, for room.
+    pub fn handle_timeout(&mut self, now: Instant, fabric: &mut Fabric, groups: &impl Listeners) {
+        while let Some((to, sender, packet)) = self.transit.arrive(now) {
+            self.hand_over(now, groups, to, sender, &packet);
+        }
+        self.flush(now, fabric);
+    }
+
+    /// Puts what waits where there is room by now, and drops what waited too long.
+    pub fn flush(&mut self, now: Instant, fabric: &mut Fabric) {
+        let mut free = Vec::new();
+        for (client, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.waits_at().is_some()) {
+            if cable.flush(now) > 0 {
+                cable.deadline = None;
+                self.touched.push(*client);
+            }
+            if cable.deadline.is_some_and(|at| at <= now) {
+                cable.give_up(now, |to, packet, late| fabric.discard(to, packet, late));
+            }
+            if cable.waits_at().is_none() {
+                free.push(*client);
+            }
+        }
+        self.waiting = self.cables.values().any(|cable| cable.waits_at().is_some());
+        free.into_iter().for_each(|client| self.release(client));
+        self.settle(now, fabric);
+        self.announce();
+    }
+
+    /// Nobody waits for this one any more.
+    fn release(&mut self, client: ClientId) {
+        for (other, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.blocked_by == Some(client)) {
+            cable.blocked_by = None;
+            self.released.push(*other);
+        }
+    }
+
+    /// Those that may be listened to again.
+    pub fn take_released(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// Rings those that sleep.
+    fn announce(&mut self) {
+        for client in self.touched.drain(..) {
+            if let Some(cable) = self.cables.get(&client) {
+                cable.end.announce();
+            }
+        }
+    }
+
+    /// When [`Cables::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let waits = self.cables.values().filter_map(|cable| cable.deadline);
+        waits.chain(self.transit.poll_timeout()).min()
+    }
+}
+
+fn for_group(packet: &[u8]) -> bool {
+    LinkPacket::parse(packet).ok().and_then(|parsed| parsed.bth()).is_some_and(|bth| bth.dest_qp() == MULTICAST_QPN)
+}

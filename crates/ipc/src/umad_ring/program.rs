@@ -1,0 +1,178 @@
+//! The program's ends of a port's rings.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use weft_sys::shared::Shared;
+
+use super::ring::{Writer, change, holds_some, processor_here};
+use super::{
+    ANSWERS, ATTENTION_AT, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
+    UMAD_RING_MAD_BYTES, attention, program_state as state,
+};
+use crate::umad::UmadHead;
+
+/// How often an answer is reached for that the daemon took back meanwhile, with others at once in its place.
+const REACHES: u32 = 64;
+
+/// Where a program puts its requests.
+#[derive(Debug)]
+pub struct RequestWriter {
+    ring: Writer,
+    /// What stands in its word.
+    processor: u64,
+}
+
+/// Where a program finds its answers.
+#[derive(Debug)]
+pub struct AnswerReader {
+    memory: Arc<Shared>,
+    /// How many were written, as far as was known at the last look.
+    written: u64,
+    /// Packets that were taken from the socket.
+    from_socket: u64,
+}
+
+/// The program's ends of the memory that the daemon gave it.
+///
+/// # Errors
+/// It is not such memory, or there is no address space.
+pub fn program_ends(file: impl AsFd) -> io::Result<(RequestWriter, AnswerReader)> {
+    let memory = Arc::new(Shared::map(file, UMAD_RING_BYTES)?);
+    let requests = RequestWriter { ring: Writer::new(memory.clone(), REQUESTS), processor: 0 };
+    Ok((requests, AnswerReader { memory, written: 0, from_socket: 0 }))
+}
+
+/// What a program has to do after it put a request into the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pushed {
+    /// There is no room: send it by the socket.
+    NoRoom,
+    /// The daemon sees it.
+    Seen,
+    /// Send [`super::UMAD_BELL`] to the daemon, which sleeps.
+    Call,
+}
+
+impl RequestWriter {
+    /// Puts a request into the ring.
+    pub fn push(&mut self, head: &UmadHead, mad: &[u8; UMAD_RING_MAD_BYTES]) -> Pushed {
+        self.note_processor();
+        if !self.ring.push(head, mad, |memory| memory.word(REQUESTS.taken_at).load(Ordering::Acquire)) {
+            return Pushed::NoRoom;
+        }
+        fence(Ordering::SeqCst);
+        if must_call(&self.ring.memory) { Pushed::Call } else { Pushed::Seen }
+    }
+
+    fn note_processor(&mut self) {
+        let processor = processor_here();
+        if processor != self.processor {
+            self.processor = processor;
+            self.ring.memory.word(PROGRAMS_PROCESSOR_AT).store(processor, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether the daemon does not look by itself, and nobody has called it yet.
+fn must_call(memory: &Shared) -> bool {
+    let word = memory.word(ATTENTION_AT);
+    word.load(Ordering::SeqCst) == attention::ASLEEP && change(word, attention::ASLEEP, attention::CALLED)
+}
+
+impl AnswerReader {
+    fn word(&self) -> &AtomicU64 {
+        self.memory.word(ANSWERS.taken_at)
+    }
+
+    fn holds_some(&mut self, taken: u64) -> bool {
+        if !holds_some(taken, self.written) {
+            self.written = self.memory.word(ANSWERS.written_at).load(Ordering::SeqCst);
+        }
+        holds_some(taken, self.written)
+    }
+
+    /// Whether an answer lies in the ring.
+    pub fn has_some(&mut self) -> bool {
+        let taken = self.word().load(Ordering::Acquire) >> state::BITS;
+        self.holds_some(taken)
+    }
+
+    /// Takes the next answer; from then on the program counts as one that does not look.
+    pub fn pop(&mut self, out: &mut Slot) -> bool {
+        for _ in 0..REACHES {
+            let word = self.word().load(Ordering::Acquire);
+            let taken = word >> state::BITS;
+            if !self.holds_some(taken) {
+                return false;
+            }
+            ANSWERS.load(&self.memory, taken, out);
+            if change(self.word(), word, taken.wrapping_add(1) << state::BITS) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Copies the next answer and leaves it in the ring.
+    pub fn peek(&mut self, out: &mut Slot) -> bool {
+        let taken = self.word().load(Ordering::Acquire) >> state::BITS;
+        let some = self.holds_some(taken);
+        if some {
+            ANSWERS.load(&self.memory, taken, out);
+        }
+        some
+    }
+
+    /// Whether something is to be looked for on the socket.
+    pub fn is_socket_due(&self) -> bool {
+        self.memory.word(BY_SOCKET_AT).load(Ordering::Acquire) != self.from_socket
+    }
+
+    /// A packet was taken from the socket, or there was none.
+    pub fn on_socket(&mut self, taken: bool) {
+        self.from_socket = match taken {
+            true => self.from_socket.wrapping_add(1),
+            false => self.memory.word(BY_SOCKET_AT).load(Ordering::Acquire),
+        };
+    }
+
+    /// Whether answers are on their way from the ring to the socket, and how many packets ever came there: who finds neither
+    /// in the ring nor on the socket what was to be seen a moment ago looks again while the first says so, and once more when
+    /// the second has changed.
+    pub fn moves(&self) -> (bool, u64) {
+        let moving = self.word().load(Ordering::SeqCst) & state::MOVING != 0;
+        (moving, self.memory.word(BY_SOCKET_AT).load(Ordering::SeqCst))
+    }
+
+    /// Whether the daemon works on another processor, so that an answer may come while the program looks for it.
+    pub fn is_worth_looking(&self) -> bool {
+        let daemons = self.memory.word(DAEMONS_PROCESSOR_AT).load(Ordering::Relaxed);
+        self.memory.word(ATTENTION_AT).load(Ordering::Relaxed) != attention::ASLEEP && daemons != processor_here()
+    }
+
+    /// The program looks at the ring until [`AnswerReader::end_wait`]: the daemon leaves answers there.
+    pub fn begin_look(&self) {
+        self.word().fetch_or(state::LOOKS, Ordering::SeqCst);
+    }
+
+    /// The program goes to sleep on the socket: answers go there from now on. False: one is in the ring already.
+    #[must_use]
+    pub fn begin_sleep(&mut self) -> bool {
+        let before = self.word().fetch_or(state::ASLEEP, Ordering::SeqCst);
+        !self.holds_some(before >> state::BITS)
+    }
+
+    /// It is awake, and does not look.
+    pub fn end_wait(&self) {
+        self.word().fetch_and(!state::MASK, Ordering::SeqCst);
+    }
+
+    /// Whether the daemon is to be called: answers lie in the ring, and it went to sleep while the program looked.
+    #[must_use]
+    pub fn must_call(&mut self) -> bool {
+        self.has_some() && must_call(&self.memory)
+    }
+}

@@ -1,0 +1,99 @@
+//! A ring of slots in shared memory: where its words and slots stand, and the end that fills it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weft_sys::processors;
+use weft_sys::shared::Shared;
+use zerocopy::IntoBytes;
+
+use super::{Slot, UMAD_RING_MAD_BYTES, UMAD_RING_SLOTS, UMAD_SLOT_BYTES};
+use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
+
+const SLOT_WORDS: usize = UMAD_SLOT_BYTES / 8;
+
+/// What stands where for one way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Direction {
+    pub written_at: usize,
+    pub taken_at: usize,
+    pub slots_at: usize,
+}
+
+impl Direction {
+    fn slot_at(&self, number: u64) -> usize {
+        self.slots_at + (number % UMAD_RING_SLOTS) as usize * UMAD_SLOT_BYTES
+    }
+
+    fn slot<'a>(&self, memory: &'a Shared, number: u64) -> &'a [AtomicU64; SLOT_WORDS] {
+        memory.words(self.slot_at(number))
+    }
+
+    /// Copies a slot out.
+    pub fn load(&self, memory: &Shared, number: u64, out: &mut Slot) {
+        for (bytes, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(self.slot(memory, number)) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+    }
+}
+
+/// Whether something lies between these positions. A ring whose positions cannot be is empty.
+pub(super) fn holds_some(taken: u64, written: u64) -> bool {
+    (1..=UMAD_RING_SLOTS).contains(&written.wrapping_sub(taken))
+}
+
+/// What an end that fills a ring has written.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub memory: Arc<Shared>,
+    pub way: Direction,
+    pub written: u64,
+    /// As far as was known at the last look.
+    taken: u64,
+}
+
+impl Writer {
+    pub fn new(memory: Arc<Shared>, way: Direction) -> Writer {
+        Writer { memory, way, written: 0, taken: 0 }
+    }
+
+    fn has_room(&mut self, taken: impl Fn(&Shared) -> u64) -> bool {
+        if self.written.wrapping_sub(self.taken) < UMAD_RING_SLOTS {
+            return true;
+        }
+        self.taken = taken(&self.memory);
+        self.written.wrapping_sub(self.taken) < UMAD_RING_SLOTS
+    }
+
+    /// Puts a datagram into the ring, of which so many are taken; false if there is no room.
+    pub fn push(&mut self, head: &UmadHead, mad: &[u8; UMAD_RING_MAD_BYTES], taken: impl Fn(&Shared) -> u64) -> bool {
+        if !self.has_room(taken) {
+            return false;
+        }
+        let slot = self.way.slot(&self.memory, self.written);
+        let (head_words, mad_words) = slot.split_at(UMAD_HEAD_BYTES / 8);
+        store(head_words, head.as_bytes());
+        store(mad_words, mad);
+        self.written = self.written.wrapping_add(1);
+        self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
+        // The other end has read that slot a lap ago, so its lines are in another cache.
+        self.memory.expect_write(self.way.slot_at(self.written), UMAD_SLOT_BYTES);
+        true
+    }
+}
+
+fn store(words: &[AtomicU64], bytes: &[u8]) {
+    for (word, bytes) in words.iter().zip(bytes.as_chunks::<8>().0) {
+        word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+    }
+}
+
+/// Changes a word if it has this value.
+pub(super) fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
+    word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+}
+
+/// As a number for a word: 0 where it cannot be told.
+pub(super) fn processor_here() -> u64 {
+    processors::current().map_or(0, |number| number as u64 + 1)
+}

@@ -1,0 +1,8 @@
+//! The link of a virtual host whose packets cross the fabric hop by hop: InfiniBand packets, LRH to VCRC, over a cable to
+//! the switches in the daemon (`ring.rs`).
+
+mod cable;
+mod ring;
+
+pub use cable::HopsLink;
+pub use ring::{Broken, PortName, ProcessEnd, ProcessFds, SwitchEnd};

@@ -1,0 +1,462 @@
+//! The cable between a process and the switches in the daemon: two rings of packets in shared memory, one for each way, and
+//! two bells by which whoever sleeps is woken.
+//!
+//! ```text
+//! word        its writer     what it says
+//! written     who sends      how many bytes were ever put into the ring
+//! taken       who receives   how many of them are taken
+//! attention   both           ATTENDING: the daemon looks by itself; ASLEEP: call it; CALLED: the process did
+//! sleep       both           AWAKE: the process looks by itself; ASLEEP: ring; RUNG: the daemon did
+//! wants_room  both           1: the daemon waits for room; whoever takes it back calls
+//!
+//! ring:  | head | packet, padded to 8 bytes | head | packet … | SKIP: go on at the beginning
+//! head:  length, port, and on the way to a process the slot of the process that sent the packet
+//! ```
+//!
+//! Whatever is read is another process's to change at any moment: positions and lengths are checked against the ring, and
+//! packets are copied out before they are looked at. Who breaks the rules of its own words is not listened to any more.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use weft_sys::bell;
+use weft_sys::shared::Shared;
+use weft_verbs::QPN_INDEX_BITS;
+use weft_wire::link_packet::LINK_PACKET_MAX;
+
+/// Bytes of the ring from a process to the switches.
+const OUT_BYTES: usize = 1 << 20;
+/// Bytes of the ring to a process: many may send to it at once.
+const IN_BYTES: usize = 2 << 20;
+/// Bytes of a record's head.
+const HEAD: usize = 8;
+/// In the place of a length: what follows stands at the ring's beginning.
+const SKIP: u32 = LENGTH_MASK;
+/// Bits of a length; those above are the sender's slot, the port's number, and the device.
+const LENGTH_BITS: u32 = 14;
+const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
+const PORT_AT: u32 = 24;
+const SLOT_MASK: u32 = (1 << (PORT_AT - LENGTH_BITS)) - 1;
+const _: () = assert!(LINK_PACKET_MAX < LENGTH_MASK as usize && PORT_AT - LENGTH_BITS >= 24 - QPN_INDEX_BITS);
+
+/// A port of a process: its device, and its number there.
+pub type PortName = (u32, u8);
+
+/// A port, and the slot of the process that sent a packet to it; none on the way to the switches, which know whose cable it is.
+type Label = (PortName, u32);
+
+/// Words that different ends write stand in cache lines of their own, and neighbours are fetched in pairs.
+const LINE: usize = 128;
+const OUT: Way = Way { written_at: 0, taken_at: LINE, ring_at: RINGS_AT, bytes: OUT_BYTES };
+const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_AT + OUT_BYTES, bytes: IN_BYTES };
+const ATTENTION_AT: usize = 4 * LINE;
+const SLEEP_AT: usize = 5 * LINE;
+const WANTS_ROOM_AT: usize = 6 * LINE;
+const RINGS_AT: usize = 4096;
+const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
+
+const ASLEEP: u64 = 0;
+const CALLED: u64 = 1;
+const ATTENDING: u64 = 2;
+
+const AWAKE: u64 = 0;
+const SLEEPS: u64 = 1;
+const RUNG: u64 = 2;
+
+/// The other end broke the rules of its words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Broken;
+
+/// What stands where for one way.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    written_at: usize,
+    taken_at: usize,
+    ring_at: usize,
+    bytes: usize,
+}
+
+/// Bytes that a packet takes in a ring.
+const fn record(len: usize) -> usize {
+    HEAD + len.next_multiple_of(8)
+}
+
+/// The end that writes.
+#[derive(Debug)]
+struct Writer {
+    memory: Arc<Shared>,
+    way: Way,
+    written: u64,
+    /// As far as was known at the last look.
+    taken: u64,
+}
+
+impl Writer {
+    fn new(memory: Arc<Shared>, way: Way) -> Writer {
+        Writer { memory, way, written: 0, taken: 0 }
+    }
+
+    /// Puts a packet into the ring; `false` if there is no room. Nobody who takes more than was written gets any.
+    fn push(&mut self, label: Label, packet: &[u8]) -> bool {
+        let (need, at) = (record(packet.len()), (self.written as usize) % self.way.bytes);
+        // A packet stands in one piece.
+        let skipped = if self.way.bytes - at < need { self.way.bytes - at } else { 0 };
+        if packet.len() > LINK_PACKET_MAX || !self.has_room(skipped + need) {
+            return false;
+        }
+        if skipped > 0 {
+            self.head(at, SKIP, ((0, 0), 0));
+        }
+        let at = (at + skipped) % self.way.bytes;
+        self.head(at, packet.len() as u32, label);
+        let to = self.memory.bytes(self.way.ring_at + at + HEAD, packet.len());
+        // SAFETY: the target is within the ring, which nothing borrows; the source is borrowed and elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
+        self.written = self.written.wrapping_add((skipped + need) as u64);
+        self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
+        true
+    }
+
+    fn head(&self, at: usize, len: u32, ((device, port), slot): Label) {
+        let low = u32::from(port) << PORT_AT | (slot & SLOT_MASK) << LENGTH_BITS | len;
+        let word = u64::from(device) << 32 | u64::from(low);
+        self.memory.word(self.way.ring_at + at).store(word, Ordering::Relaxed);
+    }
+
+    fn has_room(&mut self, need: usize) -> bool {
+        if self.free() >= need {
+            return true;
+        }
+        self.taken = self.memory.word(self.way.taken_at).load(Ordering::Acquire);
+        self.free() >= need
+    }
+
+    /// Bytes that are free; none if the other end says that it took what was not written.
+    fn free(&self) -> usize {
+        let used = self.written.wrapping_sub(self.taken);
+        usize::try_from(used).map_or(0, |used| self.way.bytes.saturating_sub(used))
+    }
+
+    fn is_taken(&self) -> bool {
+        self.memory.word(self.way.taken_at).load(Ordering::Acquire) == self.written
+    }
+}
+
+/// The end that reads.
+#[derive(Debug)]
+struct Reader {
+    memory: Arc<Shared>,
+    way: Way,
+    taken: u64,
+    /// As far as was known at the last look.
+    written: u64,
+}
+
+impl Reader {
+    fn new(memory: Arc<Shared>, way: Way) -> Reader {
+        Reader { memory, way, taken: 0, written: 0 }
+    }
+
+    #[inline]
+    fn has_some(&mut self) -> bool {
+        if self.taken == self.written {
+            self.written = self.memory.word(self.way.written_at).load(Ordering::Acquire);
+        }
+        self.taken != self.written
+    }
+
+    /// Copies the next packet into `out`, and says which port it is for or from, and who sent it.
+    #[inline]
+    fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<Label>, Broken> {
+        if !self.has_some() {
+            return Ok(None);
+        }
+        let there = usize::try_from(self.written.wrapping_sub(self.taken)).map_err(|_| Broken)?;
+        if there > self.way.bytes || !there.is_multiple_of(8) {
+            return Err(Broken);
+        }
+        let at = self.taken as usize % self.way.bytes;
+        let (len, label) = self.head(at);
+        let (skipped, at, len, label) = match len {
+            SKIP if at != 0 => {
+                let skipped = self.way.bytes - at;
+                if there < skipped + HEAD {
+                    return Err(Broken);
+                }
+                let (len, label) = self.head(0);
+                (skipped, 0, len, label)
+            }
+            len => (0, at, len, label),
+        };
+        let len = len as usize;
+        let need = record(len.min(LINK_PACKET_MAX));
+        if len > LINK_PACKET_MAX || there < skipped + need || self.way.bytes - at < need {
+            return Err(Broken);
+        }
+        out.clear();
+        out.reserve(len);
+        let from = self.memory.bytes(self.way.ring_at + at + HEAD, len);
+        // SAFETY: the source is within the ring; the target has room for so many bytes, and is ours alone. Bytes that
+        // change meanwhile are bytes still.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), len);
+            out.set_len(len);
+        }
+        self.taken = self.taken.wrapping_add((skipped + need) as u64);
+        self.memory.word(self.way.taken_at).store(self.taken, Ordering::Release);
+        Ok(Some(label))
+    }
+
+    fn head(&self, at: usize) -> (u32, Label) {
+        let word = self.memory.word(self.way.ring_at + at).load(Ordering::Relaxed);
+        let low = word as u32;
+        (low & LENGTH_MASK, (((word >> 32) as u32, (low >> PORT_AT) as u8), low >> LENGTH_BITS & SLOT_MASK))
+    }
+}
+
+fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
+    word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+}
+
+/// What a process gets of its cable: memory, the bell that wakes it, the bell that calls the daemon.
+#[derive(Debug)]
+pub struct ProcessFds {
+    /// The rings.
+    pub memory: OwnedFd,
+    /// Readable when the process is rung.
+    pub bell: OwnedFd,
+    /// To be rung when the daemon sleeps.
+    pub call: OwnedFd,
+}
+
+/// The process's end.
+#[derive(Debug)]
+pub struct ProcessEnd {
+    out: Writer,
+    inward: Reader,
+    bell: OwnedFd,
+    call: OwnedFd,
+}
+
+impl ProcessEnd {
+    /// From what the daemon gave.
+    ///
+    /// # Errors
+    /// The memory is not what it should be, or there is no address space.
+    pub fn new(fds: ProcessFds) -> io::Result<ProcessEnd> {
+        let memory = Arc::new(Shared::map(&fds.memory, MEMORY_BYTES)?);
+        let (out, inward) = (Writer::new(memory.clone(), OUT), Reader::new(memory, IN));
+        Ok(ProcessEnd { out, inward, bell: fds.bell, call: fds.call })
+    }
+
+    /// Readable when the process is rung.
+    pub fn bell(&self) -> &OwnedFd {
+        &self.bell
+    }
+
+    /// Puts a packet into the ring; `false` if there is no room.
+    pub fn push(&mut self, port: PortName, packet: &[u8]) -> bool {
+        self.out.push((port, 0), packet)
+    }
+
+    /// Packets were put there: the daemon is called if it sleeps.
+    pub fn announce(&self) {
+        fence(Ordering::SeqCst);
+        let attention = self.out.memory.word(ATTENTION_AT);
+        if attention.load(Ordering::Relaxed) == ASLEEP && change(attention, ASLEEP, CALLED) {
+            bell::ring(&self.call);
+        }
+    }
+
+    /// Takes the next packet, the port that it is for, and the slot of the process that sent it.
+    #[inline]
+    pub fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<(PortName, u32)>, Broken> {
+        self.inward.pop(out)
+    }
+
+    /// Packets were taken: the daemon is called if it waits for room.
+    pub fn made_room(&self) {
+        fence(Ordering::SeqCst);
+        let wants = self.out.memory.word(WANTS_ROOM_AT);
+        if wants.load(Ordering::Relaxed) != 0 && wants.swap(0, Ordering::SeqCst) != 0 {
+            self.announce();
+        }
+    }
+
+    /// Nobody looks from now on: the daemon is to ring. `false`: something waits already.
+    pub fn fall_asleep(&mut self) -> bool {
+        self.out.memory.word(SLEEP_AT).store(SLEEPS, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        !self.inward.has_some()
+    }
+
+    /// Somebody looks again.
+    pub fn wake_up(&self) {
+        let sleep = self.out.memory.word(SLEEP_AT);
+        if sleep.load(Ordering::Relaxed) != AWAKE && sleep.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+            bell::silence(&self.bell);
+        }
+    }
+}
+
+/// The daemon's end.
+#[derive(Debug)]
+pub struct SwitchEnd {
+    out: Reader,
+    inward: Writer,
+    bell: OwnedFd,
+    call: OwnedFd,
+}
+
+impl SwitchEnd {
+    /// Makes a cable; the descriptors are for its process.
+    ///
+    /// # Errors
+    /// Descriptors, memory or address space are used up.
+    pub fn create() -> io::Result<(SwitchEnd, ProcessFds)> {
+        let (memory, file): (Shared, File) = Shared::create("weft-packets", MEMORY_BYTES)?;
+        let memory = Arc::new(memory);
+        let (bell_to_hear, bell) = bell::bell()?;
+        let (call, call_to_ring) = bell::bell()?;
+        let (out, inward) = (Reader::new(memory.clone(), OUT), Writer::new(memory, IN));
+        let fds = ProcessFds { memory: file.into(), bell: bell_to_hear, call: call_to_ring };
+        Ok((SwitchEnd { out, inward, bell, call }, fds))
+    }
+
+    /// Readable when the process calls.
+    pub fn call(&self) -> impl AsFd + '_ {
+        &self.call
+    }
+
+    /// Takes the next packet, and the port that sends it.
+    pub fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<PortName>, Broken> {
+        Ok(self.out.pop(out)?.map(|(port, _)| port))
+    }
+
+    /// Puts a packet for a port into the ring, sent by the process with this slot; `false` if there is no room.
+    pub fn push(&mut self, port: PortName, slot: u32, packet: &[u8]) -> bool {
+        self.inward.push((port, slot), packet)
+    }
+
+    /// Packets were put there: the process is rung if it sleeps.
+    pub fn announce(&self) {
+        fence(Ordering::SeqCst);
+        let sleep = self.out.memory.word(SLEEP_AT);
+        if sleep.load(Ordering::Relaxed) == SLEEPS && change(sleep, SLEEPS, RUNG) {
+            bell::ring(&self.bell);
+        }
+    }
+
+    /// The process is to call as soon as it has made room. `false`: it has made some already, perhaps.
+    pub fn want_room(&self) -> bool {
+        self.out.memory.word(WANTS_ROOM_AT).store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        !self.inward.is_taken()
+    }
+
+    /// From now on the daemon looks by itself.
+    pub fn attend(&self) {
+        self.out.memory.word(ATTENTION_AT).store(ATTENDING, Ordering::SeqCst);
+        bell::silence(&self.call);
+    }
+
+    /// From now on the daemon has to be called. `false`: there is a packet, look once more.
+    pub fn sleep(&mut self) -> bool {
+        self.out.memory.word(ATTENTION_AT).store(ASLEEP, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        !self.out.has_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> (SwitchEnd, ProcessEnd) {
+        let (switch, fds) = SwitchEnd::create().unwrap();
+        (switch, ProcessEnd::new(fds).unwrap())
+    }
+
+    fn packet(n: usize) -> Vec<u8> {
+        (0..n * 37 % (LINK_PACKET_MAX + 1)).map(|at| (at + n) as u8).collect()
+    }
+
+    #[test]
+    fn packets_of_every_length_pass_in_order_lap_after_lap() {
+        let (mut switch, mut process) = ends();
+        let (mut sent, mut came, mut room) = (0, 0, Vec::new());
+        while came < 20_000 {
+            while sent < 20_000 && process.push((sent as u32, sent as u8), &packet(sent)) {
+                sent += 1;
+            }
+            assert!(sent > came, "a ring that is empty has room");
+            for _ in 0..100 {
+                let Some(port) = switch.pop(&mut room).unwrap() else { break };
+                assert_eq!((port, &room), ((came as u32, came as u8), &packet(came)));
+                came += 1;
+            }
+        }
+        assert_eq!(switch.pop(&mut room), Ok(None));
+        assert!(switch.push((7, 2), 1023, &packet(9)));
+        assert_eq!(process.pop(&mut room), Ok(Some(((7, 2), 1023))));
+        assert!(!process.push((0, 1), &vec![0; LINK_PACKET_MAX + 1]), "longer than any packet");
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_once() {
+        let (mut switch, mut process) = ends();
+        let readable = |fd: &OwnedFd| {
+            let mut byte = [0; 8];
+            rustix::io::read(fd, &mut byte).unwrap_or(0)
+        };
+        assert!(process.push((0, 1), &[1; 40]) && process.push((0, 1), &[2; 40]));
+        process.announce();
+        process.announce();
+        assert_eq!(readable(&switch.call), 1);
+        assert!(!switch.sleep(), "there are packets");
+        switch.attend();
+        process.announce();
+        assert_eq!(readable(&switch.call), 0);
+        let mut room = Vec::new();
+        while switch.pop(&mut room).unwrap().is_some() {}
+        assert!(switch.sleep() && process.fall_asleep());
+        assert!(switch.push((0, 1), 0, &[3; 40]));
+        switch.announce();
+        switch.announce();
+        assert_eq!(readable(&process.bell), 1);
+        assert!(!process.fall_asleep());
+        switch.announce();
+        process.wake_up();
+        assert_eq!(readable(&process.bell), 0, "the bell was taken");
+        assert!(switch.want_room());
+        assert_eq!(process.pop(&mut room), Ok(Some(((0, 1), 0))));
+        process.made_room();
+        assert_eq!(readable(&switch.call), 1);
+        assert!(!switch.want_room(), "all is taken");
+    }
+
+    #[test]
+    fn who_lies_about_its_words_is_not_listened_to() {
+        let lies: [(u64, u64); 6] = [
+            (u64::MAX, 40),
+            (4, 40),
+            (OUT_BYTES as u64 + 8, 40),
+            (48, LINK_PACKET_MAX as u64 + 1),
+            (48, 41),
+            (48, SKIP.into()),
+        ];
+        for (written, len) in lies {
+            let (mut switch, process) = ends();
+            process.out.memory.word(RINGS_AT).store(len, Ordering::Relaxed);
+            process.out.memory.word(OUT.written_at).store(written, Ordering::Release);
+            assert_eq!(switch.pop(&mut Vec::new()), Err(Broken), "{written} {len}");
+        }
+        let (mut switch, process) = ends();
+        process.out.memory.word(IN.taken_at).store(80, Ordering::Release);
+        let pushed = (0..10_000).filter(|_| switch.push((0, 1), 0, &[0; 4096])).count();
+        assert!(pushed * 4104 <= IN_BYTES + 80, "no more than fits");
+    }
+}

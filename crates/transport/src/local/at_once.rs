@@ -1,0 +1,61 @@
+//! The commonest request, sent as it is posted: a short SEND that nothing stands before. [`Requester::advance`] would do the
+//! same by more steps; here what the peer waits for comes first, and the books are kept behind it.
+
+use weft_verbs::{QpState, QpType, SendFlags, SendOp};
+
+use crate::Env;
+use crate::core::Core;
+use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing};
+use crate::sq::{SendQueue, Wqe};
+
+use super::Way;
+use super::requester::{NAMED_MIN, Ranges, Requester, gather};
+
+impl Requester {
+    /// Send the request that was just posted, if that can be done here. Whether it was: else nothing has changed, but for
+    /// the lane's having no room.
+    #[inline]
+    pub fn send_at_once<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
+        let at = self.cur;
+        let first_in_line = at + 1 == sq.tail() && at == self.started && self.nxt == self.max && !self.stopped;
+        let held_back = self.rnr_until.is_some() || way.full_until.is_some();
+        if !first_in_line || held_back || core.state() != QpState::Rts || core.qp_type() != QpType::Rc {
+            return false;
+        }
+        let wqe = sq.get(at);
+        if !is_plain(wqe) {
+            return false;
+        }
+        let mut frame = Frame::new(FrameKind::Send, core.qpn, core.attr.dest_qpn);
+        frame.seq = self.nxt as u32;
+        frame.epoch = self.epoch;
+        frame.total = wqe.length as u32;
+        frame.flags = FrameFlags::FIRST | FrameFlags::LAST;
+        frame.flags.set(FrameFlags::SOLICITED, wqe.flags.contains(SendFlags::SOLICITED));
+        let mut ranges = Ranges::new();
+        let payload = if wqe.is_inline() {
+            Outgoing::Bytes(wqe.inline.get(..wqe.length as usize).unwrap_or_default())
+        } else if gather(env, core, wqe, 0, wqe.length, &mut ranges).is_ok() {
+            Outgoing::Memory(&ranges)
+        } else {
+            return false;
+        };
+        if !way.push(core, frame, payload, env) {
+            return false;
+        }
+        let wqe = sq.get_mut(at);
+        (wqe.first, wqe.psns, wqe.answered, wqe.named) = (self.nxt, 1, 0, false);
+        self.nxt += 1;
+        self.max = self.nxt;
+        self.cur = at + 1;
+        self.started = self.cur;
+        self.watch.arm(core.now);
+        true
+    }
+}
+
+/// Whether a request is one frame that carries its bytes, and waits for nothing.
+#[inline]
+fn is_plain(wqe: &Wqe) -> bool {
+    matches!(wqe.op, SendOp::Send) && wqe.length <= NAMED_MIN && !wqe.flags.contains(SendFlags::FENCE)
+}

@@ -1,0 +1,164 @@
+//! A packet as it crosses the cables of an InfiniBand subnet (IBA 5.2.1): LRH, GRH where it has one, BTH to ICRC, VCRC.
+//! What switches look at is read here, what they change (the virtual lane, and the VCRC with it) is changed here.
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::bth::Bth;
+use crate::grh::Grh;
+use crate::icrc;
+use crate::lrh::{Lrh, NextHeader};
+use crate::packet::{ICRC_LEN, Packet, WireError};
+use crate::vcrc;
+
+/// Bytes of the VCRC.
+pub const VCRC_LEN: usize = 2;
+/// The longest there is: all headers, 4096 bytes of payload, ICRC and VCRC.
+pub const LINK_PACKET_MAX: usize = Lrh::LEN + Grh::LEN + crate::packet::HEADERS_MAX + 4096 + ICRC_LEN + VCRC_LEN;
+
+/// The parts of a packet, LRH to VCRC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkPacket<'a> {
+    /// Local Route Header.
+    pub lrh: Lrh,
+    /// Global Route Header, if it has one.
+    pub grh: Option<Grh>,
+    /// BTH to ICRC.
+    pub ib: &'a [u8],
+    /// VCRC.
+    pub vcrc: u16,
+}
+
+impl<'a> LinkPacket<'a> {
+    /// The parts, if the lengths agree. Neither CRC is looked at, nor what follows the BTH.
+    pub fn parse(bytes: &'a [u8]) -> Result<LinkPacket<'a>, WireError> {
+        let (packet, vcrc) = bytes.split_last_chunk::<VCRC_LEN>().ok_or(WireError::Short)?;
+        let (lrh, rest) = Lrh::read_from_prefix(packet).map_err(|_| WireError::Short)?;
+        if usize::from(lrh.packet_length()) * 4 != packet.len() {
+            return Err(WireError::Padding);
+        }
+        if lrh.link_version() != 0 {
+            return Err(WireError::Version(lrh.link_version()));
+        }
+        let (grh, ib) = match lrh.next_header() {
+            NextHeader::Bth => (None, rest),
+            NextHeader::Grh => {
+                let (grh, ib) = Grh::read_from_prefix(rest).map_err(|_| WireError::Short)?;
+                (Some(grh), ib)
+            }
+            NextHeader::RawEthertype | NextHeader::RawIpv6 => return Err(WireError::Short),
+        };
+        if let Some(grh) = &grh {
+            if grh.version() != 6 {
+                return Err(WireError::Version(grh.version()));
+            }
+            if grh.next_header() != Grh::NEXT_HEADER_IBA || usize::from(grh.payload_len()) != ib.len() {
+                return Err(WireError::Padding);
+            }
+        }
+        if ib.len() < Bth::LEN + ICRC_LEN {
+            return Err(WireError::Short);
+        }
+        Ok(LinkPacket { lrh, grh, ib, vcrc: u16::from_le_bytes(*vcrc) })
+    }
+
+    /// Base transport header.
+    pub fn bth(&self) -> Option<Bth> {
+        Bth::read_from_prefix(self.ib).ok().map(|(bth, _)| bth)
+    }
+
+    /// Whether the ICRC is right.
+    pub fn icrc_holds(&self) -> bool {
+        Packet::icrc(self.ib) == Some(icrc::of_packet(seed(&self.lrh, self.grh.as_ref()), self.ib))
+    }
+}
+
+/// What an ICRC begins with beneath the BTH.
+pub fn seed(lrh: &Lrh, grh: Option<&Grh>) -> u32 {
+    grh.map_or_else(|| icrc::seed_lrh(lrh), icrc::seed_grh)
+}
+
+/// Whether the VCRC at the end of a packet is right.
+pub fn vcrc_holds(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk().is_some_and(|(packet, found)| vcrc::of(packet).to_le_bytes() == *found)
+}
+
+/// Let a packet travel on this virtual lane, with the VCRC that goes with it.
+pub fn set_vl(bytes: &mut [u8], vl: u8) {
+    if let Ok((lrh, _)) = Lrh::mut_from_prefix(bytes)
+        && lrh.vl() != vl
+    {
+        lrh.set_vl(vl);
+        put_vcrc(bytes);
+    }
+}
+
+/// Write the VCRC, for which there is room at the end.
+pub fn put_vcrc(bytes: &mut [u8]) {
+    if let Some((packet, room)) = bytes.split_last_chunk_mut::<VCRC_LEN>() {
+        *room = vcrc::of(packet).to_le_bytes();
+    }
+}
+
+/// The headers in front of the BTH, for a packet of so many bytes from BTH to ICRC: appended to `out`. Answers the seed of
+/// its ICRC.
+pub fn put_headers(out: &mut Vec<u8>, lane: (u8, u8), lids: [u16; 2], grh: Option<&Grh>, ib_len: usize) -> u32 {
+    let (vl, sl) = lane;
+    let [slid, dlid] = lids;
+    let next = if grh.is_some() { NextHeader::Grh } else { NextHeader::Bth };
+    let bytes = Lrh::LEN + grh.map_or(0, |_| Grh::LEN) + ib_len;
+    let lrh = Lrh::new(vl, sl, next, dlid, slid, (bytes / 4) as u16);
+    out.extend_from_slice(lrh.as_bytes());
+    out.extend_from_slice(grh.map_or(&[], |grh| grh.as_bytes()));
+    seed(&lrh, grh)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::HeaderBuf;
+    use crate::{Headers, Opcode, Psn};
+
+    fn packet(grh: Option<&Grh>, payload: &[u8]) -> Vec<u8> {
+        let bth = Bth::new(Opcode(4), 0xffff, 0x12_3456, Psn::new(7));
+        let head = HeaderBuf::write(bth, &Headers::default(), payload.len());
+        let ib_len = head.as_slice().len() + payload.len() + ICRC_LEN;
+        let mut out = Vec::new();
+        let seed = put_headers(&mut out, (0, 3), [5, 9], grh, ib_len);
+        let at = out.len();
+        out.extend_from_slice(head.as_slice());
+        out.extend_from_slice(payload);
+        let icrc = icrc::Icrc::begin(seed, &out[at..]).finish();
+        out.extend_from_slice(&icrc.to_le_bytes());
+        out.extend_from_slice(&[0; VCRC_LEN]);
+        put_vcrc(&mut out);
+        out
+    }
+
+    #[test]
+    fn a_packet_is_read_as_it_was_written() {
+        let grh = Grh::new(1, 2, 12 + 8 + 4, Grh::NEXT_HEADER_IBA, 3, [[4; 16], [5; 16]]);
+        for grh in [None, Some(&grh)] {
+            let mut bytes = packet(grh, b"payload!");
+            let read = LinkPacket::parse(&bytes).expect("whole");
+            assert_eq!((read.lrh.slid(), read.lrh.dlid(), read.lrh.sl(), read.grh), (5, 9, 3, grh.copied()));
+            assert!(read.icrc_holds() && vcrc_holds(&bytes));
+            set_vl(&mut bytes, 6);
+            let read = LinkPacket::parse(&bytes).expect("whole");
+            assert!(read.lrh.vl() == 6 && read.icrc_holds() && vcrc_holds(&bytes));
+            let last = bytes.len() - 10;
+            bytes[last] ^= 1;
+            assert!(!vcrc_holds(&bytes) && !LinkPacket::parse(&bytes).expect("lengths hold").icrc_holds());
+        }
+    }
+
+    #[test]
+    fn lengths_that_disagree_are_refused() {
+        let bytes = packet(None, b"payload!");
+        for cut in 0..bytes.len() {
+            assert!(LinkPacket::parse(&bytes[..cut]).is_err(), "{cut}");
+        }
+        let mut longer = bytes;
+        longer.extend_from_slice(&[0; 4]);
+        assert!(LinkPacket::parse(&longer).is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! Clients that ask for a connection before their server listens, which nothing can keep them from: perftest connects twice, its
+//! server stops listening in between, and neither waits for the other. Who loses that race is refused, as it must be, and
+//! runs again.
+
+use anyhow::Result;
+use std::time::Duration;
+
+/// What programs say who were refused.
+pub const REFUSED: &[&str] = &[
+    "REJECTED",
+    "UNREACHABLE",
+    "Failed to connect RDMA CM events",
+    "unexpected event from RDMA CM: Event rejected",
+    "connect error",
+];
+
+/// How perftest of that Debian release ends besides: it goes on with what it has freed.
+pub const FREED: &[&str] = &["signal 6", "signal 11", "was killed after"];
+
+/// How long a server gets before it is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs something, which is told how often it was tried, until it fails for another reason than `signs`, or `tries` times.
+pub fn until_late_enough<T>(tries: u32, signs: &[&[&str]], mut run: impl FnMut(u32) -> Result<T>) -> Result<T> {
+    let too_early = |error: &anyhow::Error| {
+        let text = format!("{error:#}");
+        signs.iter().copied().flatten().any(|sign| text.contains(sign))
+    };
+    for tried in 0..tries.saturating_sub(1) {
+        match run(tried) {
+            Err(error) if too_early(&error) => std::thread::sleep(PAUSE),
+            ended => return ended,
+        }
+    }
+    run(tries.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_runs_again_and_who_fails_otherwise_does_not() {
+        let run = |fails: u32, how: &'static str| {
+            let mut runs = 0;
+            let ended = until_late_enough(3, &[REFUSED, FREED], |tried| {
+                assert_eq!(tried, runs);
+                runs += 1;
+                if tried < fails { Err(anyhow::anyhow!(how)) } else { Ok(tried) }
+            });
+            (ended.ok(), runs)
+        };
+        assert_eq!(run(1, "RDMA_CM_EVENT_REJECTED"), (Some(1), 2));
+        assert_eq!(run(9, "died by signal 11"), (None, 3));
+        assert_eq!(run(1, "wrong bytes"), (None, 1));
+    }
+}

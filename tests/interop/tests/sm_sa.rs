@@ -1,0 +1,258 @@
+//! The subnet's administrator where programs of others are the judges: OpenSM's own test of a manager, Debian's saquery with
+//! all that it can ask, beside OpenSM's answers, and a client over libibumad that means no good.
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use weft_interop::proc::Proc;
+use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
+
+const TOOLS: &[&str] = &["ip", "cc", "opensm", "osmtest", "saquery", "/usr/include/infiniband/umad.h"];
+
+/// How long a manager may take for whatever is asked of it.
+const WITHIN: Duration = Duration::from_secs(15);
+
+/// osmtest takes a rate above 300 Gb/s for one that no port has.
+const FABRIC: &[&str] = &["--fat-tree", "4,2", "--speed", "HDR"];
+
+/// What both managers are told.
+const CONF: &str = "sm_priority 14\nrouting_engine minhop\nhonor_guid2lid_file TRUE\n";
+
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sm_sa/sa_client.c");
+
+/// What saquery is asked, a command line each: every record, every way to name an end, every component.
+const QUESTIONS: &str = include_str!("sm_sa/questions.txt");
+
+/// Where answers may differ from OpenSM's, and why: words of a line, left out of the comparison.
+const DIFFERENT: &[&str] = &[
+    // Ours tells the switches that the last multicast LID is used, as `use_mfttop` says; OpenSM tells only those that say
+    // that they look at it.
+    "MulticastFDBTop",
+    // In network order, as IBA has it; OpenSM writes it in its machine's, and saquery prints it as it comes.
+    "Block..",
+    // A counter of what a manager did.
+    "ActCount",
+];
+
+/// OpenSM's test, flow by flow; the default of `-M` is its short flow.
+const FLOWS: &[(&str, &[&str])] = &[
+    ("inventory made", &["-f", "c"]),
+    ("inventory validated", &["-f", "v"]),
+    ("inventory validated, with a GRH", &["-f", "v", "-G"]),
+    ("inventory validated by all paths at once", &["-f", "v", "-d", "4"]),
+    ("events forwarded", &["-f", "e"]),
+    ("multicast, alone", &["-f", "m", "-M", "1"]),
+    ("multicast, with others", &["-f", "m", "-M", "2"]),
+    ("lanes", &["-f", "q"]),
+    ("traps", &["-f", "t", "-w", "1"]),
+    ("flood of tables", &["-f", "f", "-s", "2"]),
+    ("flood of paths", &["-f", "f", "-s", "3"]),
+    // Leases of seconds are waited for.
+    ("services", &["-f", "s"]),
+];
+
+fn have(what: &str) -> bool {
+    skip::have(what, TOOLS)
+}
+
+/// A manager of ours on the first host, which keeps what it knows in the lab's directory.
+fn manager(lab: &Lab, fabric: &Fabric<'_>, more: &str) -> Result<Proc> {
+    let (weft, dir, config) = (product::weft()?, lab.file("cache"), lab.file("weft.conf"));
+    std::fs::create_dir_all(&dir)?;
+    std::fs::write(&config, format!("{CONF}dump_files_dir {}\n{more}", dir.display()))?;
+    let words = [&weft.display().to_string(), "sm", "-F", &config.display().to_string()];
+    let mut proc = lab.start_line(&fabric.words("node1", &words)?, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
+    ensure!(proc.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", proc.kill().report());
+    fabric.wait("all links are active", |status| {
+        status["links"]["init"] == 0 && status["links"]["armed"] == 0 && status["links"]["active"] != 0
+    })?;
+    Ok(proc)
+}
+
+/// OpenSM there, with the same LIDs.
+fn opensm(lab: &Lab, fabric: &Fabric<'_>) -> Result<Proc> {
+    let (dir, config, log) = (lab.file("cache"), lab.file("opensm.conf"), lab.file("opensm.log"));
+    std::fs::write(&config, format!("{CONF}dump_files_dir {}\nforce_log_flush TRUE\n", dir.display()))?;
+    let words = ["opensm", "-F", &config.display().to_string(), "-f", &log.display().to_string()];
+    let mut proc = lab.start_line(&fabric.words("node1", &words)?, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
+    let up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
+    ensure!(proc.wait_until(WITHIN, up), "{}", proc.kill().report());
+    Ok(proc)
+}
+
+fn compile(lab: &Lab) -> Result<String> {
+    let program = lab.file("sa_client");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-O2", "-o"]).arg(&program).args([CLIENT, "-libumad"]);
+    ensure!(cc.status().context("cc runs")?.success(), "sa_client.c does not compile");
+    Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
+}
+
+#[test]
+fn the_test_of_a_manager_passes() {
+    if !have("osmtest") {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let fabric = Fabric::up(&lab, FABRIC).expect("a fabric");
+    let _manager = manager(&lab, &fabric, "").expect("a manager");
+    let mut table = Table::new("osmtest");
+    let dir = lab.file("").display().to_string();
+    let (inventory, log) = (lab.file("osmtest.dat").display().to_string(), lab.file("osmtest.log"));
+    for (name, words) in FLOWS {
+        table.case(name, || {
+            let _ = std::fs::remove_file(&log);
+            // It writes into the directory that it is in.
+            let common = ["env", "-C", &dir, "osmtest", "-i", &inventory, "-l", &log.display().to_string()];
+            let ended = fabric.run("node2", &[&common[..], words].concat())?;
+            let said = || std::fs::read_to_string(&log).unwrap_or_default();
+            let tail = || said().lines().rev().take(12).map(str::to_owned).collect::<Vec<_>>();
+            ensure!(
+                ended.ok() && ended.text.contains("PASS"),
+                "{}\nits log, last line first: {:#?}",
+                ended.report(),
+                tail()
+            );
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+/// What saquery says to every question, by its words: lines in order, and how it ended.
+fn answers(lab: &Lab, fabric: &Fabric<'_>) -> Result<BTreeMap<String, Vec<String>>> {
+    let script = lab.file("questions.sh");
+    let line = |words: &str| format!("echo '### '\"saquery {words}\"\nsaquery {words} 2>&1\necho \"exit $?\"\n");
+    std::fs::write(&script, QUESTIONS.lines().map(line).collect::<String>())?;
+    let said = fabric.run("node2", &["sh", &script.display().to_string()])?;
+    let mut answers = BTreeMap::new();
+    for part in said.text.split("### ").skip(1) {
+        let (words, answer) = part.split_once('\n').unwrap_or((part, ""));
+        let mut lines: Vec<String> = answer.lines().filter_map(|line| comparable(words, line)).collect();
+        lines.sort_unstable();
+        answers.insert(words.to_owned(), lines);
+    }
+    ensure!(answers.len() == QUESTIONS.lines().count(), "{} answers:\n{}", answers.len(), said.text);
+    Ok(answers)
+}
+
+/// A line without what may differ.
+fn comparable(words: &str, line: &str) -> Option<String> {
+    if line.is_empty() || line.starts_with("ibwarn") || DIFFERENT.iter().any(|words| line.contains(words)) {
+        return None;
+    }
+    // Of several ports that are as good either manager may have chosen another.
+    let entry = words.starts_with("saquery LFTR") && line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let line = if entry { line.trim_start().split('\t').next()? } else { line };
+    Some(line.to_owned())
+}
+
+#[test]
+fn every_question_is_answered_as_by_opensm() {
+    if !have("saquery beside OpenSM") {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let _ = std::fs::remove_dir_all(lab.file("cache"));
+    let ours = {
+        let fabric = Fabric::up(&lab, FABRIC).expect("a fabric");
+        let _manager = manager(&lab, &fabric, "").expect("a manager");
+        answers(&lab, &fabric).expect("answers")
+    };
+    let fabric = Fabric::up(&lab, FABRIC).expect("a fabric");
+    let _opensm = opensm(&lab, &fabric).expect("OpenSM");
+    let theirs = answers(&lab, &fabric).expect("answers");
+    let mut table = Table::new("saquery beside OpenSM");
+    for (words, theirs) in &theirs {
+        table.case(words, || {
+            let ours = ours.get(words).context("no answer")?;
+            let more: Vec<_> = ours.iter().filter(|line| !theirs.contains(line)).collect();
+            let less: Vec<_> = theirs.iter().filter(|line| !ours.contains(line)).collect();
+            ensure!(
+                ours == theirs,
+                "of {} lines and {}: only ours {more:#?}, only OpenSM's {less:#?}",
+                ours.len(),
+                theirs.len()
+            );
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+#[test]
+fn who_means_no_good_does_no_harm() {
+    if !have("an administrator under attack") {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let fabric = Fabric::up(&lab, FABRIC).expect("a fabric");
+    let client = compile(&lab).expect("the client");
+    let keeps = format!("sa_db_dump TRUE\nsa_db_file {}\n", lab.file("cache/opensm-sa.dump").display());
+    let mut held = Some(manager(&lab, &fabric, &keeps).expect("a manager"));
+    let mut table = Table::new("an administrator under attack");
+    let start =
+        |host: &str, words: &[&str]| lab.start_line(&fabric.words(host, &[&[client.as_str()], words].concat())?, &[]);
+    table.case("datagrams that nobody should send", || {
+        let before = memory_kib(held.as_ref().context("a manager")?)?;
+        let seeds = ["1", "2", "3"];
+        let hosts = ["node2", "node3", "node4"];
+        let clients: Vec<Proc> =
+            hosts.iter().zip(seeds).map(|(host, seed)| start(host, &["bad", "100000", seed])).collect::<Result<_>>()?;
+        for client in clients {
+            let ended = client.wait(Duration::from_secs(60)).success()?;
+            ensure!(ended.text.contains("all is well"), "{}", ended.report());
+        }
+        let after = memory_kib(held.as_ref().context("a manager")?)?;
+        ensure!(after < before + MEMORY_GROWTH_KIB, "{before} KiB before, {after} KiB after");
+        Ok(())
+    });
+    table.case("a flood for every path does not keep another from his", || {
+        let floods = [start("node5", &["flood", "3", "64"])?, start("node5", &["flood", "3", "64"])?];
+        let waits = start("node6", &["worst", "2", "1"])?.wait(WITHIN).success()?;
+        let longest: f64 = waits.text.split(' ').next().and_then(|word| word.parse().ok()).context("no figure")?;
+        // Who floods is answered, too; a question that is lost is asked again after a tenth of a second.
+        ensure!(longest < 2000.0, "{}", waits.text);
+        floods.into_iter().try_for_each(|flood| flood.wait(WITHIN).success().map(drop))
+    });
+    table.case("who subscribed is told, also by a manager that was started anew", || {
+        let mut told = start("node3", &["told", "60", "100"])?;
+        ensure!(told.wait_until(WITHIN, |told| told.text().contains("subscribed")), "{}", told.kill().report());
+        fabric.weft(&["cable", "cut", "node7:1"])?;
+        ensure!(told.wait_until(WITHIN, |told| told.text().contains("trap 65 of")), "{}", told.kill().report());
+        fabric.weft(&["cable", "join", "node7:1"])?;
+        ensure!(told.wait_until(WITHIN, |told| told.text().contains("trap 64 of")), "{}", told.kill().report());
+        // What is known is kept a second after it changed at the latest.
+        let dump = lab.file("cache/opensm-sa.dump");
+        let kept = |_: &Proc| std::fs::read_to_string(&dump).is_ok_and(|text| text.contains("InformInfo Record"));
+        ensure!(told.wait_until(WITHIN, kept), "no subscription is kept in {}", dump.display());
+        held.take().context("a manager")?.kill();
+        held = Some(manager(&lab, &fabric, &keeps)?);
+        fabric.weft(&["cable", "cut", "node7:1"])?;
+        let again = |told: &Proc| told.text().matches("trap 65 of").count() == 2;
+        ensure!(told.wait_until(WITHIN, again), "{}", told.kill().report());
+        fabric.weft(&["cable", "join", "node7:1"])?;
+        told.kill();
+        Ok(())
+    });
+    table.finish();
+}
+
+/// What a manager's memory may grow by, whoever asks it whatever: the bounds of its records for so few hosts.
+const MEMORY_GROWTH_KIB: u64 = 96 << 10;
+
+/// The memory of the manager that a process is, or that is its child.
+fn memory_kib(of: &Proc) -> Result<u64> {
+    let mut path = PathBuf::from(format!("/proc/{}", of.pid()));
+    while let Ok(children) =
+        std::fs::read_to_string(path.join("task").join(path.file_name().context("a number")?).join("children"))
+    {
+        let Some(child) = children.split_whitespace().next() else { break };
+        path = PathBuf::from(format!("/proc/{child}"));
+    }
+    let status = std::fs::read_to_string(path.join("status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
