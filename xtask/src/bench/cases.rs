@@ -6,6 +6,7 @@
 use super::between_hosts::BetweenHosts;
 use super::case::{Case, Rival};
 use super::guest::{Carrier, InGuest};
+use super::guest_pong::PongInGuest;
 use super::idle::Idle;
 use super::peers::cache_line::CacheLine;
 use super::peers::libfabric::{Pingpong, Provider};
@@ -17,9 +18,11 @@ use super::peers::udp_pong::UdpPong;
 use super::peers::udp_stream::UdpStream;
 use super::perftest::{Amount, Column, Perftest};
 use super::room::Place;
+use super::sa_rate::{Asked, Sa, SaRate};
 use super::sleeps::Sleeps;
 use super::smp_rate::{Server, SmpRate};
 use super::statistics::Bound;
+use super::subnet;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -78,6 +81,19 @@ macro_rules! smp_rate {
             ours: &SmpRate { server: Server::Weft, window: $window },
             rivals: &[Rival::at_least(5.0, &SmpRate { server: Server::IbSim, window: $window })],
             aim: Some(Bound::AtLeast(200_000.0)),
+        }
+    };
+}
+
+/// What several hosts are answered by a subnet administrator, ours beside OpenSM's.
+macro_rules! sa_rate {
+    ($name:literal, $asked:expr, $clients:literal, $window:literal, $aim:literal) => {
+        Case {
+            name: $name,
+            place: Place::SameHost,
+            ours: &SaRate { sa: Sa::Weft, asked: $asked, clients: $clients, window: $window },
+            rivals: &[Rival::told(&SaRate { sa: Sa::OpenSm, asked: $asked, clients: $clients, window: $window })],
+            aim: Some(Bound::AtLeast($aim)),
         }
     };
 }
@@ -185,6 +201,9 @@ pub const ALL: &[Case] = &[
     smp_rate!("directed-route SMPs, 4 under way", 4),
     smp_rate!("directed-route SMPs, 16 under way", 16),
     smp_rate!("directed-route SMPs, 64 under way", 64),
+    sa_rate!("subnet administration: paths, 1 host", Asked::Paths, 1, 64, 100_000.0),
+    sa_rate!("subnet administration: paths, 4 hosts", Asked::Paths, 4, 64, 100_000.0),
+    sa_rate!("subnet administration: joins, 4 hosts", Asked::Joins, 4, 16, 10_000.0),
     Case { name: "idle", place: Place::SameHost, ours: &Idle, rivals: &[], aim: Some(Bound::AtMost(0.0)) },
     Case {
         name: "ib_write_bw 1 MiB",
@@ -279,10 +298,18 @@ pub const ALL: &[Case] = &[
         name: "guest: ib_send_lat 8 B",
         place: Place::Guest,
         ours: &in_guest(Carrier::Ours, "ib_send_lat", 8, 2_000, Column::Latency),
-        rivals: &[Rival::at_most(1.0, &in_guest(Carrier::Rxe, "ib_send_lat", 8, 2_000, Column::Latency))],
+        rivals: &[
+            Rival::at_most(1.0, &in_guest(Carrier::Rxe, "ib_send_lat", 8, 2_000, Column::Latency)),
+            Rival::told(&PongInGuest { payload: 8, count: 2_000 }),
+        ],
         aim: None,
     },
 ];
+
+/// These and the subnets.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    ALL.iter().chain(subnet::CASES.iter().flatten())
+}
 
 #[cfg(test)]
 mod tests {
@@ -292,9 +319,9 @@ mod tests {
 
     #[test]
     fn every_case_is_one_and_compares_like_with_like() {
-        let names: BTreeSet<_> = ALL.iter().map(|case| (case.name, case.place.name())).collect();
-        assert_eq!(names.len(), ALL.len());
-        for case in ALL {
+        let names: BTreeSet<_> = all().map(|case| (case.name, case.place.name())).collect();
+        assert_eq!(names.len(), all().count());
+        for case in all() {
             for rival in case.rivals {
                 assert_eq!(rival.program.unit(), case.ours.unit(), "{} beside {}", case.name, rival.program.name());
             }

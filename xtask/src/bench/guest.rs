@@ -4,6 +4,7 @@
 //! sends to the other over the cable instead of the loopback. Ours are in two namespaces, as on the host.
 
 use super::cores::pinned;
+use super::guest_pong::OURSELVES;
 use super::perftest::Column;
 use super::program::Program;
 use super::room::Room;
@@ -22,9 +23,9 @@ const MTU: u32 = 1500;
 /// Of both cables in the guest: room for RoCE's largest path MTU and its headers.
 const CABLE_MTU: u32 = 4200;
 /// Emulation is slow, and a run is short.
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 /// How long a server may take until it listens.
-const LISTENS_WITHIN: Duration = Duration::from_secs(30);
+pub const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The cables: `va` to `vb` for the kernel's, `wa` to `wb` of two namespaces for ours; the addresses are alike.
 const SETUP: &str = "set -e
@@ -96,7 +97,8 @@ impl GuestRoom {
         &self.guest.package
     }
 
-    fn start(&self, words: &[String]) -> GuestProc {
+    /// Starts a program.
+    pub fn start(&self, words: &[String]) -> GuestProc {
         self.guest.start(&words_of(words))
     }
 }
@@ -107,11 +109,12 @@ fn ours_in(guest: &Guest, netns: &str, address: &str) -> Result<String> {
     Ok(device::find(&told, address, "::").with_context(|| format!("no device of ours: {told}"))?.name)
 }
 
-/// The command, its libraries, and the directory that programs load them from.
+/// The command, its libraries, and the directory that programs load them from; and this program, for its small peers.
 fn shipped() -> Result<Vec<Extra>> {
     let weft = product::weft()?;
     let dir = weft.parent().context("the command has no directory")?;
     let mut extra = vec![(weft.clone(), format!("{PRODUCT}/weft"))];
+    extra.push((std::env::current_exe()?, OURSELVES.to_owned()));
     for entry in std::fs::read_dir(dir)?.chain(std::fs::read_dir(dir.join("rdma"))?).flatten() {
         let path: PathBuf = entry.path();
         let name = path.strip_prefix(dir)?.display().to_string();
@@ -122,7 +125,7 @@ fn shipped() -> Result<Vec<Extra>> {
     Ok(extra)
 }
 
-fn words_of(words: &[String]) -> Vec<&str> {
+pub fn words_of(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 

@@ -8,6 +8,7 @@ mod case;
 mod cases;
 mod cores;
 mod guest;
+mod guest_pong;
 mod idle;
 mod machine;
 pub mod peers;
@@ -17,9 +18,11 @@ mod program;
 mod report;
 mod room;
 mod row;
+mod sa_rate;
 mod sleeps;
 mod smp_rate;
 mod statistics;
+mod subnet;
 mod sweep;
 mod table;
 mod unit;
@@ -47,7 +50,8 @@ pub struct Options {
     /// Print the cases, their peers and what is wanted, and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Only cases and sweeps whose place and name contain this text (`same host: ib_write_bw 1 MiB`).
+    /// Only cases and sweeps whose place and name contain this text (`same host: ib_write_bw 1 MiB`). Large subnets take
+    /// many minutes, and are measured only if this asks for them (`ibsim, large`).
     #[arg(long)]
     filter: Option<String>,
     /// Turns of each case; the median counts.
@@ -139,10 +143,11 @@ impl Plan {
         }
         let wanted = |place: Place, name: &str| {
             let whole = format!("{}: {name}", place.name());
-            let unasked = options.quick && place == Place::Guest;
-            options.filter.as_ref().map_or(!unasked, |text| whole.contains(text.as_str()))
+            let unasked = options.quick && place == Place::Guest || place.is_on_demand();
+            let asked = |text: &String| !place.is_on_demand() || text.contains(&place.name());
+            options.filter.as_ref().map_or(!unasked, |text| whole.contains(text.as_str()) && asked(text))
         };
-        let cases: Vec<_> = cases::ALL.iter().filter(|case| wanted(case.place, case.name)).collect();
+        let cases: Vec<_> = cases::all().filter(|case| wanted(case.place, case.name)).collect();
         let panels = sweep::ALL.iter().filter(|panel| !options.no_plot && wanted(panel.place, panel.name));
         let panels: Vec<_> = panels.collect();
         if cases.is_empty() && panels.is_empty() {

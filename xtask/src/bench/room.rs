@@ -14,22 +14,37 @@ pub enum Place {
     SameHost,
     /// Two namespaces joined by a veth cable of this MTU.
     TwoHosts { mtu: u32 },
+    /// A simulated InfiniBand subnet; a large one takes minutes a run.
+    Subnet { large: bool },
     /// A virtual machine whose kernel has rdma_rxe.
     Guest,
 }
 
 impl Place {
     /// In the order in which they are entered.
-    pub const ALL: [Place; 4] =
-        [Place::SameHost, Place::TwoHosts { mtu: 9000 }, Place::TwoHosts { mtu: 1500 }, Place::Guest];
+    pub const ALL: [Place; 6] = [
+        Place::SameHost,
+        Place::TwoHosts { mtu: 9000 },
+        Place::TwoHosts { mtu: 1500 },
+        Place::Subnet { large: false },
+        Place::Subnet { large: true },
+        Place::Guest,
+    ];
 
     /// What a reader calls it.
     pub fn name(self) -> String {
         match self {
             Place::SameHost => "same host".to_owned(),
             Place::TwoHosts { mtu } => format!("two namespaces, MTU {mtu}"),
+            Place::Subnet { large: false } => "ibsim".to_owned(),
+            Place::Subnet { large: true } => "ibsim, large".to_owned(),
             Place::Guest => "inside the guest".to_owned(),
         }
+    }
+
+    /// Whether it is entered only if the filter asks for it.
+    pub fn is_on_demand(self) -> bool {
+        self == Place::Subnet { large: true }
     }
 
     /// Why it cannot be entered on this machine.
@@ -56,6 +71,9 @@ impl Room {
     /// Builds the place.
     pub fn enter(place: Place, cores: Option<Cores>, seconds: u32) -> Result<Room> {
         let inside = match place {
+            Place::Subnet { .. } => {
+                return Ok(Room { inside: Inside::Lab(Lab::new(Shape::Loopback)?), cores, seconds });
+            }
             Place::SameHost => Inside::Lab(Lab::new(Shape::One)?),
             Place::TwoHosts { mtu } => Inside::Lab(Lab::new(Shape::Two { mtu })?),
             Place::Guest => Inside::Guest(Box::new(GuestRoom::boot()?)),

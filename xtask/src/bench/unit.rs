@@ -17,6 +17,10 @@ pub enum Unit {
     Percent,
     #[serde(rename = "sleeps/completion")]
     SleepsPerCompletion,
+    #[serde(rename = "s")]
+    Seconds,
+    #[serde(rename = "bytes")]
+    Bytes,
 }
 
 impl Unit {
@@ -29,6 +33,8 @@ impl Unit {
             Unit::DatagramsPerSecond => (1e3, 0, "k/s"),
             Unit::Percent => (1.0, 1, "%"),
             Unit::SleepsPerCompletion => (1.0, 2, "sleeps"),
+            Unit::Seconds => (1.0, 2, "s"),
+            Unit::Bytes => (f64::from(1 << 20), 1, "MiB"),
         }
     }
 
@@ -58,5 +64,7 @@ mod tests {
         assert_eq!(Unit::MessagesPerSecond.show(8e6), "8.00 M/s");
         assert_eq!(Unit::Microseconds.show(0.06), "0.0600 µs");
         assert_eq!(Unit::Percent.show(0.0), "0.0 %");
+        assert_eq!((Unit::Seconds.show(0.0312), Unit::Seconds.show(29.2)), ("0.0312 s".into(), "29.20 s".into()));
+        assert_eq!(Unit::Bytes.show(750.0 * 1048576.0), "750.0 MiB");
     }
 }

@@ -25,7 +25,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// How long the answering end may take until it listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
-const PORT: u16 = 7777;
+/// Where it answers.
+pub const PORT: u16 = 7777;
 
 /// Which end, and how much.
 #[derive(clap::Args)]

@@ -75,6 +75,8 @@ fn unit_of(unit: Unit) -> (f64, &'static str) {
         Unit::DatagramsPerSecond => (1e3, "k/s"),
         Unit::Percent => (1.0, "%"),
         Unit::SleepsPerCompletion => (1.0, "sleeps"),
+        Unit::Seconds => (1.0, "s"),
+        Unit::Bytes => (f64::from(1 << 20), "MiB"),
     }
 }
 
