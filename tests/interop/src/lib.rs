@@ -9,6 +9,7 @@
 
 pub mod device;
 pub mod early;
+pub mod ends;
 pub mod fabric;
 pub mod guest;
 pub mod guest_peer;

@@ -3,14 +3,11 @@
 //! rdmacm-utils, perftest's `-R`, `qperf -cm 1`, pyverbs' own tests; and small C programs (`rdmacm_calls`) for what only
 //! C sees. `weft resource show cm_id` tells when a server listens.
 
-#[path = "rdmacm/ends.rs"]
-mod ends;
-
 use anyhow::{Context, Result, ensure};
-use ends::Ends;
 use std::process::Command;
 use std::time::Duration;
 use weft_interop::early::{FREED, REFUSED, until_late_enough};
+use weft_interop::ends::{Ends, cmtime};
 use weft_interop::{Lab, Path, Shape, Table, Who, skip, table};
 
 const UTILS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "cmtime"];
@@ -82,7 +79,7 @@ fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
                 })
             });
         }
-        table.case(&label("cmtime -c 500"), || cmtime(&lab, who, address, 500).map(drop));
+        table.case(&label("cmtime -c 500"), || many(&lab, who, address, 500));
     }
     for (server, client) in [
         ("rdma_server", "rdma_client"),
@@ -145,19 +142,11 @@ fn persistent(lab: &Lab, who: Who, address: &str) -> Result<()> {
     Ok(())
 }
 
-/// How long `count` connections took, step by step, in milliseconds. The server serves until it is ended.
-fn cmtime(lab: &Lab, who: Who, address: &str, count: u32) -> Result<f64> {
-    const STEPS: [&str; 7] =
-        ["create id", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy"];
-    let args = format!("-c {count}");
-    let ends = Ends::new("cmtime", &args).each(&format!("-b {address}"), &format!("-s {address}")).who(who);
-    let text = ends.against_a_lasting_server(lab)?;
-    let took = |step: &str| {
-        let line = text.lines().find(|line| line.starts_with(step) && line.contains(':'))?;
-        line.split_once(':')?.1.split_whitespace().next()?.parse::<f64>().ok()
-    };
-    let times: Option<Vec<f64>> = STEPS.iter().map(|step| took(step)).collect();
-    Ok(times.with_context(|| format!("a time is missing:\n{text}"))?.iter().sum())
+/// So many connections at once come and go; how fast is measured by `cargo xtask bench`.
+fn many(lab: &Lab, who: Who, address: &str, count: u32) -> Result<()> {
+    let took = cmtime(lab, &Ends::cmtime(count, address).who(who))?;
+    table::note(&format!("    {count} connections, from creating to destroying: {:.0} ms", took.as_secs_f64() * 1e3));
+    Ok(())
 }
 
 fn mckey(lab: &Lab, who: Who, group: &str) -> Result<()> {
@@ -274,19 +263,12 @@ fn call(lab: &Lab, who: Who, name: &str, argument: &str) -> Result<()> {
 }
 
 #[test]
-fn a_thousand_connections_take_less_than_two_seconds() {
+fn a_thousand_connections_come_and_go() {
     if !skip::have("a_thousand_connections", UTILS) || table::quick() {
         return;
     }
     let lab = Lab::new(Shape::One).expect("a lab");
-    let mut table = Table::new("RDMA CM, rate");
-    table.case("cmtime -c 1000", || {
-        // The best of three: other work on the machine is not ours to measure.
-        let times: Result<Vec<_>> = (0..3).map(|_| cmtime(&lab, Who::Root, lab.server().v4, 1000)).collect();
-        let took = times?.into_iter().fold(f64::INFINITY, f64::min);
-        table::note(&format!("    1,000 connections, from creating to destroying: {took:.0} ms"));
-        ensure!(took < 2000.0, "1,000 connections took {took} ms");
-        Ok(())
-    });
+    let mut table = Table::new("RDMA CM, a thousand at once");
+    table.case("cmtime -c 1000", || many(&lab, Who::Root, lab.server().v4, 1000));
     table.finish();
 }

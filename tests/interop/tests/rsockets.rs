@@ -1,15 +1,11 @@
 //! rsockets: Debian's rstream, riostream, rcopy and udpong, and its librspreload under TCP programs that know nothing of
 //! RDMA; a C program (`rsockets_calls`) for what only C sees.
 
-#[allow(dead_code, reason = "not all of it is of use here")]
-#[path = "rdmacm/ends.rs"]
-mod ends;
-
 use anyhow::{Context, Result, ensure};
-use ends::Ends;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use weft_interop::ends::Ends;
 use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip, table};
 
 const TOOLS: &[&str] = &["ip", "rstream", "riostream", "rcopy", "udpong"];

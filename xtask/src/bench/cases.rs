@@ -5,6 +5,7 @@
 
 use super::between_hosts::BetweenHosts;
 use super::case::{Case, Rival};
+use super::cmtime::Cmtime;
 use super::guest::{Carrier, InGuest};
 use super::guest_pong::PongInGuest;
 use super::idle::Idle;
@@ -189,6 +190,13 @@ pub const ALL: &[Case] = &[
         ours: &Sleeps { of: EVENTS },
         rivals: &[],
         aim: Some(Bound::AtMost(1.0)),
+    },
+    Case {
+        name: "1,000 connections by the connection manager",
+        place: Place::SameHost,
+        ours: &Cmtime { count: 1_000 },
+        rivals: &[],
+        aim: Some(Bound::AtMost(2.0)),
     },
     Case {
         name: "ib_write_bw 1 MiB, between virtual hosts",

@@ -6,6 +6,7 @@
 mod between_hosts;
 mod case;
 mod cases;
+mod cmtime;
 mod cores;
 mod guest;
 mod guest_pong;

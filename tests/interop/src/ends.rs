@@ -1,8 +1,8 @@
 //! A server that listens by the connection manager, and its client.
 
+use crate::{Lab, Proc, Who};
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
-use weft_interop::{Lab, Proc, Who};
 
 /// How long a server may take until it listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
@@ -10,6 +10,8 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 /// What a server and a client are to do.
 #[derive(Clone, Debug)]
 pub struct Ends {
+    /// The name that `weft resource` shows of the server.
+    comm: String,
     server: Vec<String>,
     client: Vec<String>,
     who: Who,
@@ -25,9 +27,27 @@ impl Ends {
 
     /// A tool of its own at each end.
     pub fn two(server: &str, client: &str) -> Ends {
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let (who, limit) = (Who::Root, Duration::from_secs(40));
-        Ends { server: words(server), client: words(client), who, limit, ready: "state LISTEN" }
+        let comm = words(server).into_iter().next().unwrap_or_default();
+        Ends { comm, server: words(server), client: words(client), who, limit, ready: "state LISTEN" }
+    }
+
+    /// So many connections at once to `address`, timed step by step.
+    pub fn cmtime(count: u32, address: &str) -> Ends {
+        Ends::new("cmtime", &format!("-c {count}")).each(&format!("-b {address}"), &format!("-s {address}"))
+    }
+
+    /// Puts what runs each command before its words.
+    #[must_use]
+    pub fn under(
+        mut self,
+        server: impl Fn(&[String]) -> Vec<String>,
+        client: impl Fn(&[String]) -> Vec<String>,
+    ) -> Ends {
+        self.server = server(&self.server);
+        self.client = client(&self.client);
+        self
     }
 
     /// Adds words to each command line.
@@ -56,7 +76,7 @@ impl Ends {
     pub fn start_server(&self, lab: &Lab) -> Result<Proc> {
         let words: Vec<_> = self.server.iter().map(String::as_str).collect();
         let mut server = lab.start(lab.server(), self.who, &[], &words)?;
-        let comm = format!("comm {} ", self.server.first().map_or("", String::as_str));
+        let comm = format!("comm {} ", self.comm);
         let ready = server.wait_until(LISTENS_WITHIN, |_| {
             let ids = lab.weft(lab.server(), Who::Root, &[], &["resource", "show", "cm_id"]);
             ids.is_ok_and(|ids| ids.text.lines().any(|id| id.contains(&comm) && id.contains(self.ready)))
@@ -93,5 +113,46 @@ impl Ends {
             bail!("{}", report());
         }
         judge(&client.text, &server.text).with_context(report)
+    }
+}
+
+/// How long the connections of `cmtime` took, all its steps together. Its server serves until it is ended.
+pub fn cmtime(lab: &Lab, ends: &Ends) -> Result<Duration> {
+    let text = ends.against_a_lasting_server(lab)?;
+    total(&text).with_context(|| format!("a time is missing:\n{text}"))
+}
+
+/// The sum of the steps in cmtime's table, which is in milliseconds.
+fn total(table: &str) -> Option<Duration> {
+    const STEPS: [&str; 7] =
+        ["create id", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy"];
+    let took = |step: &str| {
+        let line = table.lines().find(|line| line.starts_with(step) && line.contains(':'))?;
+        line.split_once(':')?.1.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let milliseconds: f64 = STEPS.iter().map(|step| took(step)).sum::<Option<f64>>()?;
+    Duration::try_from_secs_f64(milliseconds / 1e3).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+step              us/conn    sum(us)    max(us)    min(us)
+create id    :       4.64       2.03       8.52       1.11
+bind addr    :       0.00       0.00       0.00       0.00
+resolve addr :     100.00     100.00     115.69      50.28
+resolve route:      50.00      50.00      54.97      46.90
+create qp    :      20.00      20.00      24.21       9.44
+connect      :     400.00     400.00     417.72     104.46
+disconnect   :      20.00      20.00     106.04      21.57
+destroy      :       0.36      10.00      11.43       5.17
+";
+
+    #[test]
+    fn the_steps_are_summed() {
+        assert_eq!(total(TABLE), Some(Duration::from_millis(595)));
+        assert_eq!(total("create id    :       4.64\n"), None);
     }
 }
