@@ -75,6 +75,18 @@ fn who_stands_by_takes_over_and_nobody_has_another_lid() {
 }
 
 #[test]
+fn who_stood_by_and_ends_is_told_of_once_and_not_as_an_error() {
+    let (mut world, ports) = started(&[3, 2, 1]);
+    let standing = world.fabric.port_guid(ports[2]).expect("a port");
+    world.kill(ports[2]);
+    world.pass(3 * SECOND);
+    let gone = |event: &Event| matches!(event, Event::ManagerGone { guid, silent: false, .. } if *guid == standing);
+    assert_eq!(world.count(gone), 1, "the master says so{}", world.log());
+    assert_eq!(world.count(|event| matches!(event, Event::Refused { .. })), 0, "{}", world.log());
+    assert_eq!(faults(&world), vec![], "{}", world.log());
+}
+
+#[test]
 fn saved_lids_count_when_everything_begins_anew() {
     let (mut world, ports) = started(&[0]);
     let before = lids(&world);

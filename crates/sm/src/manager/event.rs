@@ -142,6 +142,15 @@ pub enum Event {
         /// Its state.
         state: SmState,
     },
+    /// A manager that was known is none any more.
+    ManagerGone {
+        /// PortGUID.
+        guid: u64,
+        /// Name of its node.
+        name: String,
+        /// It did not say so: nobody answers.
+        silent: bool,
+    },
     /// The master that this manager asks does not answer.
     MasterSilent {
         /// Its PortGUID.
@@ -185,6 +194,7 @@ impl Event {
             Event::Refused { .. } => "refused",
             Event::Babbling { .. } => "babbling",
             Event::OtherManager { .. } => "other-manager",
+            Event::ManagerGone { .. } => "manager-gone",
             Event::MasterSilent { .. } => "master-silent",
             Event::LidsChanged => "lids-changed",
             Event::KeysChanged => "keys-changed",
@@ -204,7 +214,8 @@ impl Event {
             Event::Gone { .. } => "osm_drop_mgr.c",
             Event::Trap { .. } | Event::Babbling { .. } => "osm_trap_rcv.c",
             Event::Silent { .. } | Event::Refused { .. } => "osm_sm_mad_ctrl.c",
-            Event::OtherManager { .. } | Event::MasterSilent { .. } => "osm_sm_state_mgr.c",
+            Event::OtherManager { .. } | Event::ManagerGone { .. } => "osm_sm_state_mgr.c",
+            Event::MasterSilent { .. } => "osm_sm_state_mgr.c",
             Event::LidsChanged | Event::KeysChanged | Event::NoLids { .. } => "osm_lid_mgr.c",
             Event::DataBaseChanged | Event::BadDataBase { .. } => "osm_sa.c",
         }
@@ -215,7 +226,8 @@ impl Event {
         match self {
             Event::State(_) => Level::System,
             Event::SubnetUp | Event::Routed { .. } | Event::Appeared { .. } | Event::Gone { .. } => Level::Info,
-            Event::Trap { .. } | Event::OtherManager { .. } | Event::MasterSilent { .. } => Level::Info,
+            Event::OtherManager { .. } | Event::ManagerGone { .. } | Event::MasterSilent { .. } => Level::Info,
+            Event::Trap { .. } => Level::Info,
             Event::SweepBegan { .. } | Event::SweepEnded(_) => Level::Verbose,
             Event::LidsChanged | Event::KeysChanged | Event::DataBaseChanged => Level::Verbose,
             Event::Incomplete { .. } | Event::EngineFailed { .. } | Event::NoRouting => Level::Error,
@@ -272,6 +284,11 @@ impl std::fmt::Display for Event {
                 f,
                 "another subnet manager: GUID 0x{guid:016x} ({name}), priority {priority}, {}",
                 state_name(*state)
+            ),
+            Event::ManagerGone { guid, name, silent } => write!(
+                f,
+                "the subnet manager with GUID 0x{guid:016x} ({name}) {}",
+                if *silent { "does not answer any more" } else { "has ended" }
             ),
             Event::MasterSilent { guid } => write!(f, "the master with GUID 0x{guid:016x} does not answer"),
             Event::LidsChanged => f.write_str("LIDs were assigned"),

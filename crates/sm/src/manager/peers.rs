@@ -153,11 +153,14 @@ impl Manager {
     /// knows.
     pub(crate) fn on_peer_gone(&mut self, at: PortIx) {
         let gone = self.peers.forget(at);
-        self.on_rival_gone(gone);
+        self.on_rival_gone(at, gone, false);
     }
 
-    fn on_rival_gone(&mut self, gone: Option<Other>) {
-        let wrote = gone.is_some_and(|gone| matches!(gone.state, SmState::MASTER | SmState::DISCOVERING));
+    fn on_rival_gone(&mut self, at: PortIx, gone: Option<Other>, silent: bool) {
+        let Some(gone) = gone else { return };
+        let name = self.subnet.node(at.node).map(|node| self.subnet.name(node).into_owned());
+        self.tell(Event::ManagerGone { guid: gone.guid, name: name.unwrap_or_default(), silent });
+        let wrote = matches!(gone.state, SmState::MASTER | SmState::DISCOVERING);
         if self.state == SmState::MASTER && wrote {
             self.forget_all();
             self.sweep.wanted.heavy = true;
@@ -170,7 +173,7 @@ impl Manager {
             What::Poll => self.on_missed(),
             What::SmInfo => {
                 let known = self.peers.ports.insert(ask.at, None).flatten();
-                self.on_rival_gone(known);
+                self.on_rival_gone(ask.at, known, true);
             }
             _ => self.peers.handing_to = None,
         }

@@ -64,7 +64,12 @@ impl Manager {
         let what = weft_wire::mad::subn::ATTRIBUTES.iter().find(|(id, _)| *id == smp.header.attr_id());
         let what = what.map_or("an SMP", |(_, name)| name);
         let at = self.subnet.call(ask.at);
-        let hushed = ask.what == What::SetSlToVl && self.setup.options.qos.suppress_sl2vl_mad_status_errors;
+        let hushed = match ask.what {
+            What::SetSlToVl => self.setup.options.qos.suppress_sl2vl_mad_status_errors,
+            // So answers an adapter for a manager that has just ended.
+            What::SmInfo | What::Poll => smp.status().common() == Status::BAD_METHOD_ATTRIBUTE,
+            _ => false,
+        };
         if !hushed {
             self.tell(Event::Refused { at, what, status: smp.status().0 });
         }

@@ -356,8 +356,10 @@ impl Manager {
     /// The further tables of an end port.
     fn read_end(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
         self.see_usurper(at, before, info);
-        if info.capability_mask.contains(CapabilityMask::SM) && !self.is_own(at) {
-            self.peers.seen(at);
+        match info.capability_mask.contains(CapabilityMask::SM) {
+            true if self.is_own(at) => {}
+            true => self.peers.seen(at),
+            false => self.on_peer_gone(at),
         }
         let Some(port) = self.subnet.port(at) else { return };
         let (guid, unknown) = (port.guid, port.pkeys.is_empty());
