@@ -17,6 +17,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Fabric<'a> {
     lab: &'a Lab,
+    who: Who,
 }
 
 /// Debian's subnet manager at work.
@@ -30,8 +31,13 @@ pub struct OpenSm {
 impl<'a> Fabric<'a> {
     /// Brings one up: the words of `weft up`.
     pub fn up(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
-        lab.weft(lab.client(), Who::Root, &[], &[&["up", "--no-sm"], words].concat())?.success()?;
-        Ok(Fabric { lab })
+        Ok(Fabric::up_by(lab, Who::Root, words)?.0)
+    }
+
+    /// The same, of a user: its programs are that user's, too. And what `weft up` said.
+    pub fn up_by(lab: &'a Lab, who: Who, words: &[&str]) -> Result<(Fabric<'a>, String)> {
+        let said = lab.weft(lab.client(), who, &[], &[&["up", "--no-sm"], words].concat())?.success()?.text;
+        Ok((Fabric { lab, who }, said))
     }
 
     /// The same, with every packet of its programs going hop by hop.
@@ -41,14 +47,14 @@ impl<'a> Fabric<'a> {
 
     /// Runs `weft WORDS`, which must end well; what it printed.
     pub fn weft(&self, words: &[&str]) -> Result<String> {
-        Ok(self.lab.weft(self.lab.client(), Who::Root, &[], words)?.success()?.text)
+        Ok(self.lab.weft(self.lab.client(), self.who, &[], words)?.success()?.text)
     }
 
     /// The words that run a program as one of the hosts.
     pub fn words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let weft = weft.to_str().context("the product's path is not UTF-8")?;
-        Ok(self.lab.bare(self.lab.client(), Who::Root, &[&[weft, "run", "--host", host, "--"], words].concat()))
+        Ok(self.lab.bare(self.lab.client(), self.who, &[&[weft, "run", "--host", host, "--"], words].concat()))
     }
 
     /// Runs a program as a host to its end.
@@ -95,7 +101,7 @@ impl<'a> Fabric<'a> {
 
 impl Drop for Fabric<'_> {
     fn drop(&mut self) {
-        let _ = self.lab.weft(self.lab.client(), Who::Root, &[], &["down"]);
+        let _ = self.lab.weft(self.lab.client(), self.who, &[], &["down"]);
     }
 }
 

@@ -102,11 +102,16 @@ fn up(args: &UpArgs) -> Result<(), String> {
         None => {
             if let Some(host) = first_host(&topology) {
                 outln!("No subnet manager runs yet, so links stay in state Init. To start one on a host:");
-                outln!("  weft run --host {host} -- weft sm     # or opensm");
+                outln!("  weft run --host {host} -- weft sm     # or {}", opensm());
             }
         }
     }
     Ok(())
+}
+
+/// OpenSM's command line, for this user: it writes where only root may unless it is told otherwise.
+fn opensm() -> &'static str {
+    if weft_sys::process::euid() == 0 { "opensm" } else { "env OSM_CACHE_DIR=$(mktemp -d) opensm -f stdout" }
 }
 
 /// The subnet manager that a fabric gets.
