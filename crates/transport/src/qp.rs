@@ -402,9 +402,6 @@ impl Qp {
         self.enter_error(env, false);
     }
 
-    /// A shared receive queue that was empty has receives again. Nothing waits for it: the peer retries after RNR.
-    pub fn srq_changed(&mut self) {}
-
     /// Act upon what the service found: errors, and the end of draining.
     fn after(&mut self, env: &mut impl Env) {
         match self.core.fault.take() {

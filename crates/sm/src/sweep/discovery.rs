@@ -15,7 +15,7 @@ impl Manager {
         self.sweep.marks.get(at.node.0 as usize).is_some_and(|mark| mark.is_linked(at.port))
     }
 
-    fn ask(&mut self, what: What, at: PortIx, arg: u32) {
+    pub(super) fn ask(&mut self, what: What, at: PortIx, arg: u32) {
         self.wire.ask(Ask { what, at, arg });
     }
 
@@ -41,56 +41,6 @@ impl Manager {
         self.sweep.look += 1;
         self.sweep.marks.iter_mut().for_each(|mark| mark.linked = [0; 4]);
         self.sweep.doubts.clear();
-    }
-
-    /// Look at the ports of what said that it changed.
-    pub(crate) fn begin_partial(&mut self, switches: Vec<NodeIx>, ports: Vec<PortIx>) {
-        self.begin_looking(Phase::Discover);
-        let mut later: Vec<NodeIx> = switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect();
-        later.sort_by_key(|node| std::cmp::Reverse(self.hops_to(*node)));
-        (self.sweep.later, self.sweep.nearing) = (later, Vec::new());
-        for at in ports.into_iter().filter(|at| self.subnet.port(*at).is_some()).collect::<Vec<_>>() {
-            self.ask(What::NodeDescription, at, 0);
-            self.ask(What::PortInfo, at, 0);
-        }
-    }
-
-    fn hops_to(&self, node: NodeIx) -> usize {
-        self.subnet.node(node).map_or(0, |node| node.route.len())
-    }
-
-    /// Look at the next of the switches that changed; `false` if there are none left. What changed may be the very cable on
-    /// the way there, and who is asked through that does not answer: so its near end is looked at first, and near switches
-    /// before those behind them.
-    pub(crate) fn look_on(&mut self) -> bool {
-        let near = std::mem::take(&mut self.sweep.nearing);
-        for node in &near {
-            self.sweep.isolated.retain(|at, _| at.node != *node);
-            self.read_node(*node);
-        }
-        if !near.is_empty() {
-            return true;
-        }
-        let Some(hops) = self.sweep.later.last().map(|node| self.hops_to(*node)) else { return false };
-        let rest = self.sweep.later.iter().rposition(|node| self.hops_to(*node) != hops).map_or(0, |place| place + 1);
-        self.sweep.nearing = self.sweep.later.split_off(rest);
-        for node in self.sweep.nearing.clone() {
-            if let Some(at) = self.port_towards(node) {
-                self.ask(What::PortInfo, at, 0);
-            }
-        }
-        true
-    }
-
-    /// The port that the way to a node leaves the node before it by, if that is a switch.
-    fn port_towards(&self, node: NodeIx) -> Option<PortIx> {
-        let held = self.subnet.node(node)?;
-        let (last, before) = held.route.split_last()?;
-        let is_before = |at: &PortIx| {
-            let other = self.subnet.node(at.node);
-            at.port == *last && other.is_some_and(|other| other.switch.is_some() && other.route[..] == *before)
-        };
-        held.ports.iter().filter_map(|port| port.neighbor).find(is_before)
     }
 
     /// Somebody answered at the end of the cable at `from`; of the manager's own node there is none.
@@ -210,7 +160,7 @@ impl Manager {
     }
 
     /// Look at a node: what is not known of it, and all that may have changed.
-    fn read_node(&mut self, node: NodeIx) {
+    pub(super) fn read_node(&mut self, node: NodeIx) {
         let look = self.sweep.look;
         self.sweep.mark(node).read = look;
         let Some(held) = self.subnet.node(node) else { return };

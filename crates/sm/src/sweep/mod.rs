@@ -19,6 +19,7 @@ mod discovery;
 mod download;
 mod lanes;
 mod multicast;
+mod partial;
 mod partitions;
 mod phase;
 mod wire;
