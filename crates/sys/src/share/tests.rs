@@ -55,15 +55,21 @@ impl Memory {
         (0..self.words()).all(|k| self.word(k).load(Ordering::Relaxed) == pattern(k))
     }
 
-    /// What the kernel tells of the mapping that holds its first address, by column.
-    fn told(&self, column: usize) -> String {
+    /// What the kernel tells of the mappings that hold some of the `len` bytes from its first on.
+    fn mappings(&self, len: u64) -> Vec<String> {
         let table = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let line = table.lines().find(|line| {
+        let lines = table.lines().filter(|line| {
             let (start, end) = line.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
             let bound = |text: &str| u64::from_str_radix(text, 16).unwrap();
-            bound(start) <= self.addr && self.addr < bound(end)
+            bound(start) < self.addr + len && self.addr < bound(end)
         });
-        line.and_then(|line| line.split_ascii_whitespace().nth(column)).unwrap_or_default().to_owned()
+        lines.map(str::to_owned).collect()
+    }
+
+    /// What the kernel tells of the mapping that holds its first address, by column.
+    fn told(&self, column: usize) -> String {
+        let lines = self.mappings(1);
+        lines.first().and_then(|line| line.split_ascii_whitespace().nth(column)).unwrap_or_default().to_owned()
     }
 
     fn rights(&self) -> String {
@@ -111,15 +117,22 @@ fn can_restore() -> bool {
     hazard::threads() == 1 || Faults::new().is_ok_and(|faults| faults.complete && faults.minor)
 }
 
-/// Runs something in a child of one thread; its verdict.
+/// Runs something in a child of one thread; its verdict. Where that panics, it is no: the child must not go on as another
+/// run of this test, beside locks that its parent's threads held and nobody lets go.
 fn in_child(verdict: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child has one thread, runs the closure and leaves without unwinding or handlers.
     unsafe {
         match libc::fork() {
             -1 => panic!("no child"),
             0 => {
-                let good = verdict();
-                libc::_exit(if good { 0 } else { 1 })
+                let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(verdict));
+                if let Err(why) = &good {
+                    // What is printed here is kept for a report that the child does not live to see.
+                    let why = why.downcast_ref::<String>().map(String::as_str).or(why.downcast_ref::<&str>().copied());
+                    let why = format!("in a child: {}\n", why.unwrap_or("a panic"));
+                    libc::write(2, why.as_ptr().cast(), why.len());
+                }
+                libc::_exit(if good.unwrap_or(false) { 0 } else { 1 })
             }
             child => {
                 let mut status = 0;
@@ -128,6 +141,12 @@ fn in_child(verdict: impl FnOnce() -> bool) -> bool {
             }
         }
     }
+}
+
+#[test]
+fn a_panic_of_a_child_ends_it() {
+    let _one = one_at_a_time();
+    assert!(!in_child(|| panic!("on purpose")));
 }
 
 /// There and back, with a peer that reads and writes in between.
@@ -404,8 +423,9 @@ fn what_the_program_did_with_its_addresses_is_respected() {
         }
         memory.word(3 * 512).store(42, Ordering::Relaxed);
         unshare(&mut sharer, &extents);
-        let table = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert!(!table.contains("memfd:weft"), "{table}");
+        // Other tests may have left mappings of theirs.
+        let mappings = [memory.mappings(memory.len), elsewhere.mappings(elsewhere.len)].concat();
+        assert!(!mappings.iter().any(|line| line.contains("memfd:weft")), "{mappings:#?}");
         let missing = |k: u64| crate::mapping::check(memory.addr + k * page, page, false).is_err();
         assert!(missing(1) && missing(5) && missing(6), "nothing was mapped where nothing stood");
         assert_eq!(memory.word(3 * 512).load(Ordering::Relaxed), 42, "what stands there now is the program's");
