@@ -242,8 +242,9 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("weft-spawn-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let out = dir.join("out");
+        // The shell holds descriptors of its own while it redirects; what it becomes at last does not.
         let script = format!(
-            "ls /proc/$$/fd | wc -l > {0}.tmp; pwd >> {0}.tmp; echo $A$LOST >> {0}.tmp; mv {0}.tmp {0}",
+            "pwd > {0}.tmp; echo $A$LOST >> {0}.tmp; mv {0}.tmp {0}; exec ls /proc/self/fd > {0}.fds",
             out.display()
         );
         let args = [OsStr::new("-c"), OsStr::new(&script)];
@@ -258,10 +259,13 @@ mod tests {
             assert_eq!(children, "");
         }
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !out.exists() && std::time::Instant::now() < deadline {
+        // The fourth is the directory that is looked at.
+        let open = || std::fs::read_to_string(dir.join("out.fds")).unwrap_or_default();
+        while open() != "0\n1\n2\n3\n" && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        assert_eq!(std::fs::read_to_string(&out).unwrap(), "3\n/\nb\n");
+        assert_eq!(open(), "0\n1\n2\n3\n");
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), "/\nb\n");
         let _ = std::fs::remove_dir_all(&dir);
 
         // In the same test, because the other would see its child.
