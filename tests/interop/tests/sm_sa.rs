@@ -143,6 +143,10 @@ fn comparable(words: &str, line: &str) -> Option<String> {
     if line.is_empty() || line.starts_with("ibwarn") || DIFFERENT.iter().any(|words| line.contains(words)) {
         return None;
     }
+    // A switch tells by which of its ports it was asked, and several ways there may be as short.
+    if line.trim_start().starts_with("LocalPort:") {
+        return line.split_once(':').map(|(label, _)| label.to_owned());
+    }
     // Of several ports that are as good either manager may have chosen another.
     let entry = words.starts_with("saquery LFTR") && line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let line = if entry { line.trim_start().split('\t').next()? } else { line };
