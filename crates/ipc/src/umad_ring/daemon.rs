@@ -25,6 +25,8 @@ pub struct DaemonRing {
     by_socket: u64,
     /// Answers that were taken back are not on the socket yet.
     moving: bool,
+    /// Answers before this one were taken back, whatever the program says of them.
+    floor: u64,
 }
 
 impl DaemonRing {
@@ -35,7 +37,7 @@ impl DaemonRing {
     pub fn create() -> io::Result<(DaemonRing, File)> {
         let (memory, file) = Shared::create("weft-umad", UMAD_RING_BYTES)?;
         let answers = Writer::new(Arc::new(memory), ANSWERS);
-        Ok((DaemonRing { answers, taken: 0, written: 0, by_socket: 0, moving: false }, file))
+        Ok((DaemonRing { answers, taken: 0, written: 0, by_socket: 0, moving: false, floor: 0 }, file))
     }
 
     fn memory(&self) -> &Shared {
@@ -105,7 +107,13 @@ impl DaemonRing {
 
     /// Whether an answer lies in the ring.
     pub fn has_answers(&self) -> bool {
-        holds_some(self.answers_taken(), self.answers.written)
+        self.holds_answers(self.answers_taken())
+    }
+
+    /// Whether answers lie there if so many are taken. A program that goes back behind what was taken back says what cannot
+    /// be, and would be sent the same answers for ever.
+    fn holds_answers(&self, taken: u64) -> bool {
+        taken >= self.floor && holds_some(taken, self.answers.written)
     }
 
     fn answers_taken(&self) -> u64 {
@@ -132,10 +140,10 @@ impl DaemonRing {
         let (taken, program, written) = (word >> state::BITS, word & state::MASK, self.answers.written);
         // Where the word changes meanwhile the program is at work.
         let moved = written << state::BITS | program | state::MOVING;
-        if !holds_some(taken, written) || !may(program) || !change(self.word(), word, moved) {
+        if !self.holds_answers(taken) || !may(program) || !change(self.word(), word, moved) {
             return false;
         }
-        self.moving = true;
+        (self.moving, self.floor) = (true, written);
         for number in taken..written {
             let mut slot = [0; UMAD_SLOT_BYTES];
             ANSWERS.load(self.memory(), number, &mut slot);

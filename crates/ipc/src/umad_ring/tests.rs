@@ -161,3 +161,21 @@ proptest! {
         }
     }
 }
+
+/// A program that goes back behind what was taken back from it is not sent that again.
+#[test]
+fn what_was_taken_back_is_not_taken_again() {
+    let (mut daemon, file) = DaemonRing::create().unwrap();
+    let program = Shared::map(&file, UMAD_RING_BYTES).unwrap();
+    for n in 0..10 {
+        assert!(daemon.push(&UmadHead::default(), &mad(n)));
+    }
+    let mut back = 0;
+    for taken in [4, 0, 4, 9] {
+        program.word(ANSWERS.taken_at).store(taken << program_state::BITS | program_state::ASLEEP, Ordering::SeqCst);
+        daemon.take_back_from_sleeper(&mut |_| back += 1);
+        daemon.end_move();
+        assert!(!daemon.has_answers());
+    }
+    assert_eq!(back, 6);
+}
