@@ -158,7 +158,7 @@ impl Background {
         if std::mem::take(&mut self.rung) {
             pump.take_doorbell();
         }
-        pump.wake_up();
+        engine.forget_source(pump.wake_up());
         let (armed, waits) = (pump.hca.any_cq_armed(), self.seen.waited(now));
         if driver == Driver::Pollers && !armed {
             engine.handover.set_driver(driver);

@@ -1,12 +1,14 @@
 //! The engine as the C interface sees it: devices, a way to call the adapter under the lock, and the polling of
 //! completion queues.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 use weft_hca::Hca;
 use weft_link::StackConfig;
+use weft_sys::epoll::Tokens;
 use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError, Wc};
 
 use crate::devices::DeviceSnapshot;
@@ -110,6 +112,18 @@ impl Engine {
             return Err(error.into());
         }
         Ok(self.sinks.lock().add(device, sink))
+    }
+
+    /// A bell that nobody rings any more is watched no longer.
+    pub(crate) fn forget_source(&self, bell: Option<OwnedFd>) {
+        if let (Some(bell), Some(sources)) = (bell, self.sources.get()) {
+            sources.forget_cable(bell);
+        }
+    }
+
+    /// What a thread that sleeps is woken with by the cable to a fabric's switches.
+    pub(crate) fn cable_tokens(&self) -> Tokens {
+        self.sources.get().map_or(0, Sources::cable_tokens)
     }
 
     /// Close an open device. Its objects stay until they are destroyed.

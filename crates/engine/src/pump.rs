@@ -2,6 +2,7 @@
 //! events pass through. One turn of the pump receives, looks at timers, transmits.
 
 use std::cell::Cell;
+use std::os::fd::OwnedFd;
 
 use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
@@ -263,12 +264,12 @@ impl Pump {
         nothing & self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
 
-    /// The pump is turned again, by whomever.
-    pub fn wake_up(&mut self) {
-        self.stack.wake_up();
+    /// The pump is turned again, by whomever. A bell that nobody rings any more is handed out: see [`crate::sources`].
+    pub fn wake_up(&mut self) -> Option<OwnedFd> {
         if let Some(host) = self.hca.memory().same_host.host() {
             host.wake_up();
         }
+        self.stack.wake_up()
     }
 
     /// Whoever sleeps at the doorbell was woken by it.

@@ -86,9 +86,8 @@ impl Session {
             return Ok(None);
         }
         let Some(HopsFds { memory, bell, call }) = self.client.open_cable()? else { return Ok(None) };
-        for fd in [&memory, &bell, &call] {
-            fork::track(fd);
-        }
+        // The memory's descriptor is closed once it is mapped.
+        [&bell, &call].into_iter().for_each(fork::track);
         Ok(Some(HopsLink::new(ProcessFds { memory, bell, call })?))
     }
 

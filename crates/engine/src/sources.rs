@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use parking_lot::Mutex;
-use weft_sys::epoll::Epoll;
+use weft_sys::epoll::{Epoll, Tokens};
 use weft_sys::fork;
 
 use crate::pump::Pump;
@@ -14,14 +14,21 @@ use crate::pump::Pump;
 /// The descriptors, copies of what the pump has.
 #[derive(Debug)]
 pub struct Sources {
-    /// Sockets and the doorbell, each with its number.
-    arrivals: Vec<(u64, OwnedFd)>,
+    arrivals: Mutex<Arrivals>,
     /// Readable when another process of this host died, or rang a bell of its own.
     neighbours: Option<OwnedFd>,
-    /// The arrivals, as the background thread sleeps at them.
-    backstop: Mutex<Epoll>,
+    /// The number of the bell of the cable to a fabric's switches.
+    cable: Option<u64>,
     /// What that is polled by.
     backstop_fd: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Arrivals {
+    /// Sockets and the doorbell, each with its number.
+    fds: Vec<(u64, OwnedFd)>,
+    /// They, as the background thread sleeps at them.
+    backstop: Epoll,
 }
 
 /// What numbers stand for in the sets of descriptors; each is a bit of [`weft_sys::epoll::Tokens`].
@@ -36,50 +43,64 @@ pub mod token {
     pub const DOORBELL: u64 = 3;
     /// The first of the sockets.
     pub const SOCKETS: u64 = 4;
+    /// The bell of the cable to a fabric's switches, behind the three sockets.
+    pub const CABLE: u64 = SOCKETS + 3;
 }
 
 impl Sources {
     /// Those of a pump.
     pub fn new(pump: &mut Pump) -> io::Result<Sources> {
         let stack = &pump.stack;
-        let sockets = [stack.v4(), stack.v6(), stack.ether(), stack.hops()].into_iter().flatten().zip(token::SOCKETS..);
-        let sockets = sockets.map(|(fd, number)| Ok((number, fd.try_clone_to_owned()?)));
-        let mut arrivals = sockets.collect::<io::Result<Vec<_>>>()?;
+        let sockets = [stack.v4(), stack.v6(), stack.ether(), stack.hops()].into_iter().zip(token::SOCKETS..);
+        let cable = stack.hops().map(|_| token::CABLE);
+        let sockets = sockets.filter_map(|(fd, number)| Some((number, fd?)));
+        let sockets = sockets.map(|(number, fd)| Ok((number, fd.try_clone_to_owned()?)));
+        let mut fds = sockets.collect::<io::Result<Vec<_>>>()?;
         let mut neighbours = None;
         if let Some(host) = pump.hca.memory().same_host.host() {
-            arrivals.push((token::DOORBELL, host.doorbell().as_fd().try_clone_to_owned()?));
+            fds.push((token::DOORBELL, host.doorbell().as_fd().try_clone_to_owned()?));
             neighbours = Some(host.watch().try_clone_to_owned()?);
         }
         let backstop = Epoll::new()?;
         let backstop_fd = backstop.as_fd().try_clone_to_owned()?;
-        for fd in arrivals.iter().map(|(_, fd)| fd).chain(&neighbours).chain([&backstop_fd]) {
+        for fd in fds.iter().map(|(_, fd)| fd).chain(&neighbours).chain([&backstop_fd]) {
             fork::track(fd);
         }
         fork::track(&backstop);
-        let sources = Sources { arrivals, neighbours, backstop: Mutex::new(backstop), backstop_fd };
-        sources.to_the_end(&sources.backstop.lock())?;
-        Ok(sources)
+        let arrivals = Arrivals { fds, backstop };
+        arrivals.to_the_end()?;
+        Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, cable, backstop_fd })
     }
 
     /// Add them to the set that a thread of the program sleeps at. It is woken before those that were added later, and
     /// always before the background thread.
     pub fn enlist(&self, set: &Epoll) -> io::Result<()> {
-        let backstop = self.backstop.lock();
-        for (number, fd) in &self.arrivals {
+        let arrivals = self.arrivals.lock();
+        for (number, fd) in &arrivals.fds {
             set.add_exclusive(fd, *number)?;
         }
         if let Some(neighbours) = &self.neighbours {
             set.add(neighbours, token::NEIGHBOURS, weft_sys::epoll::Interest::READ)?;
         }
-        for (_, fd) in &self.arrivals {
-            backstop.delete(fd)?;
+        for (_, fd) in &arrivals.fds {
+            arrivals.backstop.delete(fd)?;
         }
-        self.to_the_end(&backstop)
+        arrivals.to_the_end()
     }
 
-    /// The set that the background thread sleeps at comes behind all others.
-    fn to_the_end(&self, backstop: &Epoll) -> io::Result<()> {
-        self.arrivals.iter().try_for_each(|(number, fd)| backstop.add_exclusive(fd, *number))
+    /// Nobody rings the cable's bell any more: it would be readable for ever. With its last descriptor every set forgets it.
+    pub fn forget_cable(&self, bell: OwnedFd) {
+        fork::forget(&bell);
+        drop(bell);
+        let mut arrivals = self.arrivals.lock();
+        let Some(at) = arrivals.fds.iter().position(|(number, _)| Some(*number) == self.cable) else { return };
+        let (_, copy) = arrivals.fds.remove(at);
+        fork::forget(&copy);
+    }
+
+    /// The bit of the cable's bell, if there is one.
+    pub fn cable_tokens(&self) -> Tokens {
+        self.cable.map_or(0, |number| 1 << number)
     }
 
     /// Readable when something came that nobody else was woken for.
@@ -90,5 +111,12 @@ impl Sources {
     /// Readable when [`crate::engine::Engine::look_after_neighbours`] has something to do.
     pub fn neighbours(&self) -> Option<BorrowedFd<'_>> {
         self.neighbours.as_ref().map(OwnedFd::as_fd)
+    }
+}
+
+impl Arrivals {
+    /// The set that the background thread sleeps at comes behind all others.
+    fn to_the_end(&self) -> io::Result<()> {
+        self.fds.iter().try_for_each(|(number, fd)| self.backstop.add_exclusive(fd, *number))
     }
 }

@@ -168,6 +168,10 @@ impl Engine {
         }
         if woken & SERVE != 0 {
             self.handover.on_stand_in();
+            // Who is not parked slept beside the background thread, and hears the bell of the cable himself.
+            if parked || woken & self.cable_tokens() != 0 {
+                self.forget_source(pump.wake_up());
+            }
             self.serve_waiting(pump, parked);
         } else {
             pump.end_gathering(clock::now);
@@ -192,9 +196,6 @@ impl Engine {
     }
 
     fn serve_waiting(&self, pump: &mut Pump, parked: bool) {
-        if parked {
-            pump.wake_up();
-        }
         let now = clock::now();
         if trace::on() {
             trace::note(now, Kind::Wake, None, format_args!("who=waiting"));

@@ -108,7 +108,7 @@ impl Stack {
 
     /// Readable when packets came over the fabric and nobody looked, if there is one; to sleep on.
     pub fn hops(&self) -> Option<BorrowedFd<'_>> {
-        self.hops.as_ref().map(HopsLink::bell)
+        self.hops.as_ref().and_then(HopsLink::bell)
     }
 
     /// Nobody will look before a bell rings; `false` if something waits already.
@@ -117,12 +117,10 @@ impl Stack {
         self.hops.as_mut().is_none_or(HopsLink::fall_asleep)
     }
 
-    /// Somebody looks again.
+    /// Somebody looks again. What [`Stack::hops`] told is handed out if nothing comes there any more.
     #[inline]
-    pub fn wake_up(&self) {
-        if let Some(hops) = &self.hops {
-            hops.wake_up();
-        }
+    pub fn wake_up(&mut self) -> Option<OwnedFd> {
+        self.hops.as_mut()?.wake_up()
     }
 
     #[inline]

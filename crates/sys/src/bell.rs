@@ -7,7 +7,11 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+
+/// An honest bell holds a few bytes; whoever rings without end is to wake nobody for ever.
+const ROUNDS_MAX: u32 = 4;
 
 /// A bell: the end that is readable when it was rung, and the end to [`ring`].
 ///
@@ -24,10 +28,28 @@ pub fn ring(bell: impl AsFd) {
     let _ = rustix::net::send(bell, &[1], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
+/// What is known of a bell that was silenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a bell that nobody can ring is readable for ever: it is to be watched no longer"]
+pub enum Heard {
+    /// It may have been rung, and can be again.
+    Rung,
+    /// Nobody is at the other end, or somebody who does nothing but ring.
+    Gone,
+}
+
 /// Forgets that it was rung.
-pub fn silence(bell: impl AsFd) {
-    let mut room = [0; 256];
-    while rustix::net::recv(&bell, &mut room, RecvFlags::DONTWAIT).is_ok_and(|(came, _)| came == room.len()) {}
+pub fn silence(bell: impl AsFd) -> Heard {
+    let mut room = [0; 4096];
+    for _ in 0..ROUNDS_MAX {
+        match rustix::net::recv(&bell, &mut room, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Heard::Gone,
+            Ok((came, _)) if came == room.len() => {}
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => return Heard::Rung,
+            Err(_) => return Heard::Gone,
+        }
+    }
+    Heard::Gone
 }
 
 #[cfg(test)]
@@ -44,16 +66,29 @@ mod tests {
     #[test]
     fn a_bell_rings_until_it_is_silenced() {
         let (hear, pull) = bell().unwrap();
-        silence(&hear);
+        assert_eq!(silence(&hear), Heard::Rung);
         assert!(!rings(&hear));
         for _ in 0..100_000 {
             ring(&pull);
         }
         assert!(rings(&hear), "one that is full of ringing rings");
-        silence(&hear);
+        assert_eq!(silence(&hear), Heard::Rung);
         assert!(!rings(&hear));
         ring(&pull);
         assert!(rings(&hear));
+    }
+
+    #[test]
+    fn who_goes_or_rings_without_end_is_not_waited_for() {
+        let (hear, pull) = bell().unwrap();
+        rustix::net::sockopt::set_socket_send_buffer_size(&pull, 1 << 20).unwrap();
+        while rustix::net::send(&pull, &[1; 16384], SendFlags::DONTWAIT).is_ok() {}
+        assert_eq!(silence(&hear), Heard::Gone);
+        let (hear, pull) = bell().unwrap();
+        ring(&pull);
+        drop(pull);
+        assert_eq!(silence(&hear), Heard::Rung);
+        assert_eq!(silence(&hear), Heard::Gone);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use super::session::Outcome;
 use super::{Attach, Broker};
 use crate::hops::{Cables, Listeners};
 use crate::host::Host;
-use crate::refusal::{EINVAL, refuse};
+use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
 use crate::umad;
 
-/// Packets that a program leaves when it ends: no more than its ring holds.
-const LEFT_MAX: usize = 1 << 16;
+/// Packets of a program that ends that are carried still: as many of the smallest as its ring holds.
+const LEFT_MAX: usize = 1 << 15;
 
 impl Listeners for Groups {
     fn at(&self, port: PortRef, mlid: u16) -> Vec<ClientId> {
@@ -32,6 +32,10 @@ impl Broker {
         let slot = client.slot.ok_or_else(|| refuse(EINVAL, "a cable is for who has a slot: ask for one first"))?;
         let adapters = running.adapters(&client.host).unwrap_or_default();
         let ports = umad::ports_of(running.fabric(), self.fabric.generation(), adapters);
+        // Packets may wait at the one that it has, and others for them.
+        if self.cables.has(id) {
+            return Err(refuse(EALREADY, "a program has one cable"));
+        }
         let end = host.open_cable(id)?;
         if let Some(end) = end {
             self.cables.connect(id, slot, ports, end);
@@ -40,9 +44,10 @@ impl Broker {
         Ok(Outcome::Reply(Box::new(Response::Cable { packets: true }), attach))
     }
 
-    /// A program is gone: what it has sent is under way.
-    pub(super) fn close_cable(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
+    /// A program is gone, or cannot call any more: what it has sent is under way.
+    pub fn close_cable(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         if self.cables.has(id) {
+            self.cables.stop_waiting(id);
             self.carry_packets(now, id, LEFT_MAX);
             self.cables.disconnect(id);
             host.close_cable(id);

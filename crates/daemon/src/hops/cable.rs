@@ -40,6 +40,8 @@ pub(super) struct Cable {
     stalled: bool,
     /// Whom the last packet from here waits for.
     pub blocked_by: Option<ClientId>,
+    /// Its program ends: what it sent waits for nobody.
+    pub leaves: bool,
     /// It broke the rules: nothing is taken from there any more.
     broken: bool,
 }
@@ -61,13 +63,13 @@ impl Cable {
     pub fn new(end: SwitchEnd, slot: u32, ports: Vec<(u32, PortRef)>) -> Cable {
         let queue = VecDeque::new();
         let (deadline, stall, waited, blocked_by) = (None, None, None, None);
-        let (stalled, broken) = (false, false);
-        Cable { end, slot, ports, queue, queued_bytes: 0, deadline, stall, waited, stalled, blocked_by, broken }
+        let (stalled, leaves, broken) = (false, false, false);
+        Cable { end, slot, ports, queue, queued_bytes: 0, deadline, stall, waited, stalled, blocked_by, leaves, broken }
     }
 
     /// Nothing is taken from there now.
     pub fn is_blocked(&self) -> bool {
-        self.broken || self.blocked_by.is_some()
+        self.broken || self.blocked_by.is_some() && !self.leaves
     }
 
     /// Takes the next packet, and says which port sends it, if the program has such a port.
@@ -120,6 +122,21 @@ impl Cable {
 
     /// Puts what there is room for by now: how many packets.
     pub fn flush(&mut self, now: Instant) -> usize {
+        let mut put = self.push_waiting();
+        // Who took everything before it could be asked to call does not call.
+        if !self.queue.is_empty() && !self.end.want_room() {
+            put += self.push_waiting();
+        }
+        if put > 0 {
+            self.end_stall(now);
+        }
+        if self.queue.is_empty() {
+            self.deadline = None;
+        }
+        put
+    }
+
+    fn push_waiting(&mut self) -> usize {
         let mut put = 0;
         while let Some((name, _, sender, packet)) = self.queue.front()
             && self.end.push(*name, *sender, packet)
@@ -127,14 +144,6 @@ impl Cable {
             self.queued_bytes -= packet.len();
             self.queue.pop_front();
             put += 1;
-        }
-        if put > 0 {
-            self.end_stall(now);
-        }
-        if self.queue.is_empty() {
-            self.deadline = None;
-        } else {
-            self.end.want_room();
         }
         put
     }

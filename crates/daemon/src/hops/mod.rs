@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use weft_fabric::{Arrival, Fabric, PortRef, Transit};
 use weft_link::hops::SwitchEnd;
+use weft_sys::bell::Heard;
 use weft_verbs::{Duration, Instant, QPN_INDEX_BITS};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::link_packet::{LINK_PACKET_MAX, LinkPacket};
@@ -84,10 +85,15 @@ impl Cables {
         self.waiting
     }
 
-    /// From now on the daemon looks by itself.
-    pub fn attend(&mut self, client: ClientId) {
-        if let Some(cable) = self.cables.get(&client) {
-            cable.end.attend();
+    /// From now on the daemon looks by itself. `false`: the program cannot call any more.
+    pub fn attend(&mut self, client: ClientId) -> bool {
+        self.cables.get(&client).is_none_or(|cable| cable.end.attend() == Heard::Rung)
+    }
+
+    /// What a program has sent is carried even to who has no room, as it ends: it is dropped there and counted.
+    pub fn stop_waiting(&mut self, client: ClientId) {
+        if let Some(cable) = self.cables.get_mut(&client) {
+            cable.leaves = true;
         }
     }
 

@@ -47,12 +47,17 @@ impl Attended {
 impl Server {
     /// A program called: it has sent something, or made room.
     pub(super) fn on_cable(&mut self, now: Instant, client: ClientId) {
-        self.broker.cables().attend(client);
-        self.broker.flush_cables(now);
         self.attend_cable(now, client);
+        self.broker.flush_cables(now);
     }
 
+    /// Looks at a cable from now on. Of a program that cannot call any more the cable is closed, for it would seem to call
+    /// for ever.
     fn attend_cable(&mut self, now: Instant, client: ClientId) {
+        if !self.broker.cables().attend(client) {
+            self.broker.close_cable(now, client, &mut self.host);
+            return;
+        }
         self.attended.last = now;
         if !self.attended.clients.contains(&client) {
             self.attended.clients.push(client);
@@ -97,10 +102,7 @@ impl Server {
         if self.broker.cables().has_waiting() {
             self.broker.flush_cables(now);
         }
-        for client in self.broker.cables().take_released() {
-            self.broker.cables().attend(client);
-            self.attend_cable(now, client);
-        }
+        self.attend_released(now);
         carried
     }
 
@@ -109,10 +111,22 @@ impl Server {
         let clients = std::mem::take(&mut self.attended.clients);
         let awake: Vec<ClientId> = clients.into_iter().filter(|client| !self.broker.cables().sleep(*client)).collect();
         for client in &awake {
-            self.broker.cables().attend(*client);
             self.attend_cable(now, *client);
         }
-        !awake.is_empty()
+        // Room that was made while the daemon still looked called nobody: it is asked for again, now that calls are heard.
+        if self.broker.cables().has_waiting() {
+            self.broker.flush_cables(now);
+        }
+        !awake.is_empty() | self.attend_released(now)
+    }
+
+    /// Looks at those that may be listened to again; whether there are any.
+    fn attend_released(&mut self, now: Instant) -> bool {
+        let released = self.broker.cables().take_released();
+        for client in &released {
+            self.attend_cable(now, *client);
+        }
+        !released.is_empty()
     }
 
     /// Watches new cables, and no more those that are gone; those that may be listened to again are.
@@ -123,9 +137,6 @@ impl Server {
         for (client, fd) in self.host.cables.take_new() {
             let _ = self.epoll.add(fd, TOKEN_CABLES | client, Interest::READ);
         }
-        for client in self.broker.cables().take_released() {
-            self.broker.cables().attend(client);
-            self.attend_cable(now, client);
-        }
+        self.attend_released(now);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use weft_transport::{LocalRoute, RxPacket, TxBatch, TxPacket};
 use weft_verbs::{DeviceId, Duration, Gid, GidType, Instant};
@@ -56,9 +56,9 @@ impl HopsLink {
         })
     }
 
-    /// Readable when packets came for somebody who sleeps.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.end.bell().as_fd()
+    /// Readable when packets came for somebody who sleeps, as long as somebody carries them.
+    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.end.bell().map(AsFd::as_fd)
     }
 
     /// When packets that wait for room are to be tried again.
@@ -142,9 +142,11 @@ impl HopsLink {
         self.broken || self.end.fall_asleep()
     }
 
-    /// Somebody looks again.
-    pub fn wake_up(&self) {
-        self.end.wake_up();
+    /// Somebody looks again. The bell is handed out if nobody carries packets any more: it is to be watched no longer.
+    pub fn wake_up(&mut self) -> Option<OwnedFd> {
+        let bell = self.end.wake_up()?;
+        self.broken = true;
+        Some(bell)
     }
 }
 

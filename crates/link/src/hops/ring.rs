@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use weft_sys::bell;
+use weft_sys::bell::{self, Heard};
 use weft_sys::shared::Shared;
 use weft_verbs::QPN_INDEX_BITS;
 use weft_wire::link_packet::LINK_PACKET_MAX;
@@ -237,7 +237,8 @@ pub struct ProcessFds {
 pub struct ProcessEnd {
     out: Writer,
     inward: Reader,
-    bell: OwnedFd,
+    /// None once nobody is left to ring it.
+    bell: Option<OwnedFd>,
     call: OwnedFd,
 }
 
@@ -249,12 +250,12 @@ impl ProcessEnd {
     pub fn new(fds: ProcessFds) -> io::Result<ProcessEnd> {
         let memory = Arc::new(Shared::map(&fds.memory, MEMORY_BYTES)?);
         let (out, inward) = (Writer::new(memory.clone(), OUT), Reader::new(memory, IN));
-        Ok(ProcessEnd { out, inward, bell: fds.bell, call: fds.call })
+        Ok(ProcessEnd { out, inward, bell: Some(fds.bell), call: fds.call })
     }
 
-    /// Readable when the process is rung.
-    pub fn bell(&self) -> &OwnedFd {
-        &self.bell
+    /// Readable when the process is rung, if there is somebody to ring.
+    pub fn bell(&self) -> Option<&OwnedFd> {
+        self.bell.as_ref()
     }
 
     /// Puts a packet into the ring; `false` if there is no room.
@@ -293,12 +294,14 @@ impl ProcessEnd {
         !self.inward.has_some()
     }
 
-    /// Somebody looks again.
-    pub fn wake_up(&self) {
+    /// Somebody looks again. The bell is handed out if the daemon is gone, or closed its end: whoever watches it is to stop,
+    /// for it would wake for nothing.
+    pub fn wake_up(&mut self) -> Option<OwnedFd> {
         let sleep = self.out.memory.word(SLEEP_AT);
         if sleep.load(Ordering::Relaxed) != AWAKE && sleep.swap(AWAKE, Ordering::SeqCst) != AWAKE {
-            bell::silence(&self.bell);
+            return self.bell.take_if(|bell| bell::silence(bell) == Heard::Gone);
         }
+        None
     }
 }
 
@@ -357,10 +360,10 @@ impl SwitchEnd {
         !self.inward.is_taken()
     }
 
-    /// From now on the daemon looks by itself.
-    pub fn attend(&self) {
+    /// From now on the daemon looks by itself. `Gone`: the process cannot call any more.
+    pub fn attend(&self) -> Heard {
         self.out.memory.word(ATTENTION_AT).store(ATTENDING, Ordering::SeqCst);
-        bell::silence(&self.call);
+        bell::silence(&self.call)
     }
 
     /// From now on the daemon has to be called. `false`: there is a packet, look once more.
@@ -417,7 +420,7 @@ mod tests {
         process.announce();
         assert_eq!(readable(&switch.call), 1);
         assert!(!switch.sleep(), "there are packets");
-        switch.attend();
+        assert_eq!(switch.attend(), Heard::Rung);
         process.announce();
         assert_eq!(readable(&switch.call), 0);
         let mut room = Vec::new();
@@ -426,16 +429,29 @@ mod tests {
         assert!(switch.push((0, 1), 0, &[3; 40]));
         switch.announce();
         switch.announce();
-        assert_eq!(readable(&process.bell), 1);
+        assert_eq!(readable(process.bell().unwrap()), 1);
         assert!(!process.fall_asleep());
         switch.announce();
-        process.wake_up();
-        assert_eq!(readable(&process.bell), 0, "the bell was taken");
+        assert!(process.wake_up().is_none());
+        assert_eq!(readable(process.bell().unwrap()), 0, "the bell was taken");
         assert!(switch.want_room());
         assert_eq!(process.pop(&mut room), Ok(Some(((0, 1), 0))));
         process.made_room();
         assert_eq!(readable(&switch.call), 1);
         assert!(!switch.want_room(), "all is taken");
+        assert!(process.fall_asleep());
+        let ProcessEnd { call, .. } = process;
+        drop(call);
+        assert_eq!(switch.attend(), Heard::Gone, "nobody calls any more");
+    }
+
+    #[test]
+    fn a_process_hears_that_the_switches_are_gone() {
+        let (switch, mut process) = ends();
+        assert!(process.fall_asleep());
+        drop(switch);
+        assert!(process.wake_up().is_some() && process.bell().is_none());
+        assert!(process.wake_up().is_none(), "once");
     }
 
     #[test]

@@ -190,7 +190,11 @@ impl Host {
         for event in ready {
             let index = event.token as u32;
             match self.peer(index) {
-                Some(peer) if event.token & TOKEN_BELL != 0 => peer.silence(),
+                Some(peer) if event.token & TOKEN_BELL != 0 => {
+                    if let Some(bell) = peer.silence() {
+                        let _ = self.watch.delete(&bell);
+                    }
+                }
                 Some(_) => self.bury(index),
                 None => {}
             }

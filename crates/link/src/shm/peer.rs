@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
+use weft_sys::bell::{self, Heard};
 use weft_sys::event::EventFd;
+use weft_sys::pidfd;
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
-use weft_sys::{bell, pidfd};
 use weft_transport::same_host::Reach;
 
 use super::board::Board;
@@ -216,10 +217,8 @@ impl Peer {
         self.bell.as_ref()
     }
 
-    /// Forget that we were woken.
-    pub fn silence(&self) {
-        if let Some(bell) = &self.bell {
-            bell::silence(bell);
-        }
+    /// Forget that we were woken. A bell that nobody can ring any more is handed out, to be watched no longer.
+    pub fn silence(&mut self) -> Option<OwnedFd> {
+        self.bell.take_if(|bell| bell::silence(bell) == Heard::Gone)
     }
 }
