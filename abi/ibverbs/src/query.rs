@@ -2,7 +2,7 @@
 
 use libc::{c_char, c_int};
 use weft_abi_types::{
-    IBV_ATOMIC_GLOB, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW,
+    IBV_ATOMIC_HCA, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW,
     IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE,
     IBV_DEVICE_SYS_IMAGE_GUID, IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_ODP_SUPPORT_ATOMIC, IBV_ODP_SUPPORT_ATOMIC_WRITE,
     IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_READ, IBV_ODP_SUPPORT_RECV, IBV_ODP_SUPPORT_SEND, IBV_ODP_SUPPORT_SRQ_RECV,
@@ -73,7 +73,9 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
     attr.max_qp_rd_atom = c_int::from(RD_ATOMIC_MAX);
     attr.max_res_rd_atom = c_int::from(RD_ATOMIC_MAX) * QP_MAX as c_int;
     attr.max_qp_init_rd_atom = c_int::from(RD_ATOMIC_MAX);
-    attr.atomic_cap = IBV_ATOMIC_GLOB;
+    // They are atomic towards processors, too (IBV_ATOMIC_GLOB), but hardly any adapter says so, and programs compare with
+    // this: UCX before 1.16 does without atomics otherwise.
+    attr.atomic_cap = IBV_ATOMIC_HCA;
     attr.max_mw = MW_MAX as c_int;
     attr.max_mcast_grp = MCAST_GRP_MAX as c_int;
     attr.max_mcast_qp_attach = MCAST_QP_ATTACH_MAX as c_int;

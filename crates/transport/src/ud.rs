@@ -143,7 +143,7 @@ impl Ud {
                 wc.pkey_index = core.attr.pkey_index;
                 wc.flags.set(WcFlags::GRH, local.global);
             }
-            None => wc.flags = WcFlags::GRH,
+            None => (wc.flags, wc.sl) = (WcFlags::GRH, header_kind(rx)),
         }
         wc.solicited |= packet.bth.solicited();
         if let Some(imm) = packet.ext.imm {
@@ -151,6 +151,23 @@ impl Ud {
             wc.flags |= WcFlags::WITH_IMM;
         }
         core.complete_recv(env, None, wc);
+    }
+}
+
+/// Bit of [`header_kind`]: the packet had a UDP header (RoCE v2).
+const KIND_UDP: u8 = 8;
+const KIND_GRH: u8 = 0;
+const KIND_IPV6: u8 = 1;
+const KIND_IPV4: u8 = 2;
+
+/// What the network header in front of the payload is, told in place of the service level, which Ethernet has not. Annex 17 of
+/// IBA (A17.4.5.1) has a completion tell it and the verbs have no place for it; ConnectX tells it here, and programs read it: where
+/// it is missing UCX before 1.18 takes the IPv4 header for a GRH and drops every datagram.
+fn header_kind(rx: &RxPacket<'_>) -> u8 {
+    match (rx.gid_type, rx.sgid.ip(), rx.dgid.ip()) {
+        (GidType::IbOrRoceV1, ..) => KIND_GRH,
+        (_, IpAddr::V4(_), IpAddr::V4(_)) => KIND_UDP | KIND_IPV4,
+        _ => KIND_UDP | KIND_IPV6,
     }
 }
 
@@ -204,7 +221,7 @@ mod tests {
         assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 33)]);
         let wc = p.worlds[1].take_wcs(RECV_CQ)[0];
         assert_eq!((wc.byte_len, wc.src_qp, wc.imm_data), (73, 0x10, 6));
-        assert_eq!(wc.flags, WcFlags::GRH | WcFlags::WITH_IMM);
+        assert_eq!((wc.flags, wc.sl), (WcFlags::GRH | WcFlags::WITH_IMM, KIND_UDP | KIND_IPV4));
         let grh = p.worlds[1].memory.at(BASE + 0x1000, 40).to_vec();
         assert_eq!(grh[..20], [0; 20]);
         // Version, length of IP, UDP, BTH, DETH, ImmDt, payload, pad and ICRC, and the addresses.

@@ -88,7 +88,7 @@ pub struct Wc {
     pub flags: WcFlags,
     /// Source LID (0 on RoCE).
     pub slid: u16,
-    /// Service level.
+    /// Service level; of a datagram over RoCE what its network header is (bit 3: UDP; bits 0 to 2: 0 GRH, 1 IPv6, 2 IPv4).
     pub sl: u8,
     /// Path bits.
     pub dlid_path_bits: u8,
