@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
+use rustix::mm::Advice;
+
 /// Lengths up to this are made present when they are checked, as registration with an adapter pins them: no page fault
 /// then lies on a packet's way. Longer ones are checked at their ends and for holes only.
 pub const POPULATE_BYTES_MAX: u64 = 4 << 30;
-
-const MADV_POPULATE_READ: i32 = 22;
-const MADV_POPULATE_WRITE: i32 = 23;
 
 fn page_size() -> u64 {
     static SIZE: OnceLock<u64> = OnceLock::new();
@@ -35,17 +35,14 @@ pub fn check(addr: u64, len: u64, write: bool) -> io::Result<()> {
 }
 
 fn populate(start: u64, len: u64, write: bool) -> io::Result<()> {
-    let advice = if write { MADV_POPULATE_WRITE } else { MADV_POPULATE_READ };
+    let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+    let pages = std::ptr::with_exposed_provenance_mut(start as usize);
     loop {
         // SAFETY: populating makes pages present as touching them would and changes no byte; a range that is not
         // mapped is refused.
-        let rc = unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(start as usize), len as usize, advice) };
-        if rc == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match unsafe { rustix::mm::madvise(pages, len as usize, advice) } {
+            Err(Errno::INTR) => {}
+            result => return Ok(result?),
         }
     }
 }

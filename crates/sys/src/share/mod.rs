@@ -53,6 +53,8 @@ pub use arena::Arena;
 pub use sharer::Sharer;
 pub use view::View;
 
+use rustix::mm::Advice;
+
 /// A range of memory that is shared now: the bytes from `addr` are those of the arena's file from `offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
@@ -81,7 +83,7 @@ pub fn page_size() -> u64 {
 }
 
 /// Advice whose refusal changes nothing that anybody relies on.
-fn advise(addr: usize, len: usize, advice: libc::c_int) {
+fn advise(addr: usize, len: usize, advice: Advice) {
     // SAFETY: only advice that leaves every byte as it is comes here; what is not mapped is refused.
-    unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(addr), len, advice) };
+    let _ = unsafe { rustix::mm::madvise(std::ptr::with_exposed_provenance_mut(addr), len, advice) };
 }

@@ -1,4 +1,5 @@
-//! Mappings and pages by address, as the kernel's calls take them.
+//! Mappings and pages by address, as the kernel's calls take them. Straight to the kernel, past the C library's functions: UCX,
+//! Open MPI and libfabric hook those, and drop the registration of memory whose pages seem to go.
 
 use std::fs::File;
 use std::io;
@@ -6,16 +7,18 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
 use libc::{c_int, c_void};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+use rustix::mm::{madvise, mmap, mmap_anonymous, mprotect, mremap_fixed, munmap};
 
-const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
-const MADV_POPULATE_WRITE: c_int = 23;
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 fn pointer(addr: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(addr as usize)
 }
 
-fn mapped(addr: *mut c_void) -> io::Result<u64> {
-    if addr == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(addr.expose_provenance() as u64) }
+fn mapped(addr: rustix::io::Result<*mut c_void>) -> io::Result<u64> {
+    Ok(addr?.expose_provenance() as u64)
 }
 
 /// A mapping of our own that goes when it is dropped, unless it was moved away.
@@ -31,8 +34,8 @@ impl Scratch {
         let room = Scratch::aligned(offset % align, len, align)?;
         // SAFETY: over a mapping of our own that nobody uses.
         let addr = unsafe {
-            let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-            libc::mmap(pointer(room.addr), len as usize, READ_WRITE, flags, file.as_raw_fd(), offset as i64)
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            mmap(pointer(room.addr), len as usize, READ_WRITE, flags, file, offset)
         };
         mapped(addr).map(|_| room)
     }
@@ -48,8 +51,8 @@ impl Scratch {
         let whole = len + align;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let addr = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            libc::mmap(std::ptr::null_mut(), whole as usize, libc::PROT_NONE, flags, -1, 0)
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            mmap_anonymous(std::ptr::null_mut(), whole as usize, ProtFlags::empty(), flags)
         };
         let start = mapped(addr)?;
         let addr = start + (skip + align - start % align) % align;
@@ -67,8 +70,8 @@ impl Scratch {
     pub(super) fn move_to(self, to: u64) -> Result<(), (Scratch, io::Error)> {
         // SAFETY: our own mapping goes to `to`, where the caller wants it: the pages there have the same bytes.
         let addr = unsafe {
-            let (len, flags) = (self.len as usize, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
-            libc::mremap(pointer(self.addr), len, len, flags, pointer(to))
+            let len = self.len as usize;
+            mremap_fixed(pointer(self.addr), len, len, MremapFlags::MAYMOVE, pointer(to))
         };
         match mapped(addr) {
             Ok(_) => {
@@ -90,59 +93,54 @@ impl Drop for Scratch {
 fn unmap(addr: u64, len: u64) {
     if len > 0 {
         // SAFETY: only address space of scratch mappings comes here.
-        unsafe { libc::munmap(pointer(addr), len as usize) };
+        let _ = unsafe { munmap(pointer(addr), len as usize) };
     }
 }
 
 /// Fresh private memory in place of whatever stands at an address.
 pub(super) fn fresh_at(addr: u64, len: u64) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     // SAFETY: the caller gives the range up.
-    let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, -1, 0) };
+    let got = unsafe { mmap_anonymous(pointer(addr), len as usize, READ_WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
     mapped(got).map(drop)
 }
 
 /// A piece of a file, private, in place of whatever stands at an address.
 pub(super) fn private_at(addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
     // SAFETY: as above; what stood there shows the same bytes of the same file.
-    let got = unsafe { libc::mmap(pointer(addr), len as usize, READ_WRITE, flags, file.as_raw_fd(), offset as i64) };
+    let got = unsafe { mmap(pointer(addr), len as usize, READ_WRITE, flags, file, offset) };
     mapped(got).map(drop)
 }
 
 /// Gives a range that was mapped readable and writable the rights that it had, if they were others.
 pub(super) fn protect(addr: u64, len: u64, rights: c_int) -> io::Result<()> {
-    if rights == READ_WRITE {
+    let rights = MprotectFlags::from_bits_retain(rights.cast_unsigned());
+    if rights.bits() == READ_WRITE.bits() {
         return Ok(());
     }
     // SAFETY: mapped in place of something with these rights.
-    match unsafe { libc::mprotect(pointer(addr), len as usize, rights) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(unsafe { mprotect(pointer(addr), len as usize, rights) }?)
 }
 
 /// Takes the pages of a private anonymous range away; the range stays, empty.
 pub(super) fn take(addr: u64, len: u64) -> io::Result<Scratch> {
     // SAFETY: the pages go to an address of the kernel's choice. The caller has everybody who touches the range wait.
     let got = unsafe {
+        // rustix's call does not say that the kernel may choose, which this flag needs.
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
-        libc::mremap(pointer(addr), len as usize, len as usize, flags, std::ptr::null_mut::<c_void>())
+        libc::syscall(libc::SYS_mremap, pointer(addr), len, len, flags, std::ptr::null_mut::<c_void>())
     };
-    mapped(got).map(|got| Scratch::taken(got, len))
+    let got = if got == -1 { Err(io::Error::last_os_error()) } else { Ok(got.cast_unsigned()) };
+    got.map(|got| Scratch::taken(got, len))
 }
 
 /// Makes every page of a range present and writable: an error where touching it would kill.
 pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
     loop {
         // SAFETY: populating makes pages present as a write would, and changes no byte.
-        let rc = unsafe { libc::madvise(pointer(addr), len as usize, MADV_POPULATE_WRITE) };
-        if rc == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match unsafe { madvise(pointer(addr), len as usize, Advice::LinuxPopulateWrite) } {
+            Err(Errno::INTR) => {}
+            result => return Ok(result?),
         }
     }
 }
@@ -150,10 +148,7 @@ pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
 /// Unmaps the pages of a shared file mapping, which the file keeps.
 pub(super) fn forget_pages(addr: u64, len: u64) -> io::Result<()> {
     // SAFETY: the file has the bytes, and who touches the range finds them there.
-    match unsafe { libc::madvise(pointer(addr), len as usize, libc::MADV_DONTNEED) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(unsafe { madvise(pointer(addr), len as usize, Advice::LinuxDontNeed) }?)
 }
 
 /// Copies between ranges of mapped memory that do not overlap.

@@ -8,6 +8,8 @@
 
 use std::io;
 
+use rustix::mm::Advice;
+
 use super::arena::HUGE_BYTES;
 use super::faults::Faults;
 use super::pages::{self, Scratch};
@@ -87,8 +89,8 @@ fn touch(addr: u64, len: u64) {
 /// What the restored memory is told about huge pages.
 pub(super) fn advise_huge(place: Place, huge: Option<bool>) {
     match huge {
-        Some(true) => advise(place.addr as usize, place.len as usize, libc::MADV_HUGEPAGE),
-        Some(false) => advise(place.addr as usize, place.len as usize, libc::MADV_NOHUGEPAGE),
+        Some(true) => advise(place.addr as usize, place.len as usize, Advice::LinuxHugepage),
+        Some(false) => advise(place.addr as usize, place.len as usize, Advice::LinuxNoHugepage),
         None => {}
     }
 }

@@ -6,6 +6,8 @@
 
 use std::io;
 
+use rustix::mm::Advice;
+
 use super::faults::Faults;
 use super::pages::{self, LOOK_PAGES, PageMap, Scratch};
 use super::survey::Plain;
@@ -31,10 +33,10 @@ impl Swap<'_> {
         let (addr, len) = (plain.start, plain.end - plain.start);
         let new = Scratch::of_file(self.arena.fd(), offset, len, HUGE_BYTES)?;
         // Not in children, which get copies (see `fork`): neither in those that fork without telling us.
-        advise(new.addr as usize, len as usize, libc::MADV_DONTFORK);
+        advise(new.addr as usize, len as usize, Advice::LinuxDontFork);
         let there = self.map.runs(addr, len);
         if there.all() && plain.huge != Some(false) {
-            advise(new.addr as usize, len as usize, libc::MADV_HUGEPAGE);
+            advise(new.addr as usize, len as usize, Advice::LinuxHugepage);
         }
         for (skip, run) in there {
             self.make_room(new.addr + skip, run, offset + skip)?;

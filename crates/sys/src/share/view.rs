@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat, fstatfs};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, mmap, munmap};
 
 /// What is mapped at once, if the file is as long: the fewer windows the better, and address space costs nothing.
 const WINDOW_BYTES: u64 = 1 << 30;
@@ -105,7 +105,7 @@ impl View {
         };
         let addr = mapped.ok()?.expose_provenance();
         // A child must not keep what the owner believes to be shared with us alone.
-        super::advise(addr, len, libc::MADV_DONTFORK);
+        super::advise(addr, len, Advice::LinuxDontFork);
         super::ledger::lock().add_window(addr as u64, len as u64);
         Some(Window { offset: first, len: last - first, addr })
     }
