@@ -40,7 +40,8 @@ fn copy_text(to: &mut [c_char], text: &str) {
 }
 
 impl Device {
-    fn new(id: DeviceId, attr: &DeviceAttr) -> Device {
+    /// `number` is the one of its node in /dev/infiniband, as `weft run` shows it: UCX and others look whether the node is there.
+    fn new(id: DeviceId, attr: &DeviceAttr, number: u32) -> Device {
         let mut v: verbs_device = zeroed();
         v.ops = null();
         v.refcount = 1;
@@ -48,8 +49,8 @@ impl Device {
         d.node_type = IBV_NODE_CA;
         d.transport_type = IBV_TRANSPORT_IB;
         copy_text(&mut d.name, &attr.name);
-        copy_text(&mut d.dev_name, &format!("uverbs{}", id.0));
-        copy_text(&mut d.dev_path, &format!("/sys/class/infiniband_verbs/uverbs{}", id.0));
+        copy_text(&mut d.dev_name, &format!("uverbs{number}"));
+        copy_text(&mut d.dev_path, &format!("/sys/class/infiniband_verbs/uverbs{number}"));
         copy_text(&mut d.ibdev_path, &format!("/sys/class/infiniband/{}", attr.name));
         Device { public: UnsafeCell::new(v), id, node_guid: attr.node_guid }
     }
@@ -67,12 +68,12 @@ impl Device {
 }
 
 /// The object of a device: the one that earlier lists held, or a new one.
-fn object_of(id: DeviceId, attr: &DeviceAttr) -> *mut ibv_device {
+fn object_of(id: DeviceId, attr: &DeviceAttr, number: u32) -> *mut ibv_device {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = known.iter().find(|device| device.is(id, attr)) {
         return device.public();
     }
-    let public = Device::new(id, attr).leak();
+    let public = Device::new(id, attr, number).leak();
     // SAFETY: just leaked, so it lives for ever.
     known.push(unsafe { Device::of(public) });
     public
@@ -88,7 +89,13 @@ pub unsafe extern "C" fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *m
         Ok(devices) => devices,
         Err(errno) => return fail_null(errno),
     };
-    let mut list: Vec<*mut ibv_device> = devices.iter().map(|(id, attr)| object_of(*id, attr)).collect();
+    let mut adapters = 0..;
+    let numbered = devices.iter().map(|(id, attr)| {
+        // A virtual host counts its own adapters, whatever else is in the daemon.
+        let number = if attr.fabric().is_some() { adapters.next() } else { None };
+        object_of(*id, attr, number.unwrap_or(id.0))
+    });
+    let mut list: Vec<*mut ibv_device> = numbered.collect();
     let count = list.len();
     list.push(null_mut());
     if !num_devices.is_null() {
