@@ -21,6 +21,12 @@ const NEEDED: &[(&str, &str)] = &[
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
     ("libibumad-dev", "/usr/include/infiniband/umad.h"),
     ("iproute2", "/sbin/ip"),
+    // The middleware of applications; `bench` compares with the first two.
+    ("ucx-utils", "/usr/bin/ucx_perftest"),
+    ("libfabric-bin", "/usr/bin/fi_pingpong"),
+    ("fio", "/usr/bin/fio"),
+    ("openmpi-bin", "/usr/bin/mpirun.openmpi"),
+    ("libopenmpi-dev", "/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h"),
     // What a guest with the kernel's RDMA is made of and runs under.
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),

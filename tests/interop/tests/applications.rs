@@ -1,0 +1,258 @@
+//! The middleware that applications are written for: UCX, libfabric, Open MPI and fio, unmodified, within a host, between two,
+//! and on a fabric. What they move is compared where they can do that: fi_pingpong's `-c`, and an MPI program of ours.
+
+use anyhow::{Context, Result, ensure};
+use std::process::Command;
+use std::time::Duration;
+use weft_interop::ends::Ends;
+use weft_interop::{Lab, Proc, Shape, Side, Table, Who, skip};
+
+const MPI_SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/applications_calls/mpi.c");
+/// Where UCX's and libfabric's programs find each other, by TCP.
+const PORT: u16 = 13737;
+/// How long any of the programs may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// UCX's transports: connected queue pairs that datagrams set up, and datagrams alone.
+const UCX_TRANSPORTS: [&str; 2] = ["rc_v,self", "ud_verbs,self"];
+/// Its tests, and how many messages of how many bytes.
+const UCX_TESTS: &[(&str, &str, &str)] = &[
+    ("tag_lat", "1000", "8"),
+    ("tag_lat", "1000", "1"),
+    ("tag_bw", "20", "8388608"),
+    ("tag_sync_lat", "200", "2000"),
+    ("ucp_am_bw", "1000", "4096"),
+    ("stream_bw", "200", "65536"),
+    ("ucp_put_lat", "1000", "8"),
+    ("ucp_put_bw", "20", "1048576"),
+    ("ucp_get", "100", "65536"),
+    ("ucp_add", "1000", "8"),
+    ("ucp_fadd", "500", "8"),
+    ("ucp_swap", "500", "4"),
+    ("ucp_cswap", "500", "8"),
+];
+/// Tests of its lower level, which goes by one device and transport.
+const UCT_TESTS: &[(&str, &str)] = &[
+    ("rc_verbs", "-t am_lat -D short -s 8"),
+    ("rc_verbs", "-t am_bw -D bcopy -s 4096"),
+    ("rc_verbs", "-t put_bw -D zcopy -s 1048576"),
+    ("rc_verbs", "-t get -D bcopy -s 4096"),
+    ("rc_verbs", "-t fadd -D short -s 8"),
+    ("rc_verbs", "-t cswap -D short -s 8"),
+    ("ud_verbs", "-t am_lat -D short -s 8"),
+    ("ud_verbs", "-t am_bw -D bcopy -s 512"),
+];
+/// libfabric's provider and kind of endpoint.
+const ENDPOINTS: &[(&str, &str)] =
+    &[("verbs", "msg"), ("verbs;ofi_rxm", "rdm"), ("verbs;ofi_rxd", "rdm"), ("verbs", "dgram")];
+/// How Open MPI is told to go: the point-to-point layer, then what that goes by.
+const MPI_WAYS: &[(&str, &str)] = &[
+    ("--mca pml ucx", "UCX_TLS=rc_v,self"),
+    ("--mca pml ucx", "UCX_TLS=ud_v,self"),
+    ("--mca pml ucx --mca osc ucx", "UCX_TLS=rc_v,self"),
+    ("--mca pml cm --mca mtl ofi", "FI_PROVIDER=verbs;ofi_rxm"),
+];
+
+#[test]
+fn ucx() {
+    if !skip::have("ucx", &["ip", "ucx_perftest", "ucx_info"]) {
+        return;
+    }
+    let mut table = Table::new("UCX");
+    for (shape, who) in [(Shape::Two { mtu: 1500 }, Who::Root), (Shape::One, Who::Root), (Shape::One, Who::Ordinary)] {
+        let lab = Lab::new(shape).expect("a lab");
+        // An ordinary user's programs take another way to each other's memory: a sample of both shows it.
+        let every = if who == Who::Ordinary { 3 } else { 1 };
+        let tests = UCX_TRANSPORTS.iter().flat_map(|t| UCX_TESTS.iter().map(move |c| (t, c))).step_by(every);
+        for (transport, (test, count, bytes)) in tests {
+            let words = format!("-t {test} -n {count} -s {bytes}");
+            table.case(&format!("{shape:?} {who:?}: {transport} {words}"), || perftest(&lab, who, transport, &words));
+        }
+        for (transport, words) in UCT_TESTS.iter().step_by(every) {
+            table.case(&format!("{shape:?} {who:?}: UCT {transport} {words}"), || {
+                let device = format!("{}:1", lab.device(lab.client())?.name);
+                perftest(&lab, who, "all", &format!("-d {device} -x {transport} {words} -n 500"))
+            });
+        }
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    table.case("ucx_info -d: atomics of connected queue pairs", || {
+        let text = lab.run(lab.client(), Who::Root, &[], &["ucx_info", "-d"])?.success()?.text;
+        let of_rc = text.split("Transport: ").find(|part| part.starts_with("rc_verbs")).context("no rc_verbs")?;
+        ensure!(of_rc.contains("atomic_fadd: 64 bit") && of_rc.contains("atomic_cswap: 64 bit"), "{of_rc}");
+        Ok(())
+    });
+    table.finish();
+}
+
+#[test]
+fn ucx_on_a_fabric() {
+    if !skip::have("ucx on a fabric", &["ip", "ucx_perftest"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("UCX on a fabric");
+    for words in [&["--star", "3"][..], &["--packets", "--star", "3"]] {
+        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())
+            .and_then(|up| up.success())
+            .expect("a fabric");
+        for transport in UCX_TRANSPORTS {
+            for test in ["tag_lat -s 8 -n 300", "ucp_put_bw -s 65536 -n 50", "ucp_fadd -s 8 -n 100"] {
+                table.case(&format!("{words:?}: {transport} {test}"), || on_a_fabric(&lab, transport, test));
+            }
+        }
+        lab.weft(lab.client(), Who::Root, &[], &["down"]).and_then(|down| down.success()).expect("it goes down");
+    }
+    table.finish();
+}
+
+#[test]
+fn libfabric() {
+    if !skip::have("libfabric", &["ip", "fi_pingpong"]) {
+        return;
+    }
+    let mut table = Table::new("libfabric");
+    for (shape, who) in [(Shape::Two { mtu: 1500 }, Who::Root), (Shape::One, Who::Ordinary)] {
+        let lab = Lab::new(shape).expect("a lab");
+        for (provider, endpoint) in ENDPOINTS {
+            for bytes in ["1", "900", "1000000"] {
+                // A datagram is no longer than a packet, and what rxd makes of many is slow.
+                if (*endpoint == "dgram" || *provider == "verbs;ofi_rxd") && bytes.len() > 3 {
+                    continue;
+                }
+                table.case(&format!("{shape:?} {who:?}: {provider} {endpoint} {bytes}"), || {
+                    let common = ["-p", provider, "-e", endpoint, "-S", bytes, "-I", "20", "-c"];
+                    let port = PORT.to_string();
+                    let server = [&["fi_pingpong", "-B", &port], &common[..]].concat();
+                    let client = [&["fi_pingpong", "-P", &port], &common[..], &[lab.server().v4]].concat();
+                    let client = pair(&lab, who, &[], &server, &client)?;
+                    ensure!(client.contains("MB/sec"), "no figures: {client}");
+                    Ok(())
+                });
+            }
+        }
+    }
+    table.finish();
+}
+
+#[test]
+fn fio() {
+    if !skip::have("fio", &["ip", "fio"]) {
+        return;
+    }
+    let mut table = Table::new("fio");
+    let ways = [(Shape::Two { mtu: 1500 }, &["write", "read", "send"][..]), (Shape::One, &["write"])];
+    for (shape, verbs) in ways {
+        let lab = Lab::new(shape).expect("a lab");
+        for verb in verbs {
+            table.case(&format!("{shape:?}: verb={verb}"), || {
+                let common = "fio --name=job --ioengine=rdma --port=8765 --bs=64k --size=8m";
+                // It asks for no retries where no receive waits, so the receiver has more of them than can be under way.
+                let server = format!("{common} --rw=read --iodepth=64");
+                let client = format!("{common} --rw=write --iodepth=8 --verb={verb} --hostname={}", lab.server().v4);
+                Ends::two(&server, &client).judged(&lab, |client, server| {
+                    ensure!(client.contains("io=8192KiB") && client.contains("err= 0"), "the client's words");
+                    ensure!(server.contains("err= 0"), "the server's words");
+                    Ok(())
+                })
+            });
+        }
+    }
+    table.finish();
+}
+
+#[test]
+fn open_mpi() {
+    if !skip::have("Open MPI", &["ip", "mpicc.openmpi", "mpirun.openmpi"]) {
+        return;
+    }
+    let mut table = Table::new("Open MPI");
+    for who in Who::BOTH {
+        let lab = Lab::new(Shape::One).expect("a lab");
+        let program = compile(&lab).expect("mpi.c compiles");
+        for (layer, way) in MPI_WAYS {
+            for processes in [2, 3] {
+                table.case(&format!("{who:?}: {layer} {way}, {processes} processes"), || {
+                    mpi(&lab, who, layer, way, processes, &program)
+                });
+            }
+        }
+    }
+    table.finish();
+}
+
+/// One test of ucx_perftest at both ends.
+fn perftest(lab: &Lab, who: Who, transport: &str, words: &str) -> Result<()> {
+    let device = format!("{}:1", lab.device(lab.client())?.name);
+    let env = [("UCX_TLS", transport), ("UCX_NET_DEVICES", &device)];
+    let port = PORT.to_string();
+    let words: Vec<_> = words.split_whitespace().collect();
+    let client = [&["ucx_perftest", lab.server().v4, "-p", &port], &words[..]].concat();
+    measured(&pair(lab, who, &env, &["ucx_perftest", "-p", &port], &client)?)
+}
+
+fn on_a_fabric(lab: &Lab, transport: &str, test: &str) -> Result<()> {
+    let port = PORT.to_string();
+    let test: Vec<_> = test.split_whitespace().collect();
+    let client = [&["ucx_perftest", "127.0.0.1", "-p", &port, "-t"], &test[..]].concat();
+    let weft = weft_interop::product::weft()?.display().to_string();
+    let env = [("UCX_TLS", transport), ("UCX_NET_DEVICES", "weft0:1")];
+    let start = |host: &str, words: &[&str]| {
+        let words = [&[weft.as_str(), "run", "--host", host, "--"], words].concat();
+        lab.start_line(&lab.bare(lab.client(), Who::Root, &words), &env)
+    };
+    let server = listening(start("node1", &["ucx_perftest", "-p", &port])?)?;
+    measured(&both(start("node2", &client)?, server)?)
+}
+
+/// What ucx_perftest ends with.
+fn measured(text: &str) -> Result<()> {
+    ensure!(text.contains("Final:"), "no figures: {text}");
+    ensure!(!text.contains("ERROR") && !text.contains("WARN"), "{text}");
+    Ok(())
+}
+
+/// Runs a server that listens by TCP and its client to success; what the client wrote.
+fn pair(lab: &Lab, who: Who, env: &[(&str, &str)], server: &[&str], client: &[&str]) -> Result<String> {
+    let server = listening(lab.start(lab.server(), who, env, server)?)?;
+    both(lab.start(lab.client(), who, env, client)?, server)
+}
+
+fn listening(mut server: Proc) -> Result<Proc> {
+    ensure!(server.wait_listening(PORT, Duration::from_secs(10)), "the server does not listen: {}", server.text());
+    Ok(server)
+}
+
+fn both(client: Proc, server: Proc) -> Result<String> {
+    let client = client.wait(LIMIT);
+    let server = server.wait(if client.ok() { Duration::from_secs(10) } else { Duration::from_secs(1) });
+    ensure!(client.ok() && server.ok(), "server: {}\n      client: {}", server.report(), client.report());
+    Ok(client.text)
+}
+
+fn compile(lab: &Lab) -> Result<String> {
+    let program = lab.file("mpi").display().to_string();
+    let status =
+        Command::new("mpicc.openmpi").args(["-O1", "-Wall", "-Werror", "-o", &program, MPI_SOURCE]).status()?;
+    ensure!(status.success(), "mpi.c does not compile");
+    Ok(program)
+}
+
+fn mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, program: &str) -> Result<()> {
+    let side: &Side = lab.client();
+    let devices = format!("UCX_NET_DEVICES={}:1", lab.device(side)?.name);
+    // Session files have a place of their own, and home is where an ordinary user may write.
+    let place = lab.file(&format!("mpi-{who:?}")).display().to_string();
+    let count = processes.to_string();
+    let (home, temporary) = (format!("HOME={place}"), format!("TMPDIR={place}"));
+    let made = lab.start_bare(side, who, &["mkdir", "-p", &place])?.wait(LIMIT);
+    ensure!(made.ok(), "{}", made.report());
+    let root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
+    let before = [&["env", &home, &temporary], &root[..], &[devices.as_str(), way, "mpirun.openmpi"]].concat();
+    let layer: Vec<_> = layer.split_whitespace().collect();
+    // No other way than the one asked for, and no remote shell that would have to be installed.
+    let options = ["--oversubscribe", "--mca", "plm", "isolated", "--mca", "btl", "self", "-n", &count];
+    let ended = lab.run(side, who, &[], &[&before[..], &options, &layer, &[program]].concat())?.success()?;
+    ensure!(ended.text.contains(&format!("all {processes} right")), "{}", ended.report());
+    Ok(())
+}
