@@ -149,11 +149,24 @@ fn cap_names(caps: u32) -> Vec<&'static str> {
     CAP_NAMES.iter().enumerate().filter(|(bit, _)| caps & (1 << bit) != 0).map(|(_, name)| *name).collect()
 }
 
+/// The version that adapters of a fabric report everywhere; Linux's software devices have none to report here.
+fn firmware(device: &DeviceInfo) -> Option<&'static str> {
+    device.infiniband.as_ref().map(|_| env!("CARGO_PKG_VERSION"))
+}
+
+fn system_image_guid(device: &DeviceInfo) -> u64 {
+    device.infiniband.as_ref().map_or(device.node_guid, |adapter| adapter.system_image_guid)
+}
+
 fn text(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
     let mut out = String::new();
     for d in devices {
-        let guid = iproute::guid(d.node_guid);
-        let _ = write!(out, "{}: {}: node_type ca node_guid {guid} sys_image_guid {guid} ", d.index, d.name);
+        let _ = write!(out, "{}: {}: node_type ca ", d.index, d.name);
+        if let Some(firmware) = firmware(d) {
+            let _ = write!(out, "fw {firmware} ");
+        }
+        let (node, system) = (iproute::guid(d.node_guid), iproute::guid(system_image_guid(d)));
+        let _ = write!(out, "node_guid {node} sys_image_guid {system} ");
         if output.details {
             out.push_str("adaptive-moderation off ");
             if let Some(caps) = more.caps {
@@ -174,14 +187,11 @@ fn json(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
     let objects: Vec<Members> = devices
         .iter()
         .map(|d| {
-            let guid = iproute::guid(d.node_guid);
-            let mut members: Members = vec![
-                ("ifindex", d.index.into()),
-                ("ifname", d.name.as_str().into()),
-                ("node_type", "ca".into()),
-                ("node_guid", guid.as_str().into()),
-                ("sys_image_guid", guid.as_str().into()),
-            ];
+            let mut members: Members =
+                vec![("ifindex", d.index.into()), ("ifname", d.name.as_str().into()), ("node_type", "ca".into())];
+            members.extend(firmware(d).map(|firmware| ("fw", firmware.into())));
+            members.push(("node_guid", iproute::guid(d.node_guid).into()));
+            members.push(("sys_image_guid", iproute::guid(system_image_guid(d)).into()));
             if output.details {
                 members.push(("adaptive-moderation", false.into()));
                 if let Some(caps) = more.caps {
@@ -202,7 +212,7 @@ fn json(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::link::tests::rxe0;
+    use crate::commands::link::tests::{rxe0, weft0};
 
     /// What rxe has.
     fn rxe() -> Details {
@@ -219,6 +229,18 @@ mod tests {
         assert_eq!(plain, include_str!("../../testdata/rdma-dev.txt"));
         let details = text(&[rxe0()], output(false, false, true), &rxe());
         assert_eq!(details, include_str!("../../testdata/rdma-dev-d.txt"));
+    }
+
+    #[test]
+    fn adapters_of_a_fabric_tell_their_firmware_and_their_system() {
+        let version = env!("CARGO_PKG_VERSION");
+        let plain = text(&[weft0()], output(false, false, false), &Details::default());
+        let expected = format!(
+            "0: weft0: node_type ca fw {version} node_guid 0257:4501:0000:0100 sys_image_guid 0257:4501:0000:0099 \n"
+        );
+        assert_eq!(plain, expected);
+        let json = json(&[weft0()], output(true, false, false), &Details::default());
+        assert!(json.contains(&format!(r#""node_type":"ca","fw":"{version}","node_guid":"#)), "{json}");
     }
 
     #[test]

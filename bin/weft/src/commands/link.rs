@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use weft_ipc::{DeviceInfo, PhysState, PortState};
+use weft_ipc::{DeviceInfo, IbPort, PhysState, PortState};
 
 use super::iproute::{self, Members, OutputArgs};
 use crate::output;
@@ -66,16 +66,100 @@ pub(super) fn merged(a: OutputArgs, b: OutputArgs) -> OutputArgs {
 
 fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
     let mut client = super::connect().map_err(|e| format!("weft link: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("weft link: {e}"))?;
+    let devices = client.list_devices().map_err(|e| format!("weft link: {e}"))?;
+    let mut rows = rows(&devices);
     if let Some(wanted) = wanted {
-        let (name, port) = wanted.split_once('/').unwrap_or((wanted, "1"));
-        devices.retain(|d| d.name == name);
-        if devices.is_empty() || !matches!(port, "1" | "-") {
+        let (name, port) = wanted.split_once('/').unwrap_or((wanted, "-"));
+        rows.retain(|row| row.device.name == name && (port == "-" || port == row.port.to_string()));
+        if rows.is_empty() {
             return Err("Wrong device name".to_owned());
         }
     }
-    output::print(&if output.json { json(&devices, output) } else { text(&devices, output.details) });
+    output::print(&if output.json { json(&rows, output) } else { text(&rows, output.details) });
     Ok(())
+}
+
+/// One port: what a device on an interface has one of, and an adapter on a fabric several.
+struct Row<'a> {
+    device: &'a DeviceInfo,
+    port: u8,
+    ib: Option<&'a IbPort>,
+}
+
+fn rows(devices: &[DeviceInfo]) -> Vec<Row<'_>> {
+    devices.iter().flat_map(Row::of_device).collect()
+}
+
+impl Row<'_> {
+    fn of_device(device: &DeviceInfo) -> Vec<Row<'_>> {
+        match &device.infiniband {
+            None => vec![Row { device, port: 1, ib: None }],
+            Some(ib) => ib.ports.iter().map(|port| Row { device, port: port.number, ib: Some(port) }).collect(),
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        self.ib.map_or_else(|| state(self.device.state), |port| word(IB_STATES, port.state))
+    }
+
+    fn physical_state(&self) -> &'static str {
+        self.ib.map_or_else(|| physical_state(self.device.phys_state), |port| word(IB_PHYS_STATES, port.phys_state))
+    }
+}
+
+/// PortState by its number, as `rdma` spells it.
+const IB_STATES: &[&str] = &["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
+/// PortPhysicalState.
+const IB_PHYS_STATES: &[&str] =
+    &["NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST"];
+
+fn word(words: &[&'static str], number: u8) -> &'static str {
+    words.get(usize::from(number)).copied().unwrap_or("UNKNOWN")
+}
+
+/// Bits of CapabilityMask by number, as `rdma` spells them, its slips included: scripts may match them.
+const IB_CAPS: [&str; 32] = [
+    "RESERVED",
+    "SM",
+    "NOTICE",
+    "TRAP",
+    "OPT_IPD",
+    "AUTO_MIGR",
+    "SL_MAP",
+    "MKEY_NVRAM",
+    "PKEY_NVRAM",
+    "LED_INFO",
+    "SM_DISABLED",
+    "SYS_IMAGE_GUID",
+    "PKEY_SW_EXT_PORT_TRAP",
+    "CABLE_INFO",
+    "EXTENDED_SPEEDS",
+    "CAP_MASK2",
+    "CM",
+    "SNMP_TUNNEL",
+    "REINIT",
+    "DEVICE_MGMT",
+    "VENDOR_CLASS",
+    "DR_NOTICE",
+    "CAP_MASK_NOTICE",
+    "BOOT_MGMT",
+    "LINK_LATENCY",
+    "CLIENT_REG",
+    "OTHER_LOCAL_CHANGES",
+    "LINK_SPPED_WIDTH",
+    "VENDOR_SPECIFIC_MADS",
+    "MULT_PKER_TRAP",
+    "MULT_FDB",
+    "HIERARCHY_INFO",
+];
+/// Bits of CapabilityMask2, which the kernel puts above the others.
+const IB_CAPS2: [&str; 6] =
+    ["SET_NODE_DESC", "EXT_INFO", "VIRT", "SWITCH_POR_STATE_TABLE", "LINK_WIDTH_2X", "LINK_SPEED_HDR"];
+
+fn ib_caps(port: &IbPort) -> Vec<&'static str> {
+    let caps = u64::from(port.capabilities) | u64::from(port.capabilities2) << 32;
+    let names = IB_CAPS.into_iter().chain(IB_CAPS2).chain(std::iter::repeat("UNKNOWN"));
+    (0..u64::BITS).zip(names).filter(|(bit, _)| caps >> bit & 1 == 1).map(|(_, name)| name).collect()
 }
 
 fn state(state: PortState) -> &'static str {
@@ -93,35 +177,53 @@ fn physical_state(state: PhysState) -> &'static str {
     }
 }
 
-fn text(devices: &[DeviceInfo], details: bool) -> String {
+fn text(rows: &[Row<'_>], details: bool) -> String {
     let mut out = String::new();
-    for d in devices {
-        let (state, physical) = (state(d.state), physical_state(d.phys_state));
-        let _ = write!(out, "link {}/1 state {state} physical_state {physical} netdev {} ", d.name, d.netdev);
-        if details {
-            let _ = write!(out, "netdev_index {} ", d.ifindex);
+    for row in rows {
+        let d = row.device;
+        let _ = write!(out, "link {}/{} ", d.name, row.port);
+        if let Some(port) = row.ib {
+            let prefix = iproute::guid(port.gid_prefix);
+            let _ = write!(out, "subnet_prefix {prefix} lid {} sm_lid {} lmc {} ", port.lid, port.sm_lid, port.lmc);
+        }
+        let _ = write!(out, "state {} physical_state {} ", row.state(), row.physical_state());
+        match row.ib {
+            None => {
+                let _ = write!(out, "netdev {} ", d.netdev);
+                if details {
+                    let _ = write!(out, "netdev_index {} ", d.ifindex);
+                }
+            }
+            Some(port) if details => {
+                let _ = write!(out, "\n    caps: <{}>", ib_caps(port).join(", "));
+            }
+            Some(_) => {}
         }
         out.push('\n');
     }
     out
 }
 
-fn json(devices: &[DeviceInfo], output: OutputArgs) -> String {
-    let objects: Vec<Members> = devices
-        .iter()
-        .map(|d| {
-            vec![
-                ("ifindex", d.index.into()),
-                ("ifname", d.name.as_str().into()),
-                ("port", 1.into()),
-                ("state", state(d.state).into()),
-                ("physical_state", physical_state(d.phys_state).into()),
-                ("netdev", d.netdev.as_str().into()),
-                ("netdev_index", d.ifindex.into()),
-            ]
-        })
-        .collect();
+fn json(rows: &[Row<'_>], output: OutputArgs) -> String {
+    let objects: Vec<Members> = rows.iter().map(|row| members(row, output.details)).collect();
     iproute::json(&objects, output.pretty)
+}
+
+fn members(row: &Row<'_>, details: bool) -> Members {
+    let d = row.device;
+    let mut members: Members =
+        vec![("ifindex", d.index.into()), ("ifname", d.name.as_str().into()), ("port", row.port.into())];
+    if let Some(port) = row.ib {
+        members.push(("subnet_prefix", iproute::guid(port.gid_prefix).into()));
+        members.extend([("lid", port.lid.into()), ("sm_lid", port.sm_lid.into()), ("lmc", port.lmc.into())]);
+    }
+    members.extend([("state", row.state().into()), ("physical_state", row.physical_state().into())]);
+    match row.ib {
+        None => members.extend([("netdev", d.netdev.as_str().into()), ("netdev_index", d.ifindex.into())]),
+        Some(port) if details => members.push(("caps", ib_caps(port).into())),
+        Some(_) => {}
+    }
+    members
 }
 
 fn add(words: &[String]) -> Result<(), String> {
@@ -179,20 +281,60 @@ pub(super) mod tests {
         }
     }
 
+    /// An adapter of a virtual host, with a port that is managed and one that is not.
+    pub fn weft0() -> DeviceInfo {
+        let port = |number, state, phys_state| IbPort {
+            number,
+            state,
+            phys_state,
+            gid_prefix: 0xfe80 << 48,
+            ..IbPort::default()
+        };
+        let managed =
+            IbPort { lid: 817, sm_lid: 762, capabilities: 1 << 1 | 1 << 3, capabilities2: 1 << 4, ..port(1, 4, 5) };
+        let adapter = weft_ipc::InfiniBand {
+            system_image_guid: 0x0257_4501_0000_0099,
+            ports: vec![managed, port(2, 2, 2)],
+            ..Default::default()
+        };
+        let (name, netdev) = ("weft0".to_owned(), String::new());
+        let node_guid = 0x0257_4501_0000_0100;
+        DeviceInfo { name, netdev, ifindex: 0, node_guid, infiniband: Some(Box::new(adapter)), ..rxe0() }
+    }
+
     #[test]
     fn text_is_what_rdma_link_prints() {
         let plain = "link rxe0/1 state ACTIVE physical_state LINK_UP netdev eth0 \n";
-        assert_eq!(text(&[rxe0()], false), plain);
+        let device = [rxe0()];
+        assert_eq!(text(&rows(&device), false), plain);
         let details = "link rxe0/1 state ACTIVE physical_state LINK_UP netdev eth0 netdev_index 2 \n";
-        assert_eq!(text(&[rxe0()], true), details);
+        assert_eq!(text(&rows(&device), true), details);
     }
 
     #[test]
     fn json_is_what_rdma_link_prints() {
         let output = OutputArgs { json: true, ..OutputArgs::default() };
-        assert_eq!(json(&[rxe0()], output), include_str!("../../testdata/rdma-link-j.txt"));
+        let device = [rxe0()];
+        assert_eq!(json(&rows(&device), output), include_str!("../../testdata/rdma-link-j.txt"));
         let output = OutputArgs { pretty: true, ..output };
-        assert_eq!(json(&[rxe0()], output), include_str!("../../testdata/rdma-link-jp.txt"));
+        assert_eq!(json(&rows(&device), output), include_str!("../../testdata/rdma-link-jp.txt"));
+    }
+
+    #[test]
+    fn ports_of_a_fabric_have_the_fields_of_infiniband() {
+        let devices = [weft0()];
+        let rows = rows(&devices);
+        let first = "link weft0/1 subnet_prefix fe80:0000:0000:0000 lid 817 sm_lid 762 lmc 0 state ACTIVE \
+                     physical_state LINK_UP ";
+        let second = "link weft0/2 subnet_prefix fe80:0000:0000:0000 lid 0 sm_lid 0 lmc 0 state INIT \
+                      physical_state POLLING ";
+        assert_eq!(text(&rows, false), format!("{first}\n{second}\n"));
+        let caps = "\n    caps: <SM, TRAP, LINK_WIDTH_2X>";
+        assert_eq!(text(&rows[..1], true), format!("{first}{caps}\n"));
+        let output = OutputArgs { json: true, details: true, ..OutputArgs::default() };
+        let json: serde_json::Value = serde_json::from_str(&json(&rows, output)).unwrap();
+        assert_eq!((&json[0]["lid"], &json[0]["caps"][1], &json[1]["port"]), (&817.into(), &"TRAP".into(), &2.into()));
+        assert!(json[0].get("netdev").is_none());
     }
 
     #[test]
