@@ -28,3 +28,4 @@ pub mod smp;
 pub mod sysfs;
 mod usage;
 pub mod vendor;
+pub mod view;

@@ -11,7 +11,7 @@ use super::Tool;
 use crate::ib::number;
 use crate::ib::options::{CommandLine, Spec, opt};
 use crate::ib::report::{End, Outcome, warn};
-use crate::ib::sysfs;
+use crate::ib::{sysfs, view};
 use crate::output;
 use crate::umad_api::{Ca, CaPort, Library};
 
@@ -50,7 +50,7 @@ const PHYS_STATES: &[&str] = &[
 const RATE_1X_SDR: u32 = 2;
 
 fn run(args: &[OsString]) -> ExitCode {
-    SPEC.main(args, work)
+    view::enter(TOOL.name, args).unwrap_or_else(|| SPEC.main(args, work))
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::Tool;
-use crate::ib::sysfs;
+use crate::ib::{sysfs, view};
 use crate::output;
 
 /// The tool.
@@ -32,13 +32,16 @@ const LINES: &[(&str, &str, &str, &str)] = &[
     ("link_layer:\t", "link_layer", "link_layer", "IB"),
 ];
 
-fn run(args: &[OsString]) -> ExitCode {
-    let mut args: Vec<String> = args.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+fn run(given: &[OsString]) -> ExitCode {
+    let mut args: Vec<String> = given.iter().map(|a| a.to_string_lossy().into_owned()).collect();
     let is_json = args.iter().any(|arg| arg == "--json");
     args.retain(|arg| arg != "--json");
     if args.first().is_some_and(|arg| arg == "-h") {
         output::print(USAGE);
         return ExitCode::from(255);
+    }
+    if let Some(code) = view::enter(TOOL.name, given) {
+        return code;
     }
     let mut reports = Vec::new();
     let result = all(&args, &mut |report: Port| match is_json {

@@ -1,0 +1,52 @@
+//! Tools that read sysfs, started on their own: `weft ibstat` instead of `weft run -- ibstat`.
+//!
+//! Where the system shows no devices, the tool goes on in the view that `weft run` gives programs: who asks for the ports
+//! means Weft's, and the tools of verbs need no `weft run` either.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::sysfs;
+use crate::commands::run::{self, RunArgs};
+
+/// Says that this process was started for the view: where none can be made, the tool must not ask for it for ever.
+const ENTERED_VARIABLE: &str = "WEFT_TOOL_IN_VIEW";
+
+/// Takes this process's place with the same tool in the view, if the system shows no devices. Returns if it shows some, and
+/// the exit code if the view cannot be entered; why is said.
+pub fn enter(tool: &str, args: &[OsString]) -> Option<ExitCode> {
+    // A library that is preloaded may answer for sysfs, as ibsim's does; tests call tools as functions.
+    let is_settled = std::env::var_os(ENTERED_VARIABLE).is_some() || std::env::var_os("LD_PRELOAD").is_some();
+    if cfg!(test) || is_settled || shows_devices(Path::new(sysfs::INFINIBAND)) {
+        return None;
+    }
+    let exe = std::env::current_exe().ok()?;
+    let marked = |name: &str, value: &str| OsString::from(format!("{name}={value}"));
+    let mut command = vec!["env".into(), marked(ENTERED_VARIABLE, "1"), exe.clone().into_os_string()];
+    if exe.file_name().is_none_or(|name| name != tool) {
+        command.push(tool.into());
+    }
+    command.extend(args.iter().cloned());
+    Some(run::run(&RunArgs { command, ..RunArgs::default() }))
+}
+
+fn shows_devices(class: &Path) -> bool {
+    std::fs::read_dir(class).is_ok_and(|mut names| names.next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_without_devices_shows_none() {
+        assert!(!shows_devices(Path::new("/nonexistent")));
+        let empty = std::env::temp_dir().join(format!("weft-view-{}", std::process::id()));
+        std::fs::create_dir_all(&empty).unwrap();
+        assert!(!shows_devices(&empty));
+        std::fs::write(empty.join("rxe0"), "").unwrap();
+        assert!(shows_devices(&empty));
+        std::fs::remove_dir_all(&empty).unwrap();
+    }
+}
