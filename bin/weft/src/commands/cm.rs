@@ -66,8 +66,12 @@ fn execute(args: &CmArgs) -> Result<String, String> {
     let device = devices.first().ok_or("Wrong device name")?;
     if wish.roce_mode.is_some() || wish.roce_tos.is_some() {
         let Wish { roce_mode, roce_tos, .. } = wish;
-        ask(&mut client, Command::SetDefaults { device: device.index, roce_mode, roce_tos })?;
-        return Ok(String::new());
+        let asked = ask(&mut client, Command::SetDefaults { device: device.index, roce_mode, roce_tos });
+        let daemon_uid = client.daemon_credentials().ok().map(|daemon| daemon.uid);
+        return match asked {
+            Err(refusal) if roce_mode == Some(RoceMode::V1) => Err(lacks_v1(&refusal, &device.name, daemon_uid)),
+            asked => asked.map(|_| String::new()),
+        };
     }
     let (mode, tos) = query(&mut client, device)?;
     Ok(match wish.show {
@@ -121,6 +125,17 @@ fn mode_text(mode: RoceMode) -> &'static str {
     }
 }
 
+/// A refusal of RoCE v1, with the reason that it has where the daemon is no administrator's.
+fn lacks_v1(refusal: &str, device: &str, daemon_uid: Option<u32>) -> String {
+    match daemon_uid {
+        Some(uid) if uid != 0 => format!(
+            "{refusal}\n{device} has no addresses of RoCE v1: its frames need packet sockets, and user {uid}, who the daemon \
+             belongs to, may not open them; let root start the daemon (weft status), then it can be set"
+        ),
+        _ => refusal.to_owned(),
+    }
+}
+
 fn query(client: &mut Client, device: &DeviceInfo) -> Result<(RoceMode, u8), String> {
     match ask(client, Command::QueryDefaults { device: device.index })? {
         Reply::Defaults { roce_mode, roce_tos } => Ok((roce_mode, roce_tos)),
@@ -154,6 +169,17 @@ mod tests {
         assert_eq!((both.roce_mode, both.roce_tos), (Some(RoceMode::V2), Some(104)));
         assert_eq!(wish(&["default_roce_tos"]).unwrap().show, Some(Key::RoceTos));
         assert_eq!(wish(&[]), Ok(Wish::default()));
+    }
+
+    #[test]
+    fn who_may_not_use_roce_v1_hears_why() {
+        let refusal = "error: Invalid argument\nthe manager refuses";
+        let text = lacks_v1(refusal, "rxe0", Some(1000));
+        assert!(text.starts_with(refusal) && text.contains("rxe0") && text.contains("user 1000"), "{text}");
+        assert!(text.contains("let root start the daemon"), "{text}");
+        // Root has such addresses: the reason is another one.
+        assert_eq!(lacks_v1(refusal, "rxe0", Some(0)), refusal);
+        assert_eq!(lacks_v1(refusal, "rxe0", None), refusal);
     }
 
     #[test]
