@@ -4,16 +4,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use weft_sm::options::DIRECTORIES;
+
 use super::args::RunArgs;
 use super::files::Files;
 use crate::output;
 
-/// Writes the options that are in force to a file; `-` is standard output.
+/// Writes the options that are in force to a file; `-` is standard output. What is written where a manager looks for its
+/// configuration names the files beside it, as that manager would without the file.
 ///
 /// # Errors
 /// The configuration cannot be read, or the file not written.
 pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
-    let files = Files::load(args)?;
+    let files = Files::load_for(args, home(path))?;
     for remark in files.remarks() {
         crate::errln!("weft sm: {remark}");
     }
@@ -22,4 +25,34 @@ pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
         return Ok(());
     }
     std::fs::write(path, files.shown()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The directory of a file that managers find of themselves.
+fn home(path: &Path) -> Option<&'static str> {
+    DIRECTORIES.into_iter().find(|directory| Path::new(directory).join("opensm.conf") == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_stand_beside_the_configuration_that_names_them() {
+        let written = |path: &str, words: &[&str]| {
+            let set = words.iter().map(|word| (*word).to_owned()).collect();
+            let mut args = RunArgs::for_preview(None, None, set);
+            args.no_config = false;
+            let files = Files::load_for(&args, home(Path::new(path))).unwrap();
+            files.options().partitions.partition_config_file.clone().unwrap()
+        };
+        let named = ["partition_config_file=/srv/p.conf"];
+        assert_eq!(written("/etc/rdma/opensm.conf", &named), "/srv/p.conf");
+        assert_eq!((home(Path::new("-")), home(Path::new("/tmp/opensm.conf"))), (None, None));
+        // A machine with a configuration of its own goes on with what is in force.
+        if DIRECTORIES.iter().any(|directory| Path::new(directory).join("opensm.conf").exists()) {
+            return;
+        }
+        assert_eq!(written("/etc/rdma/opensm.conf", &[]), "/etc/rdma/partitions.conf");
+        assert_eq!(written("/etc/opensm/opensm.conf", &[]), "/etc/opensm/partitions.conf");
+    }
 }

@@ -26,6 +26,8 @@ pub const CACHE_VARIABLE: &str = "OSM_CACHE_DIR";
 pub struct Files {
     args: RunArgs,
     path: Option<PathBuf>,
+    /// Where the files stand that a configuration names by default, if no configuration was read.
+    home: Option<&'static str>,
     options: Options,
     remarks: Vec<Remark>,
     cache: Option<PathBuf>,
@@ -39,9 +41,18 @@ impl Files {
     /// # Errors
     /// A file that was named cannot be read, or the command line has mistakes.
     pub fn load(args: &RunArgs) -> Result<Files> {
+        Files::load_for(args, None)
+    }
+
+    /// The same for a directory: without a configuration file, the files that one names by default are there.
+    ///
+    /// # Errors
+    /// As [`Files::load`].
+    pub fn load_for(args: &RunArgs, home: Option<&'static str>) -> Result<Files> {
         let mut files = Files {
             args: args.clone(),
             path: find(args),
+            home,
             options: Options::default(),
             remarks: Vec::new(),
             cache: (!args.no_config).then(cache_directory),
@@ -70,7 +81,7 @@ impl Files {
     fn reload(&mut self) -> Result<()> {
         let mut options = match &self.path {
             Some(path) => Options::of_directory(&path.parent().unwrap_or(Path::new(".")).to_string_lossy()),
-            None => Options::default(),
+            None => self.home.map_or_else(Options::default, Options::of_directory),
         };
         let mut remarks = Vec::new();
         if self.args.no_config {
