@@ -26,7 +26,9 @@ pub fn find() -> Result<PathBuf> {
         return Ok(std::path::absolute(dir)?);
     }
     let exe = env::current_exe()?.canonicalize()?;
-    let candidates = candidates(&exe);
+    let mut candidates = candidates(&exe);
+    // Where `weft run` shows us as `rdma`, that is not where we are installed.
+    candidates.extend(env::var_os("WEFT_BIN").into_iter().flat_map(|bin| self::candidates(Path::new(&bin))));
     if !candidates.iter().any(|dir| holds_libibverbs(dir)) {
         build_under_cargo(&exe);
     }

@@ -30,6 +30,9 @@ pub struct Plan {
 /// Directories that every loader searches even without a cache.
 const DEFAULT_DIRS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 
+/// Where administrators' commands are that an ordinary user's PATH may lack.
+const COMMAND_DIRS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
 /// Finds every place where the loader could find one of our names.
 pub fn plan(our_dir: &Path) -> Plan {
     let cache = loader_cache();
@@ -66,6 +69,18 @@ pub fn plan(our_dir: &Path) -> Plan {
         }
     }
     plan
+}
+
+/// iproute2's `rdma`, where it is installed, and our command, which takes its place: it asks the kernel by netlink, where
+/// nobody can answer but the kernel. Ours goes by the name under which it is called.
+pub fn rdma_command() -> Option<Replacement> {
+    let ours = env::current_exe().ok()?.canonicalize().ok()?;
+    let mut dirs: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    dirs.extend(COMMAND_DIRS.iter().map(PathBuf::from));
+    // A link called rdma that leads to us is none of the system's.
+    let places = dirs.iter().filter(|dir| dir.is_absolute()).filter_map(|dir| dir.join("rdma").canonicalize().ok());
+    let mut files = places.filter(|file| *file != ours && same_kind_of_object(&ours, file));
+    files.find(|file| file.file_name().is_some_and(|name| name == "rdma")).map(|system| Replacement { ours, system })
 }
 
 fn loader_cache() -> String {

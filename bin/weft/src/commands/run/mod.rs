@@ -146,6 +146,11 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     for (file, error) in &failed {
         say(&format!("cannot mount over {}: {error}; LD_LIBRARY_PATH is set instead", file.display()));
     }
+    if let Some(rdma) = libraries::rdma_command().filter(|_| !args.system) {
+        for (file, error) in mounts::replace_libraries(std::slice::from_ref(&rdma)) {
+            say(&format!("cannot mount over {}: {error}; weft link and weft dev are its counterparts", file.display()));
+        }
+    }
     for soname in &plan.unbuilt {
         say(&format!("{soname} is not in {}: the system's stays", dir.display()));
     }
