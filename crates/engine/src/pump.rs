@@ -264,7 +264,7 @@ impl Pump {
         nothing & self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
 
-    /// The pump is turned again, by whomever. A bell that nobody rings any more is handed out: see [`crate::sources`].
+    /// The pump is turned again, by whomever. A bell that nobody rings any more is handed out, to be watched no longer.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
         if let Some(host) = self.hca.memory().same_host.host() {
             host.wake_up();
