@@ -183,3 +183,37 @@ fn what_a_program_left_is_carried_when_it_is_gone() {
     assert!(second.push((pair.device[1], 1), &packet(LIDS[0], pair.qpn(0), 1)));
     assert_eq!(pair.carry(1), 1);
 }
+
+#[test]
+fn a_program_has_one_cable() {
+    let (mut pair, _ends) = cabled();
+    let client = pair.programs[0].0;
+    // What waits at the one that it has, and who waits for that, would be forgotten.
+    assert_eq!(pair.world.ask(client, Request::OpenCable), Err(crate::refusal::EALREADY));
+}
+
+#[test]
+fn a_program_that_ends_while_its_receiver_has_no_room_leaves_nothing_uncounted() {
+    let (mut pair, [mut first, mut second]) = cabled();
+    let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
+    let mut sent = 0;
+    while !pair.world.broker.cables().has_waiting() {
+        assert!(first.push(port, &packet(LIDS[1], qpn, sent)));
+        sent += 1;
+        pair.carry(0);
+    }
+    for number in 0..100 {
+        assert!(first.push(port, &packet(LIDS[1], qpn, sent + number)));
+    }
+    assert_eq!(pair.carry(0), 0, "its receiver has no room");
+    let World { broker, host, now, .. } = &mut pair.world;
+    broker.disconnect(*now, pair.programs[0].0, host);
+    let mut came = take(&mut second).len();
+    while pair.world.broker.cables().has_waiting() {
+        pair.flush();
+        came += take(&mut second).len();
+    }
+    pair.flush();
+    came += take(&mut second).len();
+    assert_eq!(came as u64 + pair.discards(), u64::from(sent + 100));
+}
