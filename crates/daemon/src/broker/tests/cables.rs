@@ -77,6 +77,18 @@ impl Pair {
         self.programs[place].1 << weft_verbs::QPN_INDEX_BITS | 7
     }
 
+    /// The first host sends to the second until a packet waits for room: how many it sent.
+    fn fill(&mut self, first: &mut ProcessEnd) -> u32 {
+        let (qpn, port) = (self.qpn(1), (self.device[0], 1));
+        let mut sent = 0;
+        while !self.world.broker.cables().has_waiting() {
+            assert!(first.push(port, &packet(LIDS[1], qpn, sent)));
+            sent += 1;
+            self.carry(0);
+        }
+        sent
+    }
+
     fn flush(&mut self) {
         let now = self.world.now;
         self.world.broker.flush_cables(now);
@@ -116,12 +128,7 @@ fn a_receiver_without_room_holds_up_its_sender_and_nothing_is_lost() {
 fn what_waits_for_too_long_is_dropped_and_counted() {
     let (mut pair, [mut first, mut second]) = cabled();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
-    let mut sent = 0;
-    while !pair.world.broker.cables().has_waiting() {
-        assert!(first.push(port, &packet(LIDS[1], qpn, sent)));
-        sent += 1;
-        pair.carry(0);
-    }
+    let sent = pair.fill(&mut first);
     let until = pair.world.broker.poll_cable_timeout().expect("its patience");
     let patience = until - pair.world.now;
     pair.world.now = until + Duration::from_millis(1);
@@ -196,12 +203,7 @@ fn a_program_has_one_cable() {
 fn a_program_that_ends_while_its_receiver_has_no_room_leaves_nothing_uncounted() {
     let (mut pair, [mut first, mut second]) = cabled();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
-    let mut sent = 0;
-    while !pair.world.broker.cables().has_waiting() {
-        assert!(first.push(port, &packet(LIDS[1], qpn, sent)));
-        sent += 1;
-        pair.carry(0);
-    }
+    let sent = pair.fill(&mut first);
     for number in 0..100 {
         assert!(first.push(port, &packet(LIDS[1], qpn, sent + number)));
     }
