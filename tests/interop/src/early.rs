@@ -1,6 +1,6 @@
 //! Clients that ask for a connection before their server listens, which nothing can keep them from: perftest connects twice, its
 //! server stops listening in between, and neither waits for the other. Who loses that race is refused, as it must be, and
-//! runs again.
+//! runs again. So does who sends before the other has posted a receive, and has asked for no retries.
 
 use anyhow::Result;
 use std::time::Duration;
@@ -16,6 +16,9 @@ pub const REFUSED: &[&str] = &[
 
 /// How perftest of that Debian release ends besides: it goes on with what it has freed.
 pub const FREED: &[&str] = &["signal 6", "signal 11", "was killed after"];
+
+/// What fio says whose receiver was not ready.
+pub const UNREADY: &[&str] = &["RNR retry counter exceeded"];
 
 /// How long a server gets before it is asked again.
 const PAUSE: Duration = Duration::from_millis(200);

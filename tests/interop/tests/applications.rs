@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 use std::time::Duration;
+use weft_interop::early::{UNREADY, until_late_enough};
 use weft_interop::ends::Ends;
 use weft_interop::{Lab, Proc, Shape, Side, Table, Who, skip};
 
@@ -147,13 +148,16 @@ fn fio() {
         for verb in verbs {
             table.case(&format!("{shape:?}: verb={verb}"), || {
                 let common = "fio --name=job --ioengine=rdma --port=8765 --bs=64k --size=8m";
-                // It asks for no retries where no receive waits, so the receiver has more of them than can be under way.
-                let server = format!("{common} --rw=read --iodepth=64");
+                // It asks for no retries where no receive waits, sleeps half a second after it has connected and then sends:
+                // the receiver posts a receive for every message, and has that long to do so.
+                let server = format!("{common} --rw=read --iodepth=128");
                 let client = format!("{common} --rw=write --iodepth=8 --verb={verb} --hostname={}", lab.server().v4);
-                Ends::two(&server, &client).judged(&lab, |client, server| {
-                    ensure!(client.contains("io=8192KiB") && client.contains("err= 0"), "the client's words");
-                    ensure!(server.contains("err= 0"), "the server's words");
-                    Ok(())
+                until_late_enough(3, &[UNREADY], |_| {
+                    Ends::two(&server, &client).judged(&lab, |client, server| {
+                        ensure!(client.contains("io=8192KiB") && client.contains("err= 0"), "the client's words");
+                        ensure!(server.contains("err= 0"), "the server's words");
+                        Ok(())
+                    })
                 })
             });
         }
