@@ -56,16 +56,7 @@ fn by_table(start: u64, end: u64, write: bool) -> io::Result<()> {
 fn covered(table: &str, start: u64, end: u64, write: bool) -> bool {
     let mut at = start;
     for line in table.lines() {
-        let mut columns = line.split_ascii_whitespace();
-        let (Some(range), Some(rights)) = (columns.next(), columns.next()) else {
-            continue;
-        };
-        let Some((first, last)) = range.split_once('-') else {
-            continue;
-        };
-        let (Ok(first), Ok(last)) = (u64::from_str_radix(first, 16), u64::from_str_radix(last, 16)) else {
-            continue;
-        };
+        let Some(Mapping { start: first, end: last, rights, .. }) = Mapping::parse(line) else { continue };
         if last <= at {
             continue;
         }
@@ -93,16 +84,68 @@ pub fn sync(addr: u64, len: u64) {
 /// The file that the code at this address was loaded from.
 pub fn file_of_code(code: usize) -> Option<std::path::PathBuf> {
     let table = std::fs::read_to_string("/proc/self/maps").ok()?;
-    for line in table.lines() {
-        let (range, rest) = line.split_once(' ')?;
-        let (first, last) = range.split_once('-')?;
-        let (first, last) = (usize::from_str_radix(first, 16).ok()?, usize::from_str_radix(last, 16).ok()?);
-        if (first..last).contains(&code) {
-            let path = rest.get(rest.find('/')?..)?;
-            return Some(path.into());
-        }
+    let mapping = Mapping::of(&table, code as u64)?;
+    mapping.name.starts_with('/').then(|| mapping.name.into())
+}
+
+/// Gives back the pages of the program or library that the code at this address belongs to. Those that run again come
+/// back from the kernel's copy of the file, sixteen at a time; what only the start needed stays away.
+///
+/// # Errors
+/// The kernel refuses; nothing is lost then.
+pub fn release_code(code: usize) -> io::Result<()> {
+    let table = std::fs::read_to_string("/proc/self/maps")?;
+    let mapping = Mapping::of(&table, code as u64).filter(|mapping| mapping.rights == "r-xp" && mapping.inode != 0);
+    let Some(Mapping { start, end, .. }) = mapping else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let pages = std::ptr::with_exposed_provenance_mut(start as usize);
+    // SAFETY: nobody can write to these pages, so what comes back from the file is what is there now; x86-64 and aarch64
+    // link code without relocations in it. A running thread faults its pages in again.
+    unsafe { rustix::mm::madvise(pages, (end - start) as usize, Advice::LinuxDontNeed) }?;
+    Ok(())
+}
+
+/// A line of /proc/self/maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Such as `r-xp`.
+    pub(crate) rights: &'a str,
+    pub(crate) offset: u64,
+    /// Major and minor number.
+    pub(crate) device: (u64, u64),
+    pub(crate) inode: u64,
+    /// The file's path, or a name in brackets, or empty.
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    pub(crate) fn parse(line: &'a str) -> Option<Mapping<'a>> {
+        let mut columns = line.trim_end().splitn(6, ' ');
+        let (range, rights, offset) = (columns.next()?, columns.next()?, columns.next()?);
+        let (device, inode) = (columns.next()?, columns.next()?);
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (start, end) = range.split_once('-')?;
+        let (major, minor) = device.split_once(':')?;
+        Some(Mapping {
+            start: hex(start)?,
+            end: hex(end)?,
+            rights,
+            offset: hex(offset)?,
+            device: (hex(major)?, hex(minor)?),
+            inode: inode.parse().ok()?,
+            name: columns.next().unwrap_or("").trim_start(),
+        })
     }
-    None
+
+    /// The one of a table that an address lies in.
+    fn of(table: &'a str, addr: u64) -> Option<Mapping<'a>> {
+        table.lines().filter_map(Mapping::parse).find(|mapping| mapping.holds(addr))
+    }
+
+    pub(crate) fn holds(&self, addr: u64) -> bool {
+        (self.start..self.end).contains(&addr)
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +193,28 @@ mod tests {
         assert!(covered(table, 0x3000, 0x4000, true));
         assert!(!covered(table, 0x3000, 0x5000, false));
         assert!(!covered(table, 0x6000, 0x7000, false));
+    }
+
+    /// The bytes of our own code, and how many of them are in memory for us.
+    fn code_in_memory(code: usize) -> (u64, u64) {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = smaps.lines().skip_while(|line| !Mapping::parse(line).is_some_and(|m| m.holds(code as u64)));
+        let mapping = lines.next().and_then(Mapping::parse).unwrap();
+        let rss = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        (mapping.end - mapping.start, rss.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+    }
+
+    #[test]
+    fn code_that_is_given_back_leaves_memory_and_runs_again() {
+        let here = code_that_is_given_back_leaves_memory_and_runs_again as *const () as usize;
+        let table = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let Mapping { start, end, .. } = Mapping::of(&table, here as u64).unwrap();
+        check(start, end - start, false).unwrap();
+        assert_eq!(code_in_memory(here), (end - start, end - start), "all of it is there");
+        release_code(here).unwrap();
+        let (all, left) = code_in_memory(here);
+        assert!(left < all, "what ran since is back, no more");
+        assert!(release_code(std::ptr::from_ref(&*Box::new(1u64)).addr()).is_err(), "a heap is no code");
     }
 
     #[test]

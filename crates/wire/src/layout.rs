@@ -269,7 +269,7 @@ macro_rules! open {
             pub const ALL: &[$name] = &[$($name::$value),*];
 
             /// What it means in words; `None` for a number without a name.
-            pub fn text(self) -> Option<&'static str> {
+            pub const fn text(self) -> Option<&'static str> {
                 match self {
                     $($name::$value => Some($text),)*
                     _ => None,

@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
+use crate::mapping::Mapping;
+
 /// Properties that a mapping may have and still be shared; the rest is left alone.
 const PLAIN_FLAGS: [&str; 10] = ["rd", "wr", "mr", "mw", "me", "ac", "sd", "nr", HUGE, NOT_HUGE];
 const HUGE: &str = "hg";
@@ -89,38 +91,7 @@ fn if_plain(flags: &str) -> Option<Option<bool>> {
     Some(huge)
 }
 
-/// A line of /proc/self/maps.
-#[derive(Clone, Copy, Debug)]
-struct Mapping<'a> {
-    start: u64,
-    end: u64,
-    rights: &'a str,
-    offset: u64,
-    /// Major and minor number.
-    device: (u64, u64),
-    inode: u64,
-    name: &'a str,
-}
-
-impl<'a> Mapping<'a> {
-    fn parse(line: &'a str) -> Option<Mapping<'a>> {
-        let mut columns = line.trim_end().splitn(6, ' ');
-        let (range, rights, offset) = (columns.next()?, columns.next()?, columns.next()?);
-        let (device, inode) = (columns.next()?, columns.next()?);
-        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        let (start, end) = range.split_once('-')?;
-        let (major, minor) = device.split_once(':')?;
-        Some(Mapping {
-            start: hex(start)?,
-            end: hex(end)?,
-            rights,
-            offset: hex(offset)?,
-            device: (hex(major)?, hex(minor)?),
-            inode: inode.parse().ok()?,
-            name: columns.next().unwrap_or("").trim_start(),
-        })
-    }
-
+impl Mapping<'_> {
     /// Private memory without a file, of a kind that programs allocate.
     fn is_anonymous(&self) -> bool {
         let usual = self.name.is_empty() || self.name == "[heap]" || self.name.starts_with("[anon:");
@@ -130,10 +101,6 @@ impl<'a> Mapping<'a> {
     fn is_of(&self, file: FileId) -> bool {
         let (major, minor) = (libc::major(file.device), libc::minor(file.device));
         self.inode == file.inode && self.device == (u64::from(major), u64::from(minor))
-    }
-
-    fn holds(&self, addr: u64) -> bool {
-        (self.start..self.end).contains(&addr)
     }
 }
 

@@ -195,13 +195,28 @@ open! {
     }
 }
 
+/// The rates in 0.1 Gb/s by their numbers: a manager asks for those of every port.
+const TENTHS: [u32; 26] = {
+    let mut tenths = [0; 26];
+    let mut at = 0;
+    while at < Rate::ALL.len() {
+        let rate = Rate::ALL[at];
+        if let Some(text) = rate.text() {
+            // 2.5 is the only one that is no whole number.
+            tenths[rate.0 as usize] = match u32::from_str_radix(text, 10) {
+                Ok(gbps) => gbps * 10,
+                Err(_) => 25,
+            };
+        }
+        at += 1;
+    }
+    tenths
+};
+
 impl Rate {
     /// In 0.1 Gb/s; 0 for a number without a name.
     pub fn tenths(self) -> u32 {
-        match self {
-            Rate::GBPS_2_5 => 25,
-            other => other.text().and_then(|text| text.parse::<u32>().ok()).map_or(0, |gbps| gbps * 10),
-        }
+        TENTHS.get(usize::from(self.0)).copied().unwrap_or(0)
     }
 
     /// The rate of a link. Where no number says it exactly, the fastest that is no faster.
