@@ -27,6 +27,13 @@ const NEEDED: &[(&str, &str)] = &[
     ("fio", "/usr/bin/fio"),
     ("openmpi-bin", "/usr/bin/mpirun.openmpi"),
     ("libopenmpi-dev", "/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h"),
+    ("mpich", "/usr/bin/mpiexec.mpich"),
+    ("libmpich-dev", "/usr/include/x86_64-linux-gnu/mpich"),
+    // iSER: the target, and who uses its disk.
+    ("tgt", "/usr/sbin/tgtd"),
+    ("libiscsi-bin", "/usr/bin/iscsi-inq"),
+    ("qemu-utils", "/usr/bin/qemu-img"),
+    ("qemu-block-extra", "/usr/lib/x86_64-linux-gnu/qemu/block-iscsi.so"),
     // What a guest with the kernel's RDMA is made of and runs under.
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),

@@ -1,5 +1,5 @@
-//! The middleware that applications are written for: UCX, libfabric, Open MPI and fio, unmodified, within a host, between two,
-//! and on a fabric. What they move is compared where they can do that: fi_pingpong's `-c`, and an MPI program of ours.
+//! The middleware that applications are written for: UCX, libfabric, Open MPI, MPICH and fio, unmodified, within a host, between
+//! two, and on a fabric. What they move is compared where they can do that: fi_pingpong's `-c`, and an MPI program of ours.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
@@ -173,13 +173,71 @@ fn open_mpi() {
     let mut table = Table::new("Open MPI");
     for who in Who::BOTH {
         let lab = Lab::new(Shape::One).expect("a lab");
-        let program = compile(&lab).expect("mpi.c compiles");
+        let program = compile(&lab, "mpicc.openmpi").expect("mpi.c compiles");
         for (layer, way) in MPI_WAYS {
             for processes in if who == Who::Root { 2..=3 } else { 2..=2 } {
                 table.case(&format!("{who:?}: {layer} {way}, {processes} processes"), || {
                     mpi(&lab, who, layer, way, processes, &program)
                 });
             }
+        }
+    }
+    table.finish();
+}
+
+/// Its openib BTL by InfiniBand's own connection manager, which wants to hear of no speed beyond HDR.
+#[test]
+fn open_mpi_by_verbs_on_a_fabric() {
+    if !skip::have("Open MPI by verbs", &["ip", "mpicc.openmpi", "mpirun.openmpi"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let program = compile(&lab, "mpicc.openmpi").expect("mpi.c compiles");
+    let weft = weft_interop::product::weft().expect("the product").display().to_string();
+    let mut table = Table::new("Open MPI by verbs on a fabric");
+    for words in [&["--star", "3", "--speed", "HDR"][..], &["--packets", "--star", "3", "--speed", "EDR"]] {
+        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())
+            .and_then(|up| up.success())
+            .expect("a fabric");
+        table.case(&format!("{words:?}: openib, 3 processes"), || {
+            let place = lab.file("mpi-verbs").display().to_string();
+            std::fs::create_dir_all(&place)?;
+            let (home, temporary) = (format!("HOME={place}"), format!("TMPDIR={place}"));
+            let root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
+            let before =
+                [&[weft.as_str(), "run", "--host", "node1", "--", "env", &home, &temporary], &root[..]].concat();
+            let options = "mpirun.openmpi --oversubscribe --mca plm isolated --mca pml ob1 --mca osc rdma,pt2pt \
+                           --mca btl openib,self --mca btl_openib_allow_ib 1 -n 3";
+            let line: Vec<_> = before.into_iter().chain(options.split_whitespace()).chain([program.as_str()]).collect();
+            let ended = lab.start_line(&lab.bare(lab.client(), Who::Root, &line), &[])?.wait(LIMIT).success()?;
+            ensure!(ended.text.contains("all 3 right"), "{}", ended.report());
+            Ok(())
+        });
+        lab.weft(lab.client(), Who::Root, &[], &["down"]).and_then(|down| down.success()).expect("it goes down");
+    }
+    table.finish();
+}
+
+#[test]
+fn mpich() {
+    if !skip::have("MPICH", &["ip", "mpicc.mpich", "mpiexec.mpich"]) {
+        return;
+    }
+    let mut table = Table::new("MPICH");
+    for who in Who::BOTH {
+        let lab = Lab::new(Shape::One).expect("a lab");
+        let program = compile(&lab, "mpicc.mpich").expect("mpi.c compiles");
+        for transport in ["rc_v,self", "ud_v,self"] {
+            table.case(&format!("{who:?}: UCX_TLS={transport}, 3 processes"), || {
+                let device = format!("UCX_NET_DEVICES={}:1", lab.device(lab.client())?.name);
+                let transport = format!("UCX_TLS={transport}");
+                // Without that its processes of one host meet in memory of their own.
+                let before = ["env", "MPIR_CVAR_NOLOCAL=1", &transport, &device];
+                let line = [&before[..], &["mpiexec.mpich", "-n", "3", &program]].concat();
+                let ended = lab.run(lab.client(), who, &[], &line)?.success()?;
+                ensure!(ended.text.contains("all 3 right"), "{}", ended.report());
+                Ok(())
+            });
         }
     }
     table.finish();
@@ -234,10 +292,9 @@ fn both(client: Proc, server: Proc) -> Result<String> {
     Ok(client.text)
 }
 
-fn compile(lab: &Lab) -> Result<String> {
-    let program = lab.file("mpi").display().to_string();
-    let status =
-        Command::new("mpicc.openmpi").args(["-O1", "-Wall", "-Werror", "-o", &program, MPI_SOURCE]).status()?;
+fn compile(lab: &Lab, compiler: &str) -> Result<String> {
+    let program = lab.file(compiler).with_extension("mpi").display().to_string();
+    let status = Command::new(compiler).args(["-O1", "-Wall", "-Werror", "-o", &program, MPI_SOURCE]).status()?;
     ensure!(status.success(), "mpi.c does not compile");
     Ok(program)
 }
