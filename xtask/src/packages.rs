@@ -29,6 +29,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("libopenmpi-dev", "/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h"),
     ("mpich", "/usr/bin/mpiexec.mpich"),
     ("libmpich-dev", "/usr/include/x86_64-linux-gnu/mpich"),
+    ("librpma-dev", "/usr/include/librpma.h"),
     // iSER: the target, and who uses its disk.
     ("tgt", "/usr/sbin/tgtd"),
     ("libiscsi-bin", "/usr/bin/iscsi-inq"),

@@ -58,6 +58,13 @@ impl Ends {
         self
     }
 
+    /// The name that `weft resource` shows of the server, where it is not the command's first word.
+    #[must_use]
+    pub fn named(mut self, comm: &str) -> Ends {
+        self.comm = comm.to_owned();
+        self
+    }
+
     /// Runs both as `who`.
     #[must_use]
     pub fn who(mut self, who: Who) -> Ends {

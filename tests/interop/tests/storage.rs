@@ -1,11 +1,14 @@
-//! iSER, iSCSI over RDMA, in user space at both ends: tgt's target serves a disk, libiscsi's tools and QEMU's use it. What was
-//! written is compared with the file behind the disk, and what is read with both.
+//! Storage over RDMA. iSER, iSCSI over RDMA, in user space at both ends: tgt's target serves a disk, libiscsi's tools and QEMU's
+//! use it. What was written is compared with the file behind the disk, and what is read with both. And librpma, for memory that
+//! persists, by a program of ours that compares.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
+use weft_interop::ends::Ends;
 use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip};
 
+const RPMA_SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/storage_calls/rpma.c");
 /// The disk's name, by which it is asked for.
 const TARGET: &str = "iqn.2026-11.org.example:disk";
 /// Who asks: tgt 1.0.85 serves by iSER only those whose address and whose name were both let in.
@@ -56,6 +59,34 @@ fn iser() {
             let words = ["iscsi-perf", "-i", INITIATOR, "-m", "8", "-b", "32", "-t", "1", "-r", &target.url()];
             target.told(&words, "finished.")
         });
+    }
+    table.finish();
+}
+
+#[test]
+fn rpma() {
+    if !skip::have("librpma", &["ip", "cc", "/usr/include/librpma.h"]) {
+        return;
+    }
+    let mut table = Table::new("librpma");
+    for shape in [Shape::Two { mtu: 1500 }, Shape::One] {
+        let lab = Lab::new(shape).expect("a lab");
+        let program = lab.file("rpma").display().to_string();
+        let built = std::process::Command::new("cc")
+            .args(["-O1", "-Wall", "-Werror", "-o", &program, RPMA_SOURCE, "-lrpma", "-libverbs"])
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "rpma.c does not compile");
+        for who in Who::BOTH {
+            for address in [lab.server().v4, lab.server().v6] {
+                table.case(&format!("{shape:?} {who:?}: {address}"), || {
+                    let end = |end: &str| format!("{program} {end} {address}");
+                    Ends::two(&end("server"), &end("client")).named("rpma").who(who).judged(&lab, |client, server| {
+                        ensure!(client.contains("right") && server.contains("right"), "their words");
+                        Ok(())
+                    })
+                });
+            }
+        }
     }
     table.finish();
 }
