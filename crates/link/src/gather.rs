@@ -1,8 +1,9 @@
 //! The bytes of a packet's payload pieces, where they stand. This is the one place where the link follows an address
 //! that a program registered.
 //!
-//! Registered memory belongs to the program, which may write to it while we read (verbs forbid it, programs do it): the
-//! bytes sent are then some mixture and the ICRC may be wrong, which the peer takes for a damaged packet. A program that
+//! Registered memory belongs to the program, which may write to it while we read: what is sent is then some mixture, as an
+//! adapter's is. Of a packet that the transport calls unsteady it is one copy, with the ICRC of that copy; of others the
+//! ICRC may be wrong, which the peer takes for a damaged packet, and what is sent again is unsteady. A program that
 //! unmaps registered memory and still sends from it gets the signal that touching that memory raises: there are no
 //! pinned pages to fall back on.
 

@@ -12,6 +12,13 @@ use crate::gather::{each_piece, header};
 /// one stretch of cached bytes.
 pub const COPY_BYTES_MAX: usize = 512;
 
+/// Whether the payload is copied. Where it stays in its place, the ICRC is of what stands there now, and the kernel sends
+/// what stands there a little later.
+#[inline]
+fn is_copied(packet: &TxPacket) -> bool {
+    packet.unsteady || packet.payload_len as usize <= COPY_BYTES_MAX
+}
+
 /// Bytes from BTH to ICRC.
 #[inline]
 pub fn sealed_len(packet: &TxPacket) -> usize {
@@ -28,7 +35,7 @@ pub fn pieces_max(packet: &TxPacket) -> usize {
 /// Bytes of the outbox's own that the packet takes at most.
 #[inline]
 pub fn stage_max(batch: &TxBatch, packet: &TxPacket) -> usize {
-    if packet.payload_len as usize <= COPY_BYTES_MAX {
+    if is_copied(packet) {
         return sealed_len(packet);
     }
     let mut len = packet.header.len() + 3 + ICRC_LEN;
@@ -41,8 +48,7 @@ pub fn stage_max(batch: &TxBatch, packet: &TxPacket) -> usize {
 /// Appends the packet to the message under construction.
 #[inline]
 pub fn put(out: &mut Outbox, batch: &TxBatch, packet: &TxPacket, seed: u32) {
-    let payload = packet.payload_len as usize;
-    if payload <= COPY_BYTES_MAX {
+    if is_copied(packet) {
         copy_into(out.stage(sealed_len(packet)), batch, packet, seed);
         return;
     }
@@ -56,7 +62,7 @@ pub fn put(out: &mut Outbox, batch: &TxBatch, packet: &TxPacket, seed: u32) {
             None => out.stage(bytes.len()).copy_from_slice(bytes),
         }
     });
-    let pad = pad_for(payload);
+    let pad = pad_for(packet.payload_len as usize);
     let tail = out.stage(pad + ICRC_LEN);
     tail[..pad].fill(0);
     crc.update(&tail[..pad]);
@@ -181,6 +187,38 @@ mod tests {
             let mut inbox = udp::Inbox::new(1);
             assert_eq!(inbox.receive(&rx, 1).unwrap(), 1);
             assert_eq!(inbox.message(0).unwrap().bytes, whole);
+        }
+    }
+
+    #[test]
+    fn a_program_may_write_to_what_is_unsteady() {
+        use weft_sys::{roce_port::Family, udp};
+        let flow = Flow::V4 { src: Ipv4Addr::LOCALHOST, dst: Ipv4Addr::LOCALHOST, sport: 50_000 };
+        let (tx, _) = udp::sender(Family::V4, 4200).unwrap();
+        let (rx, port) = udp::sender(Family::V4, 4200).unwrap();
+        weft_sys::sockopt::set_int(&rx, 0, 8, 1).unwrap();
+        let src = Ipv4Addr::LOCALHOST.into();
+        let path = udp::Path { src, dst: src, port, ifindex: 0, traffic_class: 0, hop_limit: 64 };
+        for unsteady in [false, true] {
+            let mut memory = vec![7u8; 4096];
+            let at = (&raw mut memory[0]).expose_provenance();
+            let mut batch = TxBatch::default();
+            let head = HeaderBuf::write(Bth::new(Opcode(4), 0xffff, 0x12_3456, Psn::new(7)), &Headers::default(), 4096);
+            batch.begin(av(), 0x12_3456, 1, head.as_slice());
+            batch.piece(at as u64, 4096);
+            if unsteady {
+                batch.unsteady();
+            }
+            let mut out = Outbox::new();
+            let seed = Seeds::new(flow).seed(sealed_len(&batch.packets[0]), 0);
+            put(&mut out, &batch, &batch.packets[0], seed);
+            memory[1000] = 8;
+            out.end(&path, 0);
+            assert!(out.hand_over(&tx).error.is_none());
+            let mut inbox = udp::Inbox::new(1);
+            assert_eq!(inbox.receive(&rx, 1).unwrap(), 1);
+            let holds = icrc::verify(&flow, inbox.message(0).unwrap().bytes, 0).is_some();
+            assert_eq!(holds, unsteady, "what stays in its place is sent as it is when the kernel reads it");
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct TxPacket {
     pub pieces: Range<u32>,
     /// Sum of the pieces' lengths.
     pub payload_len: u32,
+    /// Others may write to the payload while it leaves: what is sent, and its ICRC, must be of one copy.
+    pub unsteady: bool,
     /// What it leaves an InfiniBand fabric's port as, if it does.
     pub source: Option<LocalSource>,
 }
@@ -95,6 +97,7 @@ impl TxBatch {
             header: start..self.arena.len() as u32,
             pieces: pieces..pieces,
             payload_len: 0,
+            unsteady: false,
             source: None,
         });
     }
@@ -110,6 +113,13 @@ impl TxBatch {
         self.arena.extend_from_slice(data);
         let len = data.len() as u32;
         self.push(Piece::Arena { start, len }, len);
+    }
+
+    /// Others may write to the payload of the packet begun last while it leaves.
+    pub fn unsteady(&mut self) {
+        if let Some(packet) = self.packets.last_mut() {
+            packet.unsteady = true;
+        }
     }
 
     fn push(&mut self, piece: Piece, len: u32) {

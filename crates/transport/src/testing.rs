@@ -192,6 +192,8 @@ pub struct Pair {
     pub fate: Wire,
     /// The packets themselves, with the side that sent them.
     pub sent: Vec<(usize, Vec<u8>)>,
+    /// Which of them are unsteady.
+    pub unsteady: Vec<bool>,
     flight: Vec<InFlight>,
     order: u64,
 }
@@ -284,6 +286,7 @@ impl Pair {
             log: Vec::new(),
             fate: Box::new(|_, _| Fate::Deliver),
             sent: Vec::new(),
+            unsteady: Vec::new(),
             flight: Vec::new(),
             order: 0,
         };
@@ -361,6 +364,7 @@ impl Pair {
                         }
                     }
                     bytes.resize(bytes.len() + pad_for(packet.payload_len as usize) + 4, 0);
+                    self.unsteady.push(packet.unsteady);
                     self.put(side, bytes);
                 }
             }

@@ -104,6 +104,8 @@ impl Uc {
                         let psn = u64::from(self.next.value());
                         core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
                         payload.add(wqe, tx);
+                        // Nobody would send it again.
+                        tx.unsteady();
                         self.pace.spend(core.now, segment.len);
                         self.next = self.next.next();
                         self.sent += 1;

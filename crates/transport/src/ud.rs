@@ -101,6 +101,8 @@ impl Ud {
         let header = HeaderBuf::write(bth, &ext, len as usize);
         tx.begin(target.av, target.remote_qpn, core.qpn, header.as_slice());
         payload.add(wqe, tx);
+        // Nobody would send it again.
+        tx.unsteady();
         self.next = self.next.next();
         core.stats.tx_packets += 1;
         core.stats.tx_bytes += u64::from(len);

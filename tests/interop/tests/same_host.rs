@@ -143,7 +143,7 @@ fn c_programs_see_no_difference() {
     let mut table = Table::new("same host, C programs");
     for path in Path::ALL {
         let lab = Lab::new(Shape::One).expect("a lab").on(path);
-        for name in ["stopped", "taken_back", "atomics", "spinning"] {
+        for name in ["stopped", "taken_back", "atomics", "spinning", "living"] {
             let program = compile(&lab, name);
             for who in Who::BOTH {
                 // Nobody answers packets for a process that is stopped. And an ordinary user's program, inside the user

@@ -102,7 +102,11 @@ impl Requester {
         }
         core.stats.retransmits += 1;
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
-            Ok(()) => self.rewind(sq, limit),
+            Ok(()) => {
+                // Perhaps it came to harm because the program wrote to what it sends.
+                tx.unsteady();
+                self.rewind(sq, limit);
+            }
             Err(status) => self.fail_at(core, sq, at, psn, status, env),
         }
     }
@@ -122,8 +126,9 @@ impl Requester {
         }
         let at = self.find(sq, psn);
         core.stats.retransmits += 1;
-        if let Err(status) = emit(core, sq, at, psn, limit, limit >= to, tx, env) {
-            self.fail_at(core, sq, at, psn, status, env);
+        match emit(core, sq, at, psn, limit, limit >= to, tx, env) {
+            Ok(()) => tx.unsteady(),
+            Err(status) => self.fail_at(core, sq, at, psn, status, env),
         }
     }
 

@@ -78,7 +78,7 @@ impl Responder {
         self.msn = self.msn.wrapping_add(1) & 0xff_ffff;
         let (first, end, msn) = (self.epsn, self.epsn + psns, self.msn);
         self.resources.push(Resource { first, end, msn, what }, usize::from(core.attr.max_dest_rd_atomic));
-        self.replies.push(Reply { first, next: first, end, msn, what, fresh: true });
+        self.replies.push(Reply { first, next: first, end, msn, what, fresh: true, again: false });
         Ok(psns)
     }
 

@@ -16,6 +16,9 @@ use super::resources::Answered;
 /// Replies that wait at most, beyond the depth granted to the peer: it may have asked again for each.
 const REPLAYS_MAX: usize = 64;
 
+/// A READ's last bytes, all of a short one's, are sent as one copy; the link is faster where it need not.
+const UNSTEADY_BYTES: u64 = 64 << 10;
+
 /// A reply to a READ, an atomic, a FLUSH or an ATOMIC WRITE.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
@@ -31,6 +34,8 @@ pub(crate) struct Reply {
     pub what: Answered,
     /// First answer to the request, not a repetition.
     pub fresh: bool,
+    /// Some of its packets were sent before, and did not arrive.
+    pub again: bool,
 }
 
 /// What is to be said once all replies are out. Later ones outrank earlier ones.
@@ -113,6 +118,7 @@ impl Replies {
             if within && waiting.end == reply.end {
                 // All from here on is wanted again: the peer goes back, and so do we.
                 waiting.next = reply.first;
+                waiting.again = true;
                 return;
             }
         }
@@ -200,6 +206,11 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatc
             };
             core.begin(tx, kind, psn, Bits::default(), &ext, bytes as u32);
             tx.piece(addr, bytes as u32);
+            // A program may go on writing to what others read. A packet that comes to harm by it is missed at once where
+            // many follow; where none does it would take a timeout.
+            if reply.again || len.saturating_sub(offset) <= UNSTEADY_BYTES {
+                tx.unsteady();
+            }
         }
     }
     reply.next += 1;

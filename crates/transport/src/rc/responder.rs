@@ -241,12 +241,18 @@ impl Responder {
                 }
                 let what = Answered::Read { pd, rkey, va: reth.va(), len: wanted };
                 let end = psn + crate::segment::packets(wanted, core.mtu());
-                Reply { first: psn, next: psn, end, msn: resource.msn, what, fresh: false }
+                Reply { first: psn, next: psn, end, msn: resource.msn, what, fresh: false, again: true }
             }
             (Kind::CompareSwap | Kind::FetchAdd, Answered::Atomic(_))
-            | (Kind::Flush | Kind::AtomicWrite, Answered::Done) => {
-                Reply { first: psn, next: psn, end: psn + 1, msn: resource.msn, what: resource.what, fresh: false }
-            }
+            | (Kind::Flush | Kind::AtomicWrite, Answered::Done) => Reply {
+                first: psn,
+                next: psn,
+                end: psn + 1,
+                msn: resource.msn,
+                what: resource.what,
+                fresh: false,
+                again: true,
+            },
             _ => return,
         };
         self.replies.replay(reply, usize::from(core.attr.max_dest_rd_atomic));

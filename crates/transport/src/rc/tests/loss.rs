@@ -41,6 +41,55 @@ fn a_lost_packet_costs_one_packet() {
     assert_eq!(p.worlds[1].memory.at(BASE + 0x1000, 6000), sent);
 }
 
+/// Of the payload packets of a kind that a side sent, in order: PSN from the first, and whether it is unsteady.
+fn unsteady(p: &Pair, side: usize, of: impl Fn(Kind) -> bool) -> Vec<(u32, bool)> {
+    let mut found = Vec::new();
+    for ((from, bytes), unsteady) in p.sent.iter().zip(&p.unsteady) {
+        let packet = Packet::parse(bytes).unwrap();
+        if *from == side && of(packet.info.kind) {
+            found.push((packet.bth.psn().value() - PSN[0], *unsteady));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_came_to_harm_once_is_sent_as_one_copy() {
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(0, 1, psn(2));
+    p.send(0, 1, SendOp::Write(remote(0x1000)), &[sge(0, 4096)]);
+    p.finish();
+    let writes = unsteady(&p, 0, |kind| kind != Kind::Acknowledge);
+    assert_eq!(writes, [(0, false), (1, false), (2, false), (3, false), (2, true)]);
+}
+
+#[test]
+fn what_nobody_sends_again_is_sent_as_one_copy() {
+    for kind in [QpType::Uc, QpType::Ud] {
+        let mut p = Pair::new(kind);
+        p.recv(1, 3, &[sge(0x1000, 1040)]);
+        p.send(0, 1, SendOp::Send, &[sge(0, 1000)]);
+        p.finish();
+        assert_eq!(p.unsteady, [true], "{:?}", p.log);
+    }
+}
+
+#[test]
+fn the_end_of_a_read_is_sent_as_one_copy() {
+    let mut p = Pair::new(QpType::Rc);
+    p.fate = lose(1, 1, psn(2));
+    // 80 packets, of which the last 64 are 64 KiB.
+    p.send(0, 1, SendOp::Read(remote(0)), &[sge(0, 80 << 10)]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 80 << 10)]);
+    let responses = unsteady(&p, 1, |kind| kind != Kind::Acknowledge);
+    assert_eq!(responses.len(), 81);
+    assert_eq!(responses.iter().filter(|(psn, _)| *psn == 2).map(|r| r.1).collect::<Vec<_>>(), [false, true]);
+    for (psn, unsteady) in responses {
+        assert!(psn == 2 || unsteady == (psn >= 16), "{psn}");
+    }
+}
+
 #[test]
 fn the_first_packet_and_two_gaps() {
     let mut p = Pair::new(QpType::Rc);
