@@ -1,5 +1,5 @@
-//! Sealing: padding and ICRC of a packet on its way out, either in one piece (short packets, captures) or as a gather
-//! list (payload stays where it is).
+//! Sealing: padding and ICRC of a packet on its way out, either in one piece (short packets, unsteady ones,
+//! captures) or as a gather list (payload stays where it is).
 
 use weft_sys::udp::Outbox;
 use weft_transport::{TxBatch, TxPacket};

@@ -143,6 +143,14 @@ static inline void wait_seconds(double time)
 	nanosleep(&span, NULL);
 }
 
+/* Waits until the other end has come as far. */
+static inline void part(int socket)
+{
+	char end;
+
+	MUST(write(socket, "e", 1) == 1 && recv(socket, &end, 1, MSG_WAITALL) == 1);
+}
+
 /* Lets a function run in a child, with the other end of a socket; answers ours. */
 static int child(void (*run)(int), pid_t *pid)
 {
