@@ -88,20 +88,41 @@ pub fn file_of_code(code: usize) -> Option<std::path::PathBuf> {
     mapping.name.starts_with('/').then(|| mapping.name.into())
 }
 
-/// Gives back the pages of the program or library that the code at this address belongs to. Those that run again come
-/// back from the kernel's copy of the file, sixteen at a time; what only the start needed stays away.
+/// Gives back the pages of code and constants of the program and of its libraries. Those that are used again come back from
+/// the kernel's copy of the file, sixteen at a time; what only the start needed stays away. How many bytes were in memory.
 ///
 /// # Errors
-/// The kernel refuses; nothing is lost then.
-pub fn release_code(code: usize) -> io::Result<()> {
-    let table = std::fs::read_to_string("/proc/self/maps")?;
-    let mapping = Mapping::of(&table, code as u64).filter(|mapping| mapping.rights == "r-xp" && mapping.inode != 0);
-    let Some(Mapping { start, end, .. }) = mapping else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let pages = std::ptr::with_exposed_provenance_mut(start as usize);
-    // SAFETY: nobody can write to these pages, so what comes back from the file is what is there now; x86-64 and aarch64
-    // link code without relocations in it. A running thread faults its pages in again.
-    unsafe { rustix::mm::madvise(pages, (end - start) as usize, Advice::LinuxDontNeed) }?;
-    Ok(())
+/// The kernel does not tell what is mapped, or refuses; nothing is lost then.
+pub fn release_code() -> io::Result<u64> {
+    let table = std::fs::read_to_string("/proc/self/smaps")?;
+    let mut bytes = 0;
+    for (Mapping { start, end, .. }, rss) in unchanged(&table) {
+        let pages = std::ptr::with_exposed_provenance_mut(start as usize);
+        // SAFETY: nobody can write to these pages and nobody did, so what comes back from the file is what is there now. A
+        // running thread faults its pages in again.
+        unsafe { rustix::mm::madvise(pages, (end - start) as usize, Advice::LinuxDontNeed) }?;
+        bytes += rss;
+    }
+    Ok(bytes)
+}
+
+/// Mappings of a table with figures that are as their files are, and that nobody may write to: with the bytes of each that
+/// are in memory. One with a page of its own, to which a loader or a debugger wrote before it was locked, is not.
+fn unchanged(table: &str) -> Vec<(Mapping<'_>, u64)> {
+    let mut found = Vec::new();
+    let (mut mapping, mut rss) = (None, 0);
+    let bytes = |text: &str| text.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib << 10);
+    for line in table.lines() {
+        if let Some(figure) = line.strip_prefix("Rss:") {
+            rss = bytes(figure);
+        } else if line.strip_prefix("Anonymous:").is_some_and(|figure| figure.trim() == "0 kB") {
+            found.extend(mapping.take().filter(|_| rss > 0).map(|mapping| (mapping, rss)));
+        } else if let Some(next) = Mapping::parse(line) {
+            let fixed = matches!(next.rights, "r-xp" | "r--p") && next.inode != 0;
+            (mapping, rss) = (Some(next).filter(|_| fixed), 0);
+        }
+    }
+    found
 }
 
 /// A line of /proc/self/maps.
@@ -195,10 +216,10 @@ mod tests {
         assert!(!covered(table, 0x6000, 0x7000, false));
     }
 
-    /// The bytes of our own code, and how many of them are in memory for us.
-    fn code_in_memory(code: usize) -> (u64, u64) {
+    /// The bytes of the mapping at an address, and how many of them are in memory for us.
+    fn in_memory(addr: u64) -> (u64, u64) {
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let mut lines = smaps.lines().skip_while(|line| !Mapping::parse(line).is_some_and(|m| m.holds(code as u64)));
+        let mut lines = smaps.lines().skip_while(|line| !Mapping::parse(line).is_some_and(|m| m.holds(addr)));
         let mapping = lines.next().and_then(Mapping::parse).unwrap();
         let rss = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
         (mapping.end - mapping.start, rss.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
@@ -206,15 +227,46 @@ mod tests {
 
     #[test]
     fn code_that_is_given_back_leaves_memory_and_runs_again() {
-        let here = code_that_is_given_back_leaves_memory_and_runs_again as *const () as usize;
+        let here = code_that_is_given_back_leaves_memory_and_runs_again as *const () as u64;
         let table = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let Mapping { start, end, .. } = Mapping::of(&table, here as u64).unwrap();
+        let Mapping { start, end, .. } = Mapping::of(&table, here).unwrap();
         check(start, end - start, false).unwrap();
-        assert_eq!(code_in_memory(here), (end - start, end - start), "all of it is there");
-        release_code(here).unwrap();
-        let (all, left) = code_in_memory(here);
+        assert_eq!(in_memory(here), (end - start, end - start), "all of it is there");
+        assert!(release_code().unwrap() >= end - start);
+        let (all, left) = in_memory(here);
         assert!(left < all, "what ran since is back, no more");
-        assert!(release_code(std::ptr::from_ref(&*Box::new(1u64)).addr()).is_err(), "a heap is no code");
+    }
+
+    /// Pages that a loader relocated, or a debugger set a breakpoint in, are not what the file has.
+    #[test]
+    fn what_was_written_before_it_was_locked_stays() {
+        let file = crate::memory::anonymous_file("written").unwrap();
+        file.set_len(8192).unwrap();
+        // SAFETY: a new mapping at an address of the kernel's choice, of which the first byte is written.
+        let addr = unsafe {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let addr = libc::mmap(std::ptr::null_mut(), 8192, rights, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+            assert_ne!(addr, libc::MAP_FAILED);
+            addr.cast::<u8>().write_volatile(7);
+            assert_eq!(libc::mprotect(addr, 8192, libc::PROT_READ), 0);
+            addr.cast::<u8>()
+        };
+        release_code().unwrap();
+        // SAFETY: it is mapped, and nobody else knows of it.
+        assert_eq!(unsafe { addr.read_volatile() }, 7);
+    }
+
+    #[test]
+    fn only_what_is_as_its_file_is_is_given_back() {
+        let table = "1000-3000 r-xp 0 0:1 9 /x\nSize: 8 kB\nRss:                  8 kB\nAnonymous:            0 kB\n\
+                     3000-4000 rw-p 0 0:1 9 /x\nRss:                  4 kB\nAnonymous:            0 kB\n\
+                     4000-5000 r--p 0 0:1 9 /x\nRss:                  4 kB\nAnonymous:            4 kB\n\
+                     5000-6000 r--s 0 0:1 8 /y\nRss:                  4 kB\nAnonymous:            0 kB\n\
+                     6000-7000 r--p 0 0:1 9 /x\nRss:                  0 kB\nAnonymous:            0 kB\n\
+                     7000-8000 r-xp 0 0:0 0 [vdso]\nRss:                  4 kB\nAnonymous:            0 kB\n\
+                     8000-9000 r--p 0 0:1 9 /x\nRss:                  4 kB\nAnonymous:            0 kB\n";
+        let found: Vec<_> = unchanged(table).into_iter().map(|(mapping, rss)| (mapping.start, rss)).collect();
+        assert_eq!(found, [(0x1000, 8192), (0x8000, 4096)]);
     }
 
     #[test]

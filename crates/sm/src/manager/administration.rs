@@ -174,8 +174,7 @@ impl Manager {
         self.administration.generation += 1;
         let levels = self.plan.partitions.iter().map(|partition| (partition.key, partition.sl));
         self.administration.levels = levels.collect();
-        let policy = self.setup.policy.as_ref().filter(|_| self.setup.options.qos.qos);
-        self.administration.policy = policy.map(|policy| Policy(policy.bind(&self.subnet, &self.plan)));
+        self.bind_policy();
         self.restore();
         self.administer(|sa, now, world| sa.refresh(now, world));
         if self.administration.groups != self.plan.groups {
@@ -188,6 +187,12 @@ impl Manager {
         }
         self.tell_subscribers();
         self.take_changes();
+    }
+
+    /// See who is in which group of the policy; some are named by what they are called.
+    pub(crate) fn bind_policy(&mut self) {
+        let policy = self.setup.policy.as_ref().filter(|_| self.setup.options.qos.qos);
+        self.administration.policy = policy.map(|policy| Policy(policy.bind(&self.subnet, &self.plan)));
     }
 
     /// What an administrator before this one knew.

@@ -13,7 +13,7 @@ use crate::qos::{self, Policy};
 use crate::routing::chain::Chain;
 
 /// SMPs that wait for answers at once where the file says no more than OpenSM does by itself.
-const WIRE_SMPS: u32 = 64;
+const WIRE_SMPS: u32 = 128;
 
 impl Setup {
     /// For a port, as options say and the files that they name; `read` fetches the text of a file, or says why it cannot.

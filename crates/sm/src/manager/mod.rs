@@ -36,7 +36,7 @@ use crate::qos;
 use crate::sa::Administrator;
 use crate::subnet::lids::Lids;
 use crate::subnet::{NodeIx, PortIx, Subnet};
-use crate::sweep::{Ask, Sweep, What, Wire};
+use crate::sweep::{Phase, Sweep, What, Wire};
 use crate::tables::Tables;
 use administration::Administration;
 use keys::Keys;
@@ -217,7 +217,7 @@ impl Manager {
             if let Some(out) = self.administration.sa.poll_gmp() {
                 return Some(out);
             }
-            if self.administration.sa.waiting() == 0 {
+            if self.administration.sa.waiting() == 0 || self.is_naming() {
                 return None;
             }
             self.renew_own();
@@ -280,12 +280,13 @@ impl Manager {
 
     /// Ask every node for its name again.
     pub fn read_names(&mut self) {
-        let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
-        for node in nodes {
-            let port = self.subnet.node(node).filter(|node| node.switch.is_none());
-            let port = port.map_or(0, |node| node.info.local_port_num);
-            self.wire.ask(Ask { what: What::NodeDescription, at: PortIx { node, port }, arg: 0 });
-        }
+        self.sweep.nameless.extend(self.subnet.nodes().map(|(node, _)| node));
+        self.advance();
+    }
+
+    /// Whether everybody who was found was asked for its name: a subnet that is up has all that belongs to it then.
+    pub fn has_names(&self) -> bool {
+        self.sweep.nameless.is_empty() && self.sweep.phase != Phase::Names
     }
 
     /// Have another priority from now on. Who is master hands over if another comes first now.

@@ -143,7 +143,7 @@ impl Manager {
         if self.state == SmState::MASTER && other.state == SmState::DISCOVERING {
             self.peers.next_poll = Some(self.now + DISCOVERING_AGAIN);
         }
-        if self.sweep.phase == Phase::Idle && self.sweep.is_up {
+        if matches!(self.sweep.phase, Phase::Idle | Phase::Names) && self.sweep.is_up {
             self.look_for_greater();
             self.hand_over_if_greater();
         }

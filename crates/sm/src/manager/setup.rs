@@ -123,7 +123,7 @@ impl Setup {
             lmc: 0,
             lmc_esp0: false,
             sm_sl: 0,
-            max_wire_smps: 64,
+            max_wire_smps: 128,
             transaction_timeout: Duration::from_millis(200),
             long_transaction_timeout: Duration::from_millis(500),
             transaction_retries: 3,

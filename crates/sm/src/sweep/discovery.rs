@@ -19,7 +19,7 @@ impl Manager {
         self.wire.ask(Ask { what, at, arg });
     }
 
-    fn ask_node(&mut self, what: What, node: NodeIx) {
+    pub(crate) fn ask_node(&mut self, what: What, node: NodeIx) {
         // Of a switch any port does; of others the port that is there.
         let port =
             self.subnet.node(node).filter(|node| node.switch.is_none()).map_or(0, |node| node.info.local_port_num);
@@ -166,7 +166,7 @@ impl Manager {
         let Some(held) = self.subnet.node(node) else { return };
         let (is_switch, info) = (held.switch.is_some(), held.info);
         if held.description == NodeDescription::default() {
-            self.ask_node(What::NodeDescription, node);
+            self.sweep.nameless.insert(node);
         }
         match is_switch {
             true => self.ask_node(What::SwitchInfo, node),
@@ -174,17 +174,6 @@ impl Manager {
                 let linked = (1..=info.num_ports).find(|port| self.is_linked(PortIx { node, port: *port }));
                 self.ask(What::PortInfo, PortIx { node, port: linked.unwrap_or(info.local_port_num) }, 0);
             }
-        }
-    }
-
-    pub(crate) fn on_description(&mut self, node: NodeIx, description: NodeDescription) {
-        let Some(held) = self.subnet.node_mut(node) else { return };
-        let new = held.description == NodeDescription::default();
-        let guid = held.info.node_guid;
-        held.description = description;
-        if new && let Some(held) = self.subnet.node(node) {
-            let name = self.subnet.name(held).into_owned();
-            self.tell(Event::Appeared { guid, name });
         }
     }
 
@@ -395,6 +384,7 @@ impl Manager {
         let name = self.subnet.name(&node).into_owned();
         self.tell(Event::Gone { guid: node.info.node_guid, name, lid });
         self.reregister.retain(|port| port.node != at);
+        self.sweep.nameless.remove(&at);
         self.sweep.isolated.retain(|port, _| port.node != at);
         self.sweep.unsure.retain(|(node, _)| *node != at);
         self.sweep.risen.retain(|port| port.node != at);

@@ -8,10 +8,12 @@
 //!                 │              └─ routing meanwhile ─┘                          │
 //!                 v                                                               v
 //!              stand by              done <── activate ends <── multicast <── tables of the others
+//!                 └────────> names <─────┘
 //! ```
 //!
 //! Data never goes where no table is: a switch has its table before its links carry data, links between switches carry
-//! data before tables lead over them, and hosts come last.
+//! data before tables lead over them, and hosts come last. Names are for people, and nothing waits for them: what a node is
+//! called is asked when the subnet carries data.
 
 pub(crate) mod ask;
 mod configure;
@@ -19,6 +21,7 @@ mod discovery;
 mod download;
 mod lanes;
 mod multicast;
+mod names;
 mod partial;
 mod partitions;
 mod phase;
@@ -50,6 +53,8 @@ pub(crate) enum Phase {
     ActivateEnds,
     /// Multicast tables, without a sweep: groups have other members.
     Groups,
+    /// Names of nodes that were found, after their sweep.
+    Names,
 }
 
 impl Phase {
@@ -63,6 +68,7 @@ impl Phase {
             Phase::FreshTables | Phase::Tables => "writing tables",
             Phase::ActivateLinks | Phase::ActivateEnds => "activating links",
             Phase::Multicast | Phase::Groups => "writing multicast tables",
+            Phase::Names => "asking for names",
         }
     }
 }
@@ -165,6 +171,10 @@ pub(crate) struct Sweep {
     pub later: Vec<NodeIx>,
     /// Those whose way is being looked at before they are.
     pub nearing: Vec<NodeIx>,
+    /// Nodes that were found and are still to be asked what they are called.
+    pub nameless: BTreeSet<NodeIx>,
+    /// Tries that nobody had answered when names were asked.
+    pub unanswered: u64,
     /// SMPs that were sent before the present sweep.
     pub sent_before: u64,
     pub came: u32,

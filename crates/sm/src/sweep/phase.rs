@@ -17,7 +17,7 @@ impl Manager {
         while self.wire.is_still() {
             match self.sweep.phase {
                 Phase::Idle => {
-                    if !self.begin_wanted() && !self.begin_groups() {
+                    if !self.begin_names() && !self.begin_wanted() && !self.begin_groups() {
                         return;
                     }
                 }
@@ -38,6 +38,7 @@ impl Manager {
                 Phase::Multicast | Phase::Groups if !self.sweep.mfts_written => self.write_multicast(),
                 Phase::Multicast => self.begin_activation(false),
                 Phase::Groups => self.sweep.phase = Phase::Idle,
+                Phase::Names => self.end_names(),
                 Phase::ActivateEnds => {
                     self.see_unready();
                     self.end_sweep();

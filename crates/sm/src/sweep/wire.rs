@@ -9,6 +9,8 @@ use super::ask::Ask;
 pub const WIRE_SMPS_MAX: u32 = 1 << 15;
 /// So many are under way at least, however many were not answered.
 const WINDOW_MIN: u32 = 4;
+/// So many are under way at first, if as many may be: whether a fabric takes more is seen by what it answers.
+const WINDOW_AT_FIRST: u32 = 64;
 
 #[derive(Clone, Debug)]
 struct Slot {
@@ -71,7 +73,7 @@ impl Wire {
             again: VecDeque::new(),
             sweeping: 0,
             in_flight: 0,
-            window: limit,
+            window: limit.min(WINDOW_AT_FIRST),
             limit,
             credit: 0,
             forgiven: 0,
@@ -82,7 +84,7 @@ impl Wire {
     /// Let so many be under way.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit.clamp(1, WIRE_SMPS_MAX);
-        self.window = self.limit;
+        self.window = self.limit.min(WINDOW_AT_FIRST);
     }
 
     /// Ask, after all that waits.
@@ -149,7 +151,9 @@ impl Wire {
         if self.window < self.limit {
             self.credit += 1;
             if self.credit >= self.window {
-                (self.window, self.credit) = ((self.window + self.window / 4 + 1).min(self.limit), 0);
+                // Twice as many as long as none was ever lost, later a quarter more.
+                let more = if self.counts.timeouts == 0 { self.window } else { self.window / 4 + 1 };
+                (self.window, self.credit) = ((self.window + more).min(self.limit), 0);
             }
         }
     }
@@ -228,5 +232,21 @@ mod tests {
         assert!(wire.is_still());
         (0..200).for_each(|_| wire.on_answer());
         assert_eq!(wire.window, 64);
+    }
+
+    #[test]
+    fn more_are_under_way_while_none_is_lost() {
+        let mut wire = Wire::new(200);
+        assert_eq!(wire.window, 64);
+        (0..64).for_each(|_| wire.on_answer());
+        assert_eq!(wire.window, 128);
+        (0..128).for_each(|_| wire.on_answer());
+        assert_eq!(wire.window, 200, "no more than may be");
+        wire.ask(ask(0));
+        let (_, number) = wire.next().expect("one");
+        wire.on_timeout(number, 1);
+        assert_eq!(wire.window, 100);
+        (0..100).for_each(|_| wire.on_answer());
+        assert_eq!(wire.window, 126);
     }
 }

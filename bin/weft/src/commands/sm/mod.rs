@@ -91,7 +91,7 @@ fn manage(args: &RunArgs) -> Result<()> {
     let server = Server::new(port, files, journal, args)?;
     terminal::open(server.guid(), console.0, console.1)?;
     // Reading the command line takes more code than managing a small subnet. What is refused changes nothing.
-    let _ = weft_sys::mapping::release_code(manage as *const () as usize);
+    let _ = weft_sys::mapping::release_code();
     server.serve()
 }
 

@@ -59,13 +59,14 @@ pub fn rehearse(topology: &Topology, setup: impl FnOnce(u64) -> Setup) -> Result
     let mut manager = Manager::new(now, setup(guid));
     let mut events = Vec::new();
     let mut is_up = false;
-    while !is_up && stage.now.since(Instant(0)) < PATIENCE {
+    let is_done = |manager: &Manager, is_up| is_up && manager.has_names();
+    while !is_done(&manager, is_up) && stage.now.since(Instant(0)) < PATIENCE {
         let moved = stage.carry(&mut manager);
         while let Some(event) = manager.poll_event() {
             is_up |= matches!(event, Event::SubnetUp);
             events.push(event);
         }
-        if !moved && !is_up && !stage.wait(&mut manager) {
+        if !moved && !is_done(&manager, is_up) && !stage.wait(&mut manager) {
             break;
         }
     }

@@ -47,6 +47,8 @@ pub struct Server {
     started: Instant,
     /// Who waits until the subnet is up.
     waiting: Vec<u64>,
+    /// The subnet came up, and those who wait were not told yet.
+    rose: bool,
     /// End as soon as the subnet is up.
     once: bool,
     ending: Option<Instant>,
@@ -82,6 +84,7 @@ impl Server {
             ending: None,
             keep_at: None,
             waiting: Vec::new(),
+            rose: false,
             files,
             journal,
             port,
@@ -217,6 +220,9 @@ impl Server {
         while let Some(event) = self.manager.poll_event() {
             self.on_event(&event);
         }
+        if self.rose && self.is_up() {
+            self.tell_up();
+        }
         self.journal.flush();
         Ok(())
     }
@@ -310,7 +316,7 @@ impl Server {
     fn on_line(&mut self, who: u64, line: &str) {
         match line.trim() {
             console::EVENTS => self.control.follow(who),
-            console::WAIT if !self.manager.status().is_up => self.waiting.push(who),
+            console::WAIT if !self.is_up() => self.waiting.push(who),
             line => {
                 let answer = commands::answer(self, line);
                 self.control.answer(&self.epoll, who, &answer);
@@ -330,16 +336,25 @@ impl Server {
             Event::DataBaseChanged => {
                 self.keep_at.get_or_insert_with(|| Instant::now() + KEEP_AFTER);
             }
-            Event::SubnetUp => {
-                for who in std::mem::take(&mut self.waiting) {
-                    let answer = figures::text(&self.manager);
-                    self.control.answer(&self.epoll, who, &answer);
-                }
-                if self.once {
-                    self.end();
-                }
-            }
+            Event::SubnetUp => self.rose = true,
             _ => {}
+        }
+    }
+
+    /// Whether the subnet is up, with all that belongs to it.
+    fn is_up(&self) -> bool {
+        self.manager.status().is_up && self.manager.has_names()
+    }
+
+    /// Tells those who wait that the subnet is up, and ends if that is all that was to be done.
+    fn tell_up(&mut self) {
+        self.rose = false;
+        for who in std::mem::take(&mut self.waiting) {
+            let answer = figures::text(&self.manager);
+            self.control.answer(&self.epoll, who, &answer);
+        }
+        if self.once {
+            self.end();
         }
     }
 }

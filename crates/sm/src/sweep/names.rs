@@ -1,0 +1,46 @@
+//! What nodes are called: asked after the sweep that found them.
+
+use weft_wire::mad::subn::NodeDescription;
+
+use super::{Phase, What};
+use crate::manager::{Event, Manager};
+use crate::subnet::NodeIx;
+
+impl Manager {
+    /// Ask who was found what it is called; `false` if everybody was.
+    pub(crate) fn begin_names(&mut self) -> bool {
+        let nameless = std::mem::take(&mut self.sweep.nameless);
+        if nameless.is_empty() {
+            return false;
+        }
+        self.sweep.phase = Phase::Names;
+        self.sweep.unanswered = self.wire.counts.timeouts;
+        for node in nameless {
+            self.ask_node(What::NodeDescription, node);
+        }
+        true
+    }
+
+    /// Everybody who was asked answered, or does not.
+    pub(crate) fn end_names(&mut self) {
+        self.sweep.phase = Phase::Idle;
+        self.bind_policy();
+    }
+
+    /// Whether names are about to come: who asks the administrator for some is to be told them, and waits as long as nobody
+    /// keeps the manager waiting.
+    pub(crate) fn is_naming(&self) -> bool {
+        self.sweep.phase == Phase::Names && self.wire.counts.timeouts == self.sweep.unanswered
+    }
+
+    pub(crate) fn on_description(&mut self, node: NodeIx, description: NodeDescription) {
+        let Some(held) = self.subnet.node_mut(node) else { return };
+        let new = held.description == NodeDescription::default();
+        let guid = held.info.node_guid;
+        held.description = description;
+        if new && let Some(held) = self.subnet.node(node) {
+            let name = self.subnet.name(held).into_owned();
+            self.tell(Event::Appeared { guid, name });
+        }
+    }
+}
