@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +88,18 @@ pub struct Library {
     pub(super) calls: &'static Calls,
 }
 
+/// An open node that tells that a subnet manager runs; closed when dropped. It is no `OwnedFd`: what a library that stands in
+/// for a kernel's ports opens has a number that the kernel does not know.
+#[derive(Debug)]
+pub struct IssmNode(RawFd);
+
+impl Drop for IssmNode {
+    fn drop(&mut self) {
+        // SAFETY: the number is what `open` gave, closed once, by the C library's own `close`, which such libraries answer.
+        unsafe { libc::close(self.0) };
+    }
+}
+
 impl Library {
     /// Loads it and has it set itself up.
     ///
@@ -133,15 +145,14 @@ impl Library {
     ///
     /// # Errors
     /// It is not there, or may not be opened.
-    pub fn open_issm(self, path: &Path) -> io::Result<OwnedFd> {
+    pub fn open_issm(self, path: &Path) -> io::Result<IssmNode> {
         let name = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: a C string; nothing is created, so no mode is read.
         let fd = unsafe { libc::open(name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just opened, and nobody else's.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+        Ok(IssmNode(fd))
     }
 
     /// How much the library tells of what it does: 0 is nothing.

@@ -11,7 +11,7 @@ mod packet;
 mod port;
 
 pub use ca::{Ca, CaPort};
-pub use library::Library;
+pub use library::{IssmNode, Library};
 pub use packet::{Address, Grh, Packet};
 pub use port::{MethodMask, Port, Registration};
 

@@ -2,7 +2,7 @@
 //! word that a subnet manager runs here.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Instant as StdInstant;
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +14,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
 use super::patience::Patience;
-use crate::umad_api::{CaPort, Library, MethodMask, Packet, Port, Registration};
+use crate::umad_api::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
 
 /// What came.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct SmPort {
 /// What holds that a manager runs on the port.
 enum IsSm {
     /// The open device node.
-    Node(#[expect(dead_code, reason = "held open, not read")] OwnedFd),
+    Node(#[expect(dead_code, reason = "held open, not read")] IssmNode),
     /// The session with the daemon.
     Session(#[expect(dead_code, reason = "held, not used")] UmadClient),
 }
