@@ -25,7 +25,7 @@ pub use groups::routing::Routing;
 pub use groups::sweep::Sweep;
 pub use groups::timing::Timing;
 pub use instances::{Instance, Sysconfig, instances, sysconfig};
-pub use read::parse;
+pub use read::{parse, set};
 pub use remark::{Level, REMARKS_MAX, Remark, Remarks};
 pub use spec::{Change, Effect, Section, Spec};
 pub use text::{FILE_LEN_MAX, bounded, clip, lines, number};

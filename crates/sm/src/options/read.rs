@@ -51,6 +51,28 @@ pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Rema
     (options, remarks.into_list())
 }
 
+/// Sets options by name, as the command line does, over those of a file; `place` names it in remarks, of which those are
+/// left out that the file had earned already.
+///
+/// # Errors
+/// There is no such option, or the value is none of its kind.
+pub fn set(options: &mut Options, words: &[(String, String)], place: &str) -> Result<Vec<Remark>, String> {
+    let before = options.clone();
+    let mut remarks = Remarks::of(place);
+    for (name, value) in words {
+        let spec = option(name).ok_or_else(|| format!("no option is called {}; {}", clip(name), near(name)))?;
+        (spec.set)(options, value).map_err(|wrong| format!("{name}: {wrong}"))?;
+        say_if_idle(name, 0, &before, options, &mut remarks);
+    }
+    let (mut known, lines) = (Remarks::of(place), Lines::new());
+    check(&mut before.clone(), &lines, &mut known);
+    check(options, &lines, &mut remarks);
+    let known = known.into_list();
+    let mut remarks = remarks.into_list();
+    remarks.retain(|remark| !known.contains(remark));
+    Ok(remarks)
+}
+
 /// Names and values, without comments, blanks and quotation marks.
 fn settings(text: &str) -> impl Iterator<Item = (u32, (&str, &str))> {
     super::lines(text).map(|(number, line)| {
@@ -67,7 +89,11 @@ fn unquoted(value: &str) -> &str {
 fn say_if_idle(name: &str, line: u32, before: &Options, options: &Options, remarks: &mut Remarks) {
     let Some(&Spec { effect: Effect::Nothing(why), show, .. }) = option(name) else { return };
     if show(before) != show(options) {
-        remarks.warning((line, 1), format!("{name} has no effect: {why}"), "leave it out, or live without it");
+        remarks.warning(
+            (line, u32::from(line > 0)),
+            format!("{name} has no effect: {why}"),
+            "leave it out, or live without it",
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::opensm_words::OpensmWords;
 use super::{check, console, instances, preview};
 
 /// `weft sm`.
@@ -85,7 +86,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// Datagrams that wait for answers at once
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     maxsmps: Option<u32>,
     /// Partitions
     #[arg(short = 'P', long = "Pconfig", value_name = "FILE")]
@@ -121,7 +122,7 @@ pub struct RunArgs {
     #[arg(short = 'e', long = "erase_log_file")]
     erase_log_file: bool,
     /// Log flags, as opensm has them
-    #[arg(short = 'D', long = "log_flags", value_name = "FLAGS")]
+    #[arg(short = 'D', long = "log_flags", alias = "D", value_name = "FLAGS")]
     log_flags: Option<String>,
     /// Any other option of the file
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -132,6 +133,11 @@ pub struct RunArgs {
     /// Run in the background
     #[arg(short = 'B', long)]
     pub daemon: bool,
+    /// With -B: write the process's number to this file
+    #[arg(short = 'J', long, value_name = "FILE")]
+    pub pidfile: Option<PathBuf>,
+    #[command(flatten)]
+    opensm: OpensmWords,
 }
 
 pub fn guid(text: &str) -> Result<u64, String> {
@@ -157,6 +163,11 @@ impl RunArgs {
     /// Whether it runs in the background already.
     pub fn is_daemon(&self) -> bool {
         self.set.iter().any(|pair| pair == RunArgs::IS_DAEMON)
+    }
+
+    /// Flags of the log, of which `-v` adds the next, so often.
+    pub fn more_flags(&self, flags: u8) -> u8 {
+        (0..self.opensm.verbose).fold(flags, |flags, _| flags << 1 | 1)
     }
 
     /// What the command line says of options of the file.
@@ -188,6 +199,7 @@ impl RunArgs {
         ];
         let mut all: Vec<(String, String)> =
             named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        all.extend_from_slice(&self.opensm.options);
         for pair in &self.set {
             let (name, value) = pair.split_once('=').ok_or_else(|| format!("--set {pair}: write NAME=VALUE"))?;
             all.push((name.trim().to_owned(), value.trim().to_owned()));

@@ -6,6 +6,9 @@ use std::path::Path;
 use weft_sm::dump::FILES;
 use weft_sm::manager::Manager;
 
+/// The log flag by which they are written whenever the subnet came up anew.
+pub const ROUTING: u8 = 0x40;
+
 /// Writes them; what to tell about it.
 pub fn write(manager: &Manager, directory: &str) -> String {
     let mut told = String::new();

@@ -5,12 +5,13 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use weft_sm::manager::{Level, Manager, Setup};
 use weft_sm::options::{self, DIRECTORIES, FILE_LEN_MAX, Options, Remark, files as named};
 
 use super::args::RunArgs;
 use super::journal::{Journal, JournalOptions};
+use super::unread;
 use crate::named_file;
 
 /// Where OpenSM keeps LIDs, unless `OSM_CACHE_DIR` says otherwise.
@@ -91,10 +92,10 @@ impl Files {
             let text = read(path)?;
             (options, remarks) = options::parse(&text, &path.to_string_lossy(), options);
         }
-        for (name, value) in self.args.overrides().map_err(anyhow::Error::msg)? {
-            let Some(option) = options::option(&name) else { bail!("no option is called {name}") };
-            (option.set)(&mut options, &value).map_err(|wrong| anyhow::anyhow!("{name}: {wrong}"))?;
-        }
+        let words = self.args.overrides().map_err(anyhow::Error::msg)?;
+        let said = options::set(&mut options, &words, "the command line").map_err(anyhow::Error::msg)?;
+        remarks.extend(said);
+        options.log.log_flags = self.args.more_flags(options.log.log_flags);
         (self.options, self.remarks) = (options, remarks);
         Ok(())
     }
@@ -158,13 +159,14 @@ impl Files {
         options::create_config(&self.options)
     }
 
-    /// What the manager on a port works by. What is wrong with the files that options name is said on standard error.
-    pub fn setup(&self, guid: u64) -> Setup {
+    /// What the manager on a port works by, and what is to be said of the files that options name. Where `former` is what it
+    /// works by already, partitions and policy of files that cannot be used stay as they are there.
+    pub fn setup(&self, guid: u64, former: Option<&Setup>) -> (Setup, Vec<Remark>) {
         let mut text = |path: &str| read(Path::new(path)).map_err(|error| format!("{:#}", error.root_cause()));
-        let (mut setup, remarks) = Setup::configured(guid, &self.options, &mut text);
-        for remark in remarks {
-            crate::errln!("weft sm: {remark}");
-        }
+        let (mut setup, mut remarks) = Setup::configured(guid, &self.options, &mut text);
+        let home = self.path.as_deref().and_then(Path::parent);
+        remarks.extend(unread::files(&self.options, home, &mut text));
+        remarks.extend(former.into_iter().flat_map(|former| unread::keep(&mut setup, former)));
         setup.guid2lid = self.lids_path().map(|path| kept(&path, false)).unwrap_or_default();
         setup.guid2mkey = self.keys_path().map(|path| kept(&path, false)).unwrap_or_default();
         if let Some(path) = &self.options.routing.sa_db_file {
@@ -172,7 +174,7 @@ impl Files {
         }
         setup.never_master |= self.args.never_master;
         setup.yields |= self.args.yields;
-        setup
+        (setup, remarks)
     }
 
     fn lids_path(&self) -> Option<PathBuf> {

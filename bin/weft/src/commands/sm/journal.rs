@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use weft_sm::manager::{Event, Level};
 use weft_sm::options::files::ModuleFlags;
+use weft_sm::options::{self, Remark};
 
 /// Lines that are kept for who asks.
 const LAST_MAX: usize = 10_000;
@@ -15,6 +16,14 @@ const LAST_MAX: usize = 10_000;
 const SYSLOG: &str = "/dev/log";
 /// How the system's log sorts what it is told: a user's program, worth notice (RFC 3164).
 const USER_NOTICE: u8 = 13;
+
+/// The module of what is not the manager's.
+const MAIN: &str = "main.c";
+
+/// What everybody is to see.
+fn is_grave(level: Level) -> bool {
+    matches!(level, Level::System | Level::Error)
+}
 
 /// Where lines go, and which.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -97,6 +106,21 @@ impl Journal {
         Ok(())
     }
 
+    /// Says what is wrong with a file, on standard error and in the log.
+    pub fn remark(&mut self, remark: &Remark) {
+        crate::errln!("weft sm: {remark}");
+        self.remember(remark);
+    }
+
+    /// The same of what was said before there was a log.
+    pub fn remember(&mut self, remark: &Remark) {
+        let level = if remark.level == options::Level::Error { Level::Error } else { Level::Info };
+        if self.takes(level, MAIN) {
+            self.write(level, &remark.to_string());
+        }
+        self.flush();
+    }
+
     /// Sets which levels are written.
     pub fn set_flags(&mut self, flags: u8) {
         self.options.flags = flags;
@@ -124,17 +148,16 @@ impl Journal {
 
     /// Writes a line.
     pub fn line(&mut self, level: Level, text: &str) {
-        self.tell(level, "main.c", text);
+        self.tell(level, MAIN, text);
         self.flush();
     }
 
     fn tell(&mut self, level: Level, module: &str, text: &str) {
-        let grave = matches!(level, Level::System | Level::Error);
-        let own = self.options.modules.iter().find(|entry| entry.module == module).map(|entry| entry.flags);
-        if own.unwrap_or(self.options.flags) & level.bit() == 0 && !grave {
+        if !self.takes(level, module) {
             return;
         }
-        let line = format!("{} [{:08X}] 0x{:02x} -> {text}\n", time(), std::process::id(), level.bit());
+        let line = self.write(level, text);
+        let grave = is_grave(level);
         match (self.options.talks, &self.options.prefix) {
             (true, _) => crate::outln!("{}", line.trim_end()),
             (false, Some(prefix)) if grave => crate::outln!("{prefix}: {text}"),
@@ -144,13 +167,24 @@ impl Journal {
         if level == Level::System {
             self.tell_system(text);
         }
+    }
+
+    fn takes(&self, level: Level, module: &str) -> bool {
+        let own = self.options.modules.iter().find(|entry| entry.module == module).map(|entry| entry.flags);
+        own.unwrap_or(self.options.flags) & level.bit() != 0 || is_grave(level)
+    }
+
+    /// Puts a line where lines are kept; the line.
+    fn write(&mut self, level: Level, text: &str) -> String {
+        let line = format!("{} [{:08X}] 0x{:02x} -> {text}\n", time(), std::process::id(), level.bit());
         if self.file.is_some() {
             self.held.push_str(&line);
         }
         if self.last.len() >= LAST_MAX {
             self.last.pop_front();
         }
-        self.last.push_back(line);
+        self.last.push_back(line.clone());
+        line
     }
 
     /// Tells the system's log, if there is one that takes it now.

@@ -14,6 +14,7 @@ mod figures;
 mod files;
 mod instances;
 mod journal;
+mod opensm_words;
 mod overdue;
 mod patience;
 mod port;
@@ -22,14 +23,18 @@ mod rehearsal;
 mod serve;
 mod terminal;
 mod threads;
+mod unread;
 
 pub use args::SmArgs;
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+
+use weft_sys::signals::SignalQueue;
 
 use crate::umad_api::Library;
 use crate::verbs_api::Which;
@@ -51,7 +56,7 @@ pub fn run(args: &SmArgs) -> ExitCode {
         Some(SmCommand::Preview(args)) => preview::run(args),
         Some(SmCommand::Check(args)) => check::run(args),
         None if args.run.create_config.is_some() => finish(create(&args.run)),
-        None => finish(if args.run.daemon { detach() } else { manage(&args.run) }),
+        None => finish(if args.run.daemon && !args.run.is_daemon() { detach(&args.run) } else { manage(&args.run) }),
     }
 }
 
@@ -70,37 +75,58 @@ fn create(args: &RunArgs) -> Result<()> {
 }
 
 fn manage(args: &RunArgs) -> Result<()> {
-    let files = Files::load(args)?;
-    for remark in files.remarks() {
-        crate::errln!("weft sm: {remark}");
+    if let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE).filter(|_| args.is_daemon()) {
+        std::env::set_current_dir(&directory)
+            .with_context(|| format!("cannot work in {}", Path::new(&directory).display()))?;
     }
+    let (files, journal) = prepare(args)?;
     if files.options().misc.daemon && !args.is_daemon() {
-        return detach();
+        return detach(args);
     }
-    let (options, remarks) = files.journal();
-    for remark in remarks {
-        crate::errln!("weft sm: {remark}");
-    }
-    let log = options.path.clone().unwrap_or_default();
-    let journal = Journal::open(options, files.accumulates())
-        .with_context(|| format!("cannot write the log {}", log.display()))?;
+    keep_number(args)?;
+    // Before the library of ports, which may have threads: a signal that one of them does not hold back ends the process.
+    let signals = SignalQueue::new(&[libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT])?;
     let library = Library::load(Which::Ours)?;
-    let port = SmPort::open(library, args.guid.or(files.guid()))?;
+    let port = SmPort::open(library, args.guid.filter(|guid| *guid != 0).or(files.guid()))?;
     crate::outln!("weft sm {}: port 0x{:016x}", env!("CARGO_PKG_VERSION"), port.device().port_guid);
     let console = (files.options().misc.console, files.options().misc.console_port);
-    let server = Server::new(port, files, journal, args)?;
+    let server = Server::new(port, files, journal, signals, args)?;
     terminal::open(server.guid(), console.0, console.1)?;
     // Reading the command line takes more code than managing a small subnet. What is refused changes nothing.
     let _ = weft_sys::mapping::release_code();
     server.serve()
 }
 
-/// Begins again as a process that belongs to no terminal.
-fn detach() -> Result<()> {
-    let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    args.retain(|arg| arg != "-B" && arg != "--daemon");
-    args.extend(["--set", RunArgs::IS_DAEMON].map(OsString::from));
-    spawn(&args, &[])
+/// Reads the configuration, says what is wrong with it, and opens the log.
+fn prepare(args: &RunArgs) -> Result<(Files, Journal)> {
+    let files = Files::load(args)?;
+    let (options, remarks) = files.journal();
+    for remark in files.remarks().iter().chain(&remarks) {
+        crate::errln!("weft sm: {remark}");
+    }
+    let log = options.path.clone().unwrap_or_default();
+    let journal = Journal::open(options, files.accumulates())
+        .with_context(|| format!("cannot write the log {}", log.display()))?;
+    Ok((files, journal))
+}
+
+/// Writes the process's number where somebody who watches over it looks for it.
+fn keep_number(args: &RunArgs) -> Result<()> {
+    let Some(path) = args.pidfile.as_ref().filter(|_| args.is_daemon()) else { return Ok(()) };
+    std::fs::write(path, format!("{}\n", std::process::id()))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Where a manager in the background finds files that are named from the directory it was started in.
+const DIRECTORY_VARIABLE: &str = "WEFT_SM_DIRECTORY";
+
+/// Begins again as a process that belongs to no terminal. What is wrong with the configuration is said on the terminal before.
+fn detach(args: &RunArgs) -> Result<()> {
+    prepare(args)?;
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    words.extend(["--set", RunArgs::IS_DAEMON].map(OsString::from));
+    let directory = std::env::current_dir().context("cannot tell the directory to work in")?;
+    spawn(&words, &[(OsStr::new(DIRECTORY_VARIABLE), directory.as_os_str())])
 }
 
 /// Starts `weft` with these arguments, detached, in this environment and what is added to it.

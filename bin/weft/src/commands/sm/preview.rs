@@ -52,7 +52,11 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
             crate::errln!("weft sm preview: {remark}");
         }
         let began = Instant::now();
-        let done = rehearsal::rehearse(&topology, |guid| files.setup(guid))?;
+        let done = rehearsal::rehearse(&topology, |guid| {
+            let (setup, remarks) = files.setup(guid, None);
+            remarks.iter().for_each(|remark| crate::errln!("weft sm preview: {remark}"));
+            setup
+        })?;
         outln!("");
         for event in &done.events {
             if matches!(event, Event::EngineFailed { .. } | Event::NoRouting | Event::Incomplete { .. }) {

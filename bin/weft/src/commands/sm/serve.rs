@@ -19,7 +19,7 @@ use super::journal::Journal;
 use super::overdue::Overdue;
 use super::port::{Received, SmPort};
 use super::threads::Jobs;
-use super::{commands, console, figures};
+use super::{commands, console, dump, figures};
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_SIGNALS: u64 = 1;
@@ -67,15 +67,22 @@ impl Server {
     ///
     /// # Errors
     /// Another manager runs on the port, or the system has no room.
-    pub fn new(port: SmPort, files: Files, journal: Journal, args: &RunArgs) -> Result<Server> {
+    pub fn new(
+        port: SmPort,
+        files: Files,
+        mut journal: Journal,
+        signals: SignalQueue,
+        args: &RunArgs,
+    ) -> Result<Server> {
         let epoll = Epoll::new()?;
         let wake = Arc::new(EventFd::new()?);
         epoll.add(&*wake, TOKEN_WAKE, Interest::READ)?;
-        let signals = SignalQueue::new(&[libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT])?;
         epoll.add(&signals, TOKEN_SIGNALS, Interest::READ)?;
         let guid = port.device().port_guid;
         let control = Control::listen(guid, &epoll, TOKEN_CONTROL)?;
-        let setup = files.setup(guid);
+        let (setup, remarks) = files.setup(guid, None);
+        files.remarks().iter().for_each(|remark| journal.remember(remark));
+        remarks.iter().for_each(|remark| journal.remark(remark));
         let (started, now) = (Instant::now(), ManagerInstant(0));
         Ok(Server {
             manager: Manager::new(now, setup),
@@ -272,13 +279,14 @@ impl Server {
         if let Err(error) = self.journal.change(options) {
             self.journal.line(Level::Error, &format!("cannot write the log {}: {error}", name.display()));
         }
-        for remark in self.files.remarks().iter().chain(&remarks) {
-            self.journal.line(Level::Info, &remark.to_string());
+        let (setup, said) = self.files.setup(self.port.device().port_guid, Some(self.manager.setup()));
+        for remark in self.files.remarks().iter().chain(&remarks).chain(&said) {
+            self.journal.remark(remark);
         }
         for line in changed {
             self.journal.line(Level::Info, &line);
         }
-        self.manager.reload(self.files.setup(self.port.device().port_guid));
+        self.manager.reload(setup);
         "configuration read anew, heavy sweep".to_owned()
     }
 
@@ -349,12 +357,22 @@ impl Server {
     /// Tells those who wait that the subnet is up, and ends if that is all that was to be done.
     fn tell_up(&mut self) {
         self.rose = false;
+        if self.journal.flags() & dump::ROUTING != 0 {
+            self.dump();
+        }
         for who in std::mem::take(&mut self.waiting) {
             let answer = figures::text(&self.manager);
             self.control.answer(&self.epoll, who, &answer);
         }
         if self.once {
             self.end();
+        }
+    }
+    /// Writes OpenSM's dump files; what cannot be written is said.
+    fn dump(&mut self) {
+        let told = dump::write(&self.manager, &self.files.dump_dir());
+        for why in told.lines().filter(|line| line.starts_with("cannot")) {
+            self.journal.line(Level::Error, why);
         }
     }
 }
