@@ -119,7 +119,7 @@ impl Administrator {
             | McMemberRecord::RATE_SELECTOR
             | McMemberRecord::PACKET_LIFE_TIME;
         let shared = !self.groups.mlids.groups(record.mlid).is_empty();
-        let created = self.created(world, &record, mask, None).map_err(|_| "no group like this can be".to_owned())?;
+        let created = self.created_before(world, &record, mask).map_err(|_| "no group like this can be".to_owned())?;
         // Groups that shared a LID share it again.
         let mlid = if shared && record.mlid <= self.groups.mlids.top() { record.mlid } else { created.mlid };
         let created = McMemberRecord { mlid, ..created };

@@ -80,11 +80,36 @@ impl Administrator {
         mask: ComponentMask,
         port: Option<&PortInfo>,
     ) -> Result<McMemberRecord, Refusal> {
+        if asked.mgid != [0; 16] && world.settings.ipoib_mcgroup_creation_validation {
+            self.check_mgid(asked, mask)?;
+        }
+        self.made(world, asked, mask, port)
+    }
+
+    /// A group that was there before this administrator: in which order they come back is nobody's rule, so that IPoIB's
+    /// may be there before their broadcast group is.
+    pub(in crate::sa) fn created_before(
+        &mut self,
+        world: &World<'_>,
+        asked: &McMemberRecord,
+        mask: ComponentMask,
+    ) -> Result<McMemberRecord, Refusal> {
+        if world.settings.ipoib_mcgroup_creation_validation && !is_valid(&asked.mgid) {
+            return Err(Refusal::INVALID);
+        }
+        self.made(world, asked, mask, None)
+    }
+
+    fn made(
+        &mut self,
+        world: &World<'_>,
+        asked: &McMemberRecord,
+        mask: ComponentMask,
+        port: Option<&PortInfo>,
+    ) -> Result<McMemberRecord, Refusal> {
         let mut group = exact(*asked);
         if group.mgid == [0; 16] {
             group.mgid = self.assigned_mgid(world, asked, mask).ok_or(Refusal::NO_RESOURCES)?;
-        } else if world.settings.ipoib_mcgroup_creation_validation {
-            self.check_mgid(asked, mask)?;
         }
         let names = |a, b| mask.contains(a | b);
         let mtu = names(McMemberRecord::MTU, McMemberRecord::MTU_SELECTOR).then_some((asked.mtu_selector, asked.mtu));

@@ -386,3 +386,18 @@ fn what_is_kept_outlives_a_restart() {
     assert_eq!(errors.iter().map(|error| error.line).collect::<Vec<_>>(), [2, 3, 4]);
     assert_eq!(errors[0].to_string(), "line 2: no number behind \"mgid=0x\"");
 }
+
+#[test]
+fn groups_of_ip_come_back_before_their_broadcast_group() {
+    let (mut sa, fixture) = with_broadcast();
+    // In the order of a dump this one stands before the broadcast group.
+    let group = of_host(1, "ff12:401b:ffff::101");
+    assert_eq!(join(&mut sa, &fixture, 1, CREATE, &group).status, Status::SUCCESS);
+    let text = sa.dump(Instant(0), &fixture.world());
+    // A master that begins knows no group of a partition yet.
+    let mut other = Administrator::default();
+    assert_eq!(other.restore(Instant(0), &fixture.world(), &text), []);
+    let back = other.groups().find(|known| known.record.mgid == group.mgid).expect("the group");
+    assert_eq!(back.members.len(), 1);
+    assert!(other.restore(Instant(0), &fixture.world(), &text.replace("0xff12401b", "0xfe80401b"))[0].line > 0);
+}
