@@ -151,9 +151,11 @@ fn main() -> ExitCode {
 }
 
 /// Ours beside OpenSM's best on each fabric that has a record.
+#[allow(clippy::disallowed_methods, reason = "a stopwatch for people, not part of the library")]
 fn compare(fabrics: &[&Fabric], threads: &Threads) -> ExitCode {
     println!(
-        "| fabric | engine | a2a max | OpenSM's | shift worst link, mean | OpenSM's | hops | VLs | credit-loop free | |"
+        "| fabric | engine | a2a max | OpenSM's | shift worst link, mean | OpenSM's | hops | VLs | credit-loop free | \
+         routing s | |"
     );
     let mut worse = 0;
     for fabric in fabrics {
@@ -162,13 +164,15 @@ fn compare(fabrics: &[&Fabric], threads: &Threads) -> ExitCode {
         let mut line = |name: &str, lanes: u8, (load, load_by): (u64, &str), (shift, shift_by): (f64, &str)| {
             let options = RoutingOptions { nue_max_num_vls: lanes, ..RoutingOptions::default() };
             let engine = routing::engine(name).expect("an engine");
+            let began = Instant::now();
             let tables = (engine.run)(&Request::new(&graph, &options, threads)).expect("tables");
+            let took = began.elapsed().as_secs_f64();
             let ours = quality::check(&graph, &tables, &checks, threads);
             let good = ours.is_sound() && ours.load.max <= load && ours.shift.worst_mean <= shift + 0.005;
             worse += usize::from(!good);
             let free = if ours.credit_loop.is_none() { "yes" } else { "NO" };
             println!(
-                "| {} | {name}: {} | {} | {load} ({load_by}) | {:.2} | {shift:.2} ({shift_by}) | {:.2} | {} | {free} | {} |",
+                "| {} | {name}: {} | {} | {load} ({load_by}) | {:.2} | {shift:.2} ({shift_by}) | {:.2} | {} | {free} | {took:.3} | {} |",
                 fabric.0,
                 ours.engine,
                 ours.load.max,

@@ -7,7 +7,7 @@ use crate::tables::Tables;
 use super::levels::tree;
 use super::links::Links;
 use super::quality::{Checks, Quality, check};
-use super::{Engine, Request, RouteError, engine};
+use super::{Engine, Request, RouteError, RoutingOptions, engine};
 
 /// `auto`.
 pub const ENGINE: Engine = Engine {
@@ -30,6 +30,9 @@ const COMPARED_MAX: usize = 1 << 18;
 const SHIFTS: usize = 32;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
+    // Whichever engine is best takes what lanes there are.
+    let options = RoutingOptions { nue_max_num_vls: 0, ..request.options.clone() };
+    let request = &Request { options: &options, ..*request };
     let graph = request.graph;
     let is_tree = tree(graph, &Links::new(graph)).is_some();
     let names = if is_tree { TREE } else { OTHER };

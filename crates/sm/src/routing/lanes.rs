@@ -39,7 +39,13 @@ impl<'a> Dependencies<'a> {
 
     /// One lane more.
     pub fn open(&mut self) {
-        self.ranks.push((0..self.net.channels.len() as u32).collect());
+        self.open_in((0..self.net.channels.len() as u32).collect());
+    }
+
+    /// One lane more, whose channels have these ranks at first, no two the same: dependencies that go upwards in them are
+    /// the cheapest to add.
+    pub fn open_in(&mut self, ranks: Vec<u32>) {
+        self.ranks.push(ranks);
     }
 
     /// How many lanes there are.

@@ -17,6 +17,7 @@ pub mod links;
 #[cfg(test)]
 mod matrix;
 mod minhop;
+mod moves;
 mod net;
 mod nue;
 pub mod order;

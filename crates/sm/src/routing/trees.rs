@@ -1,7 +1,8 @@
 //! Shortest-path trees that share the links well: each destination's tree avoids what the trees before it load; then trees
 //! are taken out and set in again, one at a time, until none finds better ways.
 
-use crate::routing::net::{Channel, NOWHERE, Net, by_distance};
+use crate::routing::net::{Channel, NOWHERE, Net, Target, by_distance};
+use crate::tables::Tables;
 
 /// Trees are set in again at most so often...
 const ROUNDS_MAX: usize = 8;
@@ -19,6 +20,33 @@ pub(super) struct Tree {
     pub paths: u32,
     /// By switch, the place among its channels of the one to take.
     pub ways: Vec<u8>,
+}
+
+impl Tree {
+    /// Tells of every channel of the tree the place of the next among those of the switch between, if there is a next, and
+    /// the paths that cross it.
+    pub fn flow(&self, net: &Net, mut tell: impl FnMut(usize, Option<usize>, u32)) {
+        if self.paths == 0 {
+            return;
+        }
+        let parent = |at: usize| net.channel(at, self.ways[at]);
+        let mut below: Vec<u32> = net.hung.iter().map(|hung| hung * self.paths).collect();
+        let mut children = vec![0u32; net.switch_count()];
+        for channel in (0..children.len()).filter_map(parent) {
+            children[net.channels[channel].to as usize] += 1;
+        }
+        let mut leaves: Vec<usize> = (0..children.len()).filter(|at| children[*at] == 0).collect();
+        while let Some(at) = leaves.pop() {
+            let Some(channel) = parent(at) else { continue };
+            let (paths, to) = (below[at], net.channels[channel].to as usize);
+            below[to] += paths;
+            children[to] -= 1;
+            if children[to] == 0 {
+                leaves.push(to);
+            }
+            tell(channel, (self.ways[to] != NOWHERE).then(|| usize::from(self.ways[to])), paths);
+        }
+    }
 }
 
 /// Whether a channel may be taken to a switch.
@@ -57,6 +85,20 @@ pub(super) fn by_target_and(
         trees.push(Tree { paths: u32::from(target.end), ..seed[like].clone() });
     }
     trees
+}
+
+/// The trees by which tables lead to every target of a net.
+pub(super) fn by_tables(net: &Net, tables: &Tables) -> Vec<Tree> {
+    let of = |target: &Target| {
+        let place = |switch: usize| {
+            let port = tables.port(switch as u32, target.lid)?;
+            let is_it = |channel: usize| switch != target.switch as usize && net.channels[channel].port == port;
+            net.of(switch).position(is_it).map(|place| place as u8)
+        };
+        let ways = (0..net.switch_count()).map(|switch| place(switch).unwrap_or(NOWHERE)).collect();
+        Tree { switch: target.switch, rank: target.rank, paths: u32::from(target.end), ways }
+    };
+    net.targets.iter().map(of).collect()
 }
 
 /// A tree for every switch.

@@ -18,6 +18,7 @@ use crate::tables::Tables;
 pub use credits::Channel;
 pub use reach::{Broken, Load, Reach, Why};
 pub use shift::Shift;
+pub(super) use shift::by_switches;
 
 /// Shift permutations that are tried at most, unless more are asked for.
 pub const SHIFTS_MAX: usize = 512;

@@ -1,0 +1,351 @@
+//! Shift permutations that meet less: switches are moved from one place of a tree to another, with all that hangs behind
+//! them, as long as that makes the worst links of shifts better and keeps to whatever hops and turns are allowed.
+
+use std::ops::Range;
+
+use crate::graph::{Graph, Peer};
+use crate::routing::net::{NOWHERE, Net};
+use crate::routing::trees::Tree;
+
+/// All trees are gone through at most so often...
+const ROUNDS_MAX: usize = 4;
+/// ... and only so often that no more loads than this are looked at.
+const WORK_MAX: usize = 1 << 28;
+/// Loads, of a link in a shift, that are worth their memory.
+const LOADS_MAX: usize = 1 << 24;
+/// What each path beyond the most that a link may carry of all shifts costs.
+const BEYOND: f64 = 1e3;
+/// What a hop costs a path, beside what it adds to a link that is as loaded as the worst of its shift and carries one.
+const HOP: f64 = 0.1;
+
+/// What trees have to keep to.
+pub(super) struct Rules<'a> {
+    /// Whether a channel may lead to a switch.
+    pub hop: &'a dyn Fn(u32, usize) -> bool,
+    /// Whether, on the way to a switch, the second channel may follow the first.
+    pub turn: &'a dyn Fn(u32, usize, usize) -> bool,
+    /// By how many hundredths the load of the worst link may grow when all send to all.
+    pub room: u32,
+}
+
+/// How good trees are.
+pub(super) struct Figures {
+    /// What the worst link carries when all send to all.
+    pub all: f64,
+    /// The mean of what the worst link of each shift carries.
+    pub shift: f64,
+}
+
+/// Moves switches in the trees of adapters' first LIDs; `order` is that of ends, by their places. `None`, and nothing
+/// changed, if the fabric is too large for it.
+pub(super) fn improve(
+    net: &Net,
+    graph: &Graph,
+    trees: &mut [Tree],
+    order: &[u32],
+    rules: &Rules<'_>,
+) -> Option<Figures> {
+    let count = order.len();
+    let loads = count.checked_mul(net.channels.len()).filter(|loads| *loads <= LOADS_MAX && count > 1)?;
+    let mut hops = 0usize;
+    trees.iter().for_each(|tree| tree.flow(net, |_, _, paths| hops += paths as usize));
+    // Every switch of every tree tries all its channels, with the paths behind it, for as many hops as are left.
+    let work = (hops / count).saturating_mul(hops / count).saturating_mul(net.degree).max(1);
+    let rounds = (WORK_MAX / work).min(ROUNDS_MAX);
+    if rounds == 0 {
+        return None;
+    }
+    let mut mover = Mover::new(net, graph, order, loads);
+    let targets = mover.targets(graph, order, trees);
+    for (tree, place) in &targets {
+        (0..net.switch_count()).for_each(|from| mover.weigh_from(from, &trees[*tree].ways, *place));
+    }
+    let worst = mover.all.iter().max().copied().unwrap_or(0);
+    mover.cap = (u64::from(worst) * u64::from(100 + rules.room) / 100).min(u64::from(u32::MAX)) as u32;
+    let mut best = (mover.worst(), worst, trees.to_vec());
+    for _ in 0..rounds {
+        mover.emphasise();
+        let mut still = true;
+        for (tree, place) in &targets {
+            still &= !mover.move_in(&mut trees[*tree], *place, rules);
+        }
+        let worst = mover.worst();
+        if worst < best.0 {
+            best = (worst, mover.all.iter().max().copied().unwrap_or(0), trees.to_vec());
+        }
+        if still {
+            break;
+        }
+    }
+    let (shift, all, found) = best;
+    trees.clone_from_slice(&found);
+    Some(Figures { all: f64::from(all), shift: shift as f64 / count as f64 })
+}
+
+struct Mover<'a> {
+    net: &'a Net,
+    /// Ends, and so shifts.
+    count: u32,
+    /// By switch, the places in order of the ends that hang on it.
+    sources: Vec<Vec<u32>>,
+    /// By channel, by shift: the paths that cross it.
+    loads: Vec<u16>,
+    /// By channel: the paths of all shifts.
+    all: Vec<u32>,
+    /// What no channel may carry of all shifts.
+    cap: u32,
+    /// By shift, what its loads count.
+    weights: Vec<f32>,
+    /// Shifts of the paths that a move takes along, and the same as ranges.
+    shifts: Vec<u32>,
+    runs: Vec<Range<usize>>,
+    old: Vec<usize>,
+    new: Vec<usize>,
+}
+
+impl<'a> Mover<'a> {
+    fn new(net: &'a Net, graph: &Graph, order: &[u32], loads: usize) -> Mover<'a> {
+        let mut sources = vec![Vec::new(); net.switch_count()];
+        for (place, end) in (0u32..).zip(order) {
+            sources[graph.ends[*end as usize].switch as usize].push(place);
+        }
+        Mover {
+            net,
+            count: order.len() as u32,
+            sources,
+            loads: vec![0; loads],
+            all: vec![0; net.channels.len()],
+            cap: 0,
+            weights: vec![1.0; order.len()],
+            shifts: Vec::new(),
+            runs: Vec::new(),
+            old: Vec::new(),
+            new: Vec::new(),
+        }
+    }
+
+    /// The trees of first LIDs of ends, with the places of these in order.
+    fn targets(&self, graph: &Graph, order: &[u32], trees: &[Tree]) -> Vec<(usize, u32)> {
+        let mut places = vec![u32::MAX; graph.ends.len()];
+        (0u32..).zip(order).for_each(|(place, end)| places[*end as usize] = place);
+        let of = |(tree, target): (usize, &crate::routing::net::Target)| {
+            let port = graph.switches[target.switch as usize].ports.get(usize::from(target.port))?;
+            let Peer::End(end) = port.peer else { return None };
+            (target.end && target.rank == 0).then_some((tree, places[end as usize]))
+        };
+        let trees = self.net.targets.iter().take(trees.len()).enumerate();
+        trees.filter_map(of).filter(|(_, place)| *place != u32::MAX).collect()
+    }
+
+    /// The shift in which an end sends to another.
+    fn shift(&self, from: u32, to: u32) -> u32 {
+        if to >= from { to - from } else { to + self.count - from }
+    }
+
+    /// Adds the paths from a switch's ends to the loads.
+    fn weigh_from(&mut self, from: usize, ways: &[u8], to: u32) {
+        let mut at = from;
+        while let Some(channel) = self.net.channel(at, ways[at]) {
+            for source in &self.sources[from] {
+                let place = channel * self.count as usize + self.shift(*source, to) as usize;
+                self.loads[place] += 1;
+            }
+            self.all[channel] += self.sources[from].len() as u32;
+            at = self.net.channels[channel].to as usize;
+        }
+    }
+
+    /// What the worst links of all shifts carry, in sum.
+    fn worst(&self) -> u64 {
+        self.worst_by_shift().into_iter().map(u64::from).sum()
+    }
+
+    fn worst_by_shift(&self) -> Vec<u16> {
+        let mut worst = vec![0u16; self.count as usize];
+        for row in self.loads.chunks_exact(self.count as usize) {
+            worst.iter_mut().zip(row).for_each(|(worst, load)| *worst = (*worst).max(*load));
+        }
+        worst
+    }
+
+    /// Loads count by how near they come to the worst of their shift.
+    fn emphasise(&mut self) {
+        let worst = self.worst_by_shift();
+        self.weights = worst.into_iter().map(|worst| 1.0 / f32::from(worst.max(1))).collect();
+    }
+
+    /// Moves every switch of a tree that has a better place; tells whether one had.
+    fn move_in(&mut self, tree: &mut Tree, to: u32, rules: &Rules<'_>) -> bool {
+        let net = self.net;
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); net.switch_count()];
+        for (at, place) in tree.ways.iter().enumerate() {
+            if let Some(channel) = net.channel(at, *place) {
+                children[net.channels[channel].to as usize].push(at as u32);
+            }
+        }
+        let mut order = vec![tree.switch];
+        let mut done = 0;
+        while done < order.len() {
+            order.extend_from_slice(&children[order[done] as usize]);
+            done += 1;
+        }
+        let mut moved = false;
+        for at in order.into_iter().skip(1).map(|at| at as usize) {
+            self.gather(at, &children, to);
+            if self.shifts.is_empty() {
+                continue;
+            }
+            let Some(now) = net.channel(at, tree.ways[at]) else { continue };
+            let Some(place) = self.better(at, now, tree, &children[at], rules) else { continue };
+            self.trace(at, now, &tree.ways, false);
+            self.shift_loads(false);
+            tree.ways[at] = place;
+            let new = net.of(at).start + usize::from(place);
+            self.trace(at, new, &tree.ways, true);
+            self.shift_loads(true);
+            children[net.channels[now].to as usize].retain(|child| *child as usize != at);
+            children[net.channels[new].to as usize].push(at as u32);
+            moved = true;
+        }
+        moved
+    }
+
+    /// The shifts of all paths to an end that pass a switch.
+    fn gather(&mut self, at: usize, children: &[Vec<u32>], to: u32) {
+        self.shifts.clear();
+        let mut next = vec![at as u32];
+        while let Some(at) = next.pop() {
+            for source in &self.sources[at as usize] {
+                self.shifts.push(self.shift(*source, to));
+            }
+            next.extend_from_slice(&children[at as usize]);
+        }
+        self.shifts.sort_unstable();
+        self.runs.clear();
+        for shift in self.shifts.iter().map(|shift| *shift as usize) {
+            match self.runs.last_mut() {
+                Some(run) if run.end == shift => run.end += 1,
+                _ => self.runs.push(shift..shift + 1),
+            }
+        }
+    }
+
+    /// Writes down the channels from a switch on.
+    fn trace(&mut self, at: usize, first: usize, ways: &[u8], new: bool) -> bool {
+        let net = self.net;
+        let path = if new { &mut self.new } else { &mut self.old };
+        path.clear();
+        let mut next = Some(first);
+        while let Some(channel) = next {
+            path.push(channel);
+            let to = net.channels[channel].to as usize;
+            if to == at {
+                return false;
+            }
+            next = net.channel(to, ways[to]);
+        }
+        true
+    }
+
+    fn shift_loads(&mut self, new: bool) {
+        for channel in if new { &self.new } else { &self.old } {
+            let row = &mut self.loads[channel * self.count as usize..][..self.count as usize];
+            for shift in &self.shifts {
+                let load = &mut row[*shift as usize];
+                *load = if new { *load + 1 } else { *load - 1 };
+            }
+            let paths = self.shifts.len() as u32;
+            self.all[*channel] = if new { self.all[*channel] + paths } else { self.all[*channel] - paths };
+        }
+    }
+
+    /// The place of the channel that a switch had better take.
+    fn better(&mut self, at: usize, now: usize, tree: &Tree, children: &[u32], rules: &Rules<'_>) -> Option<u8> {
+        let net = self.net;
+        let (target, ways) = (tree.switch, &tree.ways);
+        let follows = |channel: usize, next: Option<usize>| next.is_none_or(|next| (rules.turn)(target, channel, next));
+        let mut best = (-1e-6, None);
+        self.trace(at, now, ways, false);
+        for (place, channel) in (0u8..).zip(net.of(at)).filter(|(_, channel)| *channel != now) {
+            let to = net.channels[channel].to as usize;
+            let is_open = (to == target as usize || ways[to] != NOWHERE)
+                && (rules.hop)(target, channel)
+                && follows(channel, net.channel(to, ways[to]))
+                && children.iter().all(|child| {
+                    let child = *child as usize;
+                    net.channel(child, ways[child]).is_some_and(|before| follows(before, Some(channel)))
+                });
+            if !is_open || !self.trace(at, channel, ways, true) {
+                continue;
+            }
+            let same = self.old.iter().rev().zip(self.new.iter().rev()).take_while(|(a, b)| a == b).count();
+            let (old, new) = (self.old.len() - same, self.new.len() - same);
+            let gain: f64 = self.old[..old].iter().map(|channel| self.price(*channel, false)).sum();
+            let mut change = -gain;
+            for channel in &self.new[..new] {
+                change += self.price(*channel, true);
+                if change >= best.0 {
+                    break;
+                }
+            }
+            if change < best.0 {
+                best = (change, Some(place));
+            }
+        }
+        best.1
+    }
+
+    /// What the paths that are moved cost on a channel, coming or going.
+    fn price(&self, channel: usize, new: bool) -> f64 {
+        let row = &self.loads[channel * self.count as usize..][..self.count as usize];
+        let less = u16::from(!new);
+        let mut price = 0.0f32;
+        for run in &self.runs {
+            for (load, weight) in row[run.clone()].iter().zip(&self.weights[run.clone()]) {
+                let load = f32::from(load - less) * weight;
+                let (low, high) = (load * load, (load + weight) * (load + weight));
+                price += high * high * high - low * low * low;
+            }
+        }
+        let paths = self.shifts.len() as u32;
+        let all = if new { self.all[channel] } else { self.all[channel] - paths };
+        let beyond = (all + paths).saturating_sub(self.cap.max(all));
+        f64::from(price) + HOP * f64::from(paths) + BEYOND * f64::from(beyond)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Sequential;
+    use crate::routing::figures::{random, topology};
+    use crate::routing::trees::by_target;
+
+    #[test]
+    fn shifts_meet_less_and_hops_stay_as_they_are_allowed() {
+        for graph in [topology("rnd64"), random(24, 4, 2)] {
+            let net = Net::new(&graph);
+            let far = net.distances(&Sequential);
+            let order: Vec<u32> = (0..graph.ends.len() as u32).collect();
+            let shortest = by_target(&net, &far, &|_, _| true);
+            let nearer = |target: u32, channel: usize| {
+                let way = net.channels[channel];
+                far[target as usize][way.to as usize] < far[target as usize][way.from as usize]
+            };
+            let figures = |hop: &dyn Fn(u32, usize) -> bool| {
+                let mut trees = shortest.clone();
+                let rules = Rules { hop, turn: &|_, _, _| true, room: 0 };
+                let figures = improve(&net, &graph, &mut trees, &order, &rules).expect("a small fabric");
+                (figures, trees)
+            };
+            let (before, same) = figures(&|_, _| false);
+            assert!(same.iter().zip(&shortest).all(|(a, b)| a.ways == b.ways));
+            let (after, trees) = figures(&nearer);
+            assert!(after.all <= before.all && after.shift < before.shift * 0.95, "{} {}", after.shift, before.shift);
+            for tree in &trees {
+                let channels = (0..net.switch_count()).filter_map(|at| net.channel(at, tree.ways[at]));
+                assert!(channels.into_iter().all(|channel| nearer(tree.switch, channel)));
+            }
+        }
+    }
+}

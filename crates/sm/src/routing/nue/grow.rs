@@ -1,0 +1,214 @@
+//! Trees that grow along the turns that their lane allows: the ups and downs of heights that are chosen for the lane, or
+//! whatever closes no circle with the turns of the trees before.
+
+use std::cmp::Reverse;
+
+use crate::graph::Graph;
+use crate::routing::lanes::{Assigned, Dependencies};
+use crate::routing::moves::{Rules, improve};
+use crate::routing::net::{Channel, NOWHERE, Net};
+use crate::routing::trees::Tree;
+
+use super::heights::{demand, heights};
+use super::search::Loads;
+
+/// How often trees are set in again, knowing the loads of all others; the best of these times counts.
+const ROUNDS: usize = 2;
+
+/// How lanes come by their turns.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Style {
+    /// Which heights.
+    pub heights: usize,
+    /// Trees may take any turn that closes no circle, and the heights decide on no more than a spanning tree.
+    pub open: bool,
+}
+
+/// How often a tree that got stuck is told a way for a switch that it left out.
+const MENDS_MAX: usize = 16;
+
+/// Lanes with the turns that they allow, and trees along these.
+pub(super) struct Grower<'a> {
+    net: &'a Net,
+    far: &'a [Vec<u16>],
+    on: Dependencies<'a>,
+    lanes: usize,
+    open: bool,
+    /// By lane, by switch: the place of the channel that leads up a spanning tree.
+    trunks: Vec<Vec<u8>>,
+    loads: Loads<'a>,
+}
+
+impl<'a> Grower<'a> {
+    /// Lanes that take as little as they can from the trees that are wanted, by heights of some style.
+    pub fn new(net: &'a Net, far: &'a [Vec<u16>], lanes_max: usize, wanted: &[Tree], style: Style) -> Grower<'a> {
+        let lanes = lanes_max.min(net.switch_count()).max(1);
+        let (on, loads) = (Dependencies::new(net), Loads::new(net));
+        let mut grower = Grower { net, far, on, lanes, open: style.open, trunks: Vec::with_capacity(lanes), loads };
+        for lane in 0..lanes {
+            let demand = demand(net, wanted.iter().filter(|tree| grower.lane_of(tree.switch) == lane));
+            let height = heights(net, &demand, style.heights);
+            grower.trunks.push(trunk(net, &height));
+            grower.permit(lane, &height);
+        }
+        grower
+    }
+
+    /// What the worst link carries, soon told: trees are set in again once, and unless `exact` all paths to a switch take
+    /// the same ways.
+    pub fn estimate(mut self, exact: bool) -> u32 {
+        let hung = (0u32..).zip(&self.net.hung).filter(|(_, hung)| **hung > 0);
+        let by_switch = hung.map(|(switch, hung)| Tree { switch, rank: 0, paths: *hung, ways: Vec::new() });
+        let mut trees = if exact { self.unplanted() } else { by_switch.collect() };
+        self.plant(&mut trees);
+        let first = self.loads.worst();
+        self.again(&mut trees);
+        self.loads.worst().min(first)
+    }
+
+    /// A tree for every adapter's target, without ways.
+    fn unplanted(&self) -> Vec<Tree> {
+        let ends = self.net.targets.iter().filter(|target| target.end);
+        ends.map(|target| Tree { switch: target.switch, rank: target.rank, paths: 1, ways: Vec::new() }).collect()
+    }
+
+    /// A tree for every target of the net, and its lane.
+    pub fn grow(mut self, graph: &Graph, order: &[u32]) -> (Vec<Tree>, Assigned) {
+        let net = self.net;
+        let mut trees = self.unplanted();
+        self.plant(&mut trees);
+        let mut best = (self.loads.worst(), trees.clone());
+        for _ in 0..ROUNDS {
+            self.again(&mut trees);
+            let worst = self.loads.worst();
+            if worst < best.0 {
+                best = (worst, trees.clone());
+            }
+        }
+        let mut trees = best.1;
+        let turn =
+            |target: u32, channel: usize, next: usize| self.on.lanes_of(channel, next) & 1 << self.lane_of(target) != 0;
+        improve(net, graph, &mut trees, order, &Rules { hop: &|_, _| true, turn: &turn, room: 0 });
+        self.add_switches(&mut trees);
+        let lanes = trees.iter().map(|tree| vec![self.lane_of(tree.switch) as u8; net.switch_count()]).collect();
+        (trees, Assigned { lanes, count: self.lanes as u8 })
+    }
+
+    /// Adds the trees of switches: the ways to the first adapter on each, where there is one.
+    fn add_switches(&mut self, trees: &mut Vec<Tree>) {
+        let mut of_switch: Vec<Option<usize>> = vec![None; self.net.switch_count()];
+        (0..).zip(&*trees).for_each(|(at, tree)| _ = of_switch[tree.switch as usize].get_or_insert(at));
+        for target in self.net.targets.iter().filter(|target| !target.end) {
+            let known = of_switch[target.switch as usize].map(|at| trees[at].ways.clone());
+            let ways = known.unwrap_or_else(|| self.ways_to(target.switch));
+            trees.push(Tree { switch: target.switch, rank: target.rank, paths: 0, ways });
+        }
+    }
+
+    /// The lane of paths to a switch.
+    fn lane_of(&self, switch: u32) -> usize {
+        switch as usize * self.lanes / self.net.switch_count()
+    }
+
+    /// Allows all turns on a lane, or those of its spanning tree, but those from down to up. Any of these would close a
+    /// circle: up to the one top and down again to where it begins.
+    fn permit(&mut self, lane: usize, height: &[u32]) {
+        let net = self.net;
+        let is_up = |channel: usize| {
+            let Channel { from, to, .. } = net.channels[channel];
+            height[from as usize] < height[to as usize]
+        };
+        // Up before down; each nearer to where the ways begin before those that follow.
+        let mut order: Vec<u32> = (0..net.channels.len() as u32).collect();
+        let switches = height.len() as u32;
+        order.sort_by_key(|channel| {
+            let from = height[net.channels[*channel as usize].from as usize];
+            if is_up(*channel as usize) { from } else { 2 * switches - from }
+        });
+        let mut ranks = vec![0; order.len()];
+        (0u32..).zip(&order).for_each(|(rank, channel)| ranks[*channel as usize] = rank);
+        self.on.open_in(ranks);
+        let up = &self.trunks[lane];
+        let leads_up = |channel: usize| {
+            net.channel(net.channels[channel].from as usize, up[net.channels[channel].from as usize]) == Some(channel)
+        };
+        let trunk: Vec<bool> = (0..net.channels.len())
+            .map(|channel| leads_up(channel) || leads_up(net.channels[channel].back as usize))
+            .collect();
+        for channel in (0..net.channels.len()).filter(|channel| !self.open || trunk[*channel]) {
+            let Channel { to, back, .. } = net.channels[channel];
+            for next in net.of(to as usize).filter(|next| *next != back as usize && (!self.open || trunk[*next])) {
+                if is_up(channel) || !is_up(next) {
+                    self.on.add(lane, channel, next);
+                }
+            }
+        }
+    }
+
+    /// Gives trees ways, one after another.
+    fn plant(&mut self, trees: &mut [Tree]) {
+        for tree in trees {
+            tree.ways = self.ways_to(tree.switch);
+            self.loads.weigh(tree, true);
+        }
+    }
+
+    /// Takes trees out and gives them ways again, one after another.
+    fn again(&mut self, trees: &mut [Tree]) {
+        for tree in trees {
+            self.loads.weigh(tree, false);
+            tree.ways = self.ways_to(tree.switch);
+            self.loads.weigh(tree, true);
+        }
+    }
+
+    /// The cheapest ways to a switch along the turns of its lane; along the spanning tree, if not all find one.
+    fn ways_to(&mut self, target: u32) -> Vec<u8> {
+        let lane = self.lane_of(target);
+        let far = &self.far[target as usize];
+        let (on, open) = (&mut self.on, self.open);
+        let mut added = Vec::new();
+        let allow = |channel, next| {
+            let has = on.lanes_of(channel, next) & 1 << lane != 0;
+            let is_new = !has && open && on.add(lane, channel, next);
+            added.extend(is_new.then_some((channel, next)));
+            has || is_new
+        };
+        let ways = self.loads.search(far, target as usize, if open { 0 } else { MENDS_MAX }, allow);
+        if ways.is_none() {
+            added.into_iter().for_each(|(channel, next)| self.on.remove(lane, channel, next));
+        }
+        ways.unwrap_or_else(|| self.along_trunk(lane, target as usize))
+    }
+
+    /// The ways to a switch along the spanning tree.
+    fn along_trunk(&self, lane: usize, target: usize) -> Vec<u8> {
+        let net = self.net;
+        let mut ways = self.trunks[lane].clone();
+        // Whoever is above the target turns round.
+        let (mut at, mut down) = (target, NOWHERE);
+        loop {
+            let up = std::mem::replace(&mut ways[at], down);
+            let Some(channel) = net.channel(at, up) else { break };
+            let Channel { to, back, .. } = net.channels[channel];
+            at = to as usize;
+            down = (back as usize - net.of(at).start) as u8;
+        }
+        ways
+    }
+}
+
+/// By switch the channel that leads up a spanning tree, as near to the top as can be.
+fn trunk(net: &Net, height: &[u32]) -> Vec<u8> {
+    let mut order: Vec<usize> = (0..height.len()).collect();
+    order.sort_by_key(|switch| Reverse(height[*switch]));
+    let mut depth = vec![0u32; height.len()];
+    let mut up = vec![NOWHERE; height.len()];
+    for at in order {
+        let above = net.of(at).filter(|channel| height[net.channels[*channel].to as usize] > height[at]);
+        let Some(channel) = above.min_by_key(|channel| depth[net.channels[*channel].to as usize]) else { continue };
+        up[at] = (channel - net.of(at).start) as u8;
+        depth[at] = depth[net.channels[channel].to as usize] + 1;
+    }
+    up
+}
