@@ -85,7 +85,7 @@ fn broken_files_change_nothing() {
     let log = lab.file("log").display().to_string();
     let dumps = lab.file("dumps");
     let text = format!(
-        "log_file {log}\nlog_flags 0x43\ndump_files_dir {}\npartition_config_file {partitions}\n",
+        "log_file {log}\nlog_flags 0x43\ndump_files_dir {}\npartition_config_file {partitions}\nforce_link_width 1\n",
         dumps.display()
     );
     let config = write(&lab.file("conf"), &text).expect("a file");
@@ -104,6 +104,12 @@ fn broken_files_change_nothing() {
     table.case("the subnet is up", || {
         ensure!(manager.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", manager.text());
         until("the P_Key is there", || has_key("0x8005"))
+    });
+    table.case("ports that take no width with their new state have it all the same", || {
+        until("one lane is enabled", || {
+            let said = sim.run(OTHER, &["smpquery", "-D", "portinfo", "0"])?;
+            Ok(said.out.lines().any(|line| line == "LinkWidthEnabled:................1X"))
+        })
     });
     table.case("the flag of routing dumps OpenSM's files", || {
         let files =

@@ -112,14 +112,39 @@ impl Manager {
             && !self.setup.options.misc.no_clients_rereg
             && port.neighbor.is_some()
             && port.info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
-        let same =
-            info == port.info || self.sweep.stubborn.get(&at).is_some_and(|of| *of == number_of(&info, &port.info));
-        if same && !arm && !register {
+        if (info == port.info || self.is_stubborn(at, &info)) && !arm && !register {
             return None;
         }
         info.client_reregister = register;
-        let state = if arm { PortState::ARMED } else { PortState::NO_CHANGE };
+        let state = if arm && !self.trains_first(at) { PortState::ARMED } else { PortState::NO_CHANGE };
         Some(trained(unchanged(info, state), &info, &port.info))
+    }
+
+    /// Whether a port was set so before, and did not become it.
+    fn is_stubborn(&self, at: PortIx, wanted: &PortInfo) -> bool {
+        let Some(port) = self.subnet.port(at) else { return false };
+        self.sweep.stubborn.get(&at).is_some_and(|of| *of == number_of(wanted, &port.info))
+    }
+
+    /// Whether widths and speeds that the administrator chose are set before the port is armed: there are ports that take
+    /// one or the other of a datagram, not both.
+    fn trains_first(&self, at: PortIx) -> bool {
+        let device = &self.setup.options.device;
+        let chosen = |force: u8, all: u8| force != 0 && force != all;
+        let chosen = chosen(device.force_link_width, LinkWidth::ALL_SUPPORTED.bits())
+            || chosen(device.force_link_speed, LinkSpeed::ALL_SUPPORTED.bits())
+            || chosen(device.force_link_speed_ext, LinkSpeedExt::ALL_SUPPORTED.bits());
+        let enabled = |info: &PortInfo| {
+            (
+                info.link_width_enabled,
+                info.link_speed_enabled,
+                info.link_speed_ext_enabled,
+                info.link_speed_ext_enabled2,
+            )
+        };
+        let has = self.subnet.port(at).filter(|_| chosen).map(|port| enabled(&port.info));
+        let wanted = self.wanted_port(at).filter(|wanted| !self.is_stubborn(at, wanted));
+        has.is_some() && wanted.is_some_and(|wanted| has != Some(enabled(&wanted)))
     }
 
     /// How a port is told to carry data; `None` if it does, or is not to.
@@ -168,8 +193,10 @@ impl Manager {
         info.client_reregister = false;
         self.see_key(ask.at, &info, true);
         self.sweep.written = true;
+        let trained = ask.what == What::SetPort && self.trains_first(ask.at);
         let wanted = match ask.what {
             What::Activate => PortState::ACTIVE,
+            What::SetPort if trained => PortState::NO_CHANGE,
             What::SetPort => PortState::ARMED,
             _ => PortState::NO_CHANGE,
         };
@@ -184,6 +211,9 @@ impl Manager {
         }
         if ask.what == What::SetPort {
             self.see_stubborn(ask.at, &info);
+        }
+        if trained && self.port_to_send(ask.at).is_some() {
+            self.wire.ask(Ask { what: What::SetPort, at: ask.at, arg: 0 });
         }
         if linked && info.port_state < wanted {
             self.on_not_ready(ask.at.node, ask.at, info.port_state);
