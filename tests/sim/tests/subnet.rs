@@ -67,6 +67,44 @@ fn trunk(world: &World, number: usize) -> PortRef {
 }
 
 #[test]
+fn names_are_asked_when_the_subnet_carries_data() {
+    let (mut world, at) = up(tree(), 1);
+    let first = |wanted: fn(&Event) -> bool| world.events.iter().position(|(_, event)| wanted(event));
+    let (up, named) =
+        (first(|event| *event == Event::SubnetUp), first(|event| matches!(event, Event::Appeared { .. })));
+    assert!(up.is_some() && up < named, "{}", world.log());
+    assert_eq!(world.count(|event| matches!(event, Event::Appeared { .. })), world.fabric.node_count() as usize);
+    assert!(world.manager(at).has_names());
+}
+
+/// An answer of one host about its name, as nobody would take it.
+fn garble_a_name(delivery: &mut Delivery) {
+    let smp = Smp::ref_from_mad(&delivery.mad);
+    if smp.header.attr_id() == AttrId::NODE_DESCRIPTION && smp.data[..5] == *b"node3" {
+        delivery.mad.header.set_tid(u64::MAX);
+    }
+}
+
+#[test]
+fn who_does_not_say_its_name_has_everything_else() {
+    let mut world = World::new(tree(), 1);
+    let at = world.host(0);
+    world.twist = Some(garble_a_name);
+    world.start(at, |setup| setup.sweep_interval = SECOND * 10);
+    world.pass(SECOND * 5);
+    assert_eq!(faults(&world, at), [], "{}", world.log());
+    let nameless = |event: &Event| matches!(event, Event::Nameless { .. });
+    assert_eq!(world.count(nameless), 1, "{}", world.log());
+    let status = world.manager(at).status();
+    assert!(status.is_up && status.heavy_sweeps == 1, "{status:?}");
+    world.twist = None;
+    world.manager(at).sweep(true);
+    world.pass(SECOND);
+    let came = |event: &Event| matches!(event, Event::Appeared { .. });
+    assert_eq!(world.count(came), world.fabric.node_count() as usize);
+}
+
+#[test]
 fn a_light_sweep_asks_each_switch_once() {
     let (mut world, at) = up(tree(), 1);
     let before = world.manager(at).status();

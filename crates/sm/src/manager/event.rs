@@ -117,6 +117,11 @@ pub enum Event {
         /// The port: name and number.
         at: String,
     },
+    /// A node answers, and does not say what it is called.
+    Nameless {
+        /// Who: its GUID.
+        at: String,
+    },
     /// A node answered with an error.
     Refused {
         /// Who.
@@ -191,6 +196,7 @@ impl Event {
             Event::Trap { .. } => "trap",
             Event::DuplicateGuid { .. } => "duplicate-guid",
             Event::Silent { .. } => "silent",
+            Event::Nameless { .. } => "nameless",
             Event::Refused { .. } => "refused",
             Event::Babbling { .. } => "babbling",
             Event::OtherManager { .. } => "other-manager",
@@ -213,7 +219,7 @@ impl Event {
             Event::Appeared { .. } | Event::DuplicateGuid { .. } => "osm_node_info_rcv.c",
             Event::Gone { .. } => "osm_drop_mgr.c",
             Event::Trap { .. } | Event::Babbling { .. } => "osm_trap_rcv.c",
-            Event::Silent { .. } | Event::Refused { .. } => "osm_sm_mad_ctrl.c",
+            Event::Silent { .. } | Event::Nameless { .. } | Event::Refused { .. } => "osm_sm_mad_ctrl.c",
             Event::OtherManager { .. } | Event::ManagerGone { .. } => "osm_sm_state_mgr.c",
             Event::MasterSilent { .. } => "osm_sm_state_mgr.c",
             Event::LidsChanged | Event::KeysChanged | Event::NoLids { .. } => "osm_lid_mgr.c",
@@ -233,6 +239,7 @@ impl Event {
             Event::Incomplete { .. } | Event::EngineFailed { .. } | Event::NoRouting => Level::Error,
             Event::DuplicateGuid { .. } | Event::Silent { .. } | Event::Refused { .. } => Level::Error,
             Event::Babbling { .. } | Event::NoLids { .. } | Event::BadDataBase { .. } => Level::Error,
+            Event::Nameless { .. } => Level::Error,
         }
     }
 }
@@ -278,6 +285,9 @@ impl std::fmt::Display for Event {
                  the nodes has another GUID"
             ),
             Event::Silent { at } => write!(f, "{at}: the link is up and nobody answers behind it; mis-set m_key?"),
+            Event::Nameless { at } => {
+                write!(f, "{at} does not say what it is called; the next heavy sweep asks again")
+            }
             Event::Refused { at, what, status } => write!(f, "{at} answered {what} with status 0x{status:04x}"),
             Event::Babbling { at } => write!(f, "{at} does not stop to send traps: disabled"),
             Event::OtherManager { guid, name, priority, state } => write!(

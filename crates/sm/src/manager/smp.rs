@@ -92,6 +92,9 @@ impl Manager {
             What::Verify => self.on_verified(ask, None),
             What::SmInfo | What::Poll | What::Control => self.on_peer_silent(ask),
             What::Disable => {}
+            What::NodeDescription if self.is_asking_names() => {
+                self.tell(Event::Nameless { at: self.subnet.call(ask.at) })
+            }
             What::SetLft => {
                 self.on_lft_lost(ask);
                 self.on_silent_node(ask);

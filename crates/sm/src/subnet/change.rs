@@ -166,9 +166,10 @@ impl Subnet {
     /// A port as people call it: the node's name and GUID, and the number.
     pub(crate) fn call(&self, at: PortIx) -> String {
         match self.node(at.node) {
-            Some(node) => {
-                format!("{} (GUID 0x{:016x}) port {}", self.name(node), node.info.node_guid, at.port)
-            }
+            Some(node) => match (self.name(node), node.info.node_guid) {
+                (name, guid) if name.is_empty() => format!("GUID 0x{guid:016x} port {}", at.port),
+                (name, guid) => format!("{name} (GUID 0x{guid:016x}) port {}", at.port),
+            },
             None => format!("port {}", at.port),
         }
     }

@@ -27,10 +27,15 @@ impl Manager {
         self.bind_policy();
     }
 
+    /// Whether it is names alone that are waited for. Who does not say his, but all the rest, has no other sweep for it.
+    pub(crate) fn is_asking_names(&self) -> bool {
+        self.sweep.phase == Phase::Names
+    }
+
     /// Whether names are about to come: who asks the administrator for some is to be told them, and waits as long as nobody
     /// keeps the manager waiting.
     pub(crate) fn is_naming(&self) -> bool {
-        self.sweep.phase == Phase::Names && self.wire.counts.timeouts == self.sweep.unanswered
+        self.is_asking_names() && self.wire.counts.timeouts == self.sweep.unanswered
     }
 
     pub(crate) fn on_description(&mut self, node: NodeIx, description: NodeDescription) {

@@ -368,6 +368,7 @@ impl Server {
             self.end();
         }
     }
+
     /// Writes OpenSM's dump files; what cannot be written is said.
     fn dump(&mut self) {
         let told = dump::write(&self.manager, &self.files.dump_dir());
