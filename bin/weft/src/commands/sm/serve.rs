@@ -49,6 +49,8 @@ pub struct Server {
     waiting: Vec<u64>,
     /// The subnet came up, and those who wait were not told yet.
     rose: bool,
+    /// The subnet was up before.
+    was_up: bool,
     /// End as soon as the subnet is up.
     once: bool,
     ending: Option<Instant>,
@@ -92,6 +94,7 @@ impl Server {
             keep_at: None,
             waiting: Vec::new(),
             rose: false,
+            was_up: false,
             files,
             journal,
             port,
@@ -357,6 +360,10 @@ impl Server {
     /// Tells those who wait that the subnet is up, and ends if that is all that was to be done.
     fn tell_up(&mut self) {
         self.rose = false;
+        if !std::mem::replace(&mut self.was_up, true) {
+            // To bring a subnet up takes code that to keep it up does not. What is refused changes nothing.
+            let _ = weft_sys::mapping::release_code();
+        }
         if self.journal.flags() & dump::ROUTING != 0 {
             self.dump();
         }
