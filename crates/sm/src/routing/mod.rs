@@ -25,6 +25,7 @@ mod patch;
 pub mod quality;
 #[cfg(test)]
 mod record;
+mod shift_loads;
 mod shifts;
 pub mod spread;
 mod sssp;

@@ -3,16 +3,15 @@
 
 use std::ops::Range;
 
-use crate::graph::{Graph, Peer};
+use crate::graph::Graph;
 use crate::routing::net::{NOWHERE, Net};
+use crate::routing::shift_loads::ShiftLoads;
 use crate::routing::trees::Tree;
 
 /// All trees are gone through at most so often...
 const ROUNDS_MAX: usize = 4;
 /// ... and only so often that no more loads than this are looked at.
 const WORK_MAX: usize = 1 << 28;
-/// Loads, of a link in a shift, that are worth their memory.
-const LOADS_MAX: usize = 1 << 24;
 /// What each path beyond the most that a link may carry of all shifts costs.
 const BEYOND: f64 = 1e3;
 /// What a hop costs a path, beside what it adds to a link that is as loaded as the worst of its shift and carries one.
@@ -46,7 +45,7 @@ pub(super) fn improve(
     rules: &Rules<'_>,
 ) -> Option<Figures> {
     let count = order.len();
-    let loads = count.checked_mul(net.channels.len()).filter(|loads| *loads <= LOADS_MAX && count > 1)?;
+    let loads = ShiftLoads::new(net, graph, order)?;
     let mut hops = 0usize;
     trees.iter().for_each(|tree| tree.flow(net, |_, _, paths| hops += paths as usize));
     // Every switch of every tree tries all its channels, with the paths behind it, for as many hops as are left.
@@ -55,23 +54,23 @@ pub(super) fn improve(
     if rounds == 0 {
         return None;
     }
-    let mut mover = Mover::new(net, graph, order, loads);
-    let targets = mover.targets(graph, order, trees);
+    let targets = loads.targets(graph, order, trees);
+    let mut mover = Mover::new(net, loads);
     for (tree, place) in &targets {
-        (0..net.switch_count()).for_each(|from| mover.weigh_from(from, &trees[*tree].ways, *place));
+        (0..net.switch_count()).for_each(|from| mover.loads.weigh_from(from, &trees[*tree].ways, *place, true));
     }
-    let worst = mover.all.iter().max().copied().unwrap_or(0);
+    let worst = mover.loads.all.iter().max().copied().unwrap_or(0);
     mover.cap = (u64::from(worst) * u64::from(100 + rules.room) / 100).min(u64::from(u32::MAX)) as u32;
-    let mut best = (mover.worst(), worst, trees.to_vec());
+    let mut best = (mover.loads.worst(), worst, trees.to_vec());
     for _ in 0..rounds {
         mover.emphasise();
         let mut still = true;
         for (tree, place) in &targets {
             still &= !mover.move_in(&mut trees[*tree], *place, rules);
         }
-        let worst = mover.worst();
+        let worst = mover.loads.worst();
         if worst < best.0 {
-            best = (worst, mover.all.iter().max().copied().unwrap_or(0), trees.to_vec());
+            best = (worst, mover.loads.all.iter().max().copied().unwrap_or(0), trees.to_vec());
         }
         if still {
             break;
@@ -84,14 +83,7 @@ pub(super) fn improve(
 
 struct Mover<'a> {
     net: &'a Net,
-    /// Ends, and so shifts.
-    count: u32,
-    /// By switch, the places in order of the ends that hang on it.
-    sources: Vec<Vec<u32>>,
-    /// By channel, by shift: the paths that cross it.
-    loads: Vec<u16>,
-    /// By channel: the paths of all shifts.
-    all: Vec<u32>,
+    loads: ShiftLoads<'a>,
     /// What no channel may carry of all shifts.
     cap: u32,
     /// By shift, what its loads count.
@@ -104,19 +96,12 @@ struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    fn new(net: &'a Net, graph: &Graph, order: &[u32], loads: usize) -> Mover<'a> {
-        let mut sources = vec![Vec::new(); net.switch_count()];
-        for (place, end) in (0u32..).zip(order) {
-            sources[graph.ends[*end as usize].switch as usize].push(place);
-        }
+    fn new(net: &'a Net, loads: ShiftLoads<'a>) -> Mover<'a> {
         Mover {
             net,
-            count: order.len() as u32,
-            sources,
-            loads: vec![0; loads],
-            all: vec![0; net.channels.len()],
             cap: 0,
-            weights: vec![1.0; order.len()],
+            weights: vec![1.0; loads.count as usize],
+            loads,
             shifts: Vec::new(),
             runs: Vec::new(),
             old: Vec::new(),
@@ -124,53 +109,9 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// The trees of first LIDs of ends, with the places of these in order.
-    fn targets(&self, graph: &Graph, order: &[u32], trees: &[Tree]) -> Vec<(usize, u32)> {
-        let mut places = vec![u32::MAX; graph.ends.len()];
-        (0u32..).zip(order).for_each(|(place, end)| places[*end as usize] = place);
-        let of = |(tree, target): (usize, &crate::routing::net::Target)| {
-            let port = graph.switches[target.switch as usize].ports.get(usize::from(target.port))?;
-            let Peer::End(end) = port.peer else { return None };
-            (target.end && target.rank == 0).then_some((tree, places[end as usize]))
-        };
-        let trees = self.net.targets.iter().take(trees.len()).enumerate();
-        trees.filter_map(of).filter(|(_, place)| *place != u32::MAX).collect()
-    }
-
-    /// The shift in which an end sends to another.
-    fn shift(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { to + self.count - from }
-    }
-
-    /// Adds the paths from a switch's ends to the loads.
-    fn weigh_from(&mut self, from: usize, ways: &[u8], to: u32) {
-        let mut at = from;
-        while let Some(channel) = self.net.channel(at, ways[at]) {
-            for source in &self.sources[from] {
-                let place = channel * self.count as usize + self.shift(*source, to) as usize;
-                self.loads[place] += 1;
-            }
-            self.all[channel] += self.sources[from].len() as u32;
-            at = self.net.channels[channel].to as usize;
-        }
-    }
-
-    /// What the worst links of all shifts carry, in sum.
-    fn worst(&self) -> u64 {
-        self.worst_by_shift().into_iter().map(u64::from).sum()
-    }
-
-    fn worst_by_shift(&self) -> Vec<u16> {
-        let mut worst = vec![0u16; self.count as usize];
-        for row in self.loads.chunks_exact(self.count as usize) {
-            worst.iter_mut().zip(row).for_each(|(worst, load)| *worst = (*worst).max(*load));
-        }
-        worst
-    }
-
     /// Loads count by how near they come to the worst of their shift.
     fn emphasise(&mut self) {
-        let worst = self.worst_by_shift();
+        let worst = self.loads.worst_by_shift();
         self.weights = worst.into_iter().map(|worst| 1.0 / f32::from(worst.max(1))).collect();
     }
 
@@ -215,8 +156,8 @@ impl<'a> Mover<'a> {
         self.shifts.clear();
         let mut next = vec![at as u32];
         while let Some(at) = next.pop() {
-            for source in &self.sources[at as usize] {
-                self.shifts.push(self.shift(*source, to));
+            for source in &self.loads.sources[at as usize] {
+                self.shifts.push(self.loads.shift(*source, to) as u32);
             }
             next.extend_from_slice(&children[at as usize]);
         }
@@ -247,15 +188,10 @@ impl<'a> Mover<'a> {
         true
     }
 
+    /// The paths that are moved come upon the channels that were written down, or leave them.
     fn shift_loads(&mut self, new: bool) {
         for channel in if new { &self.new } else { &self.old } {
-            let row = &mut self.loads[channel * self.count as usize..][..self.count as usize];
-            for shift in &self.shifts {
-                let load = &mut row[*shift as usize];
-                *load = if new { *load + 1 } else { *load - 1 };
-            }
-            let paths = self.shifts.len() as u32;
-            self.all[*channel] = if new { self.all[*channel] + paths } else { self.all[*channel] - paths };
+            self.loads.weigh_channel(*channel, &self.shifts, new);
         }
     }
 
@@ -297,7 +233,7 @@ impl<'a> Mover<'a> {
 
     /// What the paths that are moved cost on a channel, coming or going.
     fn price(&self, channel: usize, new: bool) -> f64 {
-        let row = &self.loads[channel * self.count as usize..][..self.count as usize];
+        let row = self.loads.row(channel);
         let less = u16::from(!new);
         let mut price = 0.0f32;
         for run in &self.runs {
@@ -308,7 +244,7 @@ impl<'a> Mover<'a> {
             }
         }
         let paths = self.shifts.len() as u32;
-        let all = if new { self.all[channel] } else { self.all[channel] - paths };
+        let all = if new { self.loads.all[channel] } else { self.loads.all[channel] - paths };
         let beyond = (all + paths).saturating_sub(self.cap.max(all));
         f64::from(price) + HOP * f64::from(paths) + BEYOND * f64::from(beyond)
     }
