@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+/// So many lines of what a failed test said are said again at the end, where they are found without a search.
+const SAID_MAX: usize = 60;
+
 /// One ring's counts.
 #[derive(Debug, Default)]
 pub struct Ring {
@@ -12,6 +15,10 @@ pub struct Ring {
     pub ignored: usize,
     /// Names of what failed.
     pub failures: Vec<String>,
+    /// What each of them said: its name, and its lines without the stack.
+    said: Vec<(String, Vec<String>)>,
+    /// Whether the harness is telling what a failed test said.
+    telling: bool,
     pub took: Duration,
     run: bool,
 }
@@ -47,6 +54,15 @@ impl Ring {
             self.ignored += number(" ignored");
         } else if let Some(name) = line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... FAILED")) {
             self.failures.push(format!("{}: {name}", self.name));
+        } else if let Some(name) = line.strip_prefix("---- ").and_then(|l| l.strip_suffix(" stdout ----")) {
+            self.said.push((name.to_owned(), Vec::new()));
+            self.telling = true;
+        } else if line == "failures:" || line == "stack backtrace:" {
+            self.telling = false;
+        } else if self.telling
+            && let Some((_, lines)) = self.said.last_mut()
+        {
+            lines.push(line.to_owned());
         }
     }
 }
@@ -65,6 +81,13 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, lines) in self.rings.iter().flat_map(|ring| &ring.said) {
+            writeln!(f, "\n---- {name}")?;
+            // A table's last lines tell its failures; what ran before them is above.
+            for line in lines.iter().skip(lines.len().saturating_sub(SAID_MAX)) {
+                writeln!(f, "{line}")?;
+            }
+        }
         writeln!(f, "\n{:<10} {:>8} {:>8} {:>8} {:>10}", "ring", "passed", "failed", "skipped", "time")?;
         for ring in &self.rings {
             // A skip noted by a test belongs to interop: only its tests need programs of others.
@@ -105,5 +128,17 @@ mod tests {
         let summary = Summary { rings: vec![ring], skipped: vec!["pyverbs: not installed".into()] };
         assert!(summary.failed());
         assert!(summary.to_string().ends_with("\n16 passed, 1 failed, 3 skipped\n"), "{summary}");
+    }
+
+    #[test]
+    fn what_failed_is_told_again_at_the_end() {
+        let mut ring = Ring::new("interop");
+        let lines = "test peer ... FAILED\n\nfailures:\n\n---- peer stdout ----\n1 of 2 cases failed\n  - the second\n\
+                     stack backtrace:\n   0: begin_unwind\n\n\nfailures:\n    peer\n\n\
+                     test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.0s";
+        lines.lines().for_each(|line| ring.read(line));
+        let told = Summary { rings: vec![ring], skipped: Vec::new() }.to_string();
+        assert!(told.contains("---- peer\n1 of 2 cases failed\n  - the second\n\nring "), "{told}");
+        assert!(!told.contains("begin_unwind"), "{told}");
     }
 }
