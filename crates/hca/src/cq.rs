@@ -19,6 +19,29 @@ pub(crate) enum Arm {
     Any,
 }
 
+impl Arm {
+    fn rings_for(self, wc: &Wc) -> bool {
+        match self {
+            Arm::No => false,
+            Arm::Any => true,
+            Arm::Solicited => wc.solicited || wc.status != WcStatus::Success,
+        }
+    }
+}
+
+/// What the program may know of the ring. An adapter that arms with the consumer's index rings at once for what came
+/// between the last poll and the arming; the specification asks less (IBA 11.4.2.2: only what comes later rings), and has
+/// whoever arms poll once more. Programs that do not, and never lost an event to an adapter, are not to sleep for ever here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// The last poll found the ring empty or emptied it, and nothing came since.
+    None,
+    /// An event was raised since the last poll: another poll must follow, whatever else came.
+    Told,
+    /// Completions came since, or were left by it, and no event told of them.
+    Untold,
+}
+
 /// A completion queue.
 #[derive(Debug)]
 pub(crate) struct Cq {
@@ -28,6 +51,7 @@ pub(crate) struct Cq {
     ignore_overrun: bool,
     ring: VecDeque<Wc>,
     pub(crate) arm: Arm,
+    news: News,
     /// A completion event waits to be told: another would say nothing new.
     pub(crate) event_waiting: bool,
     /// It overflowed: what is in the ring can still be had, then it answers errors.
@@ -59,21 +83,27 @@ impl<M> World<M> {
         if wc.timestamp == 0 {
             wc.timestamp = self.now.0;
         }
-        let rings = match cq.arm {
-            Arm::No => false,
-            Arm::Any => true,
-            Arm::Solicited => wc.solicited || wc.status != WcStatus::Success,
-        };
+        let rings = cq.arm.rings_for(&wc);
         cq.ring.push_back(wc);
         if rings {
-            cq.arm = Arm::No;
+            self.ring_bell(id);
+        } else if cq.news == News::None {
+            cq.news = News::Untold;
+        }
+    }
+
+    /// Raise the event that an armed queue owes, and disarm it.
+    fn ring_bell(&mut self, id: CqId) {
+        let Ok(cq) = self.cqs.get_mut(id) else { return };
+        if std::mem::replace(&mut cq.arm, Arm::No) != Arm::No {
             self.armed_cqs -= 1;
-            if !std::mem::replace(&mut cq.event_waiting, true) {
-                let (cookie, device) = (cq.cookie, cq.device);
-                self.events.push(Event::Completion { cq: id, cookie });
-                if let Some(device) = self.devices.get_mut(&device) {
-                    device.counters.cq_events += 1;
-                }
+        }
+        cq.news = News::Told;
+        if !std::mem::replace(&mut cq.event_waiting, true) {
+            let (cookie, device) = (cq.cookie, cq.device);
+            self.events.push(Event::Completion { cq: id, cookie });
+            if let Some(device) = self.devices.get_mut(&device) {
+                device.counters.cq_events += 1;
             }
         }
     }
@@ -100,6 +130,7 @@ impl<M: Memory> Hca<M> {
             ignore_overrun: init.ignore_overrun,
             ring: VecDeque::new(),
             arm: Arm::No,
+            news: News::None,
             event_waiting: false,
             failed: false,
             uses: 0,
@@ -142,6 +173,7 @@ impl<M: Memory> Hca<M> {
     #[inline]
     pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
+        cq.news = News::None;
         if cq.ring.is_empty() {
             let over = cq.failed && !out.is_empty();
             return if over { Err(VerbsError::Invalid("the completion queue overflowed")) } else { Ok(0) };
@@ -154,6 +186,9 @@ impl<M: Memory> Hca<M> {
             cq.ring.pop_front();
             count += 1;
         }
+        if !cq.ring.is_empty() {
+            cq.news = News::Untold;
+        }
         Ok(count)
     }
 
@@ -163,14 +198,20 @@ impl<M: Memory> Hca<M> {
     }
 
     /// Ask for an event when the next completion is added, or only for a solicited one or an error. Asking for any
-    /// outweighs asking for solicited ones, whichever came first (IBA C11-29).
+    /// outweighs asking for solicited ones, whichever came first (IBA C11-29). The event comes at once if such a completion
+    /// waits that came since the queue was polled and that no event has told of.
     pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
+        let wanted = if solicited_only { Arm::Solicited } else { Arm::Any };
+        if cq.news == News::Untold && cq.ring.iter().any(|wc| wanted.rings_for(wc)) {
+            self.world.ring_bell(id);
+            return Ok(());
+        }
         if cq.arm == Arm::No {
             self.world.armed_cqs += 1;
         }
         if cq.arm != Arm::Any {
-            cq.arm = if solicited_only { Arm::Solicited } else { Arm::Any };
+            cq.arm = wanted;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use weft_sim::world::DEVICE;
 use weft_sim::{End, QpOptions, World, end};
 use weft_verbs::{
     Access, AsyncEvent, CqInit, Event, INLINE_MAX, QP_WR_MAX, QpCap, QpInit, QpState, QpType, RecvWr, SGE_MAX,
-    SRQ_WR_MAX, SendFlags, SendOp, Sge, SrqAttr, SrqId, SrqInit, VerbsError, WcStatus,
+    SRQ_WR_MAX, SendFlags, SendOp, Sge, SrqAttr, SrqId, SrqInit, VerbsError, Wc, WcStatus,
 };
 
 use super::{events, fill, look, memory, open, setup, setup_parts, statuses, target};
@@ -65,7 +65,7 @@ fn rings(world: &mut World, host: usize) -> usize {
 }
 
 #[test]
-fn the_bell_rings_once_for_what_comes_after_it_was_armed() {
+fn the_bell_rings_once_for_what_no_event_has_told_of() {
     let (mut world, [a, b]) = setup(&QpOptions::default());
     let from = memory(&mut world, &a, 8, Access::LOCAL_WRITE);
     let to = memory(&mut world, &b, 8, Access::LOCAL_WRITE);
@@ -79,7 +79,18 @@ fn the_bell_rings_once_for_what_comes_after_it_was_armed() {
     };
     let (plain, solicited) = (SendFlags::empty(), SendFlags::SOLICITED);
     assert_eq!(send(&mut world, plain), 0);
-    // A completion that waits already does not ring.
+    // What came since the last poll rings when the queue is armed, if it is what is asked for: whoever polls, arms and
+    // sleeps could not know of it.
+    world.hosts[1].hca.arm_cq(b.cq, true).unwrap();
+    assert!(world.hosts[1].hca.any_cq_armed());
+    world.flush();
+    assert_eq!(rings(&mut world, 1), 0);
+    world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
+    assert!(!world.hosts[1].hca.any_cq_armed());
+    world.flush();
+    assert_eq!(rings(&mut world, 1), 1);
+    // What an event has told of, or what came after the event and before the poll that must follow, does not ring again.
+    assert_eq!(send(&mut world, plain), 0);
     world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
     assert!(world.hosts[1].hca.any_cq_armed());
     world.flush();
@@ -87,6 +98,18 @@ fn the_bell_rings_once_for_what_comes_after_it_was_armed() {
     assert_eq!(send(&mut world, plain), 1);
     assert!(!world.hosts[1].hca.any_cq_armed());
     assert_eq!(send(&mut world, plain), 0);
+    // What a poll leaves was told of together with what it took; who arms again is told of it.
+    assert_eq!(world.hosts[1].hca.poll_cq(b.cq, &mut [Wc::default(); 3]), Ok(3));
+    world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
+    world.flush();
+    assert_eq!(rings(&mut world, 1), 1);
+    // An emptied queue waits for the next one.
+    assert_eq!(b.poll(&mut world).len(), 1);
+    world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
+    world.flush();
+    assert_eq!(rings(&mut world, 1), 0);
+    assert_eq!(send(&mut world, plain), 1);
+    assert_eq!(b.poll(&mut world).len(), 1);
     // Solicited only.
     world.hosts[1].hca.arm_cq(b.cq, true).unwrap();
     assert_eq!(send(&mut world, plain), 0);
