@@ -5,6 +5,7 @@ use crate::guest::{self, Guest, GuestProc, Place};
 use crate::lab::{Lab, Shape};
 use crate::pair::Outcome;
 use crate::proc::{Ended, Proc};
+use crate::table;
 use crate::user::Who;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
@@ -108,17 +109,32 @@ impl Side {
     }
 }
 
+/// Boots a guest with its addresses and an rxe device, which it says.
+fn with_rxe(place: &Place, agent: &Path, mtu: u32) -> Result<(Guest, Device)> {
+    let guest = Guest::boot(place, agent)?;
+    guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
+    let devices = guest.run(&["ibv_devinfo", "-v"])?.success()?;
+    let theirs = device::find(&devices.text, GUEST_V4, GUEST_V6).with_context(|| devices.report())?;
+    Ok((guest, theirs))
+}
+
 impl Peer {
     /// Boots the guest on a tap; both sides have addresses, and the kernel its rxe device.
     pub fn boot(agent: &Path, mtu: u32) -> Result<Peer> {
         let lab = Lab::new(Shape::Tap { mtu })?;
         let side = lab.client();
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
-        let guest = Guest::boot(&place, agent)?;
-        guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
+        let mut tries = 1;
+        let (guest, theirs) = loop {
+            match with_rxe(&place, agent, mtu) {
+                Ok(up) => break up,
+                // Modules patch the kernel too when they are loaded: see `BOOTS_MAX`.
+                Err(error) if tries < guest::BOOTS_MAX => table::note(&format!("a guest without rxe: {error:#}")),
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+        };
         lab.wait_ready(side)?;
-        let devices = guest.run(&["ibv_devinfo", "-v"])?.success()?;
-        let theirs = device::find(&devices.text, GUEST_V4, GUEST_V6).with_context(|| devices.report())?;
         Ok(Peer { guest, lab, theirs })
     }
 

@@ -128,7 +128,7 @@ fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, wea
         connect: format!("{} {}", line(connecting), peer.address(server, false)),
         listens: Listens::Tcp(DEFAULT_PORT),
         env: weather.into_iter().map(|weather| ("WEFT_FAULT", weather)).collect(),
-        limit: Duration::from_secs(30),
+        limit: Duration::from_secs(60),
         stays: false,
     })
 }
