@@ -1,13 +1,14 @@
 //! Several managers of one subnet: one rules, the others stand by, and it passes from one to another without a LID that
 //! changes.
 
-use weft_fabric::PortRef;
 use weft_fabric::topology::NodeKind;
 use weft_fabric::topology::generate::Shape;
+use weft_fabric::{Delivery, PortRef};
 use weft_sim::subnet::{Fault, World, check};
 use weft_sm::manager::{Event, Setup};
 use weft_verbs::Duration;
-use weft_wire::mad::subn::SmState;
+use weft_wire::mad::AttrId;
+use weft_wire::mad::subn::{NodeDescription, SmState, Smp};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -168,4 +169,58 @@ fn a_fabric_that_was_split_is_one_again() {
     world.pass(30 * SECOND);
     assert_eq!((world.masters(), faults(&world)), (vec![ports[1]], vec![]), "{}", world.log());
     assert_eq!(lids(&world), before);
+}
+
+/// What one host says of its name, as nobody would take it: names are asked for so long.
+fn garble_a_name(delivery: &mut Delivery) {
+    let smp = Smp::ref_from_mad(&delivery.mad);
+    if smp.header.attr_id() == AttrId::NODE_DESCRIPTION && smp.data[..5] == *b"node3" {
+        delivery.mad.header.set_tid(u64::MAX);
+    }
+}
+
+fn is_naming(world: &World, at: PortRef) -> bool {
+    let manager = &world.managers[&at].manager;
+    manager.status().is_up && !manager.has_names()
+}
+
+fn nameless(world: &World, at: PortRef) -> usize {
+    let nodes = world.managers[&at].manager.subnet().nodes();
+    nodes.filter(|(_, node)| node.description == NodeDescription::default()).count()
+}
+
+#[test]
+fn who_dies_while_it_asks_for_names_is_followed_by_one_that_has_them() {
+    let (mut world, ports) = started(&[1]);
+    let (at, other) = (ports[0], world.host(1));
+    let before = lids(&world);
+    world.twist = Some(garble_a_name);
+    world.start(other, |setup| quick(setup, 2));
+    assert!(world.until(10 * SECOND, |world| is_naming(world, other)), "{}", world.log());
+    world.kill(other);
+    world.twist = None;
+    world.pass(20 * SECOND);
+    assert_eq!((world.masters(), faults(&world), lids(&world)), (vec![at], vec![], before), "{}", world.log());
+    assert_eq!((world.manager(at).has_names(), nameless(&world, at)), (true, 0));
+}
+
+#[test]
+fn who_hands_over_while_it_asks_for_names_has_them_when_it_rules_again() {
+    let mut world = tree();
+    let (at, other) = (world.host(0), world.host(1));
+    world.twist = Some(garble_a_name);
+    world.start(at, |setup| quick(setup, 1));
+    assert!(world.until(SECOND, |world| is_naming(world, at)), "{}", world.log());
+    let before = lids(&world);
+    world.start(other, |setup| quick(setup, 2));
+    // Four times 200 ms it waits for the name.
+    let soon = Duration::from_millis(500);
+    assert!(world.until(soon, |world| world.masters() == [other]), "{}", world.log());
+    world.twist = None;
+    world.pass(5 * SECOND);
+    assert_eq!((faults(&world), lids(&world)), (vec![], before.clone()), "{}", world.log());
+    world.kill(other);
+    world.pass(20 * SECOND);
+    assert_eq!((world.masters(), faults(&world), lids(&world)), (vec![at], vec![], before), "{}", world.log());
+    assert_eq!((world.manager(at).has_names(), nameless(&world, at)), (true, 0));
 }

@@ -173,6 +173,8 @@ pub(crate) struct Sweep {
     pub nearing: Vec<NodeIx>,
     /// Nodes that were found and are still to be asked what they are called.
     pub nameless: BTreeSet<NodeIx>,
+    /// What is wanted comes before their names.
+    pub names_put_off: bool,
     /// Tries that nobody had answered when names were asked.
     pub unanswered: u64,
     /// SMPs that were sent before the present sweep.

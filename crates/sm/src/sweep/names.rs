@@ -2,13 +2,16 @@
 
 use weft_wire::mad::subn::NodeDescription;
 
-use super::{Phase, What};
+use super::{Phase, Wanted, What};
 use crate::manager::{Event, Manager};
 use crate::subnet::NodeIx;
 
 impl Manager {
-    /// Ask who was found what it is called; `false` if everybody was.
+    /// Ask who was found what it is called; `false` if everybody was, or if that was put off until the next sweep is over.
     pub(crate) fn begin_names(&mut self) -> bool {
+        if std::mem::take(&mut self.sweep.names_put_off) {
+            return false;
+        }
         let nameless = std::mem::take(&mut self.sweep.nameless);
         if nameless.is_empty() {
             return false;
@@ -25,6 +28,18 @@ impl Manager {
     pub(crate) fn end_names(&mut self) {
         self.sweep.phase = Phase::Idle;
         self.bind_policy();
+    }
+
+    /// A sweep that is wanted does not wait for who keeps the manager waiting: who has not said his name is asked again when
+    /// it is over.
+    pub(crate) fn put_names_off(&mut self) {
+        let wanted = self.sweep.wanted != Wanted::default() && !self.sweep.halted;
+        if self.is_asking_names() && !self.is_naming() && wanted {
+            let asked = self.wire.withdraw(What::NodeDescription);
+            self.sweep.nameless.extend(asked);
+            self.sweep.names_put_off = true;
+            self.end_names();
+        }
     }
 
     /// Whether it is names alone that are waited for. Who does not say his, but all the rest, has no other sweep for it.

@@ -14,6 +14,7 @@ use crate::subnet::{NodeIx, PortIx};
 impl Manager {
     /// Go on as far as nothing is waited for.
     pub(crate) fn advance(&mut self) {
+        self.put_names_off();
         while self.wire.is_still() {
             match self.sweep.phase {
                 Phase::Idle => {

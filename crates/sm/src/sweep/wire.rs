@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use super::ask::Ask;
+use super::ask::{Ask, What};
+use crate::subnet::NodeIx;
 
 /// SMPs under way at once, whatever the configuration says.
 pub const WIRE_SMPS_MAX: u32 = 1 << 15;
@@ -179,6 +180,28 @@ impl Wire {
         Silence::GivenUp(ask)
     }
 
+    /// Forget what waits and is under way of one kind; answers of whom it was to be asked.
+    pub fn withdraw(&mut self, what: What) -> Vec<NodeIx> {
+        let mut withdrawn = Vec::new();
+        self.queue.retain(|ask| {
+            let stays = ask.what != what;
+            withdrawn.extend((!stays).then_some(ask.at.node));
+            stays
+        });
+        for (slot, held) in (0..).zip(&mut self.slots) {
+            if let Some(ask) = held.ask.take_if(|ask| ask.what == what) {
+                held.generation = held.generation.wrapping_add(1);
+                self.free.push(slot);
+                self.in_flight -= 1;
+                withdrawn.push(ask.at.node);
+            }
+        }
+        let slots = &self.slots;
+        self.again.retain(|slot| slots[usize::from(*slot)].ask.is_some());
+        self.sweeping -= if what.of_sweep() { withdrawn.len() } else { 0 };
+        withdrawn
+    }
+
     /// Forget all that waits and is under way.
     pub fn clear(&mut self) {
         self.queue.clear();
@@ -196,8 +219,7 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subnet::{NodeIx, PortIx};
-    use crate::sweep::ask::What;
+    use crate::subnet::PortIx;
 
     fn ask(arg: u32) -> Ask {
         Ask { what: What::NodeInfo, at: PortIx { node: NodeIx(0), port: 1 }, arg }
@@ -232,6 +254,20 @@ mod tests {
         assert!(wire.is_still());
         (0..200).for_each(|_| wire.on_answer());
         assert_eq!(wire.window, 64);
+    }
+
+    #[test]
+    fn one_kind_can_be_withdrawn() {
+        let mut wire = Wire::new(2);
+        let name = |node| Ask { what: What::NodeDescription, at: PortIx { node: NodeIx(node), port: 0 }, arg: 0 };
+        [name(1), ask(2), name(3)].into_iter().for_each(|ask| wire.ask(ask));
+        let (_, number) = wire.next().expect("the first");
+        assert_eq!(wire.on_timeout(number, 3), Silence::Again);
+        assert_eq!(wire.withdraw(What::NodeDescription), [NodeIx(3), NodeIx(1)]);
+        assert_eq!((wire.left(), wire.take(number)), (1, None));
+        let (second, again) = wire.next().expect("what is left");
+        assert_eq!((second, wire.next(), wire.take(again)), (ask(2), None, Some(ask(2))));
+        assert!(wire.is_still() && wire.withdraw(What::NodeDescription).is_empty());
     }
 
     #[test]
