@@ -30,15 +30,17 @@ impl Arm {
 }
 
 /// What the program may know of the ring. An adapter that arms with the consumer's index rings at once for what came
-/// between the last poll and the arming; the specification asks less (IBA 11.4.2.2: only what comes later rings), and has
-/// whoever arms poll once more. Programs that do not, and never lost an event to an adapter, are not to sleep for ever here.
+/// between the last poll and the arming; the specification asks less (IBA 11.4.2.2: what comes later rings), and has
+/// whoever arms poll once more. Programs that do not, and never lost an event to such an adapter, are not to sleep for ever
+/// here. Yet no completion has two events, as there would be of what a poll left: programs that count one for each, and poll
+/// one for each, would run out of step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// The last poll found the ring empty or emptied it, and nothing came since.
+    /// Nothing came since the last poll.
     None,
     /// An event was raised since the last poll: another poll must follow, whatever else came.
     Told,
-    /// Completions came since, or were left by it, and no event told of them.
+    /// Completions came since, and no event told of them.
     Untold,
 }
 
@@ -186,9 +188,6 @@ impl<M: Memory> Hca<M> {
             cq.ring.pop_front();
             count += 1;
         }
-        if !cq.ring.is_empty() {
-            cq.news = News::Untold;
-        }
         Ok(count)
     }
 
@@ -199,7 +198,7 @@ impl<M: Memory> Hca<M> {
 
     /// Ask for an event when the next completion is added, or only for a solicited one or an error. Asking for any
     /// outweighs asking for solicited ones, whichever came first (IBA C11-29). The event comes at once if such a completion
-    /// waits that came since the queue was polled and that no event has told of.
+    /// waits and some came since the queue was polled that no event told of.
     pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
         let wanted = if solicited_only { Arm::Solicited } else { Arm::Any };
