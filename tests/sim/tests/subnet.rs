@@ -2,7 +2,7 @@
 
 use weft_fabric::topology::generate::Shape;
 use weft_fabric::{Delivery, PortRef};
-use weft_sim::subnet::{World, check};
+use weft_sim::subnet::{World, check, garble_a_name};
 use weft_sm::manager::Event;
 use weft_verbs::Duration;
 use weft_wire::mad::subn::{PortInfo, Smp};
@@ -75,14 +75,6 @@ fn names_are_asked_when_the_subnet_carries_data() {
     assert!(up.is_some() && up < named, "{}", world.log());
     assert_eq!(world.count(|event| matches!(event, Event::Appeared { .. })), world.fabric.node_count() as usize);
     assert!(world.manager(at).has_names());
-}
-
-/// An answer of one host about its name, as nobody would take it.
-fn garble_a_name(delivery: &mut Delivery) {
-    let smp = Smp::ref_from_mad(&delivery.mad);
-    if smp.header.attr_id() == AttrId::NODE_DESCRIPTION && smp.data[..5] == *b"node3" {
-        delivery.mad.header.set_tid(u64::MAX);
-    }
 }
 
 #[test]

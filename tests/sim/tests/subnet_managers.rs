@@ -1,14 +1,13 @@
 //! Several managers of one subnet: one rules, the others stand by, and it passes from one to another without a LID that
 //! changes.
 
+use weft_fabric::PortRef;
 use weft_fabric::topology::NodeKind;
 use weft_fabric::topology::generate::Shape;
-use weft_fabric::{Delivery, PortRef};
-use weft_sim::subnet::{Fault, World, check};
+use weft_sim::subnet::{Fault, World, check, garble_a_name};
 use weft_sm::manager::{Event, Setup};
 use weft_verbs::Duration;
-use weft_wire::mad::AttrId;
-use weft_wire::mad::subn::{NodeDescription, SmState, Smp};
+use weft_wire::mad::subn::{NodeDescription, SmState};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -169,14 +168,6 @@ fn a_fabric_that_was_split_is_one_again() {
     world.pass(30 * SECOND);
     assert_eq!((world.masters(), faults(&world)), (vec![ports[1]], vec![]), "{}", world.log());
     assert_eq!(lids(&world), before);
-}
-
-/// What one host says of its name, as nobody would take it: names are asked for so long.
-fn garble_a_name(delivery: &mut Delivery) {
-    let smp = Smp::ref_from_mad(&delivery.mad);
-    if smp.header.attr_id() == AttrId::NODE_DESCRIPTION && smp.data[..5] == *b"node3" {
-        delivery.mad.header.set_tid(u64::MAX);
-    }
 }
 
 fn is_naming(world: &World, at: PortRef) -> bool {
