@@ -6,6 +6,8 @@ use crate::proc::{Ended, Proc};
 use crate::product;
 use crate::user::{Door, Who};
 use anyhow::{Context, Result, bail};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,10 +78,12 @@ impl Lab {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("weft-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(format!("weft-interop-{}", rustix::process::getuid().as_raw())).join(&name);
+        let labs = std::env::temp_dir().join(format!("weft-interop-{}", rustix::process::getuid().as_raw()));
+        let dir = labs.join(&name);
         std::fs::create_dir_all(&dir)?;
-        // Ordinary users of the lab write their captures here.
-        Command::new("chmod").arg("1777").arg(&dir).status()?;
+        // Ordinary users of the lab work here and write their captures here, whatever this process's umask is.
+        std::fs::set_permissions(&labs, Permissions::from_mode(0o755))?;
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o1777))?;
         let door = Door::open()?;
         let (interface, addresses) = match shape {
             Shape::Loopback => ("lo", [("127.0.0.1", "::1"), ("127.0.0.1", "::1")]),

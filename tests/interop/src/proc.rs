@@ -35,12 +35,14 @@ pub struct Ended {
 }
 
 impl Proc {
-    /// Starts `words` with `env` added to the environment; output goes to `log`.
+    /// Starts `words` with `env` added to the environment; output goes to `log`. The program works in `log`'s directory:
+    /// the tests' own may lie below one that its user may not enter.
     pub fn start(words: &[String], env: &[(String, String)], log: &Path) -> Result<Proc> {
         let (program, args) = words.split_first().context("an empty command")?;
         let file = std::fs::File::create(log)?;
         let child = Command::new(program)
             .args(args)
+            .current_dir(log.parent().context("the log has no directory")?)
             .envs(env.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
