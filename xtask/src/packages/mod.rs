@@ -1,5 +1,7 @@
 //! The Debian packages that the interop tests run: unmodified programs, and what builds namespaces.
 
+mod plan;
+
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -41,6 +43,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("busybox", "/bin/busybox"),
     ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
+    // Programs of TCP over rsockets.
+    ("curl", "/usr/bin/curl"),
+    ("openssl", "/usr/bin/openssl"),
 ];
 
 /// What `bench` compares with. Nothing else needs it, and a peer that is missing costs its lines of the table only.
@@ -96,22 +101,65 @@ pub fn programs() -> Result<()> {
     if missing.is_empty() && !tests_missing {
         return Ok(());
     }
-    let line = format!("apt-get install -y --no-install-recommends {}", missing.join(" "));
     if !rustix::process::geteuid().is_root() {
-        eprintln!("Some tests will be skipped; as root: {line}");
+        let missing = if tests_missing && missing.is_empty() { vec!["python3-pyverbs"] } else { missing };
+        eprintln!("Some tests will be skipped; as root: {INSTALL} {}", missing.join(" "));
         return Ok(());
     }
     if !missing.is_empty() {
-        eprintln!("== {line}");
-        if !apt(&missing) {
-            // A fresh image has no package lists yet.
-            let updated = apt_get().arg("update").status().context("cannot run apt-get")?.success();
-            if !updated || !apt(&missing) {
-                bail!("cannot install {}: run `apt-get update && {line}` and see", missing.join(", "));
-            }
-        }
+        install_listed(&missing)?;
     }
     if Path::new(PYVERBS_TESTS).exists() { Ok(()) } else { unpack_pyverbs_tests() }
+}
+
+const INSTALL: &str = "apt-get install -y --no-install-recommends";
+
+/// Installs what apt can install, and names the rest.
+fn install_listed(missing: &[&str]) -> Result<()> {
+    eprintln!("== {INSTALL} {}", missing.join(" "));
+    let all: Vec<_> = missing.iter().map(|&name| name.to_owned()).collect();
+    if plan::Apt::simulate(&System, &all).is_ok() && apt(missing) {
+        return Ok(());
+    }
+    // A fresh image has no package lists yet.
+    if !apt_get().arg("update").status().context("cannot run apt-get")?.success() {
+        bail!("cannot install {}: `apt-get update` failed", missing.join(", "));
+    }
+    let listed: Vec<_> = NEEDED.iter().map(|(name, _)| *name).collect();
+    let plan = plan::plan(&System, &listed, missing);
+    if !plan.downgrades.is_empty() {
+        eprintln!("== back to the version of a configured source: {}", plan.downgrades.join(" "));
+    }
+    for (package, reason) in &plan.left_out {
+        eprintln!("cannot install {package}: {reason}; the tests that need it will be skipped");
+    }
+    let words: Vec<_> = plan.words.iter().map(String::as_str).collect();
+    let words = if plan.downgrades.is_empty() { words } else { [&["--allow-downgrades"], &words[..]].concat() };
+    if !words.is_empty() && !apt(&words) {
+        bail!("cannot install {}: run `{INSTALL} {}` and see", plan.words.join(", "), words.join(" "));
+    }
+    Ok(())
+}
+
+/// This machine's apt.
+struct System;
+
+impl plan::Apt for System {
+    fn simulate(&self, words: &[String]) -> Result<(), String> {
+        let mut command = apt_get();
+        command.args(["install", "--simulate", "--no-install-recommends", "--no-remove", "--allow-downgrades"]);
+        let said = command.args(words).env("LC_ALL", "C").stdout(Stdio::piped()).output();
+        match said {
+            Ok(said) if said.status.success() => Ok(()),
+            Ok(said) => Err(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()),
+            Err(error) => Err(format!("cannot run apt-get: {error}")),
+        }
+    }
+
+    fn policy(&self, packages: &[String]) -> String {
+        let said = Command::new("apt-cache").arg("policy").args(packages).env("LC_ALL", "C").output();
+        said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default()
+    }
 }
 
 fn apt_get() -> Command {
@@ -121,7 +169,7 @@ fn apt_get() -> Command {
 }
 
 fn apt(packages: &[&str]) -> bool {
-    let args = ["install", "-y", "-q", "--no-install-recommends"];
+    let args = ["install", "-y", "-q", "--no-install-recommends", "--no-remove"];
     apt_get().args(args).args(packages).status().is_ok_and(|status| status.success())
 }
 
