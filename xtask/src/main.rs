@@ -15,6 +15,7 @@ mod vm;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use weft_interop::product;
 
 #[derive(Parser)]
 #[command(about = "The project's own chores")]
@@ -61,8 +62,9 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Lint => lint::run(),
         Chore::Bench(options) => bench::run(&options),
         Chore::Abi => {
-            cargo::run(&["build", "--release"], &[])?;
-            cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[])
+            cargo::run(&["build", "--profile", product::SHIPPED], &[])?;
+            let profile = (product::PROFILE_VARIABLE, product::SHIPPED);
+            cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[profile])
         }
         Chore::Vm(options) => vm::run(&options),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),

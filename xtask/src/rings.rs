@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Instant;
+use weft_interop::product;
 
 /// What to run.
 #[derive(clap::Args)]
@@ -29,7 +30,7 @@ pub struct Options {
 const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
-    ("build", &["build", "--release"]),
+    ("build", &["build", "--profile", product::SHIPPED]),
     ("sim", &["test", "-p", "weft-sim", "--tests"]),
     ("interop", &["test", "-p", "weft-interop", "--tests"]),
 ];
@@ -103,6 +104,7 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     }
     eprintln!("\n== cargo {}", args.join(" "));
     let mut command = cargo::command(&args);
+    command.env(product::PROFILE_VARIABLE, product::SHIPPED);
     command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
     if options.quick {
         command.env("WEFT_QUICK", "1");

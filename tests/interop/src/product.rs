@@ -1,6 +1,6 @@
 //! Where the built product is: the command that the tests run.
 //!
-//! `target/release/weft`, or `WEFT_BIN` to judge an installed one. An ordinary user of the lab (nobody) must
+//! `target/release/weft`, that of another profile (`WEFT_PROFILE`), or `WEFT_BIN` to judge an installed one. An ordinary user of the lab (nobody) must
 //! be able to read it: below a closed home directory it is copied to a place that everyone can read.
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +25,24 @@ pub fn weft() -> Result<PathBuf> {
     FOUND.get_or_init(|| find().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
 }
 
+/// The profile that what is shipped is built with.
+pub const SHIPPED: &str = "dist";
+
+/// The environment's variable that names the profile of the command under test.
+pub const PROFILE_VARIABLE: &str = "WEFT_PROFILE";
+
+static PROFILE: OnceLock<String> = OnceLock::new();
+
+/// Lets this process run the command that was built with `profile`, whatever the environment says. Before [`weft`].
+pub fn select_profile(profile: &str) {
+    let _ = PROFILE.set(profile.to_owned());
+}
+
+/// The directory of the libraries that belong to the command.
+pub fn libraries() -> Result<PathBuf> {
+    Ok(weft()?.parent().context("the command has no directory")?.join("rdma"))
+}
+
 /// The version that the command under test tells of itself.
 pub fn version() -> Result<String> {
     let out = std::process::Command::new(weft()?).arg("--version").output()?;
@@ -32,9 +50,10 @@ pub fn version() -> Result<String> {
 }
 
 fn find() -> Result<PathBuf> {
-    let weft = std::env::var_os("WEFT_BIN").map_or_else(|| target().join("release/weft"), PathBuf::from);
+    let profile = PROFILE.get_or_init(|| std::env::var(PROFILE_VARIABLE).unwrap_or_else(|_| "release".to_owned()));
+    let weft = std::env::var_os("WEFT_BIN").map_or_else(|| target().join(profile).join("weft"), PathBuf::from);
     if !weft.is_file() {
-        bail!("{} is missing: run `cargo build --release` first (`cargo xtask test` does)", weft.display());
+        bail!("{} is missing: run `cargo build --profile {profile}` first (`cargo xtask test` does)", weft.display());
     }
     let weft = weft.canonicalize()?;
     let open = weft.ancestors().skip(1).all(|dir| mode(dir) & 0o001 != 0);
@@ -54,7 +73,8 @@ fn copy(weft: &Path) -> Result<PathBuf> {
     let files = std::fs::read_dir(from)?.flatten().map(|e| e.path());
     let files = files.filter(|p| p == weft || p.extension().is_some_and(|e| e == "so"));
     let mut copy = std::process::Command::new("cp");
-    copy.arg("-a").args(files).args(rdma.exists().then_some(&rdma)).arg(&to);
+    // A daemon of an earlier run may still execute the file that a new one takes the place of.
+    copy.args(["-a", "--remove-destination"]).args(files).args(rdma.exists().then_some(&rdma)).arg(&to);
     if !copy.status()?.success() {
         bail!("cannot copy the product from {} to {}", from.display(), to.display());
     }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crate, SONAME.
-const LIBRARIES: [(&str, &str); 3] =
-    [("weft-ibverbs", "libibverbs.so.1"), ("weft-rdmacm", "librdmacm.so.1"), ("weft-ibumad", "libibumad.so.3")];
+/// Their names.
+const LIBRARIES: [&str; 3] = ["libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"];
 
 /// Installed programs and libraries whose every import must resolve. `?`: may be missing.
 const CONSUMERS: [&str; 40] = [
@@ -53,22 +52,6 @@ const CONSUMERS: [&str; 40] = [
     "?/usr/sbin/ibnetdiscover",
 ];
 
-/// Builds the libraries (a test run builds only what it depends on) and tells where they are.
-fn rdma_dir() -> PathBuf {
-    let exe = std::env::current_exe().expect("own path");
-    let profile_dir = exe.ancestors().nth(2).expect("target/<profile>/deps/<test>").to_owned();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet"]);
-    for (package, _) in LIBRARIES {
-        cargo.args(["-p", package]);
-    }
-    if profile_dir.ends_with("release") {
-        cargo.arg("--release");
-    }
-    assert!(cargo.status().expect("cargo runs").success(), "the libraries do not build");
-    profile_dir.join("rdma")
-}
-
 fn output(command: &mut Command) -> String {
     let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}; install binutils"));
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
@@ -100,8 +83,8 @@ fn missing(what: &str, remedy: &str) {
 
 #[test]
 fn no_symbol_version_is_missing() {
-    let dir = rdma_dir();
-    for (_, soname) in LIBRARIES {
+    let dir = weft_interop::product::libraries().expect("the product");
+    for soname in LIBRARIES {
         let ours = symbols(&dir.join(soname));
         assert!(ours.len() > 30, "{soname} exports {} symbols only", ours.len());
         let bare: Vec<_> = ours.iter().filter(|s| !s.contains('@')).collect();
@@ -121,7 +104,7 @@ fn no_symbol_version_is_missing() {
 
 #[test]
 fn installed_programs_resolve_every_symbol() {
-    let dir = rdma_dir();
+    let dir = weft_interop::product::libraries().expect("the product");
     let mut complaints = Vec::new();
     for consumer in CONSUMERS {
         let path = consumer.trim_start_matches('?');

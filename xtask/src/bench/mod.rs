@@ -37,6 +37,7 @@ use report::Report;
 use room::{Place, Room};
 use std::path::PathBuf;
 use sweep::Panel;
+use weft_interop::product;
 
 /// Seconds of each bandwidth run in a sweep, which has many.
 const SWEEP_SECONDS: u32 = 1;
@@ -94,8 +95,9 @@ pub fn run(options: &Options) -> Result<()> {
     if !options.no_build {
         packages::programs()?;
         packages::peers();
-        crate::cargo::run(&["build", "--release"], &[])?;
+        crate::cargo::run(&["build", "--profile", product::SHIPPED], &[])?;
     }
+    product::select_profile(product::SHIPPED);
     let report = plan.measure();
     match &options.json {
         Some(path) => report.write_json(path)?,
@@ -105,7 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
         print!("{}", report.markdown());
     }
     if !report.sweeps.is_empty() {
-        let path = options.plot.clone().unwrap_or_else(|| weft_interop::product::target().join("bench/weft.svg"));
+        let path = options.plot.clone().unwrap_or_else(|| product::target().join("bench/weft.svg"));
         report.write_plot(&path)?;
         eprintln!("\nbandwidth and latency by message size: {}", path.display());
     }

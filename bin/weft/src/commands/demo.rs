@@ -37,6 +37,8 @@ pub fn run(args: &DemoArgs) -> ExitCode {
 
 fn show(args: &DemoArgs) -> Result<(), String> {
     print(&format!("Weft {}: RDMA without the hardware\n\n", env!("CARGO_PKG_VERSION")));
+    // Once, before several processes need them.
+    crate::rdma_dir::find().map_err(|e| format!("{e:#}"))?;
     let devices = super::connect()
         .map_err(|e| e.to_string())
         .and_then(|mut client| client.list_devices().map_err(|e| e.to_string()))?;

@@ -1,0 +1,189 @@
+//! Building the libraries where cargo built the command alone: `cargo run --bin weft`, and `cargo install --path`.
+//!
+//! Several commands may start at once. The first takes a file lock and builds, the others wait for it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use rustix::fs::FlockOperation;
+
+use super::origin::Origin;
+
+/// The file that builders lock, in the directory that the build makes. Its time is that of the last build.
+const STAMP: &str = "weft-libraries.stamp";
+
+/// Has cargo build the libraries if `held` finds none, or if cargo built the command that it runs later than them.
+/// A failed build has said why, and the caller says what is missing.
+pub fn build_if_needed(exe: &Path, origin: Option<&Origin>, held: &dyn Fn() -> Option<PathBuf>) {
+    if let Some(builder) = Builder::for_command(exe, origin) {
+        build_with(&builder, held);
+    }
+}
+
+fn build_with(builder: &Builder, held: &dyn Fn() -> Option<PathBuf>) {
+    let is_needed = || held().is_none() || builder.is_stale();
+    if !is_needed() {
+        return;
+    }
+    let lock = builder.lock();
+    let is_held = held().is_some();
+    // Another user's build stays as it is.
+    if is_held && (lock.is_none() || !builder.is_stale()) {
+        return;
+    }
+    if !is_held {
+        crate::errln!("building Weft's libraries in {}: they are not built yet", builder.profile_dir().display());
+    }
+    if builder.command().status().is_ok_and(|status| status.success())
+        && let Some(file) = lock
+    {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// How to build the libraries that belong to a command.
+#[derive(Debug)]
+struct Builder {
+    cargo: OsString,
+    sources: PathBuf,
+    target: PathBuf,
+    profile: String,
+    /// The command that `cargo run` built just now: libraries of an earlier build do not fit it.
+    fresh_command: Option<PathBuf>,
+}
+
+impl Builder {
+    /// `None` for a command that cargo neither runs nor installed.
+    fn for_command(exe: &Path, origin: Option<&Origin>) -> Option<Builder> {
+        let runs = env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == env!("CARGO_PKG_NAME"));
+        match (env::var_os("CARGO"), env::var_os("CARGO_MANIFEST_DIR")) {
+            (Some(cargo), Some(sources)) if runs => Builder::under_cargo(cargo, sources.into(), exe),
+            _ => origin.map(Builder::for_installed),
+        }
+    }
+
+    fn under_cargo(cargo: OsString, sources: PathBuf, exe: &Path) -> Option<Builder> {
+        let dir = exe.parent()?;
+        // Test programs are one further down.
+        let is_test = dir.ends_with("deps");
+        let profile_dir = if is_test { dir.parent()? } else { dir };
+        let profile = match profile_dir.file_name()?.to_str()? {
+            "debug" => "dev".to_owned(),
+            name => name.to_owned(),
+        };
+        let fresh_command = (!is_test).then(|| exe.to_path_buf());
+        Some(Builder { cargo, sources, target: profile_dir.parent()?.to_path_buf(), profile, fresh_command })
+    }
+
+    fn for_installed(origin: &Origin) -> Builder {
+        let (sources, target) = (origin.workspace.clone(), origin.target());
+        Builder { cargo: "cargo".into(), sources, target, profile: "release".to_owned(), fresh_command: None }
+    }
+
+    fn profile_dir(&self) -> PathBuf {
+        self.target.join(if self.profile == "dev" { "debug" } else { &self.profile })
+    }
+
+    fn command(&self) -> Command {
+        let mut build = Command::new(&self.cargo);
+        build.current_dir(&self.sources).args(["build", "--quiet", "--profile", &self.profile]);
+        build.arg("--target-dir").arg(&self.target);
+        build.args(["--package", "weft-ibverbs", "--package", "weft-rdmacm", "--package", "weft-ibumad"]);
+        build
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.profile_dir().join(STAMP)
+    }
+
+    fn is_stale(&self) -> bool {
+        let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+        self.fresh_command.as_deref().and_then(time).is_some_and(|built| time(&self.stamp()) < Some(built))
+    }
+
+    /// Waits for other builders. `None` where the file cannot be made: cargo has a lock of its own, and says what it
+    /// may not write.
+    fn lock(&self) -> Option<File> {
+        std::fs::create_dir_all(self.profile_dir()).ok()?;
+        // A new file would look like a build of just now.
+        let is_new = !self.stamp().exists();
+        let file = File::options().create(true).append(true).open(self.stamp()).ok()?;
+        if is_new {
+            file.set_modified(SystemTime::UNIX_EPOCH).ok()?;
+        }
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            crate::errln!("waiting for another weft, which builds the libraries");
+            rustix::fs::flock(&file, FlockOperation::LockExclusive).ok()?;
+        }
+        Some(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder(exe: &str) -> Builder {
+        Builder::under_cargo("cargo".into(), "/src/bin/weft".into(), Path::new(exe)).unwrap()
+    }
+
+    #[test]
+    fn the_libraries_go_where_the_command_is() {
+        for (exe, profile, dir) in [
+            ("/t/release/weft", "release", "/t/release"),
+            ("/t/debug/weft", "dev", "/t/debug"),
+            ("/t/dist/weft", "dist", "/t/dist"),
+            ("/t/debug/deps/weft-0123", "dev", "/t/debug"),
+        ] {
+            let builder = builder(exe);
+            assert_eq!((builder.profile.as_str(), builder.profile_dir()), (profile, dir.into()), "{exe}");
+        }
+    }
+
+    #[test]
+    fn one_builder_works_and_the_others_wait() {
+        let target = std::env::temp_dir().join(format!("weft-build-{}", std::process::id()));
+        let mut builder = builder("/t/release/weft");
+        builder.target.clone_from(&target);
+        // In place of cargo: counts the builds, slowly enough that a second one would begin meanwhile.
+        let script = target.join("cargo");
+        std::fs::create_dir_all(&target).unwrap();
+        let words = format!("#!/bin/sh\necho x >> {0}/builds\nsleep 0.2\ntouch {0}/done\n", target.display());
+        std::fs::write(&script, words).unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        builder.cargo = script.into();
+        builder.sources.clone_from(&target);
+        let done = target.join("done");
+        let held = || done.exists().then(|| done.clone());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| build_with(&builder, &held));
+            }
+        });
+        assert_eq!(std::fs::read_to_string(target.join("builds")).unwrap(), "x\n");
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+
+    #[test]
+    fn libraries_older_than_the_command_are_built_again() {
+        let target = std::env::temp_dir().join(format!("weft-stale-{}", std::process::id()));
+        let mut builder = builder("/t/release/weft");
+        builder.target.clone_from(&target);
+        let exe = target.join("weft");
+        std::fs::create_dir_all(&target).unwrap();
+        std::fs::write(&exe, "").unwrap();
+        builder.fresh_command = Some(exe.clone());
+        assert!(builder.is_stale());
+        let lock = builder.lock().unwrap();
+        assert!(builder.is_stale());
+        lock.set_modified(SystemTime::now()).unwrap();
+        assert!(!builder.is_stale());
+        builder.fresh_command = None;
+        assert!(!builder.is_stale());
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+}
