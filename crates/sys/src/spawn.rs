@@ -23,7 +23,7 @@ struct Prepared {
 /// Runs a program detached: in a session of its own, in `/`, its input and outputs on /dev/null, its parent not us.
 /// Returns once the program was really executed, or with the error that prevented it.
 pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) -> io::Result<()> {
-    let null = above_stdio(OpenOptions::new().read(true).write(true).open("/dev/null")?.into())?;
+    let null = above_stdio(open_null(Path::new("/dev/null"))?)?;
     let (report_rx, report_tx) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let report_tx = above_stdio(report_tx)?;
 
@@ -56,6 +56,15 @@ pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) ->
         Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),
         Err(_) => Ok(()),
     }
+}
+
+/// Opens the null device; the error names it, since the caller's names the program alone.
+fn open_null(path: &Path) -> io::Result<OwnedFd> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let named = |e: io::Error| {
+        io::Error::new(e.kind(), format!("{}: {e}; a sandbox needs a /dev with that device", path.display()))
+    };
+    Ok(opened.map_err(named)?.into())
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
@@ -236,6 +245,13 @@ unsafe fn close_the_rest_on_exec() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_null_device_that_is_missing_is_named() {
+        let error = open_null(Path::new("/nonexistent/null")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().starts_with("/nonexistent/null: "), "{error}");
+    }
 
     #[test]
     fn a_program_runs_apart_and_leaves_no_child() {

@@ -167,6 +167,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn units_start_where_distributions_lack_each_others_units() {
+        let units = [
+            include_str!("../../../../../dist/systemd/weft-sm.service"),
+            include_str!("../../../../../dist/systemd/weft-sm@.service"),
+        ];
+        // systemd refuses a unit that requires one which is not installed.
+        for unit in units {
+            assert!(!unit.lines().any(|line| line.starts_with("Requires=") || line.starts_with("BindsTo=")), "{unit}");
+        }
+    }
+
+    #[test]
     fn two_ports_are_two_managers_on_two_subnets() {
         let (said, _) = sysconfig("GUIDS=\"0x10 0x20\"\nPRIORITY=14\n", "sysconfig");
         let lines: Vec<String> = instances(&said, "/etc/rdma", &["opensm.conf".to_owned()])
