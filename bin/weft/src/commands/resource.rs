@@ -138,6 +138,12 @@ fn ids(client: &mut Client) -> Result<Vec<IdSummary>, String> {
     }
 }
 
+/// The processes that listen by the connection manager.
+pub fn listeners(client: &mut Client) -> Result<Vec<u32>, String> {
+    let listening = ids(client)?.into_iter().filter(|id| state(id.state) == "LISTEN");
+    Ok(listening.map(|id| id.pid).collect())
+}
+
 /// Ids by device; one that listens at no address in particular is each device's.
 fn rows(ids: &[IdSummary], devices: &[DeviceInfo]) -> Vec<Members> {
     let everywhere = |id: &&IdSummary| id.device.is_none() && state(id.state) == "LISTEN";

@@ -38,10 +38,13 @@ fn build_with(builder: &Builder, held: &dyn Fn() -> Option<PathBuf>) {
     if !is_held {
         crate::errln!("building Weft's libraries in {}: they are not built yet", builder.profile_dir().display());
     }
-    if builder.command().status().is_ok_and(|status| status.success())
-        && let Some(file) = lock
-    {
-        let _ = file.set_modified(SystemTime::now());
+    match builder.command().status() {
+        Ok(status) if status.success() => {
+            lock.map(|file| file.set_modified(SystemTime::now()));
+        }
+        // It has said why.
+        Ok(_) => {}
+        Err(error) => crate::errln!("{}: {}", builder.cargo.display(), crate::errno::text(&error)),
     }
 }
 

@@ -4,12 +4,15 @@
 //! are its own.
 
 mod counters;
+mod detach;
 mod environment;
+mod fallback;
 mod infiniband;
 mod issm;
 mod libraries;
 mod live;
 mod mounts;
+mod program;
 mod view;
 
 pub use environment::library_path;
@@ -27,6 +30,7 @@ use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 use weft_sys::namespace::{self, Entered};
 
 use crate::rdma_dir;
+use program::Program;
 
 /// Options of `weft run`.
 #[derive(Args, Debug, Default)]
@@ -46,9 +50,15 @@ pub struct RunArgs {
     /// Write the packets that the program sends and receives to a file (pcapng)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Say what is set up and what could not be
+    /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Say what is set up, what could not be, and which libraries the program will load
     #[arg(short, long)]
     pub verbose: bool,
+    /// Do not say that no view of /sys and /dev can be made (WEFT_QUIET=1 does the same)
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -61,6 +71,9 @@ const NOT_FOUND: u8 = 127;
 
 /// Runs the command. Returns only if it could not be run.
 pub fn run(args: &RunArgs) -> ExitCode {
+    if args.detach {
+        return detach::run(args);
+    }
     match prepare(args) {
         Ok(mut command) => {
             let error = command.exec();
@@ -118,38 +131,54 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     };
     say(&format!("{} devices", devices.len()));
 
+    let program = Program::read(program);
+    if let Some(program) = &program {
+        program.warn();
+    }
     if args.ld_library_path {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
         return Ok(command);
     }
-    let plan = if args.system { libraries::Plan::default() } else { libraries::plan(&dir) };
+    let mut plan = if args.system { libraries::Plan::default() } else { libraries::plan(&dir) };
+    // Outside the namespace left here, the path of this command may lead nowhere.
+    let rdma = libraries::rdma_command().filter(|_| !args.system);
     match namespace::enter_mount_namespace() {
         Ok(Entered::Privileged) => say("private mount namespace"),
         Ok(Entered::UserNamespace) => say("private mount and user namespace"),
         Err(e) => {
-            // Worth a line even unasked: programs that read /sys/class/infiniband will find nothing there.
-            crate::errln!(
-                "weft run: no private mount namespace ({}): falling back to LD_LIBRARY_PATH; \
-                 /sys/class/infiniband and /dev/infiniband stay as they are",
-                crate::errno::text(&e)
-            );
+            fallback::tell(&e, args.quiet || std::env::var_os("WEFT_QUIET").is_some());
             if !args.system {
                 command.env("LD_LIBRARY_PATH", library_path(&dir));
+                program.iter().for_each(Program::warn_of_own_copies);
             }
             return Ok(command);
         }
+    }
+    if let Some(program) = program.as_ref().filter(|_| !args.system) {
+        libraries::add_own_copies(&mut plan, &dir, program);
     }
     let failed = mounts::replace_libraries(&plan.replacements);
     for replacement in &plan.replacements {
         say(&format!("{} is {}", replacement.system.display(), replacement.ours.display()));
     }
     for (file, error) in &failed {
-        say(&format!("cannot mount over {}: {error}; LD_LIBRARY_PATH is set instead", file.display()));
+        crate::errln!(
+            "weft run: {}: cannot mount Weft's library over it: {}; LD_LIBRARY_PATH is set instead",
+            file.display(),
+            crate::errno::text(error)
+        );
     }
-    if let Some(rdma) = libraries::rdma_command().filter(|_| !args.system) {
+    if let Some(rdma) = rdma {
         for (file, error) in mounts::replace_libraries(std::slice::from_ref(&rdma)) {
-            say(&format!("cannot mount over {}: {error}; weft link and weft dev are its counterparts", file.display()));
+            crate::errln!(
+                "weft run: {}: cannot mount Weft's command over it: {}; use `weft rdma`",
+                file.display(),
+                crate::errno::text(&error)
+            );
         }
+    }
+    if let Some(program) = &program {
+        libraries::loads(program, &plan).iter().for_each(|line| say(line));
     }
     for soname in &plan.unbuilt {
         say(&format!("{soname} is not in {}: the system's stays", dir.display()));

@@ -1,0 +1,160 @@
+//! `weft run --detach`: starts a program in the background and returns once it listens, so that the client which comes
+//! next finds its server.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use weft_ipc::{Client, ConnectOptions};
+
+use super::{FAILED, RunArgs};
+use crate::commands::resource;
+
+/// How long the program may take until it listens. One that never does is left running.
+const LISTENS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Starts `weft run` with the same options in a process group of its own and waits for its sockets.
+pub fn run(args: &RunArgs) -> ExitCode {
+    match start(args) {
+        Ok(code) => code,
+        Err(e) => {
+            crate::errln!("weft run: {e:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn start(args: &RunArgs) -> Result<ExitCode> {
+    let program = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let exe = std::env::current_exe().context("cannot tell where this command is")?;
+    let mut child = Command::new(exe).arg("run").args(words(args)).stdin(Stdio::null()).process_group(0).spawn()?;
+    let start = Instant::now();
+    loop {
+        if listens(child.id(), args) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(ended(status));
+        }
+        if start.elapsed() > LISTENS_WITHIN {
+            crate::errln!(
+                "weft run: {program}: does not listen after {} s; it goes on in the background as process {}",
+                LISTENS_WITHIN.as_secs(),
+                child.id()
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn ended(status: ExitStatus) -> ExitCode {
+    match status.code() {
+        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
+        None => ExitCode::from(FAILED),
+    }
+}
+
+/// The options of `args` without `--detach`, and the command.
+fn words(args: &RunArgs) -> Vec<OsString> {
+    let RunArgs { ld_library_path, system, host, fault, pcap, verbose, quiet, detach: _, command } = args;
+    let flags = [("--ld-library-path", ld_library_path), ("--system", system), ("-v", verbose), ("-q", quiet)];
+    let mut words: Vec<OsString> = flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()).collect();
+    for (option, value) in [("--host", host), ("--fault", fault)] {
+        words.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));
+    }
+    words.extend(pcap.iter().flat_map(|file| [OsString::from("--pcap"), file.into()]));
+    words.push("--".into());
+    words.extend(command.iter().cloned());
+    words
+}
+
+/// Whether a process of the group has a TCP socket that listens, or listens by the connection manager.
+fn listens(group: u32, args: &RunArgs) -> bool {
+    let pids = members(group);
+    pids.iter().any(|pid| listens_by_tcp(*pid)) || listens_by_cm(&pids, args)
+}
+
+/// The processes of a process group.
+fn members(group: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| group_of(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()) == Some(group))
+        .collect()
+}
+
+/// The fifth field of /proc/PID/stat. The second, a name in brackets, may contain blanks and brackets.
+fn group_of(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+}
+
+fn listens_by_tcp(pid: u32) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    let sockets: BTreeSet<String> = targets.filter_map(|target| socket_inode(&target)).collect();
+    if sockets.is_empty() {
+        return false;
+    }
+    let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default());
+    tables.iter().flat_map(|table| listening_inodes(table)).any(|inode| sockets.contains(inode))
+}
+
+fn socket_inode(target: &Path) -> Option<String> {
+    Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+}
+
+/// The inodes of the sockets that listen in a table as /proc/net/tcp.
+fn listening_inodes(table: &str) -> impl Iterator<Item = &str> {
+    const LISTEN: &str = "0A";
+    table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(3) == Some(&LISTEN)).then(|| fields.get(9).copied()).flatten()
+    })
+}
+
+fn listens_by_cm(pids: &[u32], args: &RunArgs) -> bool {
+    let host = args.host.clone().unwrap_or_default();
+    // The program starts the daemon; before that it listens nowhere.
+    let options = ConnectOptions { host, spawn: weft_ipc::Spawn::Never, ..ConnectOptions::default() };
+    let Ok(mut client) = Client::connect(&options) else { return false };
+    resource::listeners(&mut client).is_ok_and(|listeners| listeners.iter().any(|pid| pids.contains(pid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets_are_found_by_inode() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 00000000:4855 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4711 1 0 100 0 0 10 0\n   \
+                     1: 0100007F:4855 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  0 0 4712 1 0 20 4 30 10 -1\n";
+        assert_eq!(listening_inodes(table).collect::<Vec<_>>(), ["4711"]);
+        assert_eq!(socket_inode(Path::new("socket:[4711]")), Some("4711".to_owned()));
+        assert_eq!(socket_inode(Path::new("/dev/null")), None);
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_move_the_group() {
+        assert_eq!(group_of("17 (a) b (c) S 1 23 17 0 -1"), Some(23));
+        assert_eq!(group_of(""), None);
+    }
+
+    #[test]
+    fn the_options_are_passed_on() {
+        let args = RunArgs {
+            host: Some("node1".into()),
+            verbose: true,
+            detach: true,
+            command: vec!["ib_write_bw".into(), "-n".into(), "5".into()],
+            ..RunArgs::default()
+        };
+        assert_eq!(words(&args), ["-v", "--host", "node1", "--", "ib_write_bw", "-n", "5"]);
+    }
+}

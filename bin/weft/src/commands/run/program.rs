@@ -1,0 +1,160 @@
+//! The program to run, as its ELF file tells: whether the loader will take our libraries, and copies of its own that it
+//! looks for first (RPATH, RUNPATH).
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+mod elf;
+
+use elf::Elf;
+
+use super::libraries::soname_of;
+use crate::rdma_dir::SONAMES;
+
+/// A program's file.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+    elf: Elf,
+}
+
+/// More of a static program's file than this is not read.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What static programs that contain verbs contain.
+const VERBS_MARK: &[u8] = b"/dev/infiniband";
+
+/// How programs are linked, as far as it concerns us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Linked {
+    /// By the loader, which takes our libraries.
+    Dynamically,
+    /// With verbs inside the program: nothing of ours can take their place.
+    StaticallyWithVerbs,
+    /// Without the loader and without verbs: a shell, say, that starts other programs.
+    Statically,
+}
+
+impl Program {
+    /// Reads the file that `command` names. `None` for scripts, foreign machines' programs and what cannot be read.
+    pub fn read(command: &OsStr) -> Option<Program> {
+        let path = resolve(command)?.canonicalize().ok()?;
+        let elf = Elf::parse(&File::open(&path).ok()?)?;
+        Some(Program { path, elf })
+    }
+
+    /// How it is linked.
+    pub fn linked(&self) -> Linked {
+        if self.elf.has_interpreter {
+            return Linked::Dynamically;
+        }
+        let mut bytes = Vec::new();
+        let read = File::open(&self.path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+        let has_verbs = read.is_ok() && bytes.windows(VERBS_MARK.len()).any(|window| window == VERBS_MARK);
+        if has_verbs { Linked::StaticallyWithVerbs } else { Linked::Statically }
+    }
+
+    /// Says if nothing that we do reaches the program.
+    pub fn warn(&self) {
+        if self.linked() == Linked::StaticallyWithVerbs {
+            crate::errln!(
+                "weft run: {}: it is statically linked and brings its own verbs, which see no device of Weft; \
+                 link it dynamically against libibverbs.so.1",
+                self.path.display()
+            );
+        }
+    }
+
+    /// Says which copies of its own the program loads although LD_LIBRARY_PATH leads to ours.
+    pub fn warn_of_own_copies(&self) {
+        for (name, file) in self.own_copies(|name| soname_of(name).is_some()) {
+            let is_preferred = self.elf.runpath.is_none() || !SONAMES.contains(&name.as_str());
+            if is_preferred {
+                crate::errln!(
+                    "weft run: {}: it loads its own {}, which sees no device of Weft; remove that file or its RPATH",
+                    self.path.display(),
+                    file.display()
+                );
+            }
+        }
+    }
+
+    /// The file that the program's own search path (RPATH, RUNPATH) leads to for each library it needs; `is_ours` chooses
+    /// among their names.
+    pub fn own_copies(&self, is_ours: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
+        let needed = self.elf.needed.iter().filter(|name| is_ours(name));
+        needed.filter_map(|name| Some((name.clone(), self.search(name)?))).collect()
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The libraries that it needs itself, and not only through another.
+    pub fn needed(&self) -> &[String] {
+        &self.elf.needed
+    }
+
+    fn search(&self, name: &str) -> Option<PathBuf> {
+        if name.contains('/') {
+            return Some(PathBuf::from(name));
+        }
+        let origin = self.path.parent()?.to_str()?;
+        // The loader ignores RPATH where RUNPATH is given.
+        let paths = self.elf.runpath.as_ref().or(self.elf.rpath.as_ref())?;
+        let dirs = paths.split(':').filter(|dir| !dir.is_empty());
+        let dirs = dirs.map(|dir| dir.replace("${ORIGIN}", origin).replace("$ORIGIN", origin));
+        dirs.map(|dir| Path::new(&dir).join(name)).find(|file| file.is_file())
+    }
+}
+
+/// The file that execvp(3) would run.
+fn resolve(command: &OsStr) -> Option<PathBuf> {
+    if command.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(command));
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(command)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_this_machine_is_read() {
+        let me = Program::read(env::current_exe().unwrap().as_os_str()).unwrap();
+        assert_eq!(me.linked(), Linked::Dynamically);
+        assert!(me.needed().iter().any(|name| name == "libc.so.6"));
+        assert!(me.own_copies(|_| true).is_empty());
+        assert!(Program::read(OsStr::new("sh")).is_some());
+        assert!(Program::read(OsStr::new("/etc/passwd")).is_none());
+    }
+
+    #[test]
+    fn the_search_path_of_a_program_leads_to_its_copies() {
+        let dir = env::temp_dir().join(format!("weft-program-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("lib")).unwrap();
+        std::fs::write(dir.join("lib/libibverbs.so.1"), "").unwrap();
+        let needed = vec!["libibverbs.so.1".to_owned(), "libc.so.6".to_owned()];
+        let elf = |rpath: Option<&str>, runpath: Option<&str>| Elf {
+            has_interpreter: true,
+            needed: needed.clone(),
+            rpath: rpath.map(str::to_owned),
+            runpath: runpath.map(str::to_owned),
+            ..Elf::default()
+        };
+        let copies = |elf| Program { path: dir.join("tool"), elf }.own_copies(|name| name.starts_with("libib"));
+        let found = vec![("libibverbs.so.1".to_owned(), dir.join("lib/libibverbs.so.1"))];
+        assert_eq!(copies(elf(Some("/nonexistent:$ORIGIN/lib"), None)), found);
+        assert_eq!(copies(elf(None, Some("${ORIGIN}/lib"))), found);
+        assert!(copies(elf(Some("$ORIGIN/lib"), Some("/nonexistent"))).is_empty());
+        assert!(copies(elf(None, None)).is_empty());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
