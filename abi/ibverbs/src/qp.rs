@@ -139,6 +139,15 @@ impl Qp {
         cqs.into_iter().filter(|cq| !cq.is_null()).map(|cq| unsafe { Cq::of_plain(cq) })
     }
 
+    /// Drops completions that extended polls fetched and did not hand out: the adapter has removed the others.
+    fn forget_fetched(&self) {
+        // SAFETY: our own public part.
+        let qpn = unsafe { (*self.public_qp()).qp_num };
+        for cq in self.cqs() {
+            cq.cursor.forget(qpn);
+        }
+    }
+
     /// The context.
     pub(crate) fn context(&self) -> &Context {
         // SAFETY: contexts outlive their objects, and nobody writes the pointer.
@@ -388,18 +397,13 @@ fn modify(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> Result<(
     let (this, attr) = unsafe { (Qp::of_plain(qp), &*attr) };
     let device = this.context().device;
     let path = mask.contains(Mask::AV).then(|| request_of(&attr.ah_attr));
-    // SAFETY: our own public part.
-    let qpn = unsafe { (*qp).qp_num };
     let mut wanted = attr_from_c(attr, mask, None)?;
     if let Some(path) = &path {
         wanted.av = Some(this.process.control(|hca, _| hca.resolve_av(device, path))?);
     }
     let state = this.process.modify_qp(this.id, &wanted, mask)?;
     if state == QpState::Reset {
-        // As the adapter does with what it still had: completions of the past are not told any more.
-        for cq in this.cqs() {
-            cq.cursor.forget(qpn);
-        }
+        this.forget_fetched();
     }
     // SAFETY: our own public part.
     unsafe { (*qp).state = state as u32 };
@@ -441,7 +445,8 @@ pub extern "C" fn ibv_query_qp_data_in_order(_qp: *mut ibv_qp, _op: ibv_wr_opcod
     0
 }
 
-/// Destroys a queue pair; busy while attached to multicast groups. Waits until all its events are acknowledged.
+/// Destroys a queue pair, and removes its completions from its queues; busy while attached to multicast groups. Waits until
+/// all its events are acknowledged.
 pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
     if qp.is_null() {
         return fail(libc::EINVAL);
@@ -458,6 +463,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
     if let Err(errno) = destroyed {
         return fail(errno);
     }
+    this.forget_fetched();
     // The adapter knows this handle no more; once nobody speaks of it either, what was said before and not read is
     // forgotten.
     this.process.quiesce();

@@ -54,6 +54,8 @@ pub(crate) struct Cq {
     ring: VecDeque<Wc>,
     pub(crate) arm: Arm,
     news: News,
+    /// Completions at the ring's end that came since the last poll.
+    unpolled: usize,
     /// A completion event waits to be told: another would say nothing new.
     pub(crate) event_waiting: bool,
     /// It overflowed: what is in the ring can still be had, then it answers errors.
@@ -87,6 +89,7 @@ impl<M> World<M> {
         }
         let rings = cq.arm.rings_for(&wc);
         cq.ring.push_back(wc);
+        cq.unpolled += 1;
         if rings {
             self.ring_bell(id);
         } else if cq.news == News::None {
@@ -110,10 +113,15 @@ impl<M> World<M> {
         }
     }
 
-    /// Forget the completions of a queue pair that starts anew: whoever polls must not take them for later work's.
+    /// Removes the completions of a queue pair that was reset or destroyed, as drivers of adapters do: a program frees what
+    /// their work request ids name. The others keep their order, and an event that was raised stays raised.
     pub(crate) fn forget_completions(&mut self, id: CqId, qpn: Qpn) {
-        if let Ok(cq) = self.cqs.get_mut(id) {
-            cq.ring.retain(|wc| wc.qp_num != qpn);
+        let Ok(cq) = self.cqs.get_mut(id) else { return };
+        let first_unpolled = cq.ring.len().saturating_sub(cq.unpolled);
+        cq.unpolled = cq.ring.iter().skip(first_unpolled).filter(|wc| wc.qp_num != qpn).count();
+        cq.ring.retain(|wc| wc.qp_num != qpn);
+        if cq.unpolled == 0 && cq.news == News::Untold {
+            cq.news = News::None;
         }
     }
 }
@@ -133,6 +141,7 @@ impl<M: Memory> Hca<M> {
             ring: VecDeque::new(),
             arm: Arm::No,
             news: News::None,
+            unpolled: 0,
             event_waiting: false,
             failed: false,
             uses: 0,
@@ -175,7 +184,7 @@ impl<M: Memory> Hca<M> {
     #[inline]
     pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
-        cq.news = News::None;
+        (cq.news, cq.unpolled) = (News::None, 0);
         if cq.ring.is_empty() {
             let over = cq.failed && !out.is_empty();
             return if over { Err(VerbsError::Invalid("the completion queue overflowed")) } else { Ok(0) };

@@ -247,8 +247,8 @@ impl<M: Memory> Hca<M> {
         (qpn >> QPN_INDEX_BITS == self.slot).then(|| self.by_qpn.get(&(qpn & (QP_MAX - 1))).copied()).flatten()
     }
 
-    /// Destroy a queue pair; what it has outstanding vanishes without completions. Busy while attached to multicast
-    /// groups.
+    /// Destroy a queue pair. Its outstanding work ends without completions, and completions that were not polled are
+    /// removed from both of its queues. Busy while attached to multicast groups.
     pub fn destroy_qp(&mut self, id: QpId) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         if entry.opens > 1 {
@@ -269,6 +269,10 @@ impl<M: Memory> Hca<M> {
         }
         if let Some(device) = self.world.devices.get_mut(&entry.device) {
             device.counters.qps.add(&entry.qp.stats());
+        }
+        // XRC targets have no queues: their completions belong to the shared receive queue's, which others read, too.
+        for cq in [entry.init.send_cq, entry.init.recv_cq].into_iter().flatten() {
+            self.world.forget_completions(cq, qpn);
         }
         self.count_uses(&entry.init, -1);
         drop(entry);

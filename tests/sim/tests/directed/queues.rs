@@ -132,6 +132,62 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
 }
 
 #[test]
+fn destroying_a_queue_pair_removes_its_completions_alone() {
+    let (mut world, mut parts) = setup_parts();
+    srq(&mut world, &mut parts[1], 1, 16);
+    let [[a, b], [c, d]] = std::array::from_fn(|_| end::pair_of(&mut world, &parts, &QpOptions::default()));
+    let from = memory(&mut world, &a, 8, Access::LOCAL_WRITE);
+    let to = memory(&mut world, &b, 8, Access::LOCAL_WRITE);
+    for wr_id in 0..6 {
+        b.recv(&mut world, wr_id, to).unwrap();
+    }
+    for (sender, wr_id) in [(&a, 0), (&c, 1), (&a, 2), (&c, 3)] {
+        sender.send(&mut world, wr_id, SendOp::Send, from).unwrap();
+        world.settle();
+    }
+    // Sends of `a` in its queue, and receives of `b` that it took from the shared queue.
+    world.hosts[0].hca.destroy_qp(a.qp).unwrap();
+    world.hosts[1].hca.destroy_qp(b.qp).unwrap();
+    let left = |wcs: &[Wc]| wcs.iter().map(|wc| (wc.qp_num, wc.wr_id)).collect::<Vec<_>>();
+    assert_eq!(left(&c.poll(&mut world)), [(c.qpn, 1), (c.qpn, 3)]);
+    assert_eq!(left(&d.poll(&mut world)), [(d.qpn, 1), (d.qpn, 3)]);
+    // The receives that nobody took stay with the shared queue.
+    c.send(&mut world, 4, SendOp::Send, from).unwrap();
+    world.settle();
+    assert_eq!(left(&d.poll(&mut world)), [(d.qpn, 4)]);
+}
+
+#[test]
+fn completions_of_a_destroyed_queue_pair_take_no_room_and_ring_no_bell() {
+    let (mut world, mut parts) = setup_parts();
+    let init = CqInit { cqe: 4, cookie: 77, ignore_overrun: false };
+    parts[1].cq = world.hosts[1].hca.create_cq(DEVICE, &init).unwrap();
+    let [[a, b], [c, d]] = std::array::from_fn(|_| end::pair_of(&mut world, &parts, &QpOptions::default()));
+    let from = memory(&mut world, &a, 8, Access::LOCAL_WRITE);
+    let to = memory(&mut world, &b, 8, Access::LOCAL_WRITE);
+    let deliver = |world: &mut World, sender: &End, receiver: &End, count| {
+        for wr_id in 0..count {
+            receiver.recv(world, wr_id, to).unwrap();
+            sender.send(world, wr_id, SendOp::Send, from).unwrap();
+        }
+        world.settle();
+    };
+    // One completion of `d` is left by a poll: it has had its chance of an event. Three of `b` come after that poll.
+    deliver(&mut world, &c, &d, 2);
+    assert_eq!(world.hosts[1].hca.poll_cq(b.cq, &mut [Wc::default(); 1]), Ok(1));
+    deliver(&mut world, &a, &b, 3);
+    world.hosts[1].hca.destroy_qp(b.qp).unwrap();
+    world.hosts[1].hca.arm_cq(d.cq, false).unwrap();
+    world.flush();
+    assert_eq!(rings(&mut world, 1), 0);
+    // The next completion rings, and three fit where the four entries were full.
+    deliver(&mut world, &c, &d, 3);
+    assert_eq!(rings(&mut world, 1), 1);
+    assert_eq!(d.poll(&mut world).len(), 4);
+    assert_eq!(events(&world, 1), []);
+}
+
+#[test]
 fn a_resized_completion_queue_keeps_what_waits() {
     let (mut world, [a, b]) = small_cq(4, false);
     let from = memory(&mut world, &a, 8, Access::LOCAL_WRITE);
