@@ -3,6 +3,7 @@
 //! ([`crate::handover`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_hca::HcaUsage;
@@ -28,10 +29,15 @@ const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Durati
 /// of a new one with every packet.
 const KEPT_DEADLINE_MIN: Duration = Duration::from_millis(1);
 
+/// How long an open waits for the thread to come up. It is not waited for in vain but where it cannot come up before the open
+/// returns: the caller may hold the lock of the dynamic loader.
+const STARTS_WITHIN: Duration = Duration::from_millis(500);
+
 /// Turns without a sleep after which the daemon is listened to.
 const AWAKE_TURNS_MAX: u32 = 4096;
 
-/// Start the thread.
+/// Starts the thread, and waits until it has allocated memory. A thread's first allocation maps an arena of its own, by the C
+/// library's mmap and munmap, which Open MPI and UCX overwrite when they are initialised: no thread may be inside of them then.
 pub fn start(engine: &'static Engine) -> std::io::Result<()> {
     let mut background = Background {
         engine,
@@ -49,10 +55,14 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         rung: false,
         wakeups: 0,
     };
+    let (started, has_started) = mpsc::sync_channel(1);
     thread::spawn_without_signals("weft", STACK_BYTES, move || {
+        drop(std::hint::black_box(Box::new(0u64)));
+        let _ = started.send(());
         thread::sleep_precisely();
         background.run();
     })?;
+    let _ = has_started.recv_timeout(STARTS_WITHIN);
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! From the first time that a queue pair takes the way within the host ([`Engine::share_all`]), the whole pages of
 //! registered regions lie in one file, the arena, which peers map; a deregistered page is an ordinary private one again.
 //! What memory that is, how it is done under a running program, and what the program may notice, says
-//! [`weft_sys::share`]; which pages are registered how often, [`registry`]; whether it is done at all, [`Policy`].
+//! [`weft_sys::share`]; which pages are registered how often, [`registry`]; whether it is done at all, [`Policy`]; how much
+//! of it, [`thrift`].
 
 mod policy;
 mod registry;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use parking_lot::Mutex;
-use weft_sys::share::{Arena, Extent, Sharer};
+use weft_sys::share::{Arena, Extent, Sharer, resident_bytes};
 use weft_verbs::{Instant, MrId};
 
 pub use self::policy::Policy;
@@ -64,32 +65,47 @@ impl Pages for Own<'_> {
 
     fn share(&mut self, addr: u64, len: u64) -> Vec<Extent> {
         let start = clock::now();
-        if !self.lavish && !self.thrift.allows(start) {
-            self.tell(start, &format!("{len} bytes at {addr:#x} are not shared: too much time went into it lately"));
+        let allowed = if self.lavish { len } else { self.allowed(start, len) };
+        if allowed < len {
+            let private = len - allowed;
+            self.tell(
+                start,
+                &format!("{private} of {len} bytes at {addr:#x} stay private: the budget of sharing is spent"),
+            );
+        }
+        if allowed == 0 {
             return Vec::new();
         }
         let engine = self.engine;
-        let shared = self.sharer.share(addr, len, engine.own_threads(), &mut |work| engine.still(work));
-        self.end(start);
-        if trace::on() {
-            let ranges = shared.len();
-            trace::note(start, Kind::Share, None, format_args!("addr={addr:#x} bytes={len} ranges_shared={ranges}"));
-        }
+        let shared = self.sharer.share(addr, allowed, engine.own_threads(), &mut |work| engine.still(work));
+        let bytes = shared.iter().map(|extent| extent.len).sum();
+        let now = clock::now();
+        self.thrift.spend(bytes, resident_bytes(), now);
+        self.end(now, "share", addr, bytes);
         shared
     }
 
     fn unshare(&mut self, extents: &[Extent]) {
-        let start = clock::now();
         let engine = self.engine;
         self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.still(work));
-        self.end(start);
+        let bytes = extents.iter().map(|extent| extent.len).sum();
+        let addr = extents.first().map_or(0, |extent| extent.addr);
+        self.end(clock::now(), "restore", addr, bytes);
     }
 }
 
 impl Own<'_> {
-    fn end(&mut self, start: Instant) {
-        let now = clock::now();
-        self.thrift.spend(now - start, now);
+    /// How much of a region may be shared: whole pages of its beginning.
+    fn allowed(&mut self, now: Instant, len: u64) -> u64 {
+        let allowance = self.thrift.allowance_bytes(now);
+        if len <= allowance { len } else { allowance - allowance % Self::page() }
+    }
+
+    fn end(&mut self, now: Instant, what: &str, addr: u64, bytes: u64) {
+        let copied = self.sharer.take_copied();
+        if trace::on() {
+            trace::note(now, Kind::Share, None, format_args!("{what} addr={addr:#x} bytes={bytes} copied={copied}"));
+        }
         if let Some(why) = self.sharer.take_refusal() {
             self.tell(now, &why);
         }

@@ -4,11 +4,15 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{madvise, mmap, mmap_anonymous, mprotect, munmap};
+
+const READ_WRITE: MprotectFlags = MprotectFlags::READ.union(MprotectFlags::WRITE);
 
 /// Pages of memory on their own in the address space, given back when dropped. A forked child does not have them.
 #[derive(Debug)]
@@ -24,22 +28,25 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     /// Map `len` bytes of a file, or of nothing. The rights are given afterwards, because a program may have asked for
-    /// all that it maps to be made present and locked (mlockall), and a file with holes must keep them.
-    fn map(fd: Option<libc::c_int>, len: usize, rights: libc::c_int) -> io::Result<Pages> {
-        let flags = match fd {
-            Some(_) => libc::MAP_SHARED | libc::MAP_NORESERVE,
-            None => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-        };
+    /// all that it maps to be made present and locked (mlockall), and a file with holes must keep them. The calls go past
+    /// the C library, whose mmap and madvise Open MPI and UCX overwrite while our threads may be inside of them.
+    fn map(fd: Option<BorrowedFd<'_>>, len: usize, rights: MprotectFlags) -> io::Result<Pages> {
+        let (anywhere, none) = (std::ptr::null_mut(), ProtFlags::empty());
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory there is.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.unwrap_or(-1), 0) };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let at = unsafe {
+            match fd {
+                Some(fd) => mmap(anywhere, len, none, MapFlags::SHARED | MapFlags::NORESERVE, fd, 0),
+                None => mmap_anonymous(anywhere, len, none, MapFlags::PRIVATE | MapFlags::NORESERVE),
+            }
+        }?;
         let base = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = Pages { base, len };
         // SAFETY: the mapping is ours alone, and nobody knows its address yet.
-        let done = unsafe { libc::mprotect(at, len, rights) == 0 && libc::madvise(at, len, libc::MADV_DONTFORK) == 0 };
-        if done { Ok(pages) } else { Err(io::Error::last_os_error()) }
+        unsafe {
+            mprotect(at, len, rights)?;
+            madvise(at, len, Advice::LinuxDontFork)?;
+        }
+        Ok(pages)
     }
 
     /// The words from an offset on.
@@ -68,7 +75,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and whoever borrowed words of it is gone.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
@@ -100,7 +107,7 @@ impl Shared {
     /// Descriptors, memory or address space are used up.
     pub fn create(label: &str, len: usize) -> io::Result<(Shared, File)> {
         let file = create_file(label, len)?;
-        Ok((Shared(Pages::map(Some(file.as_raw_fd()), len, libc::PROT_READ | libc::PROT_WRITE)?), file))
+        Ok((Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?), file))
     }
 
     /// Memory of this process alone, to be used in the same way.
@@ -108,7 +115,7 @@ impl Shared {
     /// # Errors
     /// Memory or address space are used up.
     pub fn private(len: usize) -> io::Result<Shared> {
-        Ok(Shared(Pages::map(None, len, libc::PROT_READ | libc::PROT_WRITE)?))
+        Ok(Shared(Pages::map(None, len, READ_WRITE)?))
     }
 
     /// These bytes are written soon: the processor may fetch them out of another's cache meanwhile, so that the stores
@@ -131,7 +138,7 @@ impl Shared {
     /// `InvalidData` if it is not; address space is used up.
     pub fn map(file: impl AsFd, len: usize) -> io::Result<Shared> {
         check(&file, len)?;
-        Ok(Shared(Pages::map(Some(file.as_fd().as_raw_fd()), len, libc::PROT_READ | libc::PROT_WRITE)?))
+        Ok(Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?))
     }
 
     /// The word at an offset.
@@ -170,7 +177,7 @@ impl SharedView {
     /// `InvalidData` if it is not; address space is used up.
     pub fn map(file: impl AsFd, len: usize) -> io::Result<SharedView> {
         check(&file, len)?;
-        Ok(SharedView(Pages::map(Some(file.as_fd().as_raw_fd()), len, libc::PROT_READ)?))
+        Ok(SharedView(Pages::map(Some(file.as_fd()), len, MprotectFlags::READ)?))
     }
 
     /// The word at an offset.

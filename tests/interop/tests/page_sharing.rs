@@ -2,14 +2,62 @@
 //! memory it is and whatever it does with it.
 
 use anyhow::{Context, ensure};
+use std::path::PathBuf;
 use std::process::Command;
 use weft_interop::{Lab, Shape, Table, Who, skip};
 
 const HEADER: &str = "/usr/include/infiniband/verbs.h";
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page_sharing/owner.c");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page_sharing");
 
 /// `WEFT_SHARE`, and what becomes of plain memory.
 const MODES: [(&str, &str); 3] = [("auto", "shared"), ("on", "shared"), ("off", "private")];
+
+/// The most that sharing or restoring one region may copy: half of the budget (`engine/share/thrift.rs`).
+const REGION_BYTES_MAX: u64 = 32 << 20;
+
+/// What `large.c` may copy in all: three large regions there and back, a small one, and its peer's buffer.
+const BYTES_MAX: u64 = 3 * 2 * REGION_BYTES_MAX + (16 << 20);
+
+/// Compiles one of the programs.
+fn program(lab: &Lab, name: &str) -> PathBuf {
+    let (program, source) = (lab.file(name), format!("{SOURCES}/{name}.c"));
+    let mut cc = Command::new("cc");
+    // Each program uses some of what they have in common.
+    cc.args(["-Wall", "-Werror", "-Wno-unused-function", "-O1", "-o"]).arg(&program).arg(&source);
+    let status = cc.args(["-libverbs", "-lpthread"]).status().expect("cc runs");
+    assert!(status.success(), "{source} does not compile");
+    program
+}
+
+/// Bytes that each line of the trace says were copied, to share pages or to restore them.
+fn copied(trace: &str) -> Vec<u64> {
+    let words = |line: &str| line.split_whitespace().find_map(|word| word.strip_prefix("copied=")?.parse().ok());
+    trace.lines().filter_map(words).collect()
+}
+
+#[test]
+fn the_work_on_a_large_region_is_bounded() {
+    if !skip::have("page_sharing of large regions", &["ip", "cc", HEADER]) {
+        return;
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let program = program(&lab, "large");
+    let mut table = Table::new("page sharing, large regions");
+    table.case("bytes copied", || {
+        let device = lab.device(lab.client())?;
+        let program = program.to_str().context("the lab's path is not UTF-8")?;
+        let env = [("WEFT_TRACE", "stderr,share")];
+        let ended = lab.run(lab.client(), Who::Root, &env, &[program, &device.name, &device.gid_v4.to_string()])?;
+        let ended = ended.success()?;
+        ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+        let copied = copied(&ended.text);
+        ensure!(copied.iter().all(|&bytes| bytes <= REGION_BYTES_MAX), "{copied:?}: {}", ended.report());
+        let all: u64 = copied.iter().sum();
+        ensure!((1..=BYTES_MAX).contains(&all), "{copied:?}: {}", ended.report());
+        Ok(())
+    });
+    table.finish();
+}
 
 #[test]
 fn shared_pages_are_the_programs_own() {
@@ -17,11 +65,7 @@ fn shared_pages_are_the_programs_own() {
         return;
     }
     let lab = Lab::new(Shape::One).expect("a lab");
-    let program = lab.file("owner");
-    let mut cc = Command::new("cc");
-    cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE);
-    let status = cc.args(["-libverbs", "-lpthread"]).status().expect("cc runs");
-    assert!(status.success(), "{SOURCE} does not compile");
+    let program = program(&lab, "owner");
     let mut table = Table::new("page sharing");
     for who in [Who::Root, Who::Ordinary] {
         // The daemon is root's, which an ordinary user in the user namespace of `weft run` cannot see for himself.

@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom, fallocate, fcntl_add_seals, memfd_create, seek};
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::shared;
@@ -94,6 +95,26 @@ impl Arena {
     }
 }
 
+/// The runs of a range of a memory file that have memory, as distance from the range's start and length; everything else
+/// reads as zeros. A file that cannot tell is one run. Does nothing that a signal handler must not.
+pub(super) fn data_runs(file: BorrowedFd<'_>, offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + len;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        if at >= end {
+            return None;
+        }
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Ok(start) if start < end => start,
+            Ok(_) | Err(Errno::NXIO) => return None,
+            Err(_) => at,
+        };
+        let stop = seek(file, SeekFrom::Hole(start)).unwrap_or(end).clamp(start, end);
+        at = stop;
+        (start < stop).then_some((start - offset, stop - start))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +131,21 @@ mod tests {
         }
         assert_eq!(arena.allocate(0, ARENA_BYTES), None);
         assert_eq!(arena.allocate(0, u64::MAX), None);
+    }
+
+    #[test]
+    fn only_what_has_memory_is_a_run_of_data() {
+        use std::os::unix::fs::FileExt;
+        let arena = Arena::new().unwrap();
+        let page = crate::share::page_size();
+        let runs = |offset, len| data_runs(arena.fd(), offset, len).collect::<Vec<_>>();
+        assert_eq!(runs(0, 512 * page), []);
+        for at in [3, 4, 9] {
+            arena.file.write_all_at(&[1], at * page).unwrap();
+        }
+        assert_eq!(runs(0, 512 * page), [(3 * page, 2 * page), (9 * page, page)]);
+        assert_eq!(runs(4 * page, 5 * page), [(0, page)]);
+        assert_eq!(runs(5 * page, 4 * page), []);
+        assert_eq!(runs(0, 0), []);
     }
 }

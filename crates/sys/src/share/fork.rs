@@ -13,6 +13,7 @@ use std::sync::Once;
 
 use super::ledger::{self, Ledger};
 use super::pages;
+use super::restore;
 use super::survey::Place;
 
 /// Of the machine's free memory a child's copies take this share at most. Beyond it the child gets private mappings of
@@ -97,7 +98,7 @@ fn put(file: BorrowedFd<'_>, place: Place, copy: bool) -> io::Result<()> {
     // mapping, if the program asked that children have it (MADV_DOFORK).
     if copy {
         pages::fresh_at(addr, len)?;
-        pages::read_at(file, addr, len, offset)?;
+        restore::read_data(file, place)?;
     } else {
         pages::private_at(addr, len, file, offset)?;
     }

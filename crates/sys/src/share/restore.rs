@@ -1,16 +1,17 @@
 //! Pages of the arena become private again, in place, under a running program.
 //!
-//! Alone in the process, a thread maps fresh memory over them and reads the arena into it: the mapping is what it was
-//! before and joins its neighbours. Beside others it keeps everybody from a chunk (a *minor* fault of userfaultfd), and
+//! Only pages that the arena has are copied: the others stay absent, as zeros. Alone in the process, a thread maps fresh
+//! memory over them and reads the arena into it: the mapping is what it was before and joins its neighbours. Beside others it keeps everybody from a chunk (a *minor* fault of userfaultfd), and
 //! moves a private copy of it there. Where the kernel cannot do that, it maps the same piece of the arena privately, which
 //! no write can fall between, and has every page copied on write; such a mapping is private like any other, but it
 //! stays a file's, and without huge pages.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use rustix::mm::Advice;
 
-use super::arena::HUGE_BYTES;
+use super::arena::{HUGE_BYTES, data_runs};
 use super::faults::Faults;
 use super::pages::{self, Scratch};
 use super::survey::Place;
@@ -27,53 +28,82 @@ pub(super) enum Way<'a> {
     InPlace,
 }
 
-/// A chunk of the arena that is mapped and shared here. On an error it is as it was, or private and the arena's still.
-pub(super) fn chunk(arena: &Arena, place: Place, way: Way<'_>) -> io::Result<()> {
-    match way {
+/// A chunk of the arena that is mapped and shared here; returns the bytes that were copied. On an error it is as it was, or
+/// private and the arena's still.
+pub(super) fn chunk(arena: &Arena, place: Place, way: Way<'_>) -> io::Result<u64> {
+    let copied = match way {
         Way::Alone => alone(arena, place)?,
         Way::Guarded(faults) => guarded(arena, place, faults).or_else(|_| in_place(arena, place))?,
         Way::InPlace => in_place(arena, place)?,
-    }
-    pages::protect(place.addr, place.len, place.rights)
+    };
+    pages::protect(place.addr, place.len, place.rights)?;
+    Ok(copied)
 }
 
-fn alone(arena: &Arena, place: Place) -> io::Result<()> {
+fn alone(arena: &Arena, place: Place) -> io::Result<u64> {
     let Place { addr, len, offset, .. } = place;
     pages::fresh_at(addr, len)?;
-    pages::read_at(arena.fd(), addr, len, offset).inspect_err(|_| {
+    read_data(arena.fd(), place).inspect_err(|_| {
         // Memory is short: the program's bytes are in the arena still.
         let _ = pages::private_at(addr, len, arena.fd(), offset);
     })
 }
 
-fn guarded(arena: &Arena, place: Place, faults: &Faults) -> io::Result<()> {
+/// Reads what a file has of a place to where fresh memory was mapped; returns the bytes. Does nothing that a signal handler
+/// must not.
+pub(super) fn read_data(file: BorrowedFd<'_>, place: Place) -> io::Result<u64> {
+    let Place { addr, len, offset, .. } = place;
+    let mut copied = 0;
+    for (skip, run) in data_runs(file, offset, len) {
+        pages::read_at(file, addr + skip, run, offset + skip)?;
+        copied += run;
+    }
+    Ok(copied)
+}
+
+fn guarded(arena: &Arena, place: Place, faults: &Faults) -> io::Result<u64> {
     let Place { addr, len, offset, .. } = place;
     let new = Scratch::fresh(addr % HUGE_BYTES, len, HUGE_BYTES)?;
     let from = Scratch::of_file(arena.fd(), offset, len, HUGE_BYTES)?;
-    pages::populate(new.addr, len)?;
-    // A hole of the arena is filled here rather than by a copy that could fail.
-    pages::populate(from.addr, len)?;
+    // Most of the room is made before any thread has to wait.
+    make_room(arena, offset, len, &new, &from)?;
     faults.hold_shared(addr, len)?;
     let moved = pages::forget_pages(addr, len).and_then(|()| {
-        // Nothing is touched but this stack and the two mappings until the chunk is back.
-        pages::copy(from.addr, new.addr, len);
-        new.move_to(addr).map_err(|(_, error)| error)
+        // From here on the arena gets no more pages of this chunk. Nothing is touched but this stack and the two mappings
+        // until the chunk is back.
+        let copied = make_room(arena, offset, len, &new, &from)?;
+        for (skip, run) in data_runs(arena.fd(), offset, len) {
+            pages::copy(from.addr + skip, new.addr + skip, run);
+        }
+        new.move_to(addr).map_err(|(_, error)| error)?;
+        Ok(copied)
     });
     match moved {
-        Ok(()) => faults.wake(addr, len),
+        Ok(_) => faults.wake(addr, len),
         Err(_) => drop(faults.release(addr, len)),
     }
     moved
 }
 
-fn in_place(arena: &Arena, place: Place) -> io::Result<()> {
+/// Makes present what is to be copied, and room for it, rather than have a copy fail; returns the bytes.
+fn make_room(arena: &Arena, offset: u64, len: u64, new: &Scratch, from: &Scratch) -> io::Result<u64> {
+    let mut bytes = 0;
+    for (skip, run) in data_runs(arena.fd(), offset, len) {
+        pages::populate(new.addr + skip, run)?;
+        pages::populate(from.addr + skip, run)?;
+        bytes += run;
+    }
+    Ok(bytes)
+}
+
+fn in_place(arena: &Arena, place: Place) -> io::Result<u64> {
     let Place { addr, len, offset, .. } = place;
     pages::private_at(addr, len, arena.fd(), offset)?;
     match pages::populate(addr, len) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => touch(addr, len),
         result => result?,
     }
-    Ok(())
+    Ok(len)
 }
 
 /// For kernels before 5.14: writes to every page what is there.

@@ -24,6 +24,8 @@ pub struct Sharer {
     /// What the program said about huge pages, by the arena's offsets.
     huge: Vec<(u64, u64, bool)>,
     refusal: Option<String>,
+    /// Bytes copied into the arena and out of it.
+    copied: u64,
     /// Something could not be made private page by page: private mappings of the arena are not what they seem.
     stuck: bool,
 }
@@ -44,7 +46,7 @@ impl Sharer {
     pub fn with_arena(careful: bool, arena: Arena) -> io::Result<Sharer> {
         fork::watch()?;
         ledger::lock().add_arena(arena.fd().as_raw_fd(), arena.id())?;
-        Ok(Sharer { arena, careful, map: PageMap::open(), huge: Vec::new(), refusal: None, stuck: false })
+        Ok(Sharer { arena, careful, map: PageMap::open(), huge: Vec::new(), refusal: None, copied: 0, stuck: false })
     }
 
     /// The arena's file.
@@ -55,6 +57,11 @@ impl Sharer {
     /// Why something was not shared, if it is not what was said last.
     pub fn take_refusal(&mut self) -> Option<String> {
         self.refusal.take()
+    }
+
+    /// Bytes copied into the arena and out of it since the last call.
+    pub fn take_copied(&mut self) -> u64 {
+        std::mem::take(&mut self.copied)
     }
 
     /// Shares what can be shared of a range of whole pages; answers what is shared now, lowest address first.
@@ -120,7 +127,7 @@ impl Sharer {
     }
 
     fn share_plain(
-        &self,
+        &mut self,
         plain: Plain,
         offset: u64,
         faults: Option<&Faults>,
@@ -128,6 +135,7 @@ impl Sharer {
         done: &mut Vec<Extent>,
     ) -> io::Result<()> {
         let swap = Swap { arena: &self.arena, faults, map: &self.map };
+        let copied = &mut self.copied;
         let fd = self.arena.fd().as_raw_fd();
         for (start, end) in chunks(plain.start, plain.end) {
             let part = Plain { start, end, huge: plain.huge };
@@ -143,7 +151,7 @@ impl Sharer {
                     arena.bytes += end - start;
                 }
             });
-            result?;
+            *copied += result?;
             super::join(done, Extent { addr: start, len: end - start, offset: at });
         }
         Ok(())
@@ -176,7 +184,7 @@ impl Sharer {
             for (start, end) in chunks(place.addr, place.addr + place.len) {
                 let offset = place.offset + (start - place.addr);
                 let part = Place { addr: start, len: end - start, offset, ..place };
-                self.unshare_chunk(part, way, still)?;
+                self.copied += self.unshare_chunk(part, way, still)?;
                 restore::advise_huge(part, huge.map(|&(_, _, huge)| huge));
             }
         }
@@ -188,7 +196,7 @@ impl Sharer {
     }
 
     /// `way` is changed when the caller's threads cannot be stopped: nobody waits for them twice.
-    fn unshare_chunk<'a>(&self, part: Place, way: &mut Way<'a>, still: Still<'_>) -> io::Result<()> {
+    fn unshare_chunk<'a>(&self, part: Place, way: &mut Way<'a>, still: Still<'_>) -> io::Result<u64> {
         let restore = |way| {
             let _ledger = ledger::lock();
             let _blocked = Blocked::new();

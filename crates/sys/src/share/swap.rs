@@ -28,8 +28,8 @@ pub(super) fn chunk_bytes() -> u64 {
 }
 
 impl Swap<'_> {
-    /// A chunk of plain memory to the arena's `offset`. On an error it is as it was.
-    pub(super) fn chunk(&self, plain: Plain, offset: u64) -> io::Result<()> {
+    /// A chunk of plain memory to the arena's `offset`; returns the bytes that were copied. On an error it is as it was.
+    pub(super) fn chunk(&self, plain: Plain, offset: u64) -> io::Result<u64> {
         let (addr, len) = (plain.start, plain.end - plain.start);
         let new = Scratch::of_file(self.arena.fd(), offset, len, HUGE_BYTES)?;
         // Not in children, which get copies (see `fork`): neither in those that fork without telling us.
@@ -43,16 +43,19 @@ impl Swap<'_> {
         }
         match self.faults {
             None => {
+                let mut copied = 0;
                 for (skip, run) in self.map.runs(addr, len) {
                     pages::copy(addr + skip, new.addr + skip, run);
+                    copied += run;
                 }
-                new.move_to(addr).map_err(|(_, error)| error)
+                new.move_to(addr).map_err(|(_, error)| error)?;
+                Ok(copied)
             }
             Some(faults) => self.guarded(faults, addr, len, new, offset),
         }
     }
 
-    fn guarded(&self, faults: &Faults, addr: u64, len: u64, new: Scratch, offset: u64) -> io::Result<()> {
+    fn guarded(&self, faults: &Faults, addr: u64, len: u64, new: Scratch, offset: u64) -> io::Result<u64> {
         faults.hold(addr, len)?;
         // From here until somebody's pages are back nothing is touched but this stack and the two mappings: the rest may
         // lie in the chunk.
@@ -63,7 +66,7 @@ impl Swap<'_> {
                 return Err(error);
             }
         };
-        let mut result = Ok(());
+        let (mut result, mut copied) = (Ok(()), 0);
         for (skip, run) in self.map.runs(old.addr, len) {
             // Pages that came only now need room too.
             result = self.make_room(new.addr + skip, run, offset + skip);
@@ -71,6 +74,7 @@ impl Swap<'_> {
                 break;
             }
             pages::copy(old.addr + skip, new.addr + skip, run);
+            copied += run;
         }
         let (kept, result) = match result {
             Ok(()) => match new.move_to(addr) {
@@ -87,7 +91,7 @@ impl Swap<'_> {
         };
         faults.wake(addr, len);
         drop(kept);
-        result
+        result.map(|()| copied)
     }
 
     /// Memory for a run of the arena, mapped at `addr`: an error when there is none, and never a signal.

@@ -455,10 +455,39 @@ fn only_plain_memory_is_shared_and_only_what_there_is_takes_memory() {
         let ranges: Vec<_> = extents.iter().map(|e| ((e.addr - memory.addr) / page, e.len / page)).collect();
         assert_eq!(ranges, [(0, 30), (32, 8), (41, 23)]);
         assert_eq!(file(&sharer).metadata().unwrap().blocks() * 512, 10 * page);
+        assert_eq!(sharer.take_copied(), 10 * page);
         assert!((10..20).all(|k| memory.word(k * 512).load(Ordering::Relaxed) == k));
         assert_eq!(memory.word(25 * 512).load(Ordering::Relaxed), 0);
         unshare(&mut sharer, &extents);
+        // The page that was read has memory, too.
+        assert_eq!(sharer.take_copied(), 11 * page);
         (10..20).all(|k| memory.word(k * 512).load(Ordering::Relaxed) == k)
+    }));
+}
+
+#[test]
+fn what_nobody_touched_is_not_restored_beside_other_threads_either() {
+    let _one = one_at_a_time();
+    if !can_restore() {
+        return;
+    }
+    const PAGES: u64 = 4 * 512;
+    assert!(in_child(|| {
+        let memory = Memory::new(PAGES);
+        let idle = std::thread::spawn(std::thread::park);
+        let mut sharer = Sharer::new(false).unwrap();
+        let extents = share(&mut sharer, memory.addr, memory.len);
+        assert_eq!(sharer.take_copied(), 0);
+        let touched = [0, 5, 511, 512, PAGES - 1];
+        touched.iter().for_each(|k| memory.word(k * 512).store(*k + 1, Ordering::Relaxed));
+        unshare(&mut sharer, &extents);
+        assert_eq!(sharer.take_copied(), touched.len() as u64 * page_size());
+        assert_eq!(memory.rights(), "rw-p");
+        let there: u64 = super::pages::PageMap::open().runs(memory.addr, 512 * page_size()).map(|(_, run)| run).sum();
+        assert_eq!(there, 3 * page_size());
+        idle.thread().unpark();
+        let kept = |k: u64| if touched.contains(&k) { k + 1 } else { 0 };
+        (0..PAGES).all(|k| memory.word(k * 512).load(Ordering::Relaxed) == kept(k))
     }));
 }
 
