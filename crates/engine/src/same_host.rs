@@ -42,7 +42,20 @@ impl Engine {
         if peer.is_some() {
             self.share_registered();
         }
+        if mask.contains(QpAttrMask::STATE) && matches!(attr.qp_state, QpState::Err | QpState::Reset) {
+            self.settle_acknowledgements(id)?;
+        }
         self.with(|hca, now| hca.modify_qp_local(now, id, attr, mask, peer))
+    }
+
+    /// Sends the acknowledgements that a queue pair owes, and takes in those that have arrived for it. An adapter does both
+    /// at once, so a message that the peer received has completed there before either end can disconnect.
+    fn settle_acknowledgements(&self, id: QpId) -> Result<(), VerbsError> {
+        self.enter(|pump, now| {
+            pump.hca.release_acks(now, Some(id));
+            pump.turn(now, true);
+            Ok(())
+        })
     }
 
     /// The process of a slot, if the address is of this host and the process can be met.

@@ -1,0 +1,174 @@
+/* A message that the peer has received completes well, even if both ends leave the connection at once and the sender polls
+ * only afterwards: adapters acknowledge what they receive before programs see it. Arguments: device, GID index. */
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* Ends the program with the line and what was not so. */
+#define MUST(condition)                                                                          \
+	do {                                                                                     \
+		if (!(condition)) {                                                              \
+			printf("line %d: not so: %s (errno %d)\n", __LINE__, #condition, errno); \
+			exit(1);                                                                 \
+		}                                                                                \
+	} while (0)
+
+enum { ROUNDS = 40, TURNS_MAX = 8 };
+
+/* What the two tell each other. */
+struct end {
+	unsigned qpn;
+	union ibv_gid gid;
+};
+
+static char buffer[4096] __attribute__((aligned(4096)));
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_sge sge;
+
+static void open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_mr *mr;
+
+	MUST(list);
+	for (int i = 0; list[i]; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			context = ibv_open_device(list[i]);
+	MUST(context && (pd = ibv_alloc_pd(context)) && (cq = ibv_create_cq(context, 64, NULL, NULL, 0)));
+	MUST((mr = ibv_reg_mr(pd, buffer, sizeof buffer, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	sge = (struct ibv_sge){ .addr = (uintptr_t)buffer, .length = 8, .lkey = mr->lkey };
+}
+
+static void connect_ends(int gid_index, int from, int to)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .cap = { .max_send_wr = 8, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_recv_wr *bad, receive = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
+	struct end mine, peer;
+
+	MUST((qp = ibv_create_qp(pd, &init)) != NULL);
+	mine.qpn = qp->qp_num;
+	MUST(ibv_query_gid(context, 1, gid_index, &mine.gid) == 0);
+	MUST(write(to, &mine, sizeof mine) == sizeof mine && read(from, &peer, sizeof peer) == sizeof peer);
+	MUST(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
+	for (int i = 0; i < TURNS_MAX; i++)
+		MUST(ibv_post_recv(qp, &receive, &bad) == 0);
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = peer.qpn,
+				  .max_dest_rd_atomic = 1,
+				  .min_rnr_timer = 12,
+				  .ah_attr = { .is_global = 1,
+					       .port_num = 1,
+					       .grh = { .dgid = peer.gid, .sgid_index = gid_index, .hop_limit = 4 } } };
+	MUST(ibv_modify_qp(qp, &a,
+			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
+	MUST(ibv_modify_qp(qp, &a,
+			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				   IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	MUST(write(to, &mine, 1) == 1 && read(from, &peer, 1) == 1);
+}
+
+static void say(void)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED
+	};
+	MUST(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+static int sent, heard;
+
+/* Polls until both counts are reached. */
+static void await(int sends, int receives)
+{
+	struct ibv_wc wc;
+
+	while (sent < sends || heard < receives) {
+		if (ibv_poll_cq(cq, 1, &wc) == 0)
+			continue;
+		if (wc.status != IBV_WC_SUCCESS) {
+			printf("%s number %d: %s\n", wc.wr_id == 1 ? "receive" : "send",
+			       wc.wr_id == 1 ? heard : sent, ibv_wc_status_str(wc.status));
+			exit(1);
+		}
+		*(wc.wr_id == 1 ? &heard : &sent) += 1;
+	}
+}
+
+static void leave_connection(void)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+
+	MUST(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0);
+}
+
+/* After some turns, which make acknowledgements wait for company. */
+static void talk(int first, int turns)
+{
+	for (int i = 1; i <= turns; i++) {
+		if (first)
+			say();
+		await(0, i);
+		if (!first)
+			say();
+	}
+	await(turns, turns);
+}
+
+int main(int argc, char **argv)
+{
+	int gid_index, there[2], back[2], status;
+	pid_t child;
+	char byte = 0;
+
+	MUST(argc == 3 && pipe(there) == 0 && pipe(back) == 0);
+	gid_index = atoi(argv[2]);
+	alarm(50);
+	MUST((child = fork()) >= 0);
+	if (child == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_device(argv[1]);
+	for (int round = 0; round < ROUNDS; round++) {
+		int turns = round % TURNS_MAX;
+
+		sent = heard = 0;
+		if (child == 0) {
+			connect_ends(gid_index, there[0], back[1]);
+			talk(0, turns);
+			await(turns, turns + 1);
+			leave_connection();
+			MUST(write(back[1], &byte, 1) == 1);
+		} else {
+			connect_ends(gid_index, back[0], there[1]);
+			talk(1, turns);
+			say();
+			MUST(read(back[0], &byte, 1) == 1);
+			leave_connection();
+			await(turns + 1, turns);
+		}
+		MUST(ibv_destroy_qp(qp) == 0);
+	}
+	if (child == 0)
+		exit(0);
+	MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	puts("all as it must be");
+	return 0;
+}
