@@ -16,9 +16,11 @@ use crate::rx_socket::RxSocket;
 const MESSAGES_TO_EARN: u32 = 64;
 /// What a message of another flow takes off the count.
 const OTHER_COSTS: u32 = 16;
+/// How much longer a flow must earn after the kernel refused the socket, until the kernel grants one again.
+const EARN_AGAIN_FACTOR: u32 = 64;
 
 /// The socket, and who is to have it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Inlet {
     /// The port that packets come to.
     port: u16,
@@ -30,10 +32,28 @@ pub struct Inlet {
     /// Who may earn it, and how far he is.
     candidate: Option<Incoming>,
     messages: u32,
-    /// It is not to be had here, or does harm.
+    /// Messages in a row that earn it.
+    earns_at: u32,
+    /// It does harm.
     given_up: bool,
     /// Whether traffic class and hop limit are told.
     describes: bool,
+}
+
+impl Default for Inlet {
+    fn default() -> Inlet {
+        Inlet {
+            port: 0,
+            socket: None,
+            aimed: None,
+            here: None,
+            candidate: None,
+            messages: 0,
+            earns_at: MESSAGES_TO_EARN,
+            given_up: false,
+            describes: false,
+        }
+    }
 }
 
 impl Inlet {
@@ -66,7 +86,7 @@ impl Inlet {
                 (self.candidate, self.messages) = (Some(*flow), 1);
             }
         }
-        self.messages >= MESSAGES_TO_EARN && self.aimed.is_none() && !self.given_up
+        self.messages >= self.earns_at && self.aimed.is_none() && !self.given_up
     }
 
     /// Aim at who earned it. Answers whether that could be; what came before still waits in the shared socket.
@@ -91,21 +111,42 @@ impl Inlet {
                 (self.socket, self.here) = (Some(socket), Some(flow.dst));
             }),
         };
-        self.given_up = aimed.is_err();
-        self.aimed = aimed.is_ok().then_some(flow);
+        match aimed {
+            Ok(()) => (self.aimed, self.earns_at) = (Some(flow), MESSAGES_TO_EARN),
+            Err(_) => {
+                // The socket may still be connected to an earlier peer: only its end is sure to free that flow.
+                self.close();
+                self.earns_at = self.earns_at.saturating_mul(EARN_AGAIN_FACTOR);
+            }
+        }
         self.aimed.is_some()
     }
 
-    /// Take no more packets. Answers where those are that came until now, and whose they are.
+    /// Takes no more packets. `read` gets the socket with those that came until now, and whose they are.
+    ///
+    /// A socket whose address or route went stays connected, and would take the flow's packets again as soon as the
+    /// address is back. So it is closed, and the flow comes by the shared sockets.
     #[cold]
-    pub fn rest(&mut self) -> Option<(&mut RxSocket, Incoming)> {
-        let flow = self.aimed.take()?;
-        let socket = self.socket.as_mut()?;
-        if udp::rest(&socket.fd, self.port, flow.dst).is_err() {
-            // The address has gone, and with it what the socket could take.
-            self.given_up = true;
+    pub fn rest(&mut self, read: impl FnOnce(&mut RxSocket, &Incoming) -> usize) -> usize {
+        let (Some(flow), Some(socket)) = (self.aimed.take(), &mut self.socket) else { return 0 };
+        let rests = udp::rest(&socket.fd, self.port, flow.dst).is_ok();
+        let came = read(socket, &flow);
+        if !rests {
+            self.close();
         }
-        Some((socket, flow))
+        came
+    }
+
+    fn close(&mut self) {
+        (self.socket, self.here) = (None, None);
+    }
+
+    /// Has the kernel refuse the next [`Inlet::rest`], as it does when the address is gone.
+    #[cfg(test)]
+    pub fn lose_address(&mut self) {
+        if let Some(flow) = &mut self.aimed {
+            flow.dst = std::net::Ipv4Addr::BROADCAST.into();
+        }
     }
 
     /// It took what is not for this process: no more of that.

@@ -140,8 +140,8 @@ impl Receiver {
     /// Nobody has the inlet from now on; take what came to it until then.
     #[cold]
     fn rest(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
-        let Some((socket, flow)) = self.inlet.rest() else { return 0 };
-        empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
+        let inbox = &mut self.inbox;
+        self.inlet.rest(|socket, flow| empty(socket, |socket| socket.read(inbox, Some(flow), stats, each, |_| {})))
     }
 }
 
@@ -276,6 +276,23 @@ mod tests {
         assert!((0..90).map(&mut exchange).collect::<Vec<_>>()[89]);
         assert!(!exchange(99));
         assert!((0..90).all(|byte| !exchange(byte)), "and not given again");
+    }
+
+    #[test]
+    fn a_flow_whose_inlet_cannot_rest_comes_by_the_shared_socket_and_earns_another() {
+        let (mut receiver, at, [a, _]) = host();
+        let mut stats = LinkStats::default();
+        for _ in 0..3 {
+            for byte in 0..90 {
+                let sent = say(&a, at, byte);
+                assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+            }
+            assert!(receiver.inlet.is_aimed());
+            receiver.inlet.lose_address();
+            assert!(receiver.rest(&mut stats, &mut |_, _| ()) == 0 && !receiver.inlet.is_aimed());
+            let sent = say(&a, at, 90);
+            assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct TxSocket {
     pub port: u16,
     /// Whether the kernel may be asked to cut (UDP_SEGMENT); cleared when it refused.
     pub segments: bool,
+    /// The kernel refused a message that it was to cut, and has taken no packet since: the cause may be another.
+    pub doubted: bool,
     family: Family,
 }
 
@@ -68,7 +70,7 @@ impl TxSockets {
             let (fd, port) = udp::sender(family, (hash >> 32) as u32)?;
             roce_port::enlarge_send_buffer(&fd, SEND_BUFFER_BYTES);
             fork::track(&fd);
-            self.sockets.push(TxSocket { fd, port, segments: true, family });
+            self.sockets.push(TxSocket { fd, port, segments: true, doubted: false, family });
             self.sockets.len() - 1
         } else {
             self.shared(family, hash).ok_or(io::ErrorKind::AddrNotAvailable)?

@@ -184,6 +184,9 @@ impl Sender<'_> {
             self.show(&packets[..done], tap);
         }
         let full = handed.error.as_ref().is_some_and(is_full);
+        if self.flow.peer.is_none() && handed.messages > 0 {
+            self.socket.doubted = false;
+        }
         if let Some(peer) = &mut self.flow.peer {
             let numbered = peer.on_sent(handed.messages);
             if numbered.is_err() || handed.error.is_some() && !full {
@@ -211,8 +214,13 @@ impl Sender<'_> {
     ) -> Handed {
         let failed = self.spans.get(message).copied().unwrap_or(0);
         if failed > 1 && self.socket.segments && refuses_segments(error) {
-            self.socket.segments = false;
+            (self.socket.segments, self.socket.doubted) = (false, true);
             return Handed::Done(done);
+        }
+        if std::mem::take(&mut self.socket.doubted) {
+            // A packet alone is refused, too: its address or route is gone, or it is larger than the MTU. Cutting is not
+            // at fault, and those that leave later may be cut again.
+            self.socket.segments = true;
         }
         if is_unmapped(error) && failed > 1 {
             // One of them is at fault, the others are not: one by one.
@@ -333,7 +341,8 @@ fn is_unmapped(error: &io::Error) -> bool {
 }
 
 /// Whether the error may mean that the kernel will not cut: EINVAL or EMSGSIZE (segment beyond the MTU), EIO (no
-/// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it meant something else, single packets will say so.
+/// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it meant something else (EINVAL: the source address is gone),
+/// a single packet is refused as well.
 fn refuses_segments(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     const EINVAL: i32 = 22;
@@ -341,4 +350,57 @@ fn refuses_segments(error: &io::Error) -> bool {
     const ENOPROTOOPT: i32 = 92;
     const EOPNOTSUPP: i32 = 95;
     matches!(error.raw_os_error(), Some(EIO | EINVAL | EMSGSIZE | ENOPROTOOPT | EOPNOTSUPP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+    use weft_verbs::{AddressVector, Gid, GidType};
+    use weft_wire::bth::Bth;
+    use weft_wire::opcode::Opcode;
+    use weft_wire::packet::{HeaderBuf, Headers};
+    use weft_wire::psn::Psn;
+
+    /// Packets that may leave as segments of one send.
+    fn batch(src: [u8; 4], packets: u32) -> TxBatch {
+        let gid = |ip: [u8; 4]| Gid::from(IpAddr::from(ip));
+        let av = AddressVector {
+            dgid: gid([127, 0, 0, 1]),
+            sgid: gid(src),
+            sgid_index: 0,
+            flow_label: 0,
+            hop_limit: 0,
+            traffic_class: 0,
+            sl: 0,
+            port_num: 1,
+            dlid: 0,
+            src_path_bits: 0,
+            static_rate: 0,
+            is_global: true,
+            ifindex: 0,
+            gid_type: GidType::RoceV2,
+        };
+        let mut batch = TxBatch::default();
+        for psn in 0..packets {
+            let bth = Bth::new(Opcode(4), 0xffff, 0xff_ffff, Psn::new(psn));
+            batch.begin(av, 0xff_ffff, 1, HeaderBuf::write(bth, &Headers::default(), 64).as_slice());
+            batch.bytes(&[7; 64]);
+        }
+        batch
+    }
+
+    #[test]
+    fn an_address_that_is_gone_for_a_while_does_not_end_segmentation() {
+        let (mut transmitter, mut stats) = (Transmitter::new(7), LinkStats::default());
+        let mut send = |src, packets| {
+            let before = stats;
+            transmitter.send(Instant(0), &batch(src, packets), None, &mut stats);
+            (stats.tx_messages - before.tx_messages, stats.tx_refused - before.tx_refused)
+        };
+        assert_eq!(send([127, 0, 0, 1], 8), (1, 0));
+        assert_eq!(send([192, 0, 2, 1], 8), (0, 8), "no address of this host");
+        assert_eq!(send([192, 0, 2, 1], 1), (0, 1));
+        assert_eq!(send([127, 0, 0, 1], 8), (1, 0));
+    }
 }
