@@ -21,6 +21,10 @@ pub struct Options {
     /// Only this ring (rules, unit, build, sim, interop); may be repeated.
     #[arg(long)]
     ring: Vec<String>,
+    /// Rounds of the soak: hosts that lose addresses, links, routes, daemons and programs, and long messages with loss to
+    /// Linux's rxe. A round takes one to two seconds. [default: a sample]
+    #[arg(long, value_name = "ROUNDS")]
+    soak: Option<u32>,
     /// Go on after a ring has failed.
     #[arg(long)]
     keep_going: bool,
@@ -108,6 +112,9 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
     if options.quick {
         command.env("WEFT_QUICK", "1");
+    }
+    if let Some(rounds) = options.soak {
+        command.env("WEFT_SOAK", rounds.to_string());
     }
     let mut child = command.spawn().context("cannot run cargo")?;
     let mut ring = Ring::new(name);

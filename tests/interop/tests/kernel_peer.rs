@@ -70,6 +70,13 @@ fn verbs_against_rxe() {
         ensure!(outcome.server.text.contains("wrong ICRC"), "nothing says so\n{}", outcome.report());
         Ok(())
     });
+    for (number, server) in (0..long_messages()).flat_map(|number| Server::BOTH.map(|server| (number, server))) {
+        table.case(&format!("messages of 100,000 bytes, 1% lost, seed {number}, {server:?} serving"), || {
+            let weather = Some(format!("loss=1%,seed={number}"));
+            let options = "-c -n 50 -s 100000 -m 1024";
+            peer.succeed(&pair(&peer, "ibv_rc_pingpong", options, server, false, weather)?).map(drop)
+        });
+    }
     table.case("every ICRC of both sides is right", || {
         let side = peer.lab().client();
         let captured = capture.finish([side.v4, side.v6])?;
@@ -84,6 +91,13 @@ fn verbs_against_rxe() {
         Ok(())
     });
     table.finish();
+}
+
+/// Runs of long messages with loss in each direction: one for each so many rounds of a soak, or one.
+fn long_messages() -> u32 {
+    const ROUNDS_PER_RUN: u32 = 40;
+    let rounds = std::env::var("WEFT_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    (rounds / ROUNDS_PER_RUN).max(1)
 }
 
 /// A case in one direction, with and without loss; the pingpongs over both families each, the others in turn.

@@ -1,0 +1,185 @@
+//! Pairs of programs that carry checked data over reliable connections (`traffic.c`), and how each may end.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use weft_interop::{Ended, Lab, Proc, Side, Who};
+
+/// Longest time until a pair is connected, or carries data again after the network came back.
+const CARRIES_WITHIN: Duration = Duration::from_secs(30);
+/// Longest time until the survivor of a pair ends: eight times the longest timeout, four times as long at most.
+const ENDS_WITHIN: Duration = Duration::from_secs(80);
+/// Exit status of `traffic` for wrong data, and for a completion with an error (its status is added).
+const WRONG_DATA: i32 = 3;
+const COMPLETION: i32 = 100;
+/// IBV_WC_RETRY_EXC_ERR.
+const RETRY_EXCEEDED: i32 = 12;
+
+/// A kind of pair.
+#[derive(Debug)]
+pub struct Plan {
+    /// For messages.
+    pub name: &'static str,
+    /// Whether both ends are in the server's namespace.
+    pub same_host: bool,
+    /// Whether the GIDs are IPv6 addresses.
+    pub v6: bool,
+    /// Local ACK timeout.
+    pub timeout: u32,
+    /// `poll` or `sleep`.
+    pub mode: &'static str,
+    /// The timeout is shorter than outages last: the connection often ends in one.
+    pub fragile: bool,
+}
+
+/// Every kind.
+pub const PLANS: &[Plan] = &[
+    Plan { name: "IPv4", same_host: false, v6: false, timeout: 18, mode: "poll", fragile: false },
+    Plan { name: "IPv6", same_host: false, v6: true, timeout: 18, mode: "poll", fragile: false },
+    Plan { name: "IPv4, asleep", same_host: false, v6: false, timeout: 18, mode: "sleep", fragile: false },
+    Plan { name: "IPv4, short timeout", same_host: false, v6: false, timeout: 10, mode: "poll", fragile: true },
+    Plan { name: "same host", same_host: true, v6: false, timeout: 17, mode: "sleep", fragile: false },
+];
+
+/// One end that runs.
+#[derive(Debug)]
+pub struct End {
+    proc: Proc,
+    progress: PathBuf,
+    mark: u64,
+}
+
+/// A pair that runs.
+#[derive(Debug)]
+pub struct Flow {
+    /// What it is.
+    pub plan: &'static Plan,
+    ends: [End; 2],
+}
+
+/// An end whose peer was killed: it must end, with the status that an adapter gives.
+#[derive(Debug)]
+pub struct Survivor {
+    end: End,
+    plan: &'static Plan,
+    until: Instant,
+}
+
+impl End {
+    fn checked(&self) -> u64 {
+        let bytes = std::fs::read(&self.progress).unwrap_or_default();
+        bytes.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count))
+    }
+
+    fn finish(self, plan: &Plan) -> Result<()> {
+        let ended = self.proc.wait(Duration::ZERO);
+        let code = ended.status.and_then(|status| status.code());
+        ensure!(code != Some(WRONG_DATA), "WRONG DATA, {}: {}", plan.name, ended.report());
+        ensure!(code == Some(COMPLETION + RETRY_EXCEEDED), "{}: wrong end: {}", plan.name, ended.report());
+        Ok(())
+    }
+
+    fn hang(self, plan: &Plan, why: &str) -> anyhow::Error {
+        let stack = std::fs::read_to_string(format!("/proc/{}/wchan", self.proc.pid())).unwrap_or_default();
+        let (checked, ended): (u64, Ended) = (self.checked(), self.proc.kill());
+        anyhow::anyhow!("{}: {why} ({checked} checked, waits in {stack:?}): {}", plan.name, ended.report())
+    }
+}
+
+impl Flow {
+    /// Starts both ends; `faults` are those of WEFT_FAULT, `patience` is added to the timeout.
+    pub fn start(lab: &Lab, program: &str, plan: &'static Plan, faults: &str, patience: u32) -> Result<Flow> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let meeting = lab.file(&format!("meeting-{number}"));
+        let end = |role: &str, side: &Side| -> Result<End> {
+            let progress = lab.file(&format!("progress-{number}-{role}"));
+            let device = &lab.device(side)?.name;
+            let address = if plan.v6 { side.v6 } else { side.v4 };
+            let path = |path: &PathBuf| path.to_str().map(str::to_owned).context("the lab's path is not UTF-8");
+            let (meeting, timeout, counts) = (path(&meeting)?, (plan.timeout + patience).to_string(), path(&progress)?);
+            let words = [program, device, address, &meeting, role, &timeout, plan.mode, &counts];
+            let env = [("WEFT_FAULT", faults)];
+            let env = if faults.is_empty() { &[][..] } else { &env };
+            Ok(End { proc: lab.start(side, Who::Root, env, &words)?, progress, mark: 0 })
+        };
+        let near = if plan.same_host { lab.server() } else { lab.client() };
+        Ok(Flow { plan, ends: [end("listen", lab.server())?, end("connect", near)?] })
+    }
+
+    /// Notes how far both ends are.
+    pub fn mark(&mut self) {
+        self.ends.iter_mut().for_each(|end| end.mark = end.checked());
+    }
+
+    /// Waits until both ends have checked more data than at the last mark. `None`: both ended, with the status that an
+    /// adapter gives.
+    pub fn carries(mut self) -> Result<Option<Flow>> {
+        let until = Instant::now() + CARRIES_WITHIN;
+        loop {
+            let running = self.ends.each_mut().map(|end| end.proc.running());
+            if running.contains(&false) {
+                return self.ended(running[0]).map(|()| None);
+            }
+            if self.ends.iter().all(|end| end.checked() > end.mark) {
+                return Ok(Some(self));
+            }
+            if Instant::now() > until {
+                let [a, b] = self.ends;
+                let (a, b) = (a.hang(self.plan, "carries no data"), b.hang(self.plan, "carries no data"));
+                bail!("{a:#}\n      {b:#}");
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+
+    /// One end of the pair ended, unasked.
+    fn ended(self, first_runs: bool) -> Result<()> {
+        let Flow { plan, ends: [a, b] } = self;
+        let (ended, other) = if first_runs { (b, a) } else { (a, b) };
+        ended.finish(plan)?;
+        let mut other = Survivor { end: other, plan, until: Instant::now() + ENDS_WITHIN };
+        while !other.has_ended()? {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        other.finish()
+    }
+
+    /// Kills one end with SIGKILL; returns the other.
+    pub fn kill(self, first: bool) -> Survivor {
+        let Flow { plan, ends: [a, b] } = self;
+        let (victim, end) = if first { (a, b) } else { (b, a) };
+        drop(victim.proc.kill());
+        Survivor { end, plan, until: Instant::now() + ENDS_WITHIN }
+    }
+
+    /// Ends both and tells how many messages were checked; wrong data found meanwhile is an error.
+    pub fn stop(self) -> Result<u64> {
+        let mut checked = 0;
+        for mut end in self.ends {
+            checked += end.checked();
+            ensure!(end.proc.running(), "{}: ended early: {}", self.plan.name, end.proc.wait(Duration::ZERO).report());
+        }
+        Ok(checked)
+    }
+}
+
+impl Survivor {
+    /// Whether it has ended; an error if it should have long ago.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        let ended = !self.end.proc.running();
+        ensure!(
+            ended || Instant::now() < self.until,
+            "{}: the survivor hangs: {}",
+            self.plan.name,
+            self.end.proc.text()
+        );
+        Ok(ended)
+    }
+
+    /// Judges how it ended.
+    pub fn finish(self) -> Result<()> {
+        self.end.finish(self.plan)
+    }
+}

@@ -1,0 +1,80 @@
+//! What happens to the hosts of a lab: addresses, links and routes that go and come back, daemons that are killed.
+
+use anyhow::Result;
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+use weft_interop::{Lab, Side};
+
+/// Numbers at random, the same for the same seed.
+#[derive(Debug)]
+pub struct Lots(pub u64);
+
+impl Lots {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    /// One of them.
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// What may happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outage {
+    /// An address is removed and added again.
+    Address,
+    /// A link goes down and up.
+    Link,
+    /// The route to the other host refuses packets.
+    Route,
+    /// A daemon is killed with SIGKILL.
+    Daemon,
+    /// One program of a pair is killed with SIGKILL.
+    Peer,
+}
+
+/// Longest outage: far below what eight times the timeouts allow.
+const LONGEST_MS: u64 = 300;
+/// How the kernel refuses packets: EHOSTUNREACH, EACCES, EINVAL.
+const REFUSALS: [&str; 3] = ["unreachable", "prohibit", "blackhole"];
+
+/// Lets an outage happen to one of the hosts, and ends it.
+pub fn happen(lab: &Lab, lots: &mut Lots, outage: Outage) -> Result<()> {
+    let (here, there) = if lots.below(2) == 0 { (lab.client(), lab.server()) } else { (lab.server(), lab.client()) };
+    let pause = Duration::from_millis(lots.below(LONGEST_MS));
+    let Side { netns, interface, v4, v6, .. } = here;
+    let both = |end: &str, begin: &str| -> Result<()> {
+        lab.ip(&format!("-n {netns} {begin}"))?;
+        std::thread::sleep(pause);
+        lab.ip(&format!("-n {netns} {end}"))
+    };
+    match outage {
+        Outage::Address if lots.below(2) == 0 => {
+            both(&format!("addr add {v4}/24 dev {interface}"), &format!("addr del {v4}/24 dev {interface}"))
+        }
+        Outage::Address => {
+            both(&format!("addr add {v6}/64 dev {interface} nodad"), &format!("addr del {v6}/64 dev {interface}"))
+        }
+        Outage::Link => {
+            both(&format!("link set {interface} up"), &format!("link set {interface} down"))?;
+            // The kernel forgets IPv6 addresses of a link that goes down.
+            lab.ip(&format!("-n {netns} addr replace {v6}/64 dev {interface} nodad"))?;
+            lab.wait_ready(here)
+        }
+        Outage::Route => {
+            let (how, to) = (lots.one(&REFUSALS), if lots.below(2) == 0 { there.v4 } else { there.v6 });
+            both(&format!("route del {how} {to}"), &format!("route add {how} {to} metric 1"))
+        }
+        Outage::Daemon => {
+            if let Some(pid) = lab.daemon(here).and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+                kill_process(pid, Signal::KILL)?;
+            }
+            Ok(())
+        }
+        Outage::Peer => Ok(()),
+    }
+}
