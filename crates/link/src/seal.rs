@@ -3,7 +3,7 @@
 
 use weft_sys::udp::Outbox;
 use weft_transport::{TxBatch, TxPacket};
-use weft_wire::icrc::{Flow, Icrc};
+use weft_wire::icrc::{self, Flow, Icrc};
 use weft_wire::packet::{ICRC_LEN, pad_for};
 
 use crate::gather::{each_piece, header};
@@ -80,8 +80,9 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
     });
     let end = room.len() - ICRC_LEN;
     room[at..end].fill(0);
-    let crc = Icrc::begin(seed, &room[..end]);
-    room[end..].copy_from_slice(&crc.finish().to_le_bytes());
+    let crc =
+        if packet.flush_for_rxe { icrc::of_flush_by_rxe(seed, room) } else { Icrc::begin(seed, &room[..end]).finish() };
+    room[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Lengths of a flow whose seeds are kept: full packets, and short ones of several kinds.

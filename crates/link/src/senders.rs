@@ -5,6 +5,7 @@
 
 use weft_wire::Packet;
 use weft_wire::icrc::{self, Flow};
+use weft_wire::opcode::{Kind, Opcode};
 
 use crate::seal::Seeds;
 
@@ -78,11 +79,30 @@ impl Sender {
         if delta == 0 {
             return Some(expected);
         }
-        let ip_id = icrc::explain(self.seeds.flow(), ib.len(), delta)? ^ expected;
+        let change = match icrc::explain(self.seeds.flow(), ib.len(), delta) {
+            Some(change) => change,
+            None => self.explain_flush(ib, expected, found)?,
+        };
+        let ip_id = change ^ expected;
         self.last = ip_id.wrapping_sub(segment);
         self.step = u16::from(self.last != 0);
         Some(ip_id)
     }
+
+    /// Which change of the identification explains the ICRC of a FLUSH that Linux's rxe sent.
+    #[cold]
+    fn explain_flush(&mut self, ib: &[u8], expected: u16, found: u32) -> Option<u16> {
+        if !is_flush(ib) {
+            return None;
+        }
+        let delta = icrc::of_flush_by_rxe(self.seeds.seed(ib.len(), expected), ib) ^ found;
+        icrc::explain_flush_by_rxe(self.seeds.flow(), ib.len(), delta)
+    }
+}
+
+/// Whether a packet is a FLUSH.
+fn is_flush(ib: &[u8]) -> bool {
+    ib.first().and_then(|&opcode| Opcode(opcode).info()).is_some_and(|info| info.kind == Kind::Flush)
 }
 
 #[cfg(test)]
@@ -109,6 +129,18 @@ mod tests {
                     assert_eq!(senders.check(&flow, &packet(&flow, ip_id), segment), Some(ip_id));
                 }
             }
+        }
+        let mut flush = packet(&flow, 5)[..36].to_vec();
+        flush[0] = 0x1c;
+        for (ip_id, opcode) in [(6, 0x1c), (0x8123, 0x1c), (0x8124, 0x0c)] {
+            flush[0] = opcode;
+            // BTH (whose reserved byte counts as ones the first time only), FETH and RETH, and all of them again.
+            let mut covered = [&flush[..32], &flush[..32]].concat();
+            covered[4] = 0xff;
+            let mut crc = icrc::Icrc::new(flow.seed(36, ip_id));
+            crc.update(&covered);
+            flush[32..].copy_from_slice(&crc.finish().to_le_bytes());
+            assert_eq!(senders.check(&flow, &flush, 0), (opcode == 0x1c).then_some(ip_id), "a FLUSH of rxe alone");
         }
         let mut damaged = packet(&flow, 5);
         damaged[20] ^= 1;

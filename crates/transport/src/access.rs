@@ -81,9 +81,23 @@ pub(crate) fn flush<E: Env>(
         1 => env.remote_range(pd, core.qpn, key).map_err(|_| NakCode::REMOTE_ACCESS)?,
         _ => return Err(NakCode::INVALID_REQUEST),
     };
-    if len != 0 {
-        let addr = env.remote(pd, core.qpn, key, va, len, need).map_err(|_| NakCode::REMOTE_ACCESS)?;
-        env.memory().flush(addr, len, need.contains(Access::FLUSH_PERSISTENT));
+    if len == 0 {
+        return Ok(());
     }
+    let persistent = need.contains(Access::FLUSH_PERSISTENT);
+    let (addr, len) = match env.remote(pd, core.qpn, key, va, len, need) {
+        Ok(addr) => (addr, len),
+        // Linux's rxe sends a FLUSH again with address 0. The whole region holds the range that is meant, and a FLUSH changes
+        // no byte, so nobody is harmed if the requester meant 0.
+        Err(_) if level == 0 && va == 0 => {
+            let (first, all) = env.remote_range(pd, core.qpn, key).map_err(|_| NakCode::REMOTE_ACCESS)?;
+            if len > all {
+                return Err(NakCode::REMOTE_ACCESS);
+            }
+            (env.remote(pd, core.qpn, key, first, all, need).map_err(|_| NakCode::REMOTE_ACCESS)?, all)
+        }
+        Err(_) => return Err(NakCode::REMOTE_ACCESS),
+    };
+    env.memory().flush(addr, len, persistent);
     Ok(())
 }

@@ -43,6 +43,8 @@ pub struct TxPacket {
     pub payload_len: u32,
     /// Others may write to the payload while it leaves: what is sent, and its ICRC, must be of one copy.
     pub unsteady: bool,
+    /// A FLUSH whose ICRC is to be as Linux's rxe computes it.
+    pub flush_for_rxe: bool,
     /// What it leaves an InfiniBand fabric's port as, if it does.
     pub source: Option<LocalSource>,
 }
@@ -98,6 +100,7 @@ impl TxBatch {
             pieces: pieces..pieces,
             payload_len: 0,
             unsteady: false,
+            flush_for_rxe: false,
             source: None,
         });
     }
@@ -119,6 +122,13 @@ impl TxBatch {
     pub fn unsteady(&mut self) {
         if let Some(packet) = self.packets.last_mut() {
             packet.unsteady = true;
+        }
+    }
+
+    /// The FLUSH begun last has an ICRC as Linux's rxe computes it.
+    pub fn flush_for_rxe(&mut self) {
+        if let Some(packet) = self.packets.last_mut() {
+            packet.flush_for_rxe = true;
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub established: bool,
     /// The memory of the peer, on this host, may be reached directly.
     pub direct: bool,
+    /// The peer takes a FLUSH only with the ICRC that Linux's rxe computes.
+    pub flush_for_rxe: bool,
     /// What passed to the peer and back, if anybody wants to know: the fabric's ports on the way count it.
     pub passed: Option<Box<Passed>>,
 }
@@ -88,6 +90,7 @@ impl Core {
             now: Instant::default(),
             established: false,
             direct: false,
+            flush_for_rxe: false,
             passed: None,
         }
     }

@@ -159,6 +159,26 @@ pub fn of_packet(seed: u32, ib: &[u8]) -> u32 {
     Icrc::begin(seed, &ib[..ib.len().saturating_sub(4)]).finish()
 }
 
+/// The ICRC as Linux's rxe computes and checks that of a FLUSH, which has no payload: the BTH and the headers behind it, and
+/// then the same bytes once more as they stand (6.2 and later; its table of opcodes puts the payload at the BTH). `ib` is
+/// BTH to ICRC, whose last four bytes are left out.
+#[cold]
+pub fn of_flush_by_rxe(seed: u32, ib: &[u8]) -> u32 {
+    let bytes = &ib[..ib.len().saturating_sub(4)];
+    let mut crc = Icrc::begin(seed, bytes);
+    crc.update(bytes);
+    crc.finish()
+}
+
+/// As [`explain`], for an ICRC that [`of_flush_by_rxe`] computed.
+#[cold]
+pub fn explain_flush_by_rxe(flow: &Flow, ib_len: usize, delta: u32) -> Option<u16> {
+    match flow {
+        Flow::V4 { .. } => solve_ip_id(delta, Flow::bytes_after_id(ib_len) + ib_len.saturating_sub(4)),
+        Flow::V6 { .. } => (delta == 0).then_some(0),
+    }
+}
+
 /// Where the BTH's reserved byte stands.
 const RESERVED_AT: usize = 4;
 

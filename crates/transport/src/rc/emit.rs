@@ -101,6 +101,7 @@ impl Requester {
             self.silent = 0;
         }
         core.stats.retransmits += 1;
+        doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
             Ok(()) => {
                 // Perhaps it came to harm because the program wrote to what it sends.
@@ -126,6 +127,7 @@ impl Requester {
         }
         let at = self.find(sq, psn);
         core.stats.retransmits += 1;
+        doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, limit >= to, tx, env) {
             Ok(()) => tx.unsteady(),
             Err(status) => self.fail_at(core, sq, at, psn, status, env),
@@ -140,10 +142,17 @@ impl Requester {
         let limit = self.received.first_in(psn + 1, chunk.end);
         let at = self.find(sq, psn);
         core.stats.retransmits += 1;
+        doubt_flush(core, sq, at);
         if let Err(status) = emit(core, sq, at, psn, limit, true, tx, env) {
             self.fail_at(core, sq, at, psn, status, env);
         }
     }
+}
+
+/// A FLUSH is sent again. Linux's rxe (6.2 and later) takes only one whose ICRC is computed in a way of its own, and drops any
+/// other; all other peers drop that. So each time the other way is tried, and the one that was answered stays.
+fn doubt_flush(core: &mut Core, sq: &SendQueue, at: u64) {
+    core.flush_for_rxe ^= at < sq.tail() && matches!(sq.get(at).op, SendOp::Flush { .. });
 }
 
 /// Put the packet at `psn` of request `at` into the batch. `limit` is the PSN after what it covers, which differs from
@@ -183,6 +192,9 @@ fn emit<E: Env>(
             let feth = Some(Feth::new(placement, level));
             let reth = Some(Reth::new(target.addr, target.rkey, length));
             core.begin(tx, Kind::Flush, psn, bits, &Headers { feth, reth, ..base }, 0);
+            if core.flush_for_rxe {
+                tx.flush_for_rxe();
+            }
         }
         SendOp::AtomicWrite(target) => {
             let payload = Payload::of(env, core.pd(), wqe, 0, 8)?;
