@@ -243,5 +243,11 @@ pub struct ibv_device_attr_ex {
 pub const IBV_DEVICE_RAW_SCATTER_FCS: u64 = 1 << 34;
 /// See [`IBV_DEVICE_RAW_SCATTER_FCS`].
 pub const IBV_DEVICE_PCI_WRITE_END_PADDING: u64 = 1 << 36;
+/// See [`IBV_DEVICE_RAW_SCATTER_FCS`]; of Linux 6.2 and later, and without a name in verbs.h.
+pub const IBV_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
+/// See [`IBV_DEVICE_FLUSH_GLOBAL`].
+pub const IBV_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;
+/// See [`IBV_DEVICE_FLUSH_GLOBAL`].
+pub const IBV_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;
 /// See [`IBV_DEVICE_RAW_SCATTER_FCS`].
 pub const IBV_DEVICE_CC_DMA_BOUNCE: u64 = 1 << 41;

@@ -10,7 +10,8 @@ impl Engine {
     /// Register memory with a protection domain.
     ///
     /// # Errors
-    /// The memory is not mapped, or not writable as the access asks; what the adapter refuses.
+    /// The memory is not mapped, not writable as the access asks, or lost with the power although peers may flush it to
+    /// persistence; what the adapter refuses.
     pub fn reg_mr(&self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
         probe(addr, len, access)?;
         let on_demand = access.contains(Access::ON_DEMAND);
@@ -88,6 +89,9 @@ impl Engine {
 
 /// Check that memory is there. On-demand regions may be mapped later.
 fn probe(addr: u64, len: u64, access: Access) -> Result<(), VerbsError> {
+    if access.contains(Access::FLUSH_PERSISTENT) && !mapping::persists(addr, len) {
+        return Err(VerbsError::Invalid("only shared mappings of files can be flushed to persistence"));
+    }
     if len == 0 || access.contains(Access::ON_DEMAND) {
         return Ok(());
     }

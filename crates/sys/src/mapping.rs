@@ -72,6 +72,28 @@ fn covered(table: &str, start: u64, end: u64, write: bool) -> bool {
     false
 }
 
+/// Whether [`sync`] makes the whole range outlast the power: shared mappings of files, none of which is in memory alone.
+pub fn persists(addr: u64, len: u64) -> bool {
+    let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let Some(end) = addr.checked_add(len.max(1)) else { return false };
+    let mut at = addr;
+    while at < end {
+        match Mapping::of(&table, at) {
+            Some(mapping) if mapping.rights.ends_with('s') && is_stored(mapping.name) => at = mapping.end,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether a mapped file is on a file system that stores it, or a device of persistent memory.
+fn is_stored(name: &str) -> bool {
+    /// Magic numbers of tmpfs (which /dev/shm and /dev are, too), ramfs and hugetlbfs.
+    const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+    let in_memory = |name: &str| rustix::fs::statfs(name).map_or(true, |fs| IN_MEMORY.contains(&(fs.f_type as i64)));
+    name.starts_with("/dev/dax") || (name.starts_with('/') && !in_memory(name))
+}
+
 /// Writes the range back to the file that is mapped there, if one is; returns when that is done.
 pub fn sync(addr: u64, len: u64) {
     let page = page_size();
@@ -204,6 +226,26 @@ mod tests {
         assert!(check(addr, 4096, true).is_ok());
         assert!(check(addr, 1 << 20, true).is_err());
         assert!(check(addr + 8192, 8, false).is_err());
+    }
+
+    #[test]
+    fn shared_mappings_of_stored_files_persist_and_nothing_else_does() {
+        let map = |file: &std::fs::File, flags: libc::c_int| {
+            // SAFETY: a new mapping at an address of the kernel's choice, which nobody touches.
+            let addr = unsafe { libc::mmap(std::ptr::null_mut(), 8192, libc::PROT_READ, flags, file.as_raw_fd(), 0) };
+            assert_ne!(addr, libc::MAP_FAILED);
+            addr.expose_provenance() as u64
+        };
+        // The program itself is a file that is stored somewhere.
+        let stored = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+        let memory = crate::memory::anonymous_file("not stored").unwrap();
+        memory.set_len(8192).unwrap();
+        assert!(persists(map(&stored, libc::MAP_SHARED), 8192));
+        assert!(!persists(map(&stored, libc::MAP_PRIVATE), 8192));
+        assert!(!persists(map(&memory, libc::MAP_SHARED), 8192));
+        let heap = vec![1u8; 8192];
+        assert!(!persists(heap.as_ptr() as u64, 8192));
+        assert!(!persists(u64::MAX - 10, 50));
     }
 
     #[test]
