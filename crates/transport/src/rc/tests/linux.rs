@@ -1,0 +1,74 @@
+//! What Linux's rxe does otherwise than the specification says.
+
+use weft_verbs::*;
+
+use crate::TxBatch;
+use crate::testing::*;
+
+const RANGE: u32 = 100;
+
+/// A FLUSH of a range that begins at an address.
+fn flush(addr: u64, length: u32) -> SendOp {
+    SendOp::Flush { target: RemoteTarget { addr, ..remote(0) }, length, placement: 1, level: 0 }
+}
+
+/// Sends what side 0 has to send; whether each packet is a FLUSH as rxe wants it.
+fn sent(p: &mut Pair) -> Vec<bool> {
+    let mut batch = TxBatch::default();
+    p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
+    batch.packets.iter().map(|packet| packet.flush_for_rxe).collect()
+}
+
+#[test]
+fn a_flush_that_is_sent_again_has_the_other_icrc_and_an_answer_settles_which() {
+    let mut p = Pair::new(QpType::Rc);
+    p.send(0, 1, flush(BASE, RANGE), &[]);
+    let mut ways = sent(&mut p);
+    while ways.len() < 3 {
+        p.now = p.qps[0].poll_timeout().expect("a FLUSH is outstanding");
+        p.qps[0].handle_timeout(p.now, &mut p.worlds[0]);
+        ways.extend(sent(&mut p));
+    }
+    assert_eq!(ways, [false, true, false]);
+    // The next copy is the first that arrives.
+    p.finish();
+    p.send(0, 2, flush(BASE, RANGE), &[]);
+    assert_eq!(sent(&mut p), [true]);
+}
+
+#[test]
+fn a_flush_that_is_sent_again_with_address_0_reaches_the_whole_region() {
+    let mut p = Pair::new(QpType::Rc);
+    p.send(0, 1, flush(0, RANGE), &[]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, u32::default())]);
+    assert_eq!(p.worlds[1].memory.1, [(BASE, MEMORY as u64, false)]);
+    for refused in [flush(0, MEMORY as u32 + 1), flush(8, RANGE)] {
+        let mut p = Pair::new(QpType::Rc);
+        p.send(0, 1, refused, &[]);
+        p.finish();
+        assert_eq!(p.worlds[0].take(SEND_CQ)[0].1, WcStatus::RemAccessErr);
+    }
+}
+
+#[test]
+fn packets_that_come_again_are_acknowledged_together() {
+    let mut p = Pair::new(QpType::Rc);
+    p.send(0, 1, SendOp::Write(remote(0)), &[sge(0, 10 * 1024)]);
+    p.finish();
+    let run: Vec<Vec<u8>> = p.sent.iter().filter(|(side, _)| *side == 0).map(|(_, bytes)| bytes.clone()).collect();
+    let before = p.log.len();
+    for (nth, bytes) in run.iter().enumerate() {
+        p.deliver(1, bytes);
+        p.transmit();
+        assert_eq!(p.log.len() - before, usize::from(nth + 1 == run.len()), "the last asks for it");
+    }
+}
+
+#[test]
+fn an_atomic_write_to_an_address_of_no_word_is_refused_by_the_responder() {
+    let mut p = Pair::new(QpType::Rc);
+    p.send(0, 1, SendOp::AtomicWrite(remote(4)), &[sge(0, 8)]);
+    p.finish();
+    assert_eq!(p.worlds[0].take(SEND_CQ)[0].1, WcStatus::RemInvReqErr);
+}
