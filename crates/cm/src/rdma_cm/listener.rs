@@ -42,16 +42,17 @@ impl Service {
         let path = path_record(req);
         let request = Request::new((req.from.device, req.from.port), req.service_id, req.qp_type as u8, &private);
         let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
-        let made = self.new_child(&request).map(|(listener, child)| {
+        let made = self.check_mtu(req).and_then(|()| self.new_child(&request).map_err(|reason| (reason, Vec::new())));
+        let made = made.map(|(listener, child)| {
             let param = EventParam::Conn(param_of(req, request.data));
             self.announce(listener, child, conn, param, ece_above(req.ece));
         });
         match made {
             // The program may take its time: the peer learns so if it repeats its request.
             Ok(()) => drop(self.ib.send_mra(now, conn, PATIENCE, true, &[])),
-            Err(reason) => {
+            Err((reason, information)) => {
                 // Gone is gone, rejected or not.
-                let _ = self.ib.send_rej(now, conn, reason, &[], &[]);
+                let _ = self.ib.send_rej(now, conn, reason, &information, &[]);
                 self.ib.destroy(now, conn);
             }
         }
@@ -75,6 +76,14 @@ impl Service {
             let _ = self.ib.send_sidr_rep(now, conn, &sidr_refusal(&[]));
             self.ib.destroy(now, conn);
         }
+    }
+
+    /// Refuses a request whose path MTU the port cannot have, and names the largest (IBA 12.6.7.2): the queue pair could not
+    /// go to RTR, so that the program's `rdma_accept` would fail.
+    fn check_mtu(&self, req: &ib::ReqReceived) -> Result<(), (RejectReason, Vec<u8>)> {
+        let active = self.devices.look((req.from.device, req.from.port)).map_or(0, |entry| entry.device.active_mtu);
+        let fits = active == 0 || req.primary.mtu as u8 <= active;
+        if fits { Ok(()) } else { Err((RejectReason::INVALID_MTU, vec![active << 4])) }
     }
 
     /// The listener that a request is for, and a new id for it; or why there is none.

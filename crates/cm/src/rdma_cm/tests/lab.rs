@@ -131,6 +131,7 @@ impl Lab {
         for host in 0..2 {
             let mut device = device(host as u64 + 1, 1, false, &["10.0.0.1", "10.0.0.2"][host..=host]);
             device.link_layer = LinkLayer::InfiniBand;
+            device.active_mtu = 5;
             device.pkeys = vec![0x7fff, PARTITION];
             device.gids[0].gid = port_gid(host);
             lab.hosts[host].service.set_device(lab.now, device);
@@ -375,6 +376,14 @@ impl Lab {
     pub fn change_addresses(&mut self, host: usize, addresses: &[&str]) {
         self.hosts[host].addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
         self.hosts[host].service.set_device(self.now, device(host as u64 + 1, 1, false, addresses));
+    }
+
+    /// Gives a host's port another MTU.
+    pub fn change_mtu(&mut self, host: usize, active_mtu: u8) {
+        let addresses: Vec<String> = self.hosts[host].addresses.iter().map(ToString::to_string).collect();
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        let device = Device { active_mtu, ..device(host as u64 + 1, 1, false, &addresses) };
+        self.hosts[host].service.set_device(self.now, device);
     }
 
     /// How many ids there are on a host.

@@ -45,6 +45,24 @@ fn wildcards_specific_addresses_and_families() {
 }
 
 #[test]
+fn a_path_mtu_above_the_ports_is_rejected_before_the_program_hears_of_it() {
+    for (mtu, rejected) in [(2, false), (3, false), (4, true), (5, true)] {
+        let mut lab = Lab::new();
+        let (client, server) = (lab.program(0), lab.program(1));
+        lab.change_mtu(0, mtu);
+        lab.listener(server, at("0.0.0.0", 7174), 1);
+        lab.asking(client, at("10.0.0.2", 7174), &[]);
+        lab.pass(LISTENER_GRACE);
+        if rejected {
+            assert_eq!(lab.event(client, EventKind::Rejected).status, 26);
+            assert!(lab.kinds(server).is_empty());
+        } else {
+            assert_eq!(lab.kinds(server), [EventKind::ConnectRequest]);
+        }
+    }
+}
+
+#[test]
 fn a_datagram_listener_takes_no_connections() {
     let mut lab = Lab::new();
     let (client, server) = (lab.program(0), lab.program(1));
