@@ -170,6 +170,23 @@ impl Client {
         }
     }
 
+    /// Adapters of the fabric's hosts that programs have open, or that counted something, each with its host's name. Empty
+    /// for a program that runs as a host.
+    pub fn list_adapters(&mut self) -> Result<Vec<(String, DeviceInfo)>, RequestError> {
+        let mut all = Vec::new();
+        loop {
+            let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            let Response::Adapters { adapters, more } = self.request(Request::ListAdapters { offset })? else {
+                return Err(RequestError::Protocol);
+            };
+            let last = !more || adapters.is_empty();
+            all.extend(adapters.into_iter().map(|(host, device)| (printable(&host), device)));
+            if last || all.len() > crate::limits::FABRIC_HOSTS_MAX {
+                return Ok(all);
+            }
+        }
+    }
+
     /// All devices, and from now on every change as an event. An event may repeat what the list already says.
     pub fn subscribe(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
         self.done(Request::Subscribe)?;
@@ -278,7 +295,7 @@ impl Client {
             let mut devices = whole.devices;
             devices.extend(page.devices.iter().cloned());
             whole = StatReport { devices, more: false, ..page };
-            if last || whole.devices.len() > crate::limits::DEVICES_MAX {
+            if last || whole.devices.len() > crate::limits::DEVICES_MAX + crate::limits::FABRIC_HOSTS_MAX {
                 return Ok(whole);
             }
         }
@@ -445,6 +462,9 @@ fn is_sane(frame: &DaemonFrame) -> bool {
     match frame {
         DaemonFrame::Reply { result: Ok(Response::Devices { devices, .. }), .. } => {
             devices.iter().all(DeviceInfo::is_sane)
+        }
+        DaemonFrame::Reply { result: Ok(Response::Adapters { adapters, .. }), .. } => {
+            adapters.iter().all(|(_, device)| device.is_sane())
         }
         DaemonFrame::Event(Event::DeviceChanged(info)) => info.is_sane(),
         _ => true,

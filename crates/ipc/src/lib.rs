@@ -52,7 +52,7 @@ pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Number of the protocol; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

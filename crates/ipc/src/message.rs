@@ -125,6 +125,11 @@ pub enum Request {
     KeyViolations(Vec<KeyViolation>),
     /// A cable to the fabric's switches, if packets go hop by hop there; its descriptors come with the reply.
     OpenCable,
+    /// Adapters of the fabric's hosts that programs have open, or that counted something: from this place of the list on.
+    ListAdapters {
+        /// How many adapters to skip.
+        offset: u32,
+    },
 }
 
 /// A multicast group on an interface.
@@ -156,6 +161,13 @@ pub enum Response {
     Devices {
         /// The page.
         devices: Vec<DeviceInfo>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// A page of adapters, each with the host that it is in.
+    Adapters {
+        /// The page.
+        adapters: Vec<(String, DeviceInfo)>,
         /// Whether more follow.
         more: bool,
     },

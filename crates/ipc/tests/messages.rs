@@ -70,6 +70,7 @@ fn requests() -> impl Strategy<Value = Request> {
         Just(Request::OpenLedger),
         Just(Request::RefreshLedgers),
         any::<u32>().prop_map(|offset| Request::Stat { offset }),
+        any::<u32>().prop_map(|offset| Request::ListAdapters { offset }),
         any::<(u64, u32)>().prop_map(|(client, skip)| Request::ListQps(QpCursor { client, skip })),
         (any::<u64>(), any::<bool>(), any::<bool>())
             .prop_map(|(generation, shares, brings)| Request::Publish(Publication { generation, shares, brings })),

@@ -183,8 +183,10 @@ pub struct Broker {
     groups: group_requests::Groups,
     /// Cables of programs whose packets go hop by hop.
     cables: Cables,
-    /// What the dead counted.
+    /// What processes of the machine counted that have ended.
     left: Left,
+    /// The same of the fabric's hosts, by name. It ends with the fabric.
+    left_on_hosts: BTreeMap<String, Left>,
     /// When processes were last asked to bring their ledgers up to date.
     ledgers_refreshed: Option<Instant>,
     /// Whether what a successor needs may have changed.
@@ -221,6 +223,7 @@ impl Broker {
             groups: group_requests::Groups::default(),
             cables: Cables::default(),
             left: Left::default(),
+            left_on_hosts: BTreeMap::new(),
             ledgers_refreshed: None,
             changed: true,
             output: VecDeque::new(),

@@ -132,6 +132,7 @@ impl Broker {
                 | Request::Umad(_)
                 | Request::Fabric(_)
                 | Request::OpenCable
+                | Request::ListAdapters { .. }
         );
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(id, offset).into()),
@@ -170,7 +171,8 @@ impl Broker {
             Request::MeetPeer { slot } => self.meet_peer(id, slot, fds, host),
             Request::OpenLedger => self.open_ledger(id, host),
             Request::RefreshLedgers => Ok(self.refresh_ledgers(now).into()),
-            Request::Stat { offset } => Ok(self.stat(offset, host).into()),
+            Request::Stat { offset } => Ok(self.stat(id, offset, host).into()),
+            Request::ListAdapters { offset } => Ok(self.list_adapters(id, offset, host).into()),
             Request::ListQps(from) => Ok(self.list_qps(from, host).into()),
             Request::Cm(command) => self.cm_command(now, id, command, host),
             Request::OpenCmChannel => self.open_cm_channel(now, id, host),

@@ -1,7 +1,7 @@
 //! Requests about what processes count and hold. Processes write it to their ledgers; here it is read when somebody asks,
 //! and what the dead counted is kept. All of it is what strangers say: it is shown, and nothing depends on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,11 @@ use weft_ipc::stat::{DeviceCounters, DeviceObjects, DeviceStat, ProcessCounters,
 use weft_ipc::{DaemonFrame, Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Response, STAT_DEVICES_PER_PAGE, encode};
 
 use super::session::Outcome;
-use super::{Attach, Broker, Output, Standing};
+use super::{Attach, Broker, Client, Output, Standing};
 use crate::host::Host;
 use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
+use crate::umad;
 
 /// Processes are asked to bring their ledgers up to date no more often than this, whoever wants it: each wakes for it.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(10);
@@ -41,18 +42,26 @@ impl Broker {
         }
     }
 
-    /// A process leaves: what it counted is kept.
+    /// Keeps what a process counted when it ends: with the machine's devices, or with the adapters of its host.
     pub(super) fn close_ledger(&mut self, id: ClientId, host: &mut impl Host) {
         if let Some(page) = host.counters(id) {
-            for (device, counters) in page.devices {
-                // What is no device of ours would be kept for ever.
-                if self.devices.list().iter().any(|info| info.index == device) {
-                    self.left.devices.entry(device).or_default().add(&counters);
+            let virtual_host = self.clients.get(&id).map(|client| client.host.clone()).unwrap_or_default();
+            let known: BTreeSet<u32> = self.indexes_of(&virtual_host).into_iter().collect();
+            // A number that no device has would be kept for ever.
+            let devices: Vec<_> = page.devices.into_iter().filter(|(device, _)| known.contains(device)).collect();
+            let left = match virtual_host.is_empty() {
+                true => Some(&mut self.left),
+                // A program of a fabric that is down, or of the one before, has nothing to add to.
+                false if devices.is_empty() => None,
+                false => Some(self.left_on_hosts.entry(virtual_host).or_default()),
+            };
+            if let Some(left) = left {
+                for (device, counters) in devices {
+                    left.devices.entry(device).or_default().add(&counters);
                 }
+                left.process.add(&page.process);
+                left.devices.retain(|device, _| known.contains(device));
             }
-            self.left.process.add(&page.process);
-            let (left, devices) = (&mut self.left, &self.devices);
-            left.devices.retain(|device, _| devices.list().iter().any(|info| info.index == *device));
         }
         host.close_ledger(id);
     }
@@ -69,21 +78,30 @@ impl Broker {
         Response::Done
     }
 
-    pub(super) fn stat(&self, offset: u32, host: &impl Host) -> Response {
-        let list = self.devices.list();
-        let rest = list.get(offset as usize..).unwrap_or_default();
+    /// A program that runs as a host sees its adapters and the processes of that host; the machine's see everything.
+    pub(super) fn stat(&self, id: ClientId, offset: u32, host: &impl Host) -> Response {
+        let virtual_host = self.clients.get(&id).map_or("", |client| client.host.as_str());
+        let mut shown = self.indexes_of(virtual_host);
+        if virtual_host.is_empty() {
+            shown.extend(self.adapters_in_use(host).into_keys());
+        }
+        let rest = shown.get(offset as usize..).unwrap_or_default();
         let page = &rest[..rest.len().min(STAT_DEVICES_PER_PAGE)];
-        let mut devices: BTreeMap<u32, DeviceStat> = page
-            .iter()
-            .map(|info| {
-                let counters = self.left.devices.get(&info.index).copied().unwrap_or_default();
-                let objects = DeviceObjects { device: info.index, ..DeviceObjects::default() };
-                (info.index, DeviceStat { device: info.index, counters, objects })
-            })
-            .collect();
-        let mut process = self.left.process;
-        let mut processes = 0;
-        for id in self.ledgers() {
+        let new = |index: &u32| {
+            let objects = DeviceObjects { device: *index, ..DeviceObjects::default() };
+            (*index, DeviceStat { device: *index, objects, ..DeviceStat::default() })
+        };
+        let mut devices: BTreeMap<u32, DeviceStat> = page.iter().map(new).collect();
+        let (mut process, mut processes) = (ProcessCounters::default(), 0);
+        for left in self.left_of(virtual_host) {
+            process.add(&left.process);
+            for (device, counters) in &left.devices {
+                if let Some(stat) = devices.get_mut(device) {
+                    stat.counters.add(counters);
+                }
+            }
+        }
+        for (id, _) in self.ledgers().filter(|(_, client)| virtual_host.is_empty() || client.host == virtual_host) {
             processes += 1;
             let counted = host.counters(id).unwrap_or_default();
             process.add(&counted.process);
@@ -98,12 +116,57 @@ impl Broker {
                 }
             }
         }
-        let devices = page.iter().filter_map(|info| devices.remove(&info.index)).collect();
+        let devices = page.iter().filter_map(|index| devices.remove(index)).collect();
         Response::Stat(StatReport { devices, more: rest.len() > page.len(), process, processes })
     }
 
+    /// A page of the adapters that [`Broker::stat`] shows to programs of the machine. Each has long tables, so a page has few.
+    pub(super) fn list_adapters(&self, id: ClientId, offset: u32, host: &impl Host) -> Response {
+        let sees_all = self.clients.get(&id).is_some_and(|client| client.host.is_empty());
+        let in_use = if sees_all { self.adapters_in_use(host) } else { BTreeMap::new() };
+        let mut rest = in_use.into_iter().skip(offset as usize);
+        let described = rest.next().and_then(|(index, virtual_host)| {
+            let device = self.devices_of_host(&virtual_host).into_iter().find(|device| device.index == index)?;
+            Some((virtual_host, device))
+        });
+        Response::Adapters { adapters: described.into_iter().collect(), more: rest.next().is_some() }
+    }
+
+    /// Adapters of the fabric's hosts that a living process has something on, or that an ended one counted on, with the
+    /// names of their hosts.
+    fn adapters_in_use(&self, host: &impl Host) -> BTreeMap<u32, String> {
+        let mut in_use = BTreeMap::new();
+        for (virtual_host, left) in &self.left_on_hosts {
+            in_use.extend(left.devices.keys().map(|index| (*index, virtual_host.clone())));
+        }
+        for (id, client) in self.ledgers().filter(|(_, client)| !client.host.is_empty()) {
+            let counted = host.counters(id).unwrap_or_default().devices.into_iter().map(|(index, _)| index);
+            let held = host.objects(id).unwrap_or_default().devices.into_iter().map(|objects| objects.device);
+            let own = self.indexes_of(&client.host);
+            in_use.extend(counted.chain(held).filter(|index| own.contains(index)).map(|i| (i, client.host.clone())));
+        }
+        in_use
+    }
+
+    /// Devices of the programs that run as this host; the empty name is the machine's.
+    fn indexes_of(&self, virtual_host: &str) -> Vec<u32> {
+        if virtual_host.is_empty() {
+            return self.devices.list().iter().map(|info| info.index).collect();
+        }
+        let adapters = self.fabric.running().and_then(|running| running.adapters(virtual_host)).unwrap_or_default();
+        umad::indexes(self.fabric.generation(), adapters)
+    }
+
+    /// What ended processes of this host counted; for the machine, those of everywhere.
+    fn left_of<'a>(&'a self, virtual_host: &'a str) -> impl Iterator<Item = &'a Left> {
+        let own = virtual_host.is_empty().then_some(&self.left);
+        let hosts = self.left_on_hosts.iter();
+        let hosts = hosts.filter(move |(name, _)| virtual_host.is_empty() || *name == virtual_host);
+        own.into_iter().chain(hosts.map(|(_, left)| left))
+    }
+
     pub(super) fn list_qps(&self, from: QpCursor, host: &impl Host) -> Response {
-        let mut left = self.ledgers().filter(|id| *id >= from.client);
+        let mut left = self.ledgers().map(|(id, _)| id).filter(|id| *id >= from.client);
         let Some(id) = left.next() else { return Response::Qps(QpPage::default()) };
         let skip = if id == from.client { from.skip as usize } else { 0 };
         let objects = host.objects(id).unwrap_or_default();
@@ -123,8 +186,8 @@ impl Broker {
     }
 
     /// Processes that have a ledger.
-    fn ledgers(&self) -> impl Iterator<Item = ClientId> {
-        let has = |client: &super::Client| client.ledger && matches!(client.standing, Standing::Session);
-        self.clients.iter().filter(move |(_, client)| has(client)).map(|(&id, _)| id)
+    fn ledgers(&self) -> impl Iterator<Item = (ClientId, &Client)> {
+        let has = |client: &Client| client.ledger && matches!(client.standing, Standing::Session);
+        self.clients.iter().filter(move |(_, client)| has(client)).map(|(&id, client)| (id, client))
     }
 }

@@ -123,6 +123,7 @@ impl Broker {
             self.sm_holders = umad::SmHolders::default();
             self.follow_cables();
             self.end_host_cms(now);
+            self.left_on_hosts.clear();
         }
     }
 

@@ -23,6 +23,11 @@ pub fn port_of(generation: u64, adapters: &[u32], device: u32, port: u8) -> Opti
     (port >= 1 && usize::from(port) <= IB_PORTS_MAX).then_some(PortRef::new(node, port))
 }
 
+/// Identities of the devices that the nodes at these places are.
+pub fn indexes(generation: u64, adapters: &[u32]) -> Vec<u32> {
+    adapters.iter().map(|node| index_of(generation, *node)).collect()
+}
+
 /// The ports of a host's adapters, which are the nodes at these places, with the devices that they belong to.
 pub fn ports_of(fabric: &Fabric, generation: u64, adapters: &[u32]) -> Vec<(u32, PortRef)> {
     let numbers = || 1..=IB_PORTS_MAX as u8;

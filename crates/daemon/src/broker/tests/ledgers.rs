@@ -2,6 +2,7 @@
 
 use weft_ipc::stat::{CountersPage, DeviceCounters, DeviceObjects, ObjectsPage, QpCursor, QpInfo, StatReport};
 
+use super::paths::Pair;
 use super::*;
 
 fn counted(sent_pkts: u64) -> CountersPage {
@@ -87,4 +88,64 @@ fn processes_are_not_woken_more_often_than_needed() {
     world.ask(asker, Request::RefreshLedgers).unwrap();
     assert_eq!(told(&mut world), 1);
     assert!(!world.sent.contains_key(&asker), "who has no ledger is not told");
+}
+
+/// Objects and counters that a program on a host says it has, on this device.
+fn on_adapter(world: &mut World, client: ClientId, device: u32, sent_pkts: u64) {
+    world.ask(client, Request::OpenLedger).unwrap();
+    let counters = DeviceCounters { sent_pkts, ..DeviceCounters::default() };
+    let objects = DeviceObjects { device, qp: 1, ..DeviceObjects::default() };
+    let ledger = world.host.ledgers.get_mut(&client).unwrap();
+    ledger.0 = CountersPage { devices: vec![(device, counters)], ..CountersPage::default() };
+    ledger.1 = ObjectsPage { devices: vec![objects], qps: Vec::new() };
+}
+
+#[test]
+fn adapters_of_a_fabric_are_counted_for_their_host_and_for_the_machine() {
+    let Pair { mut world, programs: [(a, _), (b, _)], device: [first, second] } = Pair::of(false);
+    on_adapter(&mut world, a, first, 5);
+    on_adapter(&mut world, b, second, 7);
+    let machine = world.session(OWN);
+    let sent = |report: &StatReport| -> Vec<_> {
+        report.devices.iter().map(|stat| (stat.device, stat.counters.sent_pkts, stat.objects.qp)).collect()
+    };
+    let report = stat(&mut world, a);
+    assert_eq!((sent(&report), report.processes), (vec![(first, 5, 1)], 1), "a host sees its own");
+    let report = stat(&mut world, machine);
+    assert_eq!((sent(&report), report.processes), (vec![(0, 0, 0), (first, 5, 1), (second, 7, 1)], 2));
+    world.broker.disconnect(world.now, a, &mut world.host);
+    assert_eq!(sent(&stat(&mut world, machine)), [(0, 0, 0), (first, 5, 0), (second, 7, 1)]);
+    let adapters = |world: &mut World, client| {
+        let (mut all, mut offset) = (Vec::new(), 0);
+        loop {
+            let Ok(Response::Adapters { adapters, more }) = world.ask(client, Request::ListAdapters { offset }) else {
+                panic!()
+            };
+            all.extend(adapters.into_iter().map(|(host, info)| (host, info.index)));
+            offset += 1;
+            if !more {
+                return all;
+            }
+        }
+    };
+    assert_eq!(adapters(&mut world, machine), [("node1".to_owned(), first), ("node2".to_owned(), second)]);
+    assert_eq!(adapters(&mut world, b), [], "a host sees no others");
+    assert!(!format!("{:?}", world.broker.save().left).contains("sent_pkts: 5"), "the fabric ends with the daemon");
+    // The next fabric's adapters begin at zero, and a program of the one before adds nothing to them.
+    world.ask(machine, Request::Fabric(weft_ipc::fabric::FabricRequest::Down)).unwrap();
+    let World { broker, host, now, .. } = &mut world;
+    broker.carry_datagrams(*now, host);
+    world.broker.disconnect(world.now, b, &mut world.host);
+    assert_eq!(sent(&stat(&mut world, machine)), [(0, 0, 0)]);
+    assert!(world.broker.left_on_hosts.is_empty());
+}
+
+#[test]
+fn an_adapter_of_another_host_is_nobodys_to_claim() {
+    let Pair { mut world, programs: [(a, _), _], device: [_, second] } = Pair::of(false);
+    on_adapter(&mut world, a, second, 5);
+    let machine = world.session(OWN);
+    assert_eq!(stat(&mut world, machine).devices.len(), 1);
+    world.broker.disconnect(world.now, a, &mut world.host);
+    assert_eq!(stat(&mut world, machine).devices.len(), 1);
 }
