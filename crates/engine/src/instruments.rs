@@ -161,6 +161,8 @@ fn device_counters(port: &PortCounters) -> DeviceCounters {
         lane_bytes_sent: qps.lane_bytes_sent,
         lane_frames_rcvd: qps.lane_frames_received,
         lane_bytes_rcvd: qps.lane_bytes_received,
+        lane_frames_resent: qps.lane_frames_resent,
+        lane_frames_skipped: qps.lane_frames_skipped,
     }
 }
 
@@ -206,6 +208,8 @@ fn qp_counters(qp: &QpStats) -> QpCounters {
         lane_bytes_sent: qp.lane_bytes_sent,
         lane_frames_rcvd: qp.lane_frames_received,
         lane_bytes_rcvd: qp.lane_bytes_received,
+        lane_frames_resent: qp.lane_frames_resent,
+        lane_frames_skipped: qp.lane_frames_skipped,
     }
 }
 

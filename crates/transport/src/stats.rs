@@ -67,6 +67,10 @@ counters! {
         lane_frames_received,
         /// Bytes of payload that they brought.
         lane_bytes_received,
+        /// Frames put into the lane again, because the peer had no receive posted for an earlier one.
+        lane_frames_resent,
+        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
+        lane_frames_skipped,
         /// Direct accesses to a peer's memory by plain copies or on shared pages, atomics among them.
         memcpy_ops,
         /// Bytes copied so.
@@ -81,7 +85,8 @@ counters! {
 impl QpStats {
     /// Whether packets went astray on the way to the peer or back, so that its last ones may be under way once more.
     pub fn met_loss(&self) -> bool {
-        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks != 0
+        let on_lane = self.lane_frames_resent + self.lane_frames_skipped;
+        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks + on_lane != 0
     }
 }
 

@@ -28,6 +28,8 @@ const TOLD: &[(&str, Kind)] = &[
     ("lane_bytes_sent", Kind::Copy),
     ("lane_frames_received", Kind::Copy),
     ("lane_bytes_received", Kind::Copy),
+    ("lane_frames_resent", Kind::Copy),
+    ("lane_frames_skipped", Kind::Copy),
     ("memcpy_ops", Kind::Copy),
     ("memcpy_bytes", Kind::Copy),
     ("process_vm_ops", Kind::Copy),

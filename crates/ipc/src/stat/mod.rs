@@ -119,6 +119,10 @@ counters! {
         lane_frames_rcvd,
         /// Their payload.
         lane_bytes_rcvd,
+        /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
+        lane_frames_resent,
+        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
+        lane_frames_skipped,
     }
 }
 
@@ -201,6 +205,10 @@ counters! {
         lane_frames_rcvd,
         /// Their payload.
         lane_bytes_rcvd,
+        /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
+        lane_frames_resent,
+        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
+        lane_frames_skipped,
     }
 }
 

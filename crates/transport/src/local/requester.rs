@@ -280,7 +280,7 @@ impl Requester {
                 self.retire(core, sq, env);
             }
         } else if pushed {
-            core.stats.retransmits += u64::from(self.nxt < self.max);
+            core.stats.lane_frames_resent += u64::from(self.nxt < self.max);
             self.nxt += 1;
             self.max = self.max.max(self.nxt);
             if self.nxt >= wqe.end() {

@@ -68,7 +68,7 @@ impl Responder {
     ) {
         let ahead = frame.seq.wrapping_sub(way.expected) as i32;
         if ahead > 0 {
-            core.stats.out_of_order += 1;
+            core.stats.lane_frames_skipped += 1;
             return;
         }
         if ahead < 0 {
