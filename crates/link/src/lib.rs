@@ -28,6 +28,7 @@ mod stack;
 mod stats;
 mod transmit;
 mod udp;
+pub mod units;
 pub mod wrap;
 
 pub use datagram::{Datagram, Refused};

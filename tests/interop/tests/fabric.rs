@@ -154,12 +154,12 @@ fn cables_and_nodes_that_fail_are_seen() {
     let faults: &[(&[&str], &[&str], [u64; 2])] = &[
         (&["cable", "cut", "leaf1:3", "spine1:1"], &["num:128"], [15, 1]),
         (&["cable", "join", "leaf1:3"], &["num:128"], [16, 0]),
-        (&["cable", "flap", "leaf2:3", "--down", "50"], &["num:128"], [16, 0]),
+        (&["cable", "flap", "leaf2:3", "--down", "50ms"], &["num:128"], [16, 0]),
         (&["node", "off", "node8"], &["num:128", "Removed port"], [15, 0]),
         (&["node", "on", "node8"], &["num:128", "Discovered new port"], [16, 0]),
         (&["node", "off", "spine2"], &["num:128", "Removed port"], [12, 0]),
         (&["node", "on", "spine2"], &["num:128", "Discovered new port"], [16, 0]),
-        (&["node", "reboot", "node7", "--down", "10"], &["num:128"], [16, 0]),
+        (&["node", "reboot", "node7", "--down", "10ms"], &["num:128"], [16, 0]),
     ];
     for (words, said, [active, cut]) in faults {
         table.case(&words.join(" "), || {

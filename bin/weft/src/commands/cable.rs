@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use weft_ipc::Spawn;
 use weft_ipc::fabric::{CableChange, FabricRequest, PortName};
+use weft_link::units;
+use weft_verbs::Duration;
 
 use super::up::{finish, session, spell};
 
@@ -42,8 +44,8 @@ enum CableCommand {
     Flap {
         #[command(flatten)]
         ends: Ends,
-        /// How long it is out, in milliseconds
-        #[arg(long, default_value_t = 100, value_name = "MS")]
+        /// How long it is out, such as 500ms or 2s
+        #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = downtime_ms)]
         down: u32,
     },
     /// Let it carry less than its ports can; without options, as much as they can and without loss
@@ -61,8 +63,8 @@ enum CableCommand {
     Errors {
         #[command(flatten)]
         ends: Ends,
-        /// Of a million packets
-        #[arg(long)]
+        /// Share of the packets, such as 5% or 200ppm; a bare number is parts of a million
+        #[arg(long, value_name = "SHARE", value_parser = share_ppm)]
         ppm: u32,
     },
     /// Let it, or all cables, lose management datagrams
@@ -73,8 +75,8 @@ enum CableCommand {
         /// The other end
         #[arg(value_parser = port_name)]
         b: Option<PortName>,
-        /// Of a million datagrams
-        #[arg(long)]
+        /// Share of the datagrams, such as 5% or 200ppm; a bare number is parts of a million
+        #[arg(long, value_name = "SHARE", value_parser = share_ppm)]
         ppm: u32,
     },
 }
@@ -107,6 +109,24 @@ pub fn send(request: &FabricRequest) -> Result<(), String> {
     session(Spawn::Never)?.fabric(request.clone()).map(drop).map_err(spell)
 }
 
+/// Longest time that a cable or a node can be away; the daemon has a shorter bound of its own.
+const DOWN_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How long something is away, in milliseconds.
+pub fn downtime_ms(text: &str) -> Result<u32, String> {
+    let time = units::time(text, DOWN_MAX)?;
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).map_err(|_| "that is too long".to_owned())
+}
+
+/// A share; the option's name is the unit of a bare number.
+fn share_ppm(text: &str) -> Result<u32, String> {
+    match text.trim().parse::<u32>() {
+        Ok(ppm) if ppm <= units::PPM_MAX => Ok(ppm),
+        Ok(_) => Err(format!("choose 0 to {}", units::PPM_MAX)),
+        Err(_) => units::share_ppm(text),
+    }
+}
+
 /// `leaf1:3`; a name may have colons itself.
 fn port_name(text: &str) -> Result<PortName, String> {
     let parts = text.rsplit_once(':').and_then(|(node, port)| Some((node, port.parse().ok()?)));
@@ -119,6 +139,16 @@ fn port_name(text: &str) -> Result<PortName, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_and_times_have_units() {
+        assert_eq!((share_ppm("5%"), share_ppm("200ppm"), share_ppm("200")), (Ok(50_000), Ok(200), Ok(200)));
+        for wrong in ["2000000", "0.5", "101%", "x"] {
+            assert!(share_ppm(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((downtime_ms("1s"), downtime_ms("20us"), downtime_ms("0")), (Ok(1000), Ok(1), Ok(0)));
+        assert_eq!(downtime_ms("50").unwrap_err(), "a time needs its unit; write 50ms or 50s");
+    }
 
     #[test]
     fn an_end_is_a_node_and_a_port() {

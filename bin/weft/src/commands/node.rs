@@ -30,8 +30,8 @@ enum NodeCommand {
     Reboot {
         /// Name of the node
         name: String,
-        /// How long it is off, in milliseconds
-        #[arg(long, default_value_t = 1000, value_name = "MS")]
+        /// How long it is off, such as 500ms or 2s
+        #[arg(long, default_value = "1s", value_name = "TIME", value_parser = super::cable::downtime_ms)]
         down: u32,
     },
 }

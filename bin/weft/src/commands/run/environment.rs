@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn fault_specifications_are_checked() {
         check_fault("loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7", "--fault").unwrap();
-        check_fault("loss=0.01", "--fault").unwrap();
-        for wrong in ["loss", "loss=abc", "lose=1%", "delay=1"] {
+        check_fault("loss=500ppm", "--fault").unwrap();
+        for wrong in ["loss", "loss=abc", "loss=1", "loss=0.01", "lose=1%", "delay=1"] {
             assert!(check_fault(wrong, "--fault").is_err(), "{wrong}");
         }
     }

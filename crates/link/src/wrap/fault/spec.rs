@@ -4,6 +4,8 @@ use std::fmt;
 
 use weft_verbs::Duration;
 
+use crate::units::{share_ppm, time};
+
 /// Which faults, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultSpec {
@@ -52,15 +54,15 @@ impl FaultSpec {
                 .split_once('=')
                 .ok_or_else(|| FaultSpecError(format!("\"{part}\" has no value: write {part}=...")))?;
             let (key, value) = (key.trim(), value.trim());
-            let wrong = |why: &str| FaultSpecError(format!("{key}={value}: {why}"));
+            let wrong = |why: String| FaultSpecError(format!("{key}={value}: {why}"));
             match key {
-                "loss" => spec.loss_ppm = share(value).map_err(wrong)?,
-                "reorder" => spec.reorder_ppm = share(value).map_err(wrong)?,
-                "dup" => spec.dup_ppm = share(value).map_err(wrong)?,
-                "corrupt" => spec.corrupt_ppm = share(value).map_err(wrong)?,
-                "delay" => spec.delay = time(value).map_err(wrong)?,
+                "loss" => spec.loss_ppm = share_ppm(value).map_err(wrong)?,
+                "reorder" => spec.reorder_ppm = share_ppm(value).map_err(wrong)?,
+                "dup" => spec.dup_ppm = share_ppm(value).map_err(wrong)?,
+                "corrupt" => spec.corrupt_ppm = share_ppm(value).map_err(wrong)?,
+                "delay" => spec.delay = time(value, DELAY_MAX).map_err(wrong)?,
                 "seed" => {
-                    spec.seed = value.parse().map_err(|_| wrong("a seed is a whole number of 64 bits"))?;
+                    spec.seed = value.parse().map_err(|_| wrong("a seed is a whole number of 64 bits".to_owned()))?;
                 }
                 _ => {
                     return Err(FaultSpecError(format!(
@@ -78,43 +80,13 @@ impl FaultSpec {
     }
 }
 
-/// `1%`, `0.1%`, or a fraction such as `0.01`, as parts of a million.
-fn share(text: &str) -> Result<u32, &'static str> {
-    const WHY: &str = "a share is a percentage such as 1% or 0.1%, or a fraction such as 0.01";
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(percent) => (percent.trim(), 10_000.0),
-        None => (text, 1_000_000.0),
-    };
-    let value: f64 = number.parse().map_err(|_| WHY)?;
-    let ppm = value * scale;
-    if !(0.0..=1_000_000.0).contains(&ppm) {
-        return Err("a share lies between 0% and 100%");
-    }
-    Ok(ppm.round() as u32)
-}
-
-/// `10ns`, `20us`, `1ms`, `0.5s`.
-fn time(text: &str) -> Result<Duration, &'static str> {
-    const WHY: &str = "a time is a number with a unit, ns, us, ms or s, such as 1ms";
-    let (number, nanoseconds) = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
-        .into_iter()
-        .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
-        .ok_or(WHY)?;
-    let value: f64 = number.trim().parse().map_err(|_| WHY)?;
-    let nanoseconds = value * nanoseconds;
-    if !(0.0..=DELAY_MAX.as_nanos() as f64).contains(&nanoseconds) {
-        return Err("a delay lies between 0 and 60s");
-    }
-    Ok(Duration::from_nanos(nanoseconds.round() as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_full_specification_is_understood() {
-        let spec = FaultSpec::parse("loss=1%, reorder=2%,dup=0.01,corrupt=0.1%,delay=1ms,seed=7").unwrap();
+        let spec = FaultSpec::parse("loss=1%, reorder=2%,dup=10000ppm,corrupt=0.1%,delay=1ms,seed=7").unwrap();
         let want = FaultSpec {
             loss_ppm: 10_000,
             reorder_ppm: 20_000,
@@ -130,10 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_part_and_the_mend() {
+    fn errors_name_the_part_and_the_fix() {
         for (text, part) in [
             ("loss", "loss=..."),
             ("loss=x", "loss=x"),
+            ("loss=1", "loss=1: a share needs its unit; write 1% or 1ppm"),
+            ("dup=0.01", "needs its unit"),
             ("loss=101%", "0% and 100%"),
             ("loss=-1%", "0% and 100%"),
             ("loss=NaN", "0% and 100%"),

@@ -1,0 +1,97 @@
+//! Shares and times as people write them: `1%`, `500ppm`, `20us`, `1.5s`. A number without a unit is refused, since `loss=1`
+//! could mean one percent or all of it; zero needs none.
+
+use weft_verbs::Duration;
+
+/// All of it, in parts of a million.
+pub const PPM_MAX: u32 = 1_000_000;
+
+/// Units of shares, and how many parts of a million each is.
+const SHARES: [(&str, f64); 2] = [("%", 1e4), ("ppm", 1.0)];
+/// Units of times in nanoseconds. `s` comes last, being the end of others.
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+/// A share as parts of a million: `1%`, `0.1%`, `500ppm`.
+///
+/// # Errors
+/// The reason, with what to write instead.
+pub fn share_ppm(text: &str) -> Result<u32, String> {
+    let ppm = match quantity(text, &SHARES) {
+        Quantity::Measured(ppm) => ppm,
+        Quantity::Bare(number) => {
+            return Err(format!("a share needs its unit; write {number}% or {number}ppm"));
+        }
+        Quantity::Unclear => return Err("a share is a number with a unit, % or ppm, such as 1% or 500ppm".to_owned()),
+    };
+    if !(0.0..=f64::from(PPM_MAX)).contains(&ppm) {
+        return Err("a share lies between 0% and 100%".to_owned());
+    }
+    Ok(ppm.round() as u32)
+}
+
+/// A time of at most `max`: `10ns`, `20us`, `1ms`, `0.5s`.
+///
+/// # Errors
+/// The reason, with what to write instead.
+pub fn time(text: &str, max: Duration) -> Result<Duration, String> {
+    let nanoseconds = match quantity(text, &TIMES) {
+        Quantity::Measured(nanoseconds) => nanoseconds,
+        Quantity::Bare(number) => return Err(format!("a time needs its unit; write {number}ms or {number}s")),
+        Quantity::Unclear => return Err("a time is a number with a unit, ns, us, ms or s, such as 1ms".to_owned()),
+    };
+    if !(0.0..=max.as_nanos() as f64).contains(&nanoseconds) {
+        return Err(format!("a time lies between 0 and {}s here", max.as_nanos() / 1_000_000_000));
+    }
+    Ok(Duration::from_nanos(nanoseconds.round() as u64))
+}
+
+enum Quantity<'a> {
+    Measured(f64),
+    /// A number without a unit.
+    Bare(&'a str),
+    Unclear,
+}
+
+fn quantity<'a>(text: &'a str, units: &[(&str, f64)]) -> Quantity<'a> {
+    let text = text.trim();
+    let measured = units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
+    let (number, scale) = measured.unwrap_or((text, 0.0));
+    match (number.trim().parse::<f64>(), measured) {
+        (Ok(value), Some(_)) => Quantity::Measured(value * scale),
+        (Ok(0.0), None) => Quantity::Measured(0.0),
+        (Ok(_), None) => Quantity::Bare(text),
+        (Err(_), _) => Quantity::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_a_unit() {
+        for (text, ppm) in [("1%", 10_000), ("0.1 %", 1000), ("500ppm", 500), ("100%", PPM_MAX), ("0", 0), ("0%", 0)] {
+            assert_eq!(share_ppm(text), Ok(ppm), "{text}");
+        }
+        assert_eq!(share_ppm("1").unwrap_err(), "a share needs its unit; write 1% or 1ppm");
+        assert!(share_ppm("0.01").unwrap_err().contains("unit"));
+        for wrong in ["", "x", "%", "101%", "-1%", "NaN%", "inf%", "1s"] {
+            assert!(share_ppm(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        let max = Duration::from_secs(60);
+        for (text, nanoseconds) in
+            [("10ns", 10), ("20us", 20_000), ("1.5ms", 1_500_000), ("1s", 1_000_000_000), ("0", 0)]
+        {
+            assert_eq!(time(text, max), Ok(Duration::from_nanos(nanoseconds)), "{text}");
+        }
+        assert_eq!(time("100", max).unwrap_err(), "a time needs its unit; write 100ms or 100s");
+        assert_eq!(time("61s", max).unwrap_err(), "a time lies between 0 and 60s here");
+        for wrong in ["", "s", "ms", "-1s", "infs", "NaNs", "5%", "1h"] {
+            assert!(time(wrong, max).is_err(), "{wrong}");
+        }
+    }
+}
