@@ -18,6 +18,8 @@ pub const EINVAL: i32 = 22;
 pub const EMFILE: i32 = 24;
 /// Full.
 pub const ENOSPC: i32 = 28;
+/// Not for this kind of thing.
+pub const EOPNOTSUPP: i32 = 95;
 /// The port is taken.
 pub const EADDRINUSE: i32 = 98;
 /// Already in that state.

@@ -1,7 +1,7 @@
 //! Requests about the fabric. To look at it is everybody's right; to bring it up, take it down and harm it is that of who
 //! may change devices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use weft_ipc::fabric::FabricRequest;
@@ -58,12 +58,16 @@ impl Broker {
         followers.flat_map(|(id, client)| adapters(&client.host).map(|index| (*id, index))).collect()
     }
 
-    /// How many programs run as each virtual host.
+    /// How many programs run as each virtual host. A process may have several connections; those without a number that is
+    /// known here count one each.
     fn programs_of_hosts(&self) -> BTreeMap<String, u32> {
-        let mut counted = BTreeMap::new();
+        let (mut counted, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let sessions = self.clients.values().filter(|client| matches!(client.standing, Standing::Session));
         for client in sessions.filter(|client| !client.host.is_empty()) {
-            *counted.entry(client.host.clone()).or_insert(0) += 1;
+            let pid = client.credentials.pid;
+            if pid == 0 || seen.insert((client.host.as_str(), pid)) {
+                *counted.entry(client.host.clone()).or_insert(0) += 1;
+            }
         }
         counted
     }

@@ -156,6 +156,7 @@ impl Broker {
             }
             Request::DevRename { old, new } => {
                 self.must_be_trusted(id, "rename devices")?;
+                self.must_be_renamable(id, &old)?;
                 self.devices.rename(&old, &new)?;
                 self.refresh(now);
                 Ok(Response::Done.into())

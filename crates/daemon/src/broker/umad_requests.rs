@@ -9,7 +9,7 @@ use weft_ipc::{DeviceInfo, Refusal, Response};
 use super::session::Outcome;
 use super::{Attach, Broker};
 use crate::host::Host;
-use crate::refusal::{EINVAL, EMFILE, ENODEV, refuse};
+use crate::refusal::{EINVAL, EMFILE, ENODEV, EOPNOTSUPP, refuse};
 use crate::slots::ClientId;
 use crate::umad::{self, Called};
 
@@ -25,6 +25,21 @@ impl Broker {
             Some(umad::describe(running.fabric(), running.topology(), generation, host, adapters))
         });
         described.unwrap_or_default()
+    }
+
+    /// Refuses to rename what a program of a virtual host has: its adapters, which the fabric names.
+    pub(super) fn must_be_renamable(&self, id: ClientId, name: &str) -> Result<(), Refusal> {
+        let Some(client) = self.clients.get(&id).filter(|client| !client.host.is_empty()) else { return Ok(()) };
+        let host = &client.host;
+        let devices = self.devices_of_host(host);
+        if devices.iter().any(|device| device.name == name) {
+            let text = format!(
+                "{name} keeps its name: it is an adapter of host {host} of the fabric; only devices on interfaces can be renamed"
+            );
+            return Err(refuse(EOPNOTSUPP, text));
+        }
+        let names: Vec<String> = devices.into_iter().map(|device| device.name).collect();
+        Err(refuse(ENODEV, format!("host {host} has no device {name}; it has {}", names.join(", "))))
     }
 
     pub(super) fn umad_request(

@@ -250,3 +250,25 @@ fn wrong_keys_are_counted_at_the_port() {
     let foreign = KeyViolation { device: pair.device[0], ..bad };
     assert_eq!(pair.world.ask(client, Request::KeyViolations(vec![foreign])), Err(refusal::ENODEV));
 }
+
+#[test]
+fn an_adapter_of_a_host_keeps_its_name() {
+    let Pair { mut world, programs: [(client, _), _], .. } = Pair::of(false);
+    let rename = |old: &str| Request::DevRename { old: old.into(), new: "mlx4_0".into() };
+    world.sent.remove(&client);
+    assert_eq!(world.ask(client, rename("weft0")), Err(refusal::EOPNOTSUPP));
+    assert_eq!(world.ask(client, rename("weft7")), Err(refusal::ENODEV));
+}
+
+#[test]
+fn a_program_with_two_connections_is_one_program() {
+    let Pair { mut world, .. } = Pair::of(false);
+    let second = world.connect(OWN);
+    let hello = Hello { host: "node1".to_owned(), ..Hello::new(Purpose::Session, "x") };
+    assert_eq!(world.hello(second, &hello).status, HelloStatus::Welcome);
+    let asker = world.session(OWN);
+    let hosts = world.ask(asker, Request::Fabric(FabricRequest::Hosts { offset: 0 }));
+    let Ok(Response::Fabric(weft_ipc::fabric::FabricReply::Hosts { hosts, .. })) = hosts else { panic!("{hosts:?}") };
+    // All clients of these tests have one number.
+    assert_eq!(hosts.iter().map(|host| host.programs).collect::<Vec<_>>(), [1, 1]);
+}
