@@ -15,8 +15,13 @@ pub fn print(text: &str) {
     if heard::hear(text) {
         return;
     }
+    print_bytes(text.as_bytes());
+}
+
+/// Writes bytes that may be no text to standard output and flushes it.
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
         note(&error);
     }
 }

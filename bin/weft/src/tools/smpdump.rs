@@ -73,7 +73,9 @@ fn work(line: &CommandLine) -> Outcome<()> {
     if line.common.json {
         output::print(&format!("{}\n", dump.json()));
     } else {
-        output::print(&dump.text(line.has('s')));
+        // Whoever wrote the text is unknown: a terminal gets no control characters, a file or pipe gets the bytes.
+        let tame = std::io::IsTerminal::is_terminal(&std::io::stdout());
+        output::print_bytes(&dump.bytes(line.has('s'), tame));
     }
     Ok(())
 }
@@ -94,10 +96,18 @@ impl Dump {
         Dump { data, status }
     }
 
-    fn text(&self, is_string: bool) -> String {
-        let data = if is_string { text_until_zero(&self.data) + "\n" } else { mad::hex_dump(&self.data) };
-        let status = if self.status != 0 { format!("SMP status: 0x{:x}\n", self.status) } else { String::new() };
-        data + &status
+    /// What is printed; `tame`: without control characters in a string.
+    fn bytes(&self, is_string: bool, tame: bool) -> Vec<u8> {
+        let until_zero = || self.data.split(|&byte| byte == 0).next().unwrap_or_default();
+        let mut out = match (is_string, tame) {
+            (true, true) => (text_until_zero(&self.data) + "\n").into_bytes(),
+            (true, false) => [until_zero(), b"\n"].concat(),
+            (false, _) => mad::hex_dump(&self.data).into_bytes(),
+        };
+        if self.status != 0 {
+            out.extend(format!("SMP status: 0x{:x}\n", self.status).into_bytes());
+        }
+        out
     }
 
     fn json(&self) -> serde_json::Value {
@@ -116,10 +126,20 @@ mod tests {
         mad[4] = 0x80;
         mad[64..67].copy_from_slice(b"abc");
         let dump = Dump::of(&mad);
-        let lines: Vec<String> = dump.text(false).lines().map(str::to_owned).collect();
+        let text = String::from_utf8(dump.bytes(false, false)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "6162 6300 0000 0000 0000 0000 0000 0000");
-        assert_eq!((lines.len(), lines[4].as_str()), (5, "SMP status: 0x8000"));
-        assert_eq!(dump.text(true), "abc\nSMP status: 0x8000\n");
+        assert_eq!((lines.len(), lines[4]), (5, "SMP status: 0x8000"));
+        assert_eq!(dump.bytes(true, false), b"abc\nSMP status: 0x8000\n");
         assert_eq!(Dump::of(&[]).status, 0);
+    }
+
+    #[test]
+    fn a_pipe_gets_the_bytes_of_a_string_and_a_terminal_no_control_characters() {
+        let mut mad = vec![0; 256];
+        mad[64..69].copy_from_slice(b"\x01\x1bWE\xc0");
+        let dump = Dump::of(&mad);
+        assert_eq!(dump.bytes(true, false), b"\x01\x1bWE\xc0\n");
+        assert_eq!(dump.bytes(true, true), "  WE\u{fffd}\n".as_bytes());
     }
 }

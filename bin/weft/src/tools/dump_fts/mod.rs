@@ -4,6 +4,7 @@
 mod multicast;
 mod unicast;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -83,6 +84,10 @@ struct Dump<'a> {
     fabric: &'a Fabric,
     names: &'a NodeNames,
     brief: bool,
+    /// Whether values for programs are wanted instead of text.
+    json: bool,
+    /// What a row says of a LID that is not the first of several of its port: the same for every switch.
+    rows: HashMap<u32, String>,
     all: bool,
     verbose: bool,
     /// First and last LID, as typed or 0.
@@ -105,6 +110,8 @@ fn work(line: &CommandLine) -> Outcome<()> {
         fabric: &fabric,
         names: &names,
         brief: line.has('n'),
+        json: line.common.json,
+        rows: HashMap::new(),
         all: line.has('a'),
         verbose: line.common.verbose > 0,
         range: (line.number(0) as u32, line.number(1) as u32),

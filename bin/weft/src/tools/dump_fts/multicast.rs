@@ -29,7 +29,7 @@ impl Dump<'_> {
         }
         let chunks = (usize::from(node.num_ports) + 1).div_ceil(PORTS);
         let mut table = vec![[0u8; DATA_LEN]; chunks];
-        let mut groups = Vec::new();
+        let (mut groups, mut dumped) = (Vec::new(), 0);
         for block in first / GROUPS..=last / GROUPS {
             for (chunk, data) in table.iter_mut().enumerate() {
                 let modifier = (block - MLID_MIN / GROUPS) | (chunk as u32) << 28;
@@ -40,12 +40,15 @@ impl Dump<'_> {
                 let masks: Vec<u16> = table.iter().map(|data| mask(data, mlid)).collect();
                 if self.all || masks.iter().any(|&mask| mask != 0) {
                     let _ = writeln!(text, "0x{mlid:04x}      {}", self.row(node, &masks));
-                    groups.push(json!({"mlid": format!("0x{mlid:04x}"), "ports": ports(node, &masks)}));
+                    dumped += 1;
+                    if self.json {
+                        groups.push(json!({"mlid": format!("0x{mlid:04x}"), "ports": ports(node, &masks)}));
+                    }
                 }
             }
         }
         let valid = if self.all { "" } else { "valid " };
-        let _ = writeln!(text, "{} {valid}mlids dumped ", groups.len());
+        let _ = writeln!(text, "{dumped} {valid}mlids dumped ");
         let guid = crate::ibnet::json::guid(node.guid);
         (text, json!({"guid": guid, "name": node.called(self.names), "lid": node.sma_lid, "groups": groups}))
     }
