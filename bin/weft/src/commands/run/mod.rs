@@ -13,6 +13,7 @@ mod libraries;
 mod live;
 mod mounts;
 mod program;
+mod unheard;
 mod view;
 
 pub use environment::library_path;
@@ -100,6 +101,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     let [program, rest @ ..] = args.command.as_slice() else {
         anyhow::bail!("no command given; usage: weft run [OPTIONS] [--] CMD [ARGS]...");
     };
+    if let Some(message) = unheard::unknown_option(program) {
+        anyhow::bail!(message);
+    }
     let mut command = Command::new(program);
     command.args(rest);
     if let Some(spec) = &args.fault {
@@ -124,7 +128,12 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         options.host.clone_from(host);
         command.env(HOST_VARIABLE, host);
     }
-    let Found { devices, counted, ports, daemon } = find(&options)?;
+    let Found { devices, counted, ports, daemon, packets } = find(&options)?;
+    if !options.host.is_empty() {
+        for line in wished(args).without_effect(packets) {
+            crate::errln!("weft run: {line}");
+        }
+    }
     match daemon {
         Some(name) => command.env(trust::DAEMON_VARIABLE, name),
         None => command.env_remove(trust::DAEMON_VARIABLE),
@@ -208,6 +217,22 @@ struct Found {
     ports: infiniband::PortCounters,
     /// The daemon's name, if it is to be trusted with memory: in a user namespace nobody can tell any more.
     daemon: Option<String>,
+    /// Whether packets cross the fabric that the host is on.
+    packets: bool,
+}
+
+/// What options and variables ask for that a fabric may not do.
+fn wished(args: &RunArgs) -> unheard::Wished<'static> {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let from = |option: bool, long: &'static str, name: &'static str| match option {
+        true => Some(long),
+        false => set(name).then_some(name),
+    };
+    unheard::Wished {
+        fault: from(args.fault.is_some(), "--fault", "WEFT_FAULT"),
+        pcap: from(args.pcap.is_some(), "--pcap", "WEFT_PCAP"),
+        wire: std::env::var("WEFT_LOOPBACK").is_ok_and(|value| value == "wire"),
+    }
 }
 
 /// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
@@ -216,13 +241,12 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     let mut client = Client::connect(options)?;
     let mut devices = client.list_devices()?;
     let counted = client.stat()?;
+    let on_host = !options.host.is_empty();
+    let packets = on_host && client.fabric_status()?.is_some_and(|status| status.packets);
     if weft_sys::packet::are_allowed() {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
     let daemon = client.daemon_credentials().ok().filter(trust::is_trusted).as_ref().and_then(trust::name_of);
-    let ports = match options.host.is_empty() {
-        true => infiniband::PortCounters::new(),
-        false => infiniband::fetch(options)?.1,
-    };
-    Ok(Found { devices, counted, ports, daemon })
+    let ports = if on_host { infiniband::fetch(options)?.1 } else { infiniband::PortCounters::new() };
+    Ok(Found { devices, counted, ports, daemon, packets })
 }

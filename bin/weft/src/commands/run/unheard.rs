@@ -1,0 +1,86 @@
+//! What a person asked `weft run` for that it does not do: an option that it does not know, which would otherwise be taken
+//! for the program, and faults, captures and forced packets on a fabric's host, where they have no effect.
+
+use std::ffi::OsStr;
+
+/// The options, for a hint.
+const OPTIONS: [&str; 8] =
+    ["--host", "--fault", "--pcap", "--system", "--verbose", "--ld-library-path", "--help", "--version"];
+
+/// Letters that an option and a slip of it have in common at least, the hyphens included.
+const ALIKE_MIN: usize = 4;
+
+/// An error for a program whose name begins like an option.
+pub fn unknown_option(program: &OsStr) -> Option<String> {
+    let word = program.to_str().filter(|word| word.starts_with('-'))?;
+    let name = word.split('=').next().unwrap_or(word);
+    let alike = |option: &&&str| option.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    let nearest = OPTIONS.iter().max_by_key(alike).filter(|option| alike(option) >= ALIKE_MIN);
+    Some(match nearest {
+        Some(option) => format!("unknown option {name}: did you mean {option}? A program of that name is ./{name}"),
+        None => {
+            format!("unknown option {name}: `weft run --help` lists the options; a program of that name is ./{name}")
+        }
+    })
+}
+
+/// What has no effect on a host of a fabric.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wished<'a> {
+    /// Where faults were asked for, `--fault` or `WEFT_FAULT`.
+    pub fault: Option<&'a str>,
+    /// Where a capture was asked for.
+    pub pcap: Option<&'a str>,
+    /// Whether `WEFT_LOOPBACK=wire` is set.
+    pub wire: bool,
+}
+
+impl Wished<'_> {
+    /// A line for each that a fabric swallows; `packets`: packets cross its switches one by one.
+    pub fn without_effect(self, packets: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(self.fault.map(|from| {
+            format!("{from} has no effect on a fabric: `weft cable errors` and `weft cable drop` damage its cables")
+        }));
+        lines.extend(self.pcap.filter(|_| !packets).map(|from| {
+            format!("{from} captures nothing: no packets pass on this fabric; `weft up --packets` sends every packet")
+        }));
+        if self.wire {
+            let hint = if packets {
+                "its packets cross the switches anyway"
+            } else {
+                "`weft up --packets` sends every packet"
+            };
+            lines.push(format!("WEFT_LOOPBACK=wire has no effect on a fabric: {hint}"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_an_option_is_no_program() {
+        let hint = unknown_option(OsStr::new("--hosts")).unwrap();
+        assert!(hint.starts_with("unknown option --hosts: did you mean --host?"), "{hint}");
+        let hint = unknown_option(OsStr::new("--faults=loss=1%")).unwrap();
+        assert!(hint.starts_with("unknown option --faults: did you mean --fault?"), "{hint}");
+        let hint = unknown_option(OsStr::new("-x")).unwrap();
+        assert!(hint.starts_with("unknown option -x: `weft run --help`"), "{hint}");
+        assert_eq!(unknown_option(OsStr::new("ls")), None);
+    }
+
+    #[test]
+    fn what_a_fabric_swallows_is_told() {
+        let all = Wished { fault: Some("--fault"), pcap: Some("WEFT_PCAP"), wire: true };
+        let lines = all.without_effect(false);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].starts_with("--fault has no effect"), "{lines:?}");
+        assert!(lines[1].starts_with("WEFT_PCAP captures nothing"), "{lines:?}");
+        let lines = all.without_effect(true);
+        assert_eq!(lines.len(), 2, "a capture works where packets pass: {lines:?}");
+        assert!(Wished::default().without_effect(false).is_empty());
+    }
+}
