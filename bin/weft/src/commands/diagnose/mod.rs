@@ -3,6 +3,7 @@
 
 mod credits;
 mod finding;
+mod host;
 mod identity;
 mod levels;
 mod links;
@@ -44,6 +45,9 @@ const FAILED: u8 = 2;
 /// Look at a whole InfiniBand fabric and report what is wrong with it.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct Args {
+    /// The host of the fabric to ask from [default: the host that the command runs as, or one with programs]
+    #[arg(long, value_name = "NODE", conflicts_with = "system")]
+    host: Option<String>,
     /// The adapter to ask through.
     #[arg(short = 'C', long = "ca", value_name = "NAME")]
     ca: Option<String>,
@@ -84,7 +88,7 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args) -> ExitCode {
-    match report(args) {
+    match host::enter(args).and_then(|()| report(args)).map_err(host::explained) {
         Ok(code) => code,
         Err(why) if args.json => {
             crate::outln!("{}", json!({"error": why}));
@@ -214,7 +218,13 @@ fn end_of(survey: &Survey, name: &str) -> Result<(u16, PortRef), String> {
             || value.is_some() && (guids == value || Some(node.guid) == value)
             || node.called(&survey.names) == name
     });
-    found.copied().ok_or_else(|| format!("no port has the LID, GUID or name \"{name}\"; iblinkinfo lists them"))
+    // `node3` is host node3, whose adapter describes itself as `node3 weft0`.
+    let of_host =
+        |(_, at): &&(u16, PortRef)| survey.fabric.node(at.node).called(&survey.names).split(' ').next() == Some(name);
+    let found = found.or_else(|| ends.iter().find(of_host).filter(|_| !name.is_empty()));
+    found.copied().ok_or_else(|| {
+        format!("no port has the LID, GUID or name {name:?}: a host's name will do, too; `weft iblinkinfo` lists all")
+    })
 }
 
 /// The way between two ends, with what each link runs at.

@@ -221,3 +221,13 @@ fn groups_that_go_round_or_fall_apart_are_told() {
     assert!(says(&with(&[(0, &[NEXT]), (1, &[HOST])]), "and not back"));
     assert!(with(&[(0, &[HOST, NEXT]), (1, &[HOST, BACK])]).findings.is_empty());
 }
+
+#[test]
+fn a_host_is_named_with_or_without_its_adapter() {
+    let mut survey = ring();
+    let text = b"node1 weft0";
+    survey.fabric.node_mut(SWITCHES).description.0[..text.len()].copy_from_slice(text);
+    let end = |name: &str| super::end_of(&survey, name).map(|(_, at)| at.node);
+    assert_eq!((end("node1"), end("node1 weft0"), end("h1")), (Ok(SWITCHES), Ok(SWITCHES), Ok(SWITCHES + 1)));
+    assert!(end("node").unwrap_err().contains("\"node\"") && end("").is_err());
+}

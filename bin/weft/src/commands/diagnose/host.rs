@@ -1,0 +1,66 @@
+//! The host of a fabric that questions are sent from: the one that the caller names, or one that the daemon knows.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, Spawn};
+
+use super::Args;
+
+/// Set by programs that run on a fabric simulated by ibsim, whose library stands in for libibumad.
+const IBSIM_VARIABLE: &str = "SIM_HOST";
+
+/// Begins again as a host of the fabric, where this is needed: libraries read the host from the environment once.
+///
+/// # Errors
+/// The command cannot begin again.
+pub fn enter(args: &Args) -> Result<(), String> {
+    let current = std::env::var(HOST_VARIABLE).unwrap_or_default();
+    let host = match &args.host {
+        Some(host) => host.clone(),
+        None if args.system || !current.is_empty() || std::env::var_os(IBSIM_VARIABLE).is_some() => return Ok(()),
+        None => match of_fabric() {
+            Some(host) => host,
+            None => return Ok(()),
+        },
+    };
+    if host == current {
+        return Ok(());
+    }
+    if args.host.is_none() {
+        crate::errln!("weft diagnose: asks from host {host} of the fabric; --host NODE chooses another");
+    }
+    let mut again = Command::new("/proc/self/exe");
+    again.args(std::env::args_os().skip(1)).env(HOST_VARIABLE, &host);
+    Err(format!("cannot begin again as host {host}: {}", crate::errno::text(&again.exec())))
+}
+
+/// A host of the fabric that is up: one with programs, which the subnet manager's has, or the first of the description.
+fn of_fabric() -> Option<String> {
+    const FIRST: &str = "h1";
+    let options = ConnectOptions { program: "weft".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
+    let mut client = Client::connect(&options).ok()?;
+    client.fabric_status().ok()??;
+    let hosts = client.fabric_hosts().unwrap_or_default();
+    Some(hosts.into_iter().next().map_or_else(|| FIRST.to_owned(), |entry| entry.host))
+}
+
+/// An error, with a way out where no port can be opened.
+pub fn explained(why: String) -> String {
+    match why.starts_with("Failed to open") {
+        true => format!("{why}: no InfiniBand port is here; `weft up` brings up a fabric, --system asks real adapters"),
+        false => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_port_is_explained() {
+        let text = explained("Failed to open '(null)' port '0'".to_owned());
+        assert!(text.contains("port '0': no InfiniBand port is here; `weft up`"), "{text}");
+        assert_eq!(explained("odd".to_owned()), "odd");
+    }
+}
