@@ -3,12 +3,13 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, cm, daemon, dev, diagnose, link, node, qp, resource, run, sm, stat, status, topology, up,
+    cable, cm, daemon, dev, diagnose, env, environment, link, monitor, node, qp, resource, run, sm, stat, status,
+    system, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
 #[derive(Parser, Debug)]
-#[command(name = "weft", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "weft", version, max_term_width = 100)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -23,7 +24,9 @@ pub enum Command {
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
     /// Print the variables that make programs use Weft: eval $(weft env)
-    Env,
+    Env(env::EnvArgs),
+    /// Print the environment variables that Weft reads
+    Environment(environment::EnvironmentArgs),
     /// RDMA ports: show, add NAME type rxe netdev IF, del NAME
     Link(link::LinkArgs),
     /// RDMA devices: show, set DEV name NEWNAME
@@ -36,6 +39,10 @@ pub enum Command {
     /// How many objects there are: show; which: show qp, show cm_id
     #[command(visible_alias = "res")]
     Resource(resource::ResourceArgs),
+    /// Namespace mode of the devices, as rdma system: show
+    System(system::SystemArgs),
+    /// Print devices as they come, go and change their names
+    Monitor(monitor::MonitorArgs),
     /// What new connections start with: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]
     Cm(cm::CmArgs),
     /// Bring up an InfiniBand fabric: weft up FILE, weft up --fat-tree 36,2
@@ -58,4 +65,6 @@ pub enum Command {
     Perf(crate::perf::PerfArgs),
     /// Run the daemon (programs start it by themselves when they need it)
     Daemon(daemon::DaemonArgs),
+    /// Print the version
+    Version,
 }

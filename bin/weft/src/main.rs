@@ -19,7 +19,7 @@ mod tools;
 mod umad_api;
 mod verbs_api;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,6 +37,7 @@ fn run() -> ExitCode {
         return (tool.run)(rest);
     }
     let args = as_rdma(&args).unwrap_or(args);
+    let args = about_environment(&args).unwrap_or(args);
     let command = Cli::command().after_help(tools_help());
     let matches = command.get_matches_from(args);
     let cli = match Cli::from_arg_matches(&matches) {
@@ -46,12 +47,15 @@ fn run() -> ExitCode {
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
-        Command::Env => commands::env::run(),
+        Command::Env(args) => commands::env::run(&args),
+        Command::Environment(args) => commands::environment::run(&args),
         Command::Link(args) => commands::link::run(args),
         Command::Dev(args) => commands::dev::run(args),
         Command::Resource(args) => commands::resource::run(args),
         Command::Stat(args) => commands::stat::run(&args),
         Command::Qp(args) => commands::qp::run(&args),
+        Command::System(args) => commands::system::run(&args),
+        Command::Monitor(args) => commands::monitor::run(&args),
         Command::Cm(args) => commands::cm::run(&args),
         Command::Up(args) => commands::up::run(&args),
         Command::Down => commands::up::down(),
@@ -63,6 +67,7 @@ fn run() -> ExitCode {
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),
+        Command::Version => version(),
     }
 }
 
@@ -88,10 +93,32 @@ fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
     let options = rest.iter().take_while(|arg| arg.to_string_lossy().starts_with('-')).count();
     let (options, rest) = rest.split_at(options);
     let mut ours = vec![own_name.clone()];
-    ours.extend(rest.first().cloned());
+    let object = rest.first().map(|word| object_of(word).map_or_else(|| word.clone(), OsString::from));
+    // iproute2 shows the counters of links where nothing more is said.
+    let shows_links = rest.len() == 1 && object.as_ref().is_some_and(|object| object == "statistic");
+    ours.extend(object);
     ours.extend_from_slice(options);
     ours.extend(rest.iter().skip(1).cloned());
+    ours.extend(shows_links.then(|| OsString::from("show")));
     Some(ours)
+}
+
+/// The object of `rdma` whose name begins so, the first of them as there.
+fn object_of(word: &OsStr) -> Option<&'static str> {
+    const OBJECTS: [&str; 7] = ["dev", "help", "link", "resource", "system", "statistic", "monitor"];
+    let word = word.to_str().filter(|word| !word.is_empty())?;
+    OBJECTS.into_iter().find(|object| object.starts_with(word))
+}
+
+/// `weft help environment` is `weft environment`, although variables are no command.
+fn about_environment(args: &[OsString]) -> Option<Vec<OsString>> {
+    let [own_name, help, environment] = args else { return None };
+    (help == "help" && environment == "environment").then(|| vec![own_name.clone(), environment.clone()])
+}
+
+fn version() -> ExitCode {
+    outln!("weft {}", env!("CARGO_PKG_VERSION"));
+    ExitCode::SUCCESS
 }
 
 fn tools_help() -> String {
@@ -128,6 +155,22 @@ mod tests {
             assert_eq!(ours[1..], args("link -j -p show rxe0"));
         }
         assert!(as_rdma(&args("weft link")).is_none());
+        for (line, expected) in [
+            ("rdma statistic", "statistic show"),
+            ("rdma -j stat", "statistic -j show"),
+            ("rdma statistic qp", "statistic qp"),
+            ("rdma res show qp", "resource show qp"),
+            ("rdma sys", "system"),
+            ("weft rdma mon", "monitor"),
+        ] {
+            assert_eq!(as_rdma(&args(line)).unwrap()[1..], args(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn variables_have_a_help_page() {
+        assert_eq!(about_environment(&args("weft help environment")).unwrap(), args("weft environment"));
+        assert!(about_environment(&args("weft help run")).is_none());
     }
 
     #[test]

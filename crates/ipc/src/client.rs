@@ -10,6 +10,7 @@ use std::time::Duration;
 use weft_sys::unix::{self, Credentials, Wait};
 
 use crate::connect::establish;
+use crate::fabric::HostAdapter;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::message::{decode, encode};
 use crate::printable::{printable, printable_report};
@@ -170,9 +171,9 @@ impl Client {
         }
     }
 
-    /// Adapters of the fabric's hosts that programs have open, or that counted something, each with its host's name. Empty
-    /// for a program that runs as a host.
-    pub fn list_adapters(&mut self) -> Result<Vec<(String, DeviceInfo)>, RequestError> {
+    /// Adapters of the fabric's hosts that programs have open, or that counted something. Empty for a program
+    /// that runs as a host.
+    pub fn list_adapters(&mut self) -> Result<Vec<HostAdapter>, RequestError> {
         let mut all = Vec::new();
         loop {
             let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
@@ -180,7 +181,7 @@ impl Client {
                 return Err(RequestError::Protocol);
             };
             let last = !more || adapters.is_empty();
-            all.extend(adapters.into_iter().map(|(host, device)| (printable(&host), device)));
+            all.extend(adapters.into_iter().map(|adapter| HostAdapter { host: printable(&adapter.host), ..adapter }));
             if last || all.len() > crate::limits::FABRIC_HOSTS_MAX {
                 return Ok(all);
             }
@@ -464,7 +465,7 @@ fn is_sane(frame: &DaemonFrame) -> bool {
             devices.iter().all(DeviceInfo::is_sane)
         }
         DaemonFrame::Reply { result: Ok(Response::Adapters { adapters, .. }), .. } => {
-            adapters.iter().all(|(_, device)| device.is_sane())
+            adapters.iter().all(|adapter| adapter.device.is_sane())
         }
         DaemonFrame::Event(Event::DeviceChanged(info)) => info.is_sane(),
         _ => true,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{FABRIC_BYTES_MAX, FABRIC_PART_BYTES_MAX, HOST_NAME_BYTES_MAX};
 use crate::printable::printable;
-use crate::{Client, DecodeError, Request, RequestError, Response};
+use crate::{Client, DecodeError, DeviceInfo, Request, RequestError, Response};
 
 /// What a program asks about the fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -113,6 +113,17 @@ pub enum NodeChange {
         /// How long.
         down_ms: u32,
     },
+}
+
+/// An adapter of one of the fabric's hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HostAdapter {
+    /// Name of the host.
+    pub host: String,
+    /// Number of the adapter within its host, from 0.
+    pub number: u32,
+    /// The adapter.
+    pub device: DeviceInfo,
 }
 
 /// What the daemon answers.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
-use crate::fabric::{FabricReply, FabricRequest};
+use crate::fabric::{FabricReply, FabricRequest, HostAdapter};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::losses::{KeyViolation, LostPackets};
 use crate::paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
@@ -164,10 +164,10 @@ pub enum Response {
         /// Whether more follow.
         more: bool,
     },
-    /// A page of adapters, each with the host that it is in.
+    /// A page of adapters.
     Adapters {
         /// The page.
-        adapters: Vec<(String, DeviceInfo)>,
+        adapters: Vec<HostAdapter>,
         /// Whether more follow.
         more: bool,
     },

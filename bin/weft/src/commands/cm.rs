@@ -8,6 +8,8 @@ use clap::Args;
 use weft_cm::rdma_cm::{Command, Reply, RoceMode};
 use weft_ipc::{Client, DeviceInfo, Request, Response};
 
+use super::devices::{self, Listed};
+use super::iproute::{self, Members};
 use super::link::failure;
 use crate::output;
 use crate::tools::getopt::number;
@@ -20,6 +22,9 @@ pub struct CmArgs {
     /// `default_roce_mode v1` or `v2`, `default_roce_tos N`: sets it; without the value, shows it alone
     #[arg(value_name = "default_roce_mode v1|v2 | default_roce_tos N")]
     words: Vec<String>,
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
 }
 
 /// What is to be set, or the one value that is to be shown.
@@ -53,7 +58,11 @@ pub fn run(args: &CmArgs) -> ExitCode {
 fn execute(args: &CmArgs) -> Result<String, String> {
     let wish = parse(&args.words)?;
     let mut client = super::connect().map_err(|e| format!("weft cm: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("weft cm: {e}"))?;
+    let devices = client.list_devices().map_err(|e| format!("weft cm: {e}"))?;
+    let devices: Vec<Listed> = devices.into_iter().map(Listed::from).collect();
+    if args.json && wish.show.is_none() && wish.roce_mode.is_none() && wish.roce_tos.is_none() {
+        return as_json(&mut client, &devices, args.dev.as_deref());
+    }
     let Some(wanted) = &args.dev else {
         let mut text = String::new();
         for device in &devices {
@@ -62,8 +71,8 @@ fn execute(args: &CmArgs) -> Result<String, String> {
         }
         return Ok(text);
     };
-    devices.retain(|device| device.name == *wanted);
-    let device = devices.first().ok_or("Wrong device name")?;
+    let device = devices.iter().find(|device| device.name == *wanted);
+    let device = device.ok_or_else(|| devices::wrong_name(wanted, &devices))?;
     if wish.roce_mode.is_some() || wish.roce_tos.is_some() {
         let Wish { roce_mode, roce_tos, .. } = wish;
         let asked = ask(&mut client, Command::SetDefaults { device: device.index, roce_mode, roce_tos });
@@ -79,6 +88,23 @@ fn execute(args: &CmArgs) -> Result<String, String> {
         Some(Key::RoceTos) => format!("{tos}\n"),
         None => format!("default_roce_mode {}\ndefault_roce_tos {tos}\n", mode_text(mode)),
     })
+}
+
+/// All devices, or the one of this name, as rows for programs.
+fn as_json(client: &mut Client, devices: &[Listed], wanted: Option<&str>) -> Result<String, String> {
+    let mut rows: Vec<Members> = Vec::new();
+    for device in devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)) {
+        let (mode, tos) = query(client, device)?;
+        rows.push(vec![
+            ("ifname", device.name.as_str().into()),
+            ("default_roce_mode", mode_text(mode).into()),
+            ("default_roce_tos", tos.into()),
+        ]);
+    }
+    match wanted {
+        Some(name) if rows.is_empty() => Err(devices::wrong_name(name, devices)),
+        _ => Ok(iproute::json(&rows, false)),
+    }
 }
 
 fn parse(words: &[String]) -> Result<Wish, String> {

@@ -24,6 +24,9 @@ pub struct DaemonArgs {
     /// Show the daemon of this network namespace (as weft status)
     #[arg(long, conflicts_with_all = ["foreground", "stop"])]
     status: bool,
+    /// With --status: print JSON
+    #[arg(short, long, requires = "status")]
+    json: bool,
     /// Leave after so many seconds without a program that needs it; 0 stands for never
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
@@ -38,7 +41,7 @@ pub struct DaemonArgs {
 /// Runs the command.
 pub fn run(args: &DaemonArgs) -> ExitCode {
     if args.status {
-        return status::run(&StatusArgs::default());
+        return status::run(&StatusArgs { json: args.json });
     }
     if args.stop {
         return stop();

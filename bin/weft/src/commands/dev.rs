@@ -8,6 +8,7 @@ use serde_json::Value;
 use weft_ipc::stat::{DeviceObjects, PathName};
 use weft_ipc::{Client, DeviceInfo};
 
+use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use super::link::{failure, merged};
 use crate::output;
@@ -18,6 +19,8 @@ use crate::verbs_api::{DeviceList, Library, Which};
 pub struct DevArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    host: HostArg,
     #[command(subcommand)]
     command: Option<DevCommand>,
 }
@@ -47,9 +50,9 @@ enum DevCommand {
 /// Runs the command.
 pub fn run(args: DevArgs) -> ExitCode {
     let result = match args.command {
-        None => show(None, args.output),
-        Some(DevCommand::Show { dev, output }) => show(dev.as_deref(), merged(args.output, output)),
-        Some(DevCommand::Set { dev, value, .. }) => rename(&dev, &value),
+        None => show(None, &args.host, args.output),
+        Some(DevCommand::Show { dev, output }) => show(dev.as_deref(), &args.host, merged(args.output, output)),
+        Some(DevCommand::Set { dev, value, .. }) => rename(&dev, &value, &args.host),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,19 +63,18 @@ pub fn run(args: DevArgs) -> ExitCode {
     }
 }
 
-fn rename(old: &str, new: &str) -> Result<(), String> {
-    let mut client = super::connect().map_err(|e| format!("weft dev: {e}"))?;
+fn rename(old: &str, new: &str, host: &HostArg) -> Result<(), String> {
+    let mut client = devices::connect(host.host.as_deref()).map_err(|e| format!("weft dev: {e}"))?;
     client.dev_rename(old, new).map_err(|e| failure(&e))
 }
 
-fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
-    let mut client = super::connect().map_err(|e| format!("weft dev: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("weft dev: {e}"))?;
+fn show(wanted: Option<&str>, host: &HostArg, output: OutputArgs) -> Result<(), String> {
+    let (mut client, mut devices) = devices::list("weft dev", host, Scope::Machine)?;
     if let Some(wanted) = wanted {
-        devices.retain(|d| d.name == wanted);
-        if devices.is_empty() {
-            return Err("Wrong device name".to_owned());
+        if devices.iter().all(|device| device.name != wanted) {
+            return Err(devices::wrong_name(wanted, &devices));
         }
+        devices.retain(|device| device.name == wanted);
     }
     let more =
         if output.details { Details { caps: capabilities(), paths: paths(&mut client) } } else { Details::default() };
@@ -158,10 +160,10 @@ fn system_image_guid(device: &DeviceInfo) -> u64 {
     device.infiniband.as_ref().map_or(device.node_guid, |adapter| adapter.system_image_guid)
 }
 
-fn text(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
+fn text(devices: &[Listed], output: OutputArgs, more: &Details) -> String {
     let mut out = String::new();
     for d in devices {
-        let _ = write!(out, "{}: {}: node_type ca ", d.index, d.name);
+        let _ = write!(out, "{}: {}: node_type ca ", d.number, d.name);
         if let Some(firmware) = firmware(d) {
             let _ = write!(out, "fw {firmware} ");
         }
@@ -183,12 +185,12 @@ fn text(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
     out
 }
 
-fn json(devices: &[DeviceInfo], output: OutputArgs, more: &Details) -> String {
+fn json(devices: &[Listed], output: OutputArgs, more: &Details) -> String {
     let objects: Vec<Members> = devices
         .iter()
         .map(|d| {
             let mut members: Members =
-                vec![("ifindex", d.index.into()), ("ifname", d.name.as_str().into()), ("node_type", "ca".into())];
+                vec![("ifindex", d.number.into()), ("ifname", d.name.as_str().into()), ("node_type", "ca".into())];
             members.extend(firmware(d).map(|firmware| ("fw", firmware.into())));
             members.push(("node_guid", iproute::guid(d.node_guid).into()));
             members.push(("sys_image_guid", iproute::guid(system_image_guid(d)).into()));
@@ -225,31 +227,31 @@ mod tests {
 
     #[test]
     fn text_is_what_rdma_dev_prints() {
-        let plain = text(&[rxe0()], output(false, false, false), &Details::default());
+        let plain = text(&[rxe0().into()], output(false, false, false), &Details::default());
         assert_eq!(plain, include_str!("../../testdata/rdma-dev.txt"));
-        let details = text(&[rxe0()], output(false, false, true), &rxe());
+        let details = text(&[rxe0().into()], output(false, false, true), &rxe());
         assert_eq!(details, include_str!("../../testdata/rdma-dev-d.txt"));
     }
 
     #[test]
     fn adapters_of_a_fabric_tell_their_firmware_and_their_system() {
         let version = env!("CARGO_PKG_VERSION");
-        let plain = text(&[weft0()], output(false, false, false), &Details::default());
+        let plain = text(&[weft0().into()], output(false, false, false), &Details::default());
         let expected = format!(
             "0: weft0: node_type ca fw {version} node_guid 0257:4501:0000:0100 sys_image_guid 0257:4501:0000:0099 \n"
         );
         assert_eq!(plain, expected);
-        let json = json(&[weft0()], output(true, false, false), &Details::default());
+        let json = json(&[weft0().into()], output(true, false, false), &Details::default());
         assert!(json.contains(&format!(r#""node_type":"ca","fw":"{version}","node_guid":"#)), "{json}");
     }
 
     #[test]
     fn json_is_what_rdma_dev_prints() {
-        let plain = json(&[rxe0()], output(true, false, false), &Details::default());
+        let plain = json(&[rxe0().into()], output(true, false, false), &Details::default());
         assert_eq!(plain, include_str!("../../testdata/rdma-dev-j.txt"));
-        let pretty = json(&[rxe0()], output(true, true, false), &Details::default());
+        let pretty = json(&[rxe0().into()], output(true, true, false), &Details::default());
         assert_eq!(pretty, include_str!("../../testdata/rdma-dev-jp.txt"));
-        let details = json(&[rxe0()], output(true, false, true), &rxe());
+        let details = json(&[rxe0().into()], output(true, false, true), &rxe());
         assert_eq!(details, include_str!("../../testdata/rdma-dev-dj.txt"));
     }
 
@@ -258,9 +260,9 @@ mod tests {
         let objects =
             DeviceObjects { paths: vec![("wire".into(), 2), ("same-host".into(), 1)], ..DeviceObjects::default() };
         let more = Details { caps: None, paths: vec![objects] };
-        let details = text(&[rxe0()], output(false, false, true), &more);
+        let details = text(&[rxe0().into()], output(false, false, true), &more);
         assert!(details.ends_with("\n    queue pairs by path: wire 2, same-host 1\n"), "{details}");
-        let details = json(&[rxe0()], output(true, false, true), &more);
+        let details = json(&[rxe0().into()], output(true, false, true), &more);
         assert!(details.contains(r#""paths":{"same-host":1,"wire":2}"#), "{details}");
     }
 }

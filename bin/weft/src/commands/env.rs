@@ -2,11 +2,21 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
+
 use super::run::library_path;
 use crate::{output, rdma_dir};
 
+/// Options of `weft env`.
+#[derive(Args, Debug, Default)]
+pub struct EnvArgs {
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
 /// Prints export lines.
-pub fn run() -> ExitCode {
+pub fn run(args: &EnvArgs) -> ExitCode {
     let dir = match rdma_dir::find() {
         Ok(dir) => dir,
         Err(e) => {
@@ -16,6 +26,11 @@ pub fn run() -> ExitCode {
     };
     let bin =
         std::env::current_exe().map(|exe| exe.to_string_lossy().into_owned()).unwrap_or_else(|_| "weft".to_owned());
+    if args.json {
+        let path = library_path(&dir);
+        crate::outln!("{}", serde_json::json!({"LD_LIBRARY_PATH": path.to_string_lossy(), "WEFT_BIN": bin}));
+        return ExitCode::SUCCESS;
+    }
     output::print(&format!(
         "export LD_LIBRARY_PATH={}\nexport WEFT_BIN={}\n",
         quoted(&library_path(&dir).to_string_lossy()),

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use weft_ipc::{DeviceInfo, IbPort, PhysState, PortState};
+use weft_ipc::{IbPort, PhysState, PortState};
 
+use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use crate::output;
 
@@ -14,6 +15,8 @@ use crate::output;
 pub struct LinkArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    host: HostArg,
     #[command(subcommand)]
     command: Option<LinkCommand>,
 }
@@ -45,8 +48,8 @@ enum LinkCommand {
 /// Runs the command.
 pub fn run(args: LinkArgs) -> ExitCode {
     let result = match args.command {
-        None => show(None, args.output),
-        Some(LinkCommand::Show { dev, output }) => show(dev.as_deref(), merged(args.output, output)),
+        None => show(None, &args.host, args.output),
+        Some(LinkCommand::Show { dev, output }) => show(dev.as_deref(), &args.host, merged(args.output, output)),
         Some(LinkCommand::Add { words }) => add(&words),
         Some(LinkCommand::Del { name }) => del(&name),
     };
@@ -64,15 +67,14 @@ pub(super) fn merged(a: OutputArgs, b: OutputArgs) -> OutputArgs {
     OutputArgs { json: a.json || b.json, pretty: a.pretty || b.pretty, details: a.details || b.details }
 }
 
-fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
-    let mut client = super::connect().map_err(|e| format!("weft link: {e}"))?;
-    let devices = client.list_devices().map_err(|e| format!("weft link: {e}"))?;
+fn show(wanted: Option<&str>, host: &HostArg, output: OutputArgs) -> Result<(), String> {
+    let (_, devices) = devices::list("weft link", host, Scope::Machine)?;
     let mut rows = rows(&devices);
     if let Some(wanted) = wanted {
         let (name, port) = wanted.split_once('/').unwrap_or((wanted, "-"));
         rows.retain(|row| row.device.name == name && (port == "-" || port == row.port.to_string()));
         if rows.is_empty() {
-            return Err("Wrong device name".to_owned());
+            return Err(devices::wrong_name(wanted, &devices));
         }
     }
     output::print(&if output.json { json(&rows, output) } else { text(&rows, output.details) });
@@ -81,17 +83,17 @@ fn show(wanted: Option<&str>, output: OutputArgs) -> Result<(), String> {
 
 /// One port: what a device on an interface has one of, and an adapter on a fabric several.
 struct Row<'a> {
-    device: &'a DeviceInfo,
+    device: &'a Listed,
     port: u8,
     ib: Option<&'a IbPort>,
 }
 
-fn rows(devices: &[DeviceInfo]) -> Vec<Row<'_>> {
+fn rows(devices: &[Listed]) -> Vec<Row<'_>> {
     devices.iter().flat_map(Row::of_device).collect()
 }
 
 impl Row<'_> {
-    fn of_device(device: &DeviceInfo) -> Vec<Row<'_>> {
+    fn of_device(device: &Listed) -> Vec<Row<'_>> {
         match &device.infiniband {
             None => vec![Row { device, port: 1, ib: None }],
             Some(ib) => ib.ports.iter().map(|port| Row { device, port: port.number, ib: Some(port) }).collect(),
@@ -212,7 +214,7 @@ fn json(rows: &[Row<'_>], output: OutputArgs) -> String {
 fn members(row: &Row<'_>, details: bool) -> Members {
     let d = row.device;
     let mut members: Members =
-        vec![("ifindex", d.index.into()), ("ifname", d.name.as_str().into()), ("port", row.port.into())];
+        vec![("ifindex", d.number.into()), ("ifname", d.name.as_str().into()), ("port", row.port.into())];
     if let Some(port) = row.ib {
         members.push(("subnet_prefix", iproute::guid(port.gid_prefix).into()));
         members.extend([("lid", port.lid.into()), ("sm_lid", port.sm_lid.into()), ("lmc", port.lmc.into())]);
@@ -258,6 +260,7 @@ pub(super) fn failure(error: &weft_ipc::RequestError) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use weft_ipc::DeviceInfo;
 
     /// The device of the golden files.
     pub fn rxe0() -> DeviceInfo {
@@ -305,7 +308,7 @@ pub(super) mod tests {
     #[test]
     fn text_is_what_rdma_link_prints() {
         let plain = "link rxe0/1 state ACTIVE physical_state LINK_UP netdev eth0 \n";
-        let device = [rxe0()];
+        let device = [rxe0().into()];
         assert_eq!(text(&rows(&device), false), plain);
         let details = "link rxe0/1 state ACTIVE physical_state LINK_UP netdev eth0 netdev_index 2 \n";
         assert_eq!(text(&rows(&device), true), details);
@@ -314,7 +317,7 @@ pub(super) mod tests {
     #[test]
     fn json_is_what_rdma_link_prints() {
         let output = OutputArgs { json: true, ..OutputArgs::default() };
-        let device = [rxe0()];
+        let device = [rxe0().into()];
         assert_eq!(json(&rows(&device), output), include_str!("../../testdata/rdma-link-j.txt"));
         let output = OutputArgs { pretty: true, ..output };
         assert_eq!(json(&rows(&device), output), include_str!("../../testdata/rdma-link-jp.txt"));
@@ -322,7 +325,7 @@ pub(super) mod tests {
 
     #[test]
     fn ports_of_a_fabric_have_the_fields_of_infiniband() {
-        let devices = [weft0()];
+        let devices = [weft0().into()];
         let rows = rows(&devices);
         let first = "link weft0/1 subnet_prefix fe80:0000:0000:0000 lid 817 sm_lid 762 lmc 0 state ACTIVE \
                      physical_state LINK_UP ";

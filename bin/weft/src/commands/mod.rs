@@ -5,10 +5,13 @@ pub mod cm;
 pub mod daemon;
 pub mod demo;
 pub mod dev;
+mod devices;
 pub mod diagnose;
 pub mod env;
+pub mod environment;
 mod iproute;
 pub mod link;
+pub mod monitor;
 pub mod node;
 pub mod qp;
 pub mod resource;
@@ -16,17 +19,16 @@ pub mod run;
 pub mod sm;
 pub mod stat;
 pub mod status;
+pub mod system;
 pub mod topology;
 mod topology_source;
 pub mod up;
 
-use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError};
+use weft_ipc::{Client, ConnectError, RequestError};
 
 /// A session with the daemon, which is started if none runs.
 fn connect() -> Result<Client, ConnectError> {
-    crate::rdma_dir::announce_daemon();
-    let options = ConnectOptions { program: "weft".to_owned(), ..ConnectOptions::default() };
-    Client::connect(&options)
+    devices::connect(None)
 }
 
 /// What a refused request says: the system's word for it, as iproute2 has it, and the daemon's explanation.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use weft_ipc::DeviceInfo;
 use weft_ipc::stat::{QpInfo, QpPage};
 
+use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use crate::output;
 
@@ -16,6 +16,8 @@ use crate::output;
 pub struct QpArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    host: HostArg,
     /// Those of a device, or of a device and its port
     #[arg(value_name = "[show] [link] [DEV]")]
     words: Vec<String>,
@@ -25,7 +27,7 @@ pub struct QpArgs {
 pub fn run(args: &QpArgs) -> ExitCode {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     let words = words.strip_prefix(&["show"]).unwrap_or(&words);
-    match show("weft qp", words, args.output, Shown::Resource) {
+    match show("weft qp", words, &args.host, args.output, Shown::Resource) {
         Ok(shown) => {
             output::print(&shown.text);
             for line in shown.untold {
@@ -59,11 +61,15 @@ pub(super) struct Listing {
 }
 
 /// Queue pairs as text or JSON. `words`: `[link] [DEV[/PORT]]`.
-pub(super) fn show(command: &str, words: &[&str], output: OutputArgs, shown: Shown) -> Result<Listing, String> {
-    let mut client = super::connect().map_err(|e| format!("{command}: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("{command}: {e}"))?;
+pub(super) fn show(
+    command: &str,
+    words: &[&str],
+    host: &HostArg,
+    output: OutputArgs,
+    shown: Shown,
+) -> Result<Listing, String> {
+    let (mut client, mut devices) = devices::list(command, host, Scope::InUse)?;
     select(&mut devices, command, words)?;
-    client.refresh_ledgers().map_err(|e| format!("{command}: {e}"))?;
     let pages = client.list_qps().map_err(|e| format!("{command}: {e}"))?;
     let rows = rows(&pages, &devices, shown);
     let text = if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) };
@@ -74,23 +80,23 @@ pub(super) fn show(command: &str, words: &[&str], output: OutputArgs, shown: Sho
 }
 
 /// Leaves the device that the words name, all if they name none.
-pub(super) fn select(devices: &mut Vec<DeviceInfo>, command: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn select(devices: &mut Vec<Listed>, command: &str, words: &[&str]) -> Result<(), String> {
     let wanted = match words {
         [] | ["link" | "dev"] => return Ok(()),
         ["link" | "dev", wanted] | [wanted] => wanted,
         _ => return Err(format!("Usage: {command} [show] [link DEV]")),
     };
     let (name, port) = wanted.split_once('/').unwrap_or((wanted, "1"));
-    devices.retain(|device| device.name == name);
-    match devices.is_empty() || !matches!(port, "1" | "-") {
-        true => Err("Wrong device name".to_owned()),
-        false => Ok(()),
+    if !matches!(port, "1" | "-") || devices.iter().all(|device| device.name != name) {
+        return Err(devices::wrong_name(wanted, devices));
     }
+    devices.retain(|device| device.name == name);
+    Ok(())
 }
 
 /// Queue pairs by device.
-fn rows(pages: &[QpPage], devices: &[DeviceInfo], shown: Shown) -> Vec<Members> {
-    let of = |device: &DeviceInfo| {
+fn rows(pages: &[QpPage], devices: &[Listed], shown: Shown) -> Vec<Members> {
+    let of = |device: &Listed| {
         let on = |qp: &&QpInfo| qp.device == device.index;
         let all = pages.iter().flat_map(|page| page.qps.iter().filter(on).map(move |qp| (page, qp)));
         all.map(|(page, qp)| row(page, qp, device, shown)).collect::<Vec<_>>()
@@ -98,13 +104,17 @@ fn rows(pages: &[QpPage], devices: &[DeviceInfo], shown: Shown) -> Vec<Members> 
     devices.iter().flat_map(of).collect()
 }
 
-fn row(page: &QpPage, qp: &QpInfo, device: &DeviceInfo, shown: Shown) -> Members {
-    let mut members: Members = vec![
-        ("ifindex", device.index.into()),
-        ("ifname", device.name.as_str().into()),
-        ("port", 1.into()),
-        ("lqpn", qp.qpn.into()),
-    ];
+/// What a row about port 1 of a device begins with.
+pub(super) fn link_members(device: &Listed) -> Members {
+    let mut members: Members =
+        vec![("ifindex", device.number.into()), ("ifname", device.name.as_str().into()), ("port", 1.into())];
+    members.extend(device.host.iter().map(|host| ("host", host.as_str().into())));
+    members
+}
+
+fn row(page: &QpPage, qp: &QpInfo, device: &Listed, shown: Shown) -> Members {
+    let mut members = link_members(device);
+    members.push(("lqpn", qp.qpn.into()));
     if let Some(dest) = qp.dest_qpn {
         members.push(("rqpn", dest.into()));
     }
@@ -196,7 +206,7 @@ mod tests {
 
     #[test]
     fn text_is_as_rdma_resource_prints() {
-        let text = text(&rows(&[page()], &[rxe0()], Shown::Resource));
+        let text = text(&rows(&[page()], &[rxe0().into()], Shown::Resource));
         let expected = "link rxe0/1 lqpn 17 rqpn 18 type RC state RTS rq-psn 5 sq-psn 6 peer 10.77.0.2 \
                         path same-host(memcpy) pid 444 comm rping \n\
                         link rxe0/1 lqpn 19 type UD state INIT sq-psn 6 pid 444 comm rping \n";
@@ -205,21 +215,31 @@ mod tests {
 
     #[test]
     fn counters_and_other_devices() {
-        let text = text(&rows(&[page()], &[rxe0()], Shown::Counters));
+        let text = text(&rows(&[page()], &[rxe0().into()], Shown::Counters));
         assert!(text.starts_with("link rxe0/1 lqpn 17 rqpn 18 type RC state RTS sent_pkts 9 rcvd_pkts 0 "), "{text}");
-        let other = DeviceInfo { index: 7, ..rxe0() };
-        assert!(rows(&[page()], &[other], Shown::Resource).is_empty());
+        let other = weft_ipc::DeviceInfo { index: 7, ..rxe0() };
+        assert!(rows(&[page()], &[other.into()], Shown::Resource).is_empty());
+    }
+
+    #[test]
+    fn queue_pairs_on_a_fabric_tell_their_host() {
+        let devices = devices::tests::both();
+        let mut page = page();
+        page.qps[0].device = devices[1].index;
+        let text = text(&rows(&[page], &devices, Shown::Resource));
+        assert!(text.starts_with("link rxe0/1 lqpn 19 "), "{text}");
+        assert!(text.contains("\nlink weft0/1 host node2 lqpn 17 rqpn 18 type RC "), "{text}");
     }
 
     #[test]
     fn a_device_is_named_as_rdma_has_it() {
         for words in [&[][..], &["rxe0"], &["link", "rxe0/1"], &["dev", "rxe0"]] {
-            let mut devices = vec![rxe0()];
+            let mut devices = vec![rxe0().into()];
             assert_eq!(select(&mut devices, "weft qp", words), Ok(()), "{words:?}");
             assert_eq!(devices.len(), 1);
         }
         for words in [&["rxe1"][..], &["rxe0/2"], &["link", "rxe0", "x"]] {
-            assert!(select(&mut vec![rxe0()], "weft qp", words).is_err(), "{words:?}");
+            assert!(select(&mut vec![rxe0().into()], "weft qp", words).is_err(), "{words:?}");
         }
     }
 }

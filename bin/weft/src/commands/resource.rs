@@ -1,14 +1,16 @@
 //! `weft resource`: how many objects there are on each device, queue pairs, and ids of the RDMA connection manager, as
 //! iproute2's `rdma resource`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use weft_cm::rdma_cm::{Command, IdSummary, PortSpace, Reply, SockAddr};
+use weft_ipc::Client;
 use weft_ipc::stat::StatReport;
-use weft_ipc::{Client, DeviceInfo};
 
+use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use super::link::merged;
 use super::qp::{self, text};
@@ -19,6 +21,8 @@ use crate::output;
 pub struct ResourceArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    host: HostArg,
     #[command(subcommand)]
     command: Option<ResourceCommand>,
 }
@@ -44,15 +48,15 @@ pub fn run(args: ResourceArgs) -> ExitCode {
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let shown = match words.as_slice() {
-        ["cm_id", rest @ ..] => show_ids(rest, output),
-        ["qp", rest @ ..] => qp::show(COMMAND, rest, output, qp::Shown::Resource).map(|listing| {
+        ["cm_id", rest @ ..] => show_ids(rest, &args.host, output),
+        ["qp", rest @ ..] => qp::show(COMMAND, rest, &args.host, output, qp::Shown::Resource).map(|listing| {
             listing.untold.iter().for_each(|line| crate::errln!("{line}"));
             listing.text
         }),
         [kind @ ("pd" | "cq" | "mr" | "srq" | "ctx"), ..] => {
             Err(format!("{COMMAND}: of {kind} only the number is known: weft resource show [link DEV]"))
         }
-        rest => show_counts(rest, output),
+        rest => show_counts(rest, &args.host, output),
     };
     match shown {
         Ok(text) => {
@@ -68,35 +72,32 @@ pub fn run(args: ResourceArgs) -> ExitCode {
 
 const COMMAND: &str = "weft resource";
 
-fn show_ids(words: &[&str], output: OutputArgs) -> Result<String, String> {
-    let mut client = super::connect().map_err(|e| format!("{COMMAND}: {e}"))?;
-    let mut devices = client.list_devices().map_err(|e| format!("{COMMAND}: {e}"))?;
+fn show_ids(words: &[&str], host: &HostArg, output: OutputArgs) -> Result<String, String> {
+    let (mut client, mut devices) = devices::list(COMMAND, host, Scope::InUse)?;
     qp::select(&mut devices, COMMAND, words)?;
-    let rows = rows(&ids(&mut client)?, &devices);
+    let rows = rows(&ids(&mut client, &devices)?, &devices);
     Ok(if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) })
 }
 
 /// Objects by kind.
-fn show_counts(words: &[&str], output: OutputArgs) -> Result<String, String> {
+fn show_counts(words: &[&str], host: &HostArg, output: OutputArgs) -> Result<String, String> {
     let failed = |e: weft_ipc::RequestError| format!("{COMMAND}: {e}");
-    let mut client = super::connect().map_err(|e| format!("{COMMAND}: {e}"))?;
-    let mut devices = client.list_devices().map_err(failed)?;
+    let (mut client, mut devices) = devices::list(COMMAND, host, Scope::InUse)?;
     qp::select(&mut devices, COMMAND, words)?;
-    client.refresh_ledgers().map_err(failed)?;
     let report = client.stat().map_err(failed)?;
-    let ids = ids(&mut client)?;
+    let ids = ids(&mut client, &devices)?;
     let rows: Vec<Members> = devices.iter().map(|device| counts(device, &report, &ids)).collect();
     Ok(if output.json { iproute::json(&rows, output.pretty) } else { counts_text(&rows) })
 }
 
 /// One device's, in the order in which the kernel counts them.
-fn counts(device: &DeviceInfo, report: &StatReport, ids: &[IdSummary]) -> Members {
+fn counts(device: &Listed, report: &StatReport, ids: &[IdSummary]) -> Members {
     let stat = report.devices.iter().find(|stat| stat.device == device.index);
     let held = stat.map(|stat| stat.objects.clone()).unwrap_or_default();
     let cm_ids = ids.iter().filter(|id| id.device == Some(device.index)).count();
-    vec![
-        ("ifindex", device.index.into()),
-        ("ifname", device.name.as_str().into()),
+    let mut members: Members = vec![("ifindex", device.number.into()), ("ifname", device.name.as_str().into())];
+    members.extend(device.host.iter().map(|host| ("host", host.as_str().into())));
+    members.extend([
         ("pd", held.pd.into()),
         ("cq", held.cq.into()),
         ("qp", held.qp.into()),
@@ -104,7 +105,8 @@ fn counts(device: &DeviceInfo, report: &StatReport, ids: &[IdSummary]) -> Member
         ("mr", held.mr.into()),
         ("ctx", held.ctx.into()),
         ("srq", held.srq.into()),
-    ]
+    ]);
+    members
 }
 
 fn counts_text(rows: &[Members]) -> String {
@@ -115,6 +117,7 @@ fn counts_text(rows: &[Members]) -> String {
         let name = name.and_then(|(_, name)| name.as_str()).unwrap_or_default();
         let _ = write!(out, "{}: {name}: ", index.map(|(_, index)| index.to_string()).unwrap_or_default());
         for (kind, count) in members {
+            let count = count.as_str().map_or_else(|| count.to_string(), str::to_owned);
             let _ = write!(out, "{kind} {count} ");
         }
         out.push('\n');
@@ -122,7 +125,19 @@ fn counts_text(rows: &[Members]) -> String {
     out
 }
 
-fn ids(client: &mut Client) -> Result<Vec<IdSummary>, String> {
+/// Ids of the session's connection manager, and of those of the other hosts that `devices` are on.
+fn ids(client: &mut Client, devices: &[Listed]) -> Result<Vec<IdSummary>, String> {
+    let mut all = ids_of(client)?;
+    let hosts: BTreeSet<&str> = devices.iter().filter_map(|device| device.host.as_deref()).collect();
+    for host in hosts {
+        let mut client = devices::connect(Some(host)).map_err(|e| format!("{COMMAND}: {host}: {e}"))?;
+        let own = |id: &IdSummary| devices.iter().any(|device| id.device == Some(device.index));
+        all.extend(ids_of(&mut client)?.into_iter().filter(own));
+    }
+    Ok(all)
+}
+
+fn ids_of(client: &mut Client) -> Result<Vec<IdSummary>, String> {
     let mut all: Vec<IdSummary> = Vec::new();
     loop {
         let after = all.last().map_or(0, |summary| summary.id);
@@ -145,22 +160,18 @@ pub fn listeners(client: &mut Client) -> Result<Vec<u32>, String> {
 }
 
 /// Ids by device; one that listens at no address in particular is each device's.
-fn rows(ids: &[IdSummary], devices: &[DeviceInfo]) -> Vec<Members> {
+fn rows(ids: &[IdSummary], devices: &[Listed]) -> Vec<Members> {
     let everywhere = |id: &&IdSummary| id.device.is_none() && state(id.state) == "LISTEN";
-    let of = |device: &DeviceInfo| {
-        let on = |id: &&IdSummary| id.device == Some(device.index) || everywhere(id);
+    let of = |device: &Listed| {
+        let on = |id: &&IdSummary| id.device == Some(device.index) || device.host.is_none() && everywhere(id);
         ids.iter().filter(on).map(|id| row(id, device)).collect::<Vec<_>>()
     };
     devices.iter().flat_map(of).collect()
 }
 
-fn row(id: &IdSummary, device: &DeviceInfo) -> Members {
-    let mut members: Members = vec![
-        ("ifindex", device.index.into()),
-        ("ifname", device.name.as_str().into()),
-        ("port", 1.into()),
-        ("cm-idn", id.id.into()),
-    ];
+fn row(id: &IdSummary, device: &Listed) -> Members {
+    let mut members = qp::link_members(device);
+    members.push(("cm-idn", id.id.into()));
     if id.qp_num != 0 {
         members.push(("lqpn", id.qp_num.into()));
         members.push(("qp-type", qp_type(id.qp_type).into()));
@@ -251,7 +262,7 @@ mod tests {
 
     #[test]
     fn text_is_what_rdma_resource_prints() {
-        let rows = rows(&golden(), &[rxe0()]);
+        let rows = rows(&golden(), &[rxe0().into()]);
         assert_eq!(text(&rows), include_str!("../../testdata/rdma-resource-cm_id.txt"));
         assert_eq!(iproute::json(&rows, true), include_str!("../../testdata/rdma-resource-cm_id-jp.txt"));
     }
@@ -260,17 +271,20 @@ mod tests {
     fn a_listener_everywhere_is_each_devices() {
         let mut listener = golden().remove(0);
         listener.device = None;
-        let second = DeviceInfo { index: 1, name: "rxe1".to_owned(), ..rxe0() };
-        assert_eq!(rows(std::slice::from_ref(&listener), &[rxe0(), second]).len(), 2);
+        let second = weft_ipc::DeviceInfo { index: 1, name: "rxe1".to_owned(), ..rxe0() };
+        assert_eq!(rows(std::slice::from_ref(&listener), &[rxe0().into(), second.into()]).len(), 2);
         listener.state = 0;
-        assert!(rows(&[listener], &[rxe0()]).is_empty());
+        assert!(rows(&[listener], &[rxe0().into()]).is_empty());
     }
+
     #[test]
     fn counts_are_as_rdma_resource_prints_them() {
         let objects = DeviceObjects { pd: 3, cq: 4, qp: 3, mr: 2, ctx: 1, ..DeviceObjects::default() };
         let stat = DeviceStat { device: 0, objects, ..DeviceStat::default() };
         let report = StatReport { devices: vec![stat], ..StatReport::default() };
-        let rows = [counts(&rxe0(), &report, &golden())];
+        let rows = [counts(&rxe0().into(), &report, &golden())];
         assert_eq!(counts_text(&rows), "0: rxe0: pd 3 cq 4 qp 3 cm_id 3 mr 2 ctx 1 srq 0 \n");
+        let on_host = [counts(&devices::tests::both()[1], &report, &[])];
+        assert_eq!(counts_text(&on_host), "0: weft0: host node2 pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n");
     }
 }

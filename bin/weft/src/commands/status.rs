@@ -9,6 +9,7 @@ use weft_fabric::topology::LinkState;
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
 
+use super::up::counted;
 use crate::{outln, output};
 
 /// Options of `weft status`.
@@ -16,7 +17,7 @@ use crate::{outln, output};
 pub struct StatusArgs {
     /// Print JSON
     #[arg(short, long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Runs the command. Does not start a daemon: code 3 says that none runs, as service managers do.
@@ -66,7 +67,7 @@ fn port_text(port: &PortHealth) -> String {
 }
 
 /// A fabric, and the hosts that programs run as.
-type Fabric = (FabricStatus, Vec<HostPrograms>);
+pub(super) type Fabric = (FabricStatus, Vec<HostPrograms>);
 
 /// Hosts with programs that the text names; `--json` has all.
 const HOSTS_SHOWN: usize = 12;
@@ -113,24 +114,33 @@ fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) 
         let _ = writeln!(out, "           every packet goes hop by hop");
     }
     if status.powered_off > 0 {
-        let _ = writeln!(out, "           {} nodes are powered off", status.powered_off);
+        let verb = if status.powered_off == 1 { "is" } else { "are" };
+        let _ = writeln!(out, "           {} {verb} powered off", counted(status.powered_off, "node"));
     }
     match &status.managers[..] {
         [] => drop(writeln!(out, "  SM       none: weft run --host HOST -- opensm starts one")),
         managers => managers.iter().for_each(|sm| {
-            let _ =
-                writeln!(out, "  SM       {}:{}, LID {}, {} ports follow it", sm.node, sm.port, sm.lid, sm.followers);
+            let it = if sm.followers == 1 { "follows it" } else { "follow it" };
+            let _ = writeln!(
+                out,
+                "  SM       {}:{}, LID {}, {} {it}",
+                sm.node,
+                sm.port,
+                sm.lid,
+                counted(sm.followers, "port")
+            );
         }),
     }
     if !hosts.is_empty() {
         let shown = hosts.iter().take(HOSTS_SHOWN).map(|entry| format!("{} ({})", entry.host, entry.programs));
         let more = hosts.len().saturating_sub(HOSTS_SHOWN);
-        let more = if more > 0 { format!(" and {more} more hosts") } else { String::new() };
+        let more =
+            if more > 0 { format!(" and {more} more host{}", if more == 1 { "" } else { "s" }) } else { String::new() };
         let _ = writeln!(out, "  programs {}{more}", shown.collect::<Vec<_>>().join(", "));
     }
 }
 
-fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
+pub(super) fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
     let links: serde_json::Map<String, serde_json::Value> =
         LinkState::ALL.iter().zip(status.links).map(|(state, count)| (state.word().to_owned(), count.into())).collect();
     let managers: Vec<_> = status

@@ -39,6 +39,9 @@ pub struct UpArgs {
     /// Do not wait until the subnet is up
     #[arg(long, conflicts_with = "no_sm")]
     no_wait: bool,
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
 }
 
 /// Brings one up.
@@ -48,18 +51,16 @@ pub fn run(args: &UpArgs) -> ExitCode {
 
 /// Takes it down.
 pub fn down() -> ExitCode {
-    finish("weft down", session(Spawn::Never).and_then(|mut client| take_down(&mut client).map_err(spell)))
+    let down = session(Spawn::Never).and_then(|mut client| take_down(&mut client).map_err(spell));
+    finish("weft down", down.map(|bereft| bereft.iter().for_each(|line| outln!("{line}"))))
 }
 
-/// Takes it down, and tells whose adapters went with it. A subnet manager ends with its subnet.
-fn take_down(client: &mut Client) -> Result<(), RequestError> {
+/// Takes it down; a line says whose adapters went with it. A subnet manager ends with its subnet.
+fn take_down(client: &mut Client) -> Result<Option<String>, RequestError> {
     let managers = client.fabric_status()?.map(|status| status.managers).unwrap_or_default();
     let hosts = without_managers(client.fabric_hosts()?, &managers);
     client.fabric(FabricRequest::Down)?;
-    if !hosts.is_empty() {
-        outln!("{}", bereft(&hosts));
-    }
-    Ok(())
+    Ok((!hosts.is_empty()).then(|| bereft(&hosts)))
 }
 
 fn without_managers(mut hosts: Vec<HostPrograms>, managers: &[SmPort]) -> Vec<HostPrograms> {
@@ -86,7 +87,8 @@ fn up(args: &UpArgs) -> Result<(), String> {
     let bytes = pack(&topology).map_err(|error| error.to_string())?;
     let mut client = session(Spawn::IfNeeded)?;
     if args.replace && client.fabric_status().map_err(spell)?.is_some() {
-        take_down(&mut client).map_err(spell)?;
+        let bereft = take_down(&mut client).map_err(spell)?;
+        bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
     }
     client.fabric_up(&bytes, args.seed, args.packets).map_err(spell)?;
     let manager = manager(args, &topology);
@@ -95,6 +97,12 @@ fn up(args: &UpArgs) -> Result<(), String> {
         None => Ok(()),
     };
     let status = client.fabric_status().map_err(spell)?.unwrap_or_default();
+    if args.json {
+        let mut value = super::status::fabric_json(&(status, Vec::new()));
+        value["sm_host"] = manager.as_ref().map(|manager| manager.host.as_str()).into();
+        outln!("{value}");
+        return managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"));
+    }
     outln!("{}", summary(&status));
     managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"))?;
     match manager {
@@ -154,13 +162,13 @@ impl Manager {
 
 /// One line about a fabric.
 pub fn summary(status: &FabricStatus) -> String {
-    let mut text = format!("{}: {} hosts", status.title, status.hosts);
+    let mut text = format!("{}: {}", status.title, counted(status.hosts, "host"));
     if status.adapters != status.hosts {
-        text += &format!(" with {} adapters", status.adapters);
+        text += &format!(" with {}", counted(status.adapters, "adapter"));
     }
-    text += &format!(", {} switches", status.switches);
+    text += &format!(", {}", counted(status.switches, "switch"));
     if status.routers > 0 {
-        text += &format!(", {} routers", status.routers);
+        text += &format!(", {}", counted(status.routers, "router"));
     }
     format!("{text}, {}", links(status))
 }
@@ -170,7 +178,18 @@ pub fn links(status: &FabricStatus) -> String {
     let by_state = LinkState::ALL.iter().zip(status.links).filter(|(_, count)| *count > 0);
     let words: Vec<String> = by_state.map(|(state, count)| format!("{count} {}", state.word())).collect();
     let all: u32 = status.links.iter().sum();
-    if words.is_empty() { "no links".to_owned() } else { format!("{all} links ({})", words.join(", ")) }
+    if words.is_empty() { "no links".to_owned() } else { format!("{} ({})", counted(all, "link"), words.join(", ")) }
+}
+
+/// A number of things: `1 switch`, `2 switches`, `3 hosts`.
+pub fn counted(count: impl std::fmt::Display, thing: &str) -> String {
+    let count = count.to_string();
+    let ending = match count.as_str() {
+        "1" => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{ending}")
 }
 
 fn first_host(topology: &Topology) -> Option<&str> {
@@ -210,6 +229,26 @@ pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_singular() {
+        for (text, said) in [
+            (counted(1, "host"), "1 host"),
+            (counted(2, "host"), "2 hosts"),
+            (counted(1, "switch"), "1 switch"),
+            (counted(0, "switch"), "0 switches"),
+        ] {
+            assert_eq!(text, said);
+        }
+        let status = FabricStatus {
+            title: "pair".into(),
+            hosts: 2,
+            adapters: 2,
+            links: [1, 0, 0, 0, 0],
+            ..FabricStatus::default()
+        };
+        assert_eq!(summary(&status), "pair: 2 hosts, 0 switches, 1 link (1 active)");
+    }
 
     #[test]
     fn who_lost_its_adapters_is_named() {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use weft_ipc::fabric::HostAdapter;
 use weft_ipc::stat::{DeviceCounters, DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
 use weft_ipc::{DaemonFrame, Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Response, STAT_DEVICES_PER_PAGE, encode};
 
@@ -125,9 +126,10 @@ impl Broker {
         let sees_all = self.clients.get(&id).is_some_and(|client| client.host.is_empty());
         let in_use = if sees_all { self.adapters_in_use(host) } else { BTreeMap::new() };
         let mut rest = in_use.into_iter().skip(offset as usize);
-        let described = rest.next().and_then(|(index, virtual_host)| {
-            let device = self.devices_of_host(&virtual_host).into_iter().find(|device| device.index == index)?;
-            Some((virtual_host, device))
+        let described = rest.next().and_then(|(index, host)| {
+            let mut devices = (0u32..).zip(self.devices_of_host(&host));
+            let (number, device) = devices.find(|(_, device)| device.index == index)?;
+            Some(HostAdapter { host, number, device })
         });
         Response::Adapters { adapters: described.into_iter().collect(), more: rest.next().is_some() }
     }

@@ -134,6 +134,18 @@ pub fn quality_text(manager: &Manager) -> String {
     out
 }
 
+/// The same for programs.
+pub fn quality_json(manager: &Manager) -> serde_json::Value {
+    let quality = quality::check(manager.graph(), manager.tables(), &Checks::default(), &Threads::all());
+    let (load, shift, reach) = (&quality.load, &quality.shift, &quality.reach);
+    json!({
+        "engine": quality.engine, "lanes": quality.lanes, "hops_mean": reach.hops_mean, "broken_paths": reach.broken,
+        "credit_loop_links": quality.credit_loop.as_ref().map(Vec::len),
+        "load_max": load.max, "load_max_over_mean": load.max_over_mean(), "links_unused": load.unused,
+        "shift_worst_mean": shift.worst_mean, "shift_free_share": shift.free_share,
+    })
+}
+
 /// Ports by state, width and speed.
 pub fn ports(subnet: &Subnet, kind: Option<&str>) -> String {
     let wanted = |node_type| match kind {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use serde_json::json;
 use weft_sm::manager::Event;
 use weft_sm::routing;
 
@@ -11,6 +12,7 @@ use super::args::RunArgs;
 use super::files::Files;
 use super::{dump, figures, rehearsal};
 use crate::commands::topology_source::SourceArgs;
+use crate::commands::up::counted;
 use crate::{outln, output};
 
 /// Options of `weft sm preview`.
@@ -30,6 +32,9 @@ pub struct PreviewArgs {
     /// Write OpenSM's dump files to this directory
     #[arg(long, value_name = "DIRECTORY")]
     dump: Option<String>,
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -37,9 +42,33 @@ pub fn run(args: &PreviewArgs) -> ExitCode {
     crate::commands::up::finish("weft sm preview", preview(args))
 }
 
+/// Refuses names of engines that do not exist. The manager itself goes on with the next, as OpenSM does; a preview would
+/// show another engine's tables under a wrong name.
+fn known_engines(names: &str) -> Result<(), String> {
+    let names = names.split([',', ' ']).filter(|name| !name.is_empty());
+    let unknown: Vec<&str> = names.filter(|name| !is_engine(name)).collect();
+    match unknown.first() {
+        None => Ok(()),
+        Some(name) => {
+            let known: Vec<&str> = routing::ENGINES.iter().map(|engine| engine.name).collect();
+            Err(format!("unknown routing engine {name}: engines are {}, or all", known.join(", ")))
+        }
+    }
+}
+
+/// Whether the option `routing_engine` can hold it.
+fn is_engine(name: &str) -> bool {
+    matches!(name, "all" | "no_fallback") || routing::engine(name).is_some()
+}
+
 fn preview(args: &PreviewArgs) -> Result<(), String> {
     let topology = args.source.load()?;
-    outln!("{}: {} nodes, {} cables", topology.title, topology.nodes.len(), topology.cables.len());
+    args.routing_engine.as_deref().map_or(Ok(()), known_engines)?;
+    let (nodes, cables) = (topology.nodes.len(), topology.cables.len());
+    let mut previews = Vec::new();
+    if !args.json {
+        outln!("{}: {}, {}", topology.title, counted(nodes, "node"), counted(cables, "cable"));
+    }
     let engines: Vec<Option<String>> = match args.routing_engine.as_deref() {
         Some("all") => routing::ENGINES.iter().map(|engine| Some(format!("{},no_fallback", engine.name))).collect(),
         other => vec![other.map(str::to_owned)],
@@ -57,23 +86,50 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
             remarks.iter().for_each(|remark| crate::errln!("weft sm preview: {remark}"));
             setup
         })?;
-        outln!("");
-        for event in &done.events {
-            if matches!(event, Event::EngineFailed { .. } | Event::NoRouting | Event::Incomplete { .. }) {
-                outln!("{event}");
-            }
+        let told =
+            |event: &&Event| matches!(event, Event::EngineFailed { .. } | Event::NoRouting | Event::Incomplete { .. });
+        let told: Vec<String> = done.events.iter().filter(told).map(Event::to_string).collect();
+        if !args.json {
+            outln!("");
+            told.iter().for_each(|line| outln!("{line}"));
         }
+        let name = engine.as_deref().unwrap_or("auto");
         if !done.is_up {
-            let name = engine.as_deref().unwrap_or("auto");
             failed = Some(format!("the subnet would not come up with {name}"));
+            previews.push(json!({"wanted": name, "is_up": false, "events": told}));
             continue;
         }
-        output::print(&figures::quality_text(&done.manager));
         let took = began.elapsed().as_secs_f64();
-        outln!("subnet up          after {} SMPs; {took:.2} s of this machine for all of it", done.smps);
+        if args.json {
+            let quality = figures::quality_json(&done.manager);
+            previews.push(json!({
+                "wanted": name, "is_up": true, "events": told, "quality": quality, "smps": done.smps, "seconds": took,
+            }));
+        } else {
+            output::print(&figures::quality_text(&done.manager));
+            outln!("subnet up          after {} SMPs; {took:.2} s of this machine for all of it", done.smps);
+        }
         if let Some(directory) = &args.dump {
-            output::print(&dump::write(&done.manager, directory));
+            let written = dump::write(&done.manager, directory);
+            if args.json { output::complain_text(&written) } else { output::print(&written) }
         }
     }
+    if args.json {
+        outln!("{}", json!({"title": topology.title, "nodes": nodes, "cables": cables, "previews": previews}));
+    }
     failed.filter(|_| engines.len() == 1).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_does_not_exist_is_refused() {
+        for names in ["all", "auto", "updn,no_fallback", "ftree, minhop"] {
+            assert_eq!(known_engines(names), Ok(()), "{names}");
+        }
+        let error = known_engines("updn,fancy").unwrap_err();
+        assert!(error.starts_with("unknown routing engine fancy: engines are ") && error.contains("dfsssp"), "{error}");
+    }
 }

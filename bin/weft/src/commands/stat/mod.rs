@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use weft_ipc::Client;
 use weft_ipc::stat::{DeviceCounters, StatReport};
-use weft_ipc::{Client, DeviceInfo};
 
+use super::devices::{self, HostArg, Listed};
 use super::iproute::{self, Members, OutputArgs};
 use super::qp;
 use crate::output;
@@ -42,6 +43,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub struct StatArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    host: HostArg,
     /// Look again and again, each second or as often as told, and show rates
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1)]
     watch: Option<Option<String>>,
@@ -83,13 +86,13 @@ fn execute(args: &StatArgs) -> Result<(), String> {
     match words.as_slice() {
         ["qp", rest @ ..] => {
             let rest = rest.strip_prefix(&["show"]).unwrap_or(rest);
-            let listing = qp::show("weft stat", rest, args.output, qp::Shown::Counters)?;
+            let listing = qp::show("weft stat", rest, &args.host, args.output, qp::Shown::Counters)?;
             output::print(&listing.text);
             listing.untold.iter().for_each(|line| crate::errln!("{line}"));
             Ok(())
         }
         ["show" | "list" | "lst", rest @ ..] | rest @ ["link", ..] => {
-            let (report, devices) = Asker::new(rest)?.look()?;
+            let (report, devices) = Asker::new(rest, &args.host)?.look()?;
             let rows = links(&report, &devices);
             let text = if args.output.json { iproute::json(&rows, args.output.pretty) } else { qp::text(&rows) };
             output::print(&text);
@@ -97,11 +100,11 @@ fn execute(args: &StatArgs) -> Result<(), String> {
         }
         rest => match interval {
             None => {
-                let (report, devices) = Asker::new(rest)?.look()?;
+                let (report, devices) = Asker::new(rest, &args.host)?.look()?;
                 print(&report, None, &devices, args.output);
                 Ok(())
             }
-            Some(interval) => watch(&mut Asker::new(rest)?, interval, args),
+            Some(interval) => watch(&mut Asker::new(rest, &args.host)?, interval, args),
         },
     }
 }
@@ -114,23 +117,23 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Asks the daemon.
-struct Asker {
+struct Asker<'a> {
     client: Client,
-    devices: Vec<DeviceInfo>,
+    words: &'a [&'a str],
 }
 
-impl Asker {
-    fn new(words: &[&str]) -> Result<Asker, String> {
-        let mut client = super::connect().map_err(|e| format!("weft stat: {e}"))?;
-        let mut devices = client.list_devices().map_err(|e| format!("weft stat: {e}"))?;
-        qp::select(&mut devices, "weft stat", words)?;
-        Ok(Asker { client, devices })
+impl<'a> Asker<'a> {
+    fn new(words: &'a [&'a str], host: &HostArg) -> Result<Asker<'a>, String> {
+        let client = devices::connect(host.host.as_deref()).map_err(|e| format!("weft stat: {e}"))?;
+        Ok(Asker { client, words })
     }
 
-    fn look(&mut self) -> Result<(StatReport, Vec<DeviceInfo>), String> {
+    fn look(&mut self) -> Result<(StatReport, Vec<Listed>), String> {
         let client = &mut self.client;
-        let report = client.refresh_ledgers().and_then(|()| client.stat()).map_err(|e| format!("weft stat: {e}"))?;
-        Ok((report, self.devices.clone()))
+        let mut devices = devices::in_use(client).map_err(|e| format!("weft stat: {e}"))?;
+        let report = client.stat().map_err(|e| format!("weft stat: {e}"))?;
+        qp::select(&mut devices, "weft stat", self.words)?;
+        Ok((report, devices))
     }
 }
 
@@ -157,7 +160,7 @@ fn watch(asker: &mut Asker, interval: Duration, args: &StatArgs) -> Result<(), S
 }
 
 /// Prints a report; `before`: the one before and the seconds since.
-fn print(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[DeviceInfo], output: OutputArgs) {
+fn print(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Listed], output: OutputArgs) {
     match output.json {
         true => {
             let value = as_json(report, before, devices);
@@ -169,11 +172,10 @@ fn print(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Dev
 }
 
 /// Links as `rdma statistic show link` has them.
-fn links(report: &StatReport, devices: &[DeviceInfo]) -> Vec<Members> {
-    let row = |device: &DeviceInfo| {
+fn links(report: &StatReport, devices: &[Listed]) -> Vec<Members> {
+    let row = |device: &Listed| {
         let counters = counters_of(report, device.index);
-        let mut members: Members =
-            vec![("ifindex", device.index.into()), ("ifname", device.name.as_str().into()), ("port", 1.into())];
+        let mut members = qp::link_members(device);
         members.extend(RXE_COUNTERS.iter().map(|name| (*name, value_of(&counters, name).into())));
         members
     };
@@ -193,19 +195,22 @@ fn object<V: Into<Value>>(members: impl Iterator<Item = (String, V)>) -> Value {
     Value::Object(members.map(|(name, value)| (name, value.into())).collect::<Map<_, _>>())
 }
 
-fn as_json(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[DeviceInfo]) -> Value {
-    let device = |info: &DeviceInfo| {
+fn as_json(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Listed]) -> Value {
+    let device = |info: &Listed| {
         let counters = counters_of(report, info.index);
         let stat = report.devices.iter().find(|stat| stat.device == info.index).cloned().unwrap_or_default();
         let o = &stat.objects;
         let mut value = json!({
-            "ifindex": info.index,
+            "ifindex": info.number,
             "ifname": info.name,
             "port": 1,
             "counters": object(counters.values().map(|(name, value)| (name.to_owned(), value))),
             "resources": { "pd": o.pd, "cq": o.cq, "qp": o.qp, "mr": o.mr, "ctx": o.ctx, "srq": o.srq },
             "paths": object(o.paths.iter().map(|(path, count)| (path.to_string(), *count))),
         });
+        if let Some(host) = &info.host {
+            value["host"] = host.as_str().into();
+        }
         if let Some((seconds, earlier)) = before {
             let rates = table::rates(&counters, &counters_of(earlier, info.index), seconds);
             value["per_second"] = object(rates.map(|(name, rate)| (name.to_owned(), rate)));
@@ -233,7 +238,7 @@ mod tests {
 
     #[test]
     fn links_are_as_rdma_statistic_prints_them() {
-        let text = qp::text(&links(&report(5), &[rxe0()]));
+        let text = qp::text(&links(&report(5), &[rxe0().into()]));
         let expected = "link rxe0/1 sent_pkts 5 rcvd_pkts 7 duplicate_request 0 out_of_seq_request 0 rcvd_rnr_err 0 \
                         send_rnr_err 0 rcvd_seq_err 0 ack_deferred 0 retry_exceeded_err 0 retry_rnr_exceeded_err 0 \
                         completer_retry_err 0 send_err 0 link_downed 0 rdma_sends 0 rdma_recvs 0 \n";
@@ -242,10 +247,10 @@ mod tests {
 
     #[test]
     fn json_has_counters_and_rates() {
-        let value = as_json(&report(50), Some((2.0, &report(10))), &[rxe0()]);
+        let value = as_json(&report(50), Some((2.0, &report(10))), &[rxe0().into()]);
         assert_eq!(value["devices"][0]["counters"]["sent_pkts"], 50);
         assert_eq!(value["devices"][0]["per_second"]["sent_pkts"], 20.0);
-        assert_eq!(as_json(&report(50), None, &[rxe0()])["devices"][0].get("per_second"), None);
+        assert_eq!(as_json(&report(50), None, &[rxe0().into()])["devices"][0].get("per_second"), None);
     }
 
     #[test]

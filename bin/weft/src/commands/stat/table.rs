@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use weft_ipc::DeviceInfo;
 use weft_ipc::stat::{DeviceCounters, DeviceStat, StatReport};
 
+use crate::commands::devices::Listed;
+
 /// The report as text; `before`: the one before and the seconds since; `all`: zeroes too.
-pub fn text(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[DeviceInfo], all: bool) -> String {
+pub fn text(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Listed], all: bool) -> String {
     let mut out = String::new();
     for info in devices {
         let of = |report: &StatReport| report.devices.iter().find(|s| s.device == info.index).cloned();
@@ -40,10 +41,14 @@ fn rate(now: u64, then: u64, seconds: f64) -> f64 {
     now.saturating_sub(then) as f64 / seconds.max(0.001)
 }
 
-fn heading(out: &mut String, info: &DeviceInfo, stat: &DeviceStat) {
+fn heading(out: &mut String, info: &Listed, stat: &DeviceStat) {
     let o = &stat.objects;
-    let _ =
-        writeln!(out, "{}/1  pd {} cq {} qp {} mr {} ctx {} srq {}", info.name, o.pd, o.cq, o.qp, o.mr, o.ctx, o.srq);
+    let host = info.host.as_ref().map(|host| format!(" of {host}")).unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "{}/1{host}  pd {} cq {} qp {} mr {} ctx {} srq {}",
+        info.name, o.pd, o.cq, o.qp, o.mr, o.ctx, o.srq
+    );
     if !o.paths.is_empty() {
         let paths: Vec<String> = o.paths.iter().map(|(path, count)| format!("{path} {count}")).collect();
         let _ = writeln!(out, "  queue pairs by path: {}", paths.join(", "));
@@ -87,7 +92,11 @@ mod tests {
         let expected = "rxe0/1  pd 0 cq 0 qp 2 mr 0 ctx 0 srq 0\n  queue pairs by path: wire 2\n  \
                         sent_pkts                                  30             10.0/s\n\n\
                         processes with a device open: 1\n  nothing counted yet\n";
-        assert_eq!(text(&report(30), Some((2.0, &report(10))), &[rxe0()], false), expected);
-        assert!(text(&report(1), None, &[rxe0()], true).contains("rcvd_pkts                                   0\n"));
+        assert_eq!(text(&report(30), Some((2.0, &report(10))), &[rxe0().into()], false), expected);
+        let on_host = text(&report(1), None, &crate::commands::devices::tests::both(), false);
+        assert!(on_host.contains("\nweft0/1 of node2  pd 0 "), "{on_host}");
+        assert!(
+            text(&report(1), None, &[rxe0().into()], true).contains("rcvd_pkts                                   0\n")
+        );
     }
 }

@@ -121,14 +121,14 @@ fn adapters_of_a_fabric_are_counted_for_their_host_and_for_the_machine() {
             let Ok(Response::Adapters { adapters, more }) = world.ask(client, Request::ListAdapters { offset }) else {
                 panic!()
             };
-            all.extend(adapters.into_iter().map(|(host, info)| (host, info.index)));
+            all.extend(adapters.into_iter().map(|adapter| (adapter.host, adapter.number, adapter.device.index)));
             offset += 1;
             if !more {
                 return all;
             }
         }
     };
-    assert_eq!(adapters(&mut world, machine), [("node1".to_owned(), first), ("node2".to_owned(), second)]);
+    assert_eq!(adapters(&mut world, machine), [("node1".to_owned(), 0, first), ("node2".to_owned(), 0, second)]);
     assert_eq!(adapters(&mut world, b), [], "a host sees no others");
     assert!(!format!("{:?}", world.broker.save().left).contains("sent_pkts: 5"), "the fabric ends with the daemon");
     // The next fabric's adapters begin at zero, and a program of the one before adds nothing to them.

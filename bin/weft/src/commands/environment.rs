@@ -1,0 +1,76 @@
+//! `weft environment`, and `weft help environment`: the variables that Weft reads.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{outln, output};
+
+/// Options of `weft environment`.
+#[derive(Args, Debug, Default)]
+pub struct EnvironmentArgs {
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Who reads a variable, its name, and what it does.
+const VARIABLES: &[(&str, &str, &str)] = &[
+    ("programs", "WEFT_FAULT", "faults in packets: loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"),
+    ("programs", "WEFT_PCAP", "file (pcapng) that gets the packets sent and received"),
+    ("programs", "WEFT_TRACE", "stderr or a file, and kinds of events: stderr,state,loss,qp=0x4123"),
+    ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),
+    ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),
+    ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),
+    ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
+    ("programs", "WEFT_BIN", "the weft command that the libraries start as the daemon; weft env sets it"),
+    ("commands", "WEFT_LIB_DIR", "directory of Weft's libraries [default: beside the command, ../lib/weft]"),
+    ("daemon", "WEFT_DAEMON_LOG", "file to whose end the daemon writes what happens; as weft daemon --log"),
+];
+
+/// Runs the command.
+pub fn run(args: &EnvironmentArgs) -> ExitCode {
+    if args.json {
+        let all = VARIABLES.iter().map(|(reader, name, what)| {
+            json!({"name": name, "read_by": reader, "about": what, "value": std::env::var(name).ok()})
+        });
+        outln!("{}", all.collect::<Value>());
+    } else {
+        output::print(&text());
+    }
+    ExitCode::SUCCESS
+}
+
+fn text() -> String {
+    let mut text = "Variables that Weft reads (weft run passes them on to programs):\n".to_owned();
+    for (reader, title) in
+        [("programs", "Programs"), ("commands", "Commands"), ("daemon", "The daemon, when it starts")]
+    {
+        text += &format!("\n{title}:\n");
+        for (_, name, what) in VARIABLES.iter().filter(|(of, ..)| *of == reader) {
+            text += &format!("  {name:<18} {what}\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_stands_in_the_text_once() {
+        let text = text();
+        for (_, name, _) in VARIABLES {
+            assert_eq!(text.matches(&format!("  {name} ")).count(), 1, "{name}\n{text}");
+        }
+    }
+
+    #[test]
+    fn lines_fit_a_terminal() {
+        for line in text().lines() {
+            assert!(line.len() <= 110, "{line}");
+        }
+    }
+}
