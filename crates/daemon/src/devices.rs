@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_ipc::{
-    DEVICE_KIND_RXE, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, PhysState, PortState, Refusal,
-    active_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
+    DEVICE_KIND_RXE, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, IB_DEVICE_INDEX_BASE, PhysState, PortState,
+    Refusal, active_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 
 use crate::gid_table::GidTable;
@@ -15,6 +15,8 @@ use crate::refusal::{EEXIST, EINVAL, ENODEV, ENOSPC, refuse};
 
 /// P_Key of the default partition, full member: the only one that RoCE has.
 const PKEY_DEFAULT: u16 = 0xffff;
+/// Largest number of a next device that is believed of a predecessor: half of those that devices on interfaces have.
+const RESTORED_INDEX_MAX: u32 = IB_DEVICE_INDEX_BASE / 2;
 
 /// What a device is, besides what its interface says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,11 +32,11 @@ struct Device {
 /// A device as a successor of this daemon needs it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SavedDevice {
-    index: u32,
-    name: String,
-    ifindex: u32,
-    auto: bool,
-    rows: Vec<Option<[u8; 16]>>,
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) ifindex: u32,
+    pub(crate) auto: bool,
+    pub(crate) rows: Vec<Option<[u8; 16]>>,
 }
 
 /// All devices, and the interfaces they stand on.
@@ -221,10 +223,11 @@ impl Devices {
             .map(|device| Event::DeviceRemoved { index: device.index })
             .collect();
         // Numbers that were told to clients of this daemon must not come back for other devices.
-        self.next_index = self.next_index.max(next_index);
+        self.next_index = self.next_index.max(next_index.min(RESTORED_INDEX_MAX));
         self.map.clear();
         for saved in devices.into_iter().take(DEVICES_MAX) {
-            if saved.index >= self.next_index || !valid_device_name(&saved.name) {
+            let taken = self.map.values().any(|device| device.name == saved.name);
+            if saved.index >= self.next_index || taken || !valid_device_name(&saved.name) {
                 continue;
             }
             let gids = GidTable::from_rows(saved.rows);

@@ -15,6 +15,7 @@ pub mod cm_service;
 pub mod connection;
 pub mod devices;
 pub mod fabric;
+pub mod fuzzing;
 pub mod gid_table;
 pub mod gsi;
 pub mod hops;

@@ -60,9 +60,11 @@ impl SavedFile {
     /// Writes the state if it changed.
     pub fn write(&mut self, saved: &Saved) -> io::Result<()> {
         let bytes = postcard::to_stdvec(saved).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        if bytes == self.last {
-            return Ok(());
-        }
+        if bytes == self.last { Ok(()) } else { self.write_bytes(&bytes) }
+    }
+
+    /// Writes these bytes as the next copy of the state.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > STATE_BYTES_MAX {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
@@ -70,10 +72,10 @@ impl SavedFile {
         let mut out = Vec::with_capacity(24 + bytes.len());
         out.extend(generation.to_le_bytes());
         out.extend((bytes.len() as u64).to_le_bytes());
-        out.extend(checksum(generation, &bytes).to_le_bytes());
-        out.extend(&bytes);
+        out.extend(checksum(generation, bytes).to_le_bytes());
+        out.extend(bytes);
         self.file.write_all_at(&out, generation % COPIES * COPY_STRIDE)?;
-        (self.generation, self.last) = (generation, bytes);
+        (self.generation, self.last) = (generation, bytes.to_vec());
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! for a verdict on its path. Values in, values out: time is passed in, nothing here knows a socket.
 #![forbid(unsafe_code)]
 
+pub mod fuzzing;
 pub mod limits;
 pub mod state;
 pub mod topology;

@@ -86,7 +86,12 @@ impl Client {
         let fd = establish(options)?;
         unix::set_receive_timeout(&fd, ANSWER_TIMEOUT)?;
         unix::set_send_timeout(&fd, ANSWER_TIMEOUT)?;
-        Ok(Client {
+        Ok(Client::over(fd, options))
+    }
+
+    /// A session over a socket whose other end has said hello.
+    pub(crate) fn over(fd: OwnedFd, options: &ConnectOptions) -> Client {
+        Client {
             fd,
             options: options.clone(),
             connected: true,
@@ -95,7 +100,7 @@ impl Client {
             events: VecDeque::new(),
             slot: None,
             buffer: vec![0; MESSAGE_BYTES_MAX].into_boxed_slice(),
-        })
+        }
     }
 
     /// Readable when events wait or the daemon died. `reconnect` replaces it: watch the new one then.

@@ -13,6 +13,7 @@ mod device;
 mod error;
 mod executable;
 pub mod fabric;
+pub mod fuzzing;
 mod hello;
 mod hops;
 mod infiniband;

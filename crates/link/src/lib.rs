@@ -12,6 +12,7 @@
 pub mod datagram;
 mod ether;
 mod flow;
+pub mod fuzzing;
 mod gather;
 pub mod hops;
 mod inlet;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dump;
+pub mod fuzzing;
 pub mod graph;
 pub mod handover;
 pub mod io;

@@ -89,6 +89,11 @@ pub fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
+/// Says that no more will be sent; the other end reads what was sent, and then the end.
+pub fn end_sending(fd: impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(fd, rustix::net::Shutdown::Write)?)
+}
+
 /// Who is at the other end (SO_PEERCRED).
 pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     let mut cred = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };

@@ -1,5 +1,6 @@
 //! What the fuzzers do with bytes: one function a target, shared by the fuzz crate, the example that runs without
-//! nightly, and the test that replays the corpus. A target panics when a promise of this crate is broken.
+//! nightly, and the test that replays the corpus. A target panics when a promise of this crate is broken. [`Script`] serves
+//! the targets of other crates, whose input is a sequence of steps.
 
 use crate::cm::{self, CmMessage, IpCmHeader};
 use crate::icrc::{self, Flow};
@@ -85,6 +86,70 @@ pub fn mad(bytes: &[u8]) {
     let smp = mad::subn::Smp::from_mad(datagram);
     assert_eq!(smp.to_mad(), datagram);
     mad::subn::round_trip(&smp.data);
+}
+
+/// Decisions read from a fuzzer's bytes; zeros follow their end.
+#[derive(Debug)]
+pub struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    /// All of these bytes.
+    pub fn new(bytes: &'a [u8]) -> Script<'a> {
+        Script(bytes)
+    }
+
+    /// Whether every byte was read.
+    pub fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or_default()
+    }
+
+    /// A number from eight bytes, or a small one from two: positions and lengths near zero reach further than random ones.
+    pub fn word(&mut self) -> u64 {
+        let small = self.byte();
+        match small & 3 {
+            0 => self.number(8),
+            1 => u64::MAX - u64::from(small >> 2),
+            2 => u64::from(small >> 2),
+            _ => self.number(2),
+        }
+    }
+
+    /// An index below `bound`; zero where nothing is below it.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.number(4) as usize).checked_rem(bound).unwrap_or_default()
+    }
+
+    /// At most `len` bytes.
+    pub fn bytes(&mut self, len: usize) -> &'a [u8] {
+        let (bytes, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        bytes
+    }
+
+    fn number(&mut self, len: usize) -> u64 {
+        self.bytes(len).iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+}
+
+/// Runs a target on random scripts: what tests do where no coverage guides the choice. The same seed gives the same scripts.
+pub fn random_scripts(target: Target, seed: u64, scripts: u32, len_max: usize) {
+    let mut state = seed | 1;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 11
+    };
+    for _ in 0..scripts {
+        let len = random() as usize % (len_max + 1);
+        let bytes: Vec<u8> = (0..len).map(|_| random() as u8).collect();
+        target(&bytes);
+    }
 }
 
 /// A target.

@@ -2,6 +2,7 @@
 //! the switches in the daemon (`ring.rs`).
 
 mod cable;
+pub(crate) mod fuzzing;
 mod ring;
 
 pub use cable::HopsLink;

@@ -55,8 +55,8 @@ const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_A
 const ATTENTION_AT: usize = 4 * LINE;
 const SLEEP_AT: usize = 5 * LINE;
 const WANTS_ROOM_AT: usize = 6 * LINE;
-const RINGS_AT: usize = 4096;
-const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
+pub(super) const RINGS_AT: usize = 4096;
+pub(super) const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
 
 const ASLEEP: u64 = 0;
 const CALLED: u64 = 1;

@@ -18,6 +18,7 @@ mod board;
 mod copy;
 mod direct;
 mod frame;
+pub(crate) mod fuzzing;
 mod host;
 mod kernel;
 mod lane;

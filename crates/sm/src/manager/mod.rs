@@ -7,7 +7,7 @@ mod administration;
 mod configured;
 mod event;
 mod job;
-mod keys;
+pub(crate) mod keys;
 mod peers;
 mod setup;
 mod smp;

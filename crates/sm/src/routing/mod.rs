@@ -33,7 +33,7 @@ mod sssp;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod torus;
+pub(crate) mod torus;
 mod trees;
 mod updn;
 pub mod ways;

@@ -4,7 +4,7 @@
 //! dimension order does not have is on further lanes. Service levels 8 to 15 are a second quality of service on lanes of
 //! their own, given eight lanes. Without a torus_config the cables tell what the torus is.
 
-mod config;
+pub(crate) mod config;
 mod find;
 mod grid;
 mod steps;
