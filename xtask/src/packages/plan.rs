@@ -87,7 +87,7 @@ fn named(complaint: &str) -> Vec<String> {
 fn reason(complaint: &str) -> String {
     let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let told = lines().find(|line| RELATIONS.iter().any(|relation| line.contains(relation)));
-    let told = told.or_else(|| lines().find(|line| line.starts_with("E: "))).or_else(|| lines().last());
+    let told = told.or_else(|| lines().find(|line| line.starts_with("E: "))).or_else(|| lines().next_back());
     told.unwrap_or("apt-get gives no reason").trim_start_matches("E: ").to_owned()
 }
 

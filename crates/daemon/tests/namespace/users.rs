@@ -100,6 +100,7 @@ impl OtherUser {
         // descriptor of it, and works where everyone may.
         let program = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let mut child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+            .env("WEFT_BIN", "/proc/self/exe")
             .current_dir("/")
             .arg("obey")
             .uid(uid)

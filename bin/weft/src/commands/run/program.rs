@@ -147,7 +147,6 @@ mod tests {
             needed: needed.clone(),
             rpath: rpath.map(str::to_owned),
             runpath: runpath.map(str::to_owned),
-            ..Elf::default()
         };
         let copies = |elf| Program { path: dir.join("tool"), elf }.own_copies(|name| name.starts_with("libib"));
         let found = vec![("libibverbs.so.1".to_owned(), dir.join("lib/libibverbs.so.1"))];
