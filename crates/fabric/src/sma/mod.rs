@@ -111,6 +111,13 @@ impl Fabric {
         done
     }
 
+    /// The port that a Set may change: any of a switch; of other nodes only the one that the SMP came by, since each of their
+    /// ports has an agent of its own.
+    fn settable_port(&self, ask: &Ask, number: u8) -> Result<u32, Status> {
+        let place = self.named_port(ask, number)?;
+        if ask.kind == NodeKind::Switch || place == ask.at { Ok(place) } else { Err(Status::INVALID_FIELD) }
+    }
+
     /// The port that a modifier names: of a switch any, of others the one that was asked for 0 or itself.
     fn named_port(&self, ask: &Ask, number: u8) -> Result<u32, Status> {
         let number = match (ask.kind, number) {

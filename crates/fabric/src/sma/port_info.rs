@@ -35,7 +35,7 @@ pub(super) fn get(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), St
 }
 
 pub(super) fn set(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
-    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let place = fabric.settable_port(&ask, ask.modifier as u8)?;
     let asked: PortInfo = smp.attribute().ok_or(Status::INVALID_FIELD)?;
     let before = fabric.ports[place as usize].info;
     let mut valid = true;
@@ -264,7 +264,7 @@ pub(super) fn extended(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(
 }
 
 pub(super) fn set_extended(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
-    let place = fabric.named_port(&ask, ask.modifier as u8)?;
+    let place = fabric.settable_port(&ask, ask.modifier as u8)?;
     let asked: PortInfoExtended = smp.attribute().ok_or(Status::INVALID_FIELD)?;
     let port = &mut fabric.ports[place as usize];
     let modes = [

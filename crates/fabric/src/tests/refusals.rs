@@ -72,6 +72,18 @@ fn every_attribute_has_its_status() {
 }
 
 #[test]
+fn each_port_of_an_adapter_is_set_through_its_own_agent_alone() {
+    let mut lab = Lab::up();
+    let second: PortInfo = lab.get(H1, AttrId::PORT_INFO, 2);
+    let asked = PortInfo { lid: 9, master_sm_lid: 4, port_state: PortState::NO_CHANGE, ..second }.encode();
+    let smp = lab.ask(H1, Method::SET, AttrId::PORT_INFO, 2, &asked).expect("an answer");
+    assert_eq!(smp.status().0, FIELD);
+    assert_eq!(lab.get::<PortInfo>(H1, AttrId::PORT_INFO, 2), second);
+    let extended = lab.ask(H1, Method::SET, AttrId::PORT_INFO_EXTENDED, 2, &[0; 64]).expect("an answer");
+    assert_eq!(extended.status().0, FIELD);
+}
+
+#[test]
 fn versions_and_methods_that_are_none() {
     let mut lab = Lab::new();
     let smp = |method| Smp::directed(method, 0, AttrId::NODE_INFO, 0, 0, WAYS[S0 as usize]).expect("one hop");

@@ -51,6 +51,7 @@ impl Manager {
             What::ClearChange => self.on_cleared(ask.at.node, SwitchInfo::parse(&smp.data)),
             What::SetSwitchInfo => self.on_switch_set(ask.at.node, SwitchInfo::parse(&smp.data)),
             What::SetPort | What::Activate | What::Disable => self.on_port_set(ask, PortInfo::parse(&smp.data)),
+            What::ReadBack => self.on_read_back(ask, PortInfo::parse(&smp.data)),
             What::SmInfo | What::Poll => self.on_sm_info(ask, &SmInfo::parse(&smp.data)),
             What::Control => self.on_control_answered(ask, &SmInfo::parse(&smp.data)),
             What::SetLft | What::SetMft | What::SetPKeys | What::SetSlToVl | What::SetVlArb | What::SetGuids => {
@@ -74,8 +75,9 @@ impl Manager {
             self.tell(Event::Refused { at, what, status: smp.status().0 });
         }
         match ask.what {
-            // What was set is told besides: it is as it is.
-            What::SetPort | What::Activate => self.on_port_set(ask, PortInfo::parse(&smp.data)),
+            // Some agents answer with what the port is, others with what they were sent.
+            What::SetPort | What::Activate => self.read_back(ask),
+            What::ReadBack => self.on_unreadable(ask, smp.status().0),
             What::SmInfo => self.on_peer_gone(ask.at),
             What::Poll | What::Control => self.on_peer_silent(ask),
             What::PKeys | What::NodeDescription => {}

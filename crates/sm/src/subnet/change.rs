@@ -136,15 +136,16 @@ impl Subnet {
         ports.filter(|(port, _)| mine(*port)).filter_map(|(port, state)| Some((port, state.neighbor?.node))).collect()
     }
 
-    /// Write the directed route to a port's agent, entries from 1 on, and say how many hops it has.
+    /// Write the directed route to a port's agent, entries from 1 on, and say how many hops it has. Each port of an adapter
+    /// has an agent of its own: the other ports of the manager's adapter are reached over their cables, too, or not at all.
     pub(crate) fn write_route(&self, at: PortIx, path: &mut [u8; 64]) -> Option<u8> {
         let node = self.node(at.node)?;
         let own = self.own?;
-        if node.switch.is_some() || own.node == at.node {
+        if node.switch.is_some() || own == at {
             return copy(&node.route, path);
         }
         let Some(neighbor) = node.ports.get(usize::from(at.port)).and_then(|port| port.neighbor) else {
-            return copy(&node.route, path);
+            return if own.node == at.node { None } else { copy(&node.route, path) };
         };
         let hops = copy(&self.node(neighbor.node)?.route, path)? + 1;
         *path.get_mut(usize::from(hops))? = neighbor.port;

@@ -40,6 +40,8 @@ pub(crate) enum What {
     Activate,
     /// Let a port be down for good.
     Disable,
+    /// PortInfo of a port that refused [`What::SetPort`] (`arg` 0) or [`What::Activate`] (1): what it is after that.
+    ReadBack,
     SetLft,
     SetMft,
     SetPKeys,
@@ -71,7 +73,7 @@ impl What {
             OwnNode | NodeInfo | Verify => (Method::GET, AttrId::NODE_INFO),
             NodeDescription => (Method::GET, AttrId::NODE_DESCRIPTION),
             SwitchInfo | Changed => (Method::GET, AttrId::SWITCH_INFO),
-            PortInfo => (Method::GET, AttrId::PORT_INFO),
+            PortInfo | ReadBack => (Method::GET, AttrId::PORT_INFO),
             PKeys => (Method::GET, AttrId::PKEY_TABLE),
             ClearChange | SetSwitchInfo => (Method::SET, AttrId::SWITCH_INFO),
             SetPort | Activate | Disable => (Method::SET, AttrId::PORT_INFO),
@@ -134,7 +136,7 @@ impl Manager {
         let port = u32::from(ask.at.port);
         let is_switch = self.subnet.node(ask.at.node).is_some_and(|node| node.switch.is_some());
         match ask.what {
-            PortInfo | SetPort | Activate | Disable => port,
+            PortInfo | ReadBack | SetPort | Activate | Disable => port,
             PKeys | SetPKeys if is_switch => port << 16 | ask.arg,
             SetSlToVl if is_switch => ask.arg,
             SetVlArb if is_switch => ask.arg << 16 | port,

@@ -188,6 +188,24 @@ impl Manager {
         }
     }
 
+    /// A port refused what it was to be set to: it is asked what it is.
+    pub(crate) fn read_back(&mut self, refused: Ask) {
+        let arg = u32::from(refused.what == What::Activate);
+        self.wire.ask(Ask { what: What::ReadBack, at: refused.at, arg });
+    }
+
+    /// A port that refused something says what it is.
+    pub(crate) fn on_read_back(&mut self, ask: Ask, info: PortInfo) {
+        let what = if ask.arg == 0 { What::SetPort } else { What::Activate };
+        self.on_port_set(Ask { what, at: ask.at, arg: 0 }, info);
+    }
+
+    /// A port refuses to be set, and to say what it is.
+    pub(crate) fn on_unreadable(&mut self, ask: Ask, status: u16) {
+        let text = self.subnet.call(ask.at);
+        self.sweep.fail(|| format!("{text} refuses to be configured (status 0x{status:04x})"));
+    }
+
     /// A port says what it is after it was set.
     pub(crate) fn on_port_set(&mut self, ask: Ask, mut info: PortInfo) {
         info.client_reregister = false;
@@ -205,7 +223,12 @@ impl Manager {
         }
         let Some(port) = self.subnet.port_mut(ask.at) else { return };
         port.info = info;
-        let linked = port.neighbor.is_some() && ask.at.port != 0;
+        let (given, linked) = (port.lid, port.neighbor.is_some() && ask.at.port != 0);
+        if port.guid != 0 && given != 0 && info.lid != given {
+            let text = self.subnet.call(ask.at);
+            self.sweep.fail(|| format!("{text} has LID {} and does not take LID {given}", info.lid));
+        }
+        let Some(port) = self.subnet.port(ask.at) else { return };
         if linked && port.guid != 0 {
             self.sweep.risen.insert(ask.at);
         }
