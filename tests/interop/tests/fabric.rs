@@ -208,6 +208,12 @@ fn mistakes_are_explained() {
         (Who::Root, &["up", "--fat-tree", "35,2"], "take an even radix"),
         (Who::Root, &["up", "--pair", "--star", "3"], "cannot be used with"),
         (Who::Root, &["up", "--no-sm", "--star", "3"], ""),
+        (
+            Who::Root,
+            &["up", "--replace", "--star", "2", "--sm-host", "node7"],
+            "unknown host `node7`; hosts are node1..node2",
+        ),
+        (Who::Root, &["up", "--replace", "--pair", "--sm-config", "/nowhere.conf"], "cannot read /nowhere.conf"),
         (Who::Root, &["up", "--pair"], "a fabric is up already (star 3)"),
         (Who::Ordinary, &["down"], "may not change the fabric"),
         (Who::Ordinary, &["up", "--pair"], "may not bring up a fabric"),

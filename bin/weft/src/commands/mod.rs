@@ -9,6 +9,7 @@ mod devices;
 pub mod diagnose;
 pub mod env;
 pub mod environment;
+mod fabric_manager;
 mod iproute;
 pub mod link;
 pub mod monitor;

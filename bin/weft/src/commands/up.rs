@@ -1,15 +1,14 @@
 //! `weft up` and `weft down`: bring up an InfiniBand fabric in this network namespace, and take it down.
 
-use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use weft_fabric::topology::{LinkState, Node, Topology};
+use weft_fabric::topology::{LinkState, Topology};
 use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
-use weft_ipc::{Client, ConnectError, ConnectOptions, HOST_VARIABLE, RequestError, Spawn};
+use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError, Spawn};
 
-use super::sm;
+use super::fabric_manager::FabricManager;
 use super::topology_source::SourceArgs;
 use crate::outln;
 
@@ -32,10 +31,10 @@ pub struct UpArgs {
     no_sm: bool,
     /// The host that the subnet manager runs on [default: the first]
     #[arg(long, value_name = "NODE", conflicts_with = "no_sm")]
-    sm_host: Option<String>,
+    pub(super) sm_host: Option<String>,
     /// The opensm.conf of the subnet manager
     #[arg(long, value_name = "FILE", conflicts_with = "no_sm")]
-    sm_config: Option<PathBuf>,
+    pub(super) sm_config: Option<PathBuf>,
     /// Do not wait until the subnet is up
     #[arg(long, conflicts_with = "no_sm")]
     no_wait: bool,
@@ -83,17 +82,19 @@ fn bereft(hosts: &[HostPrograms]) -> String {
 }
 
 fn up(args: &UpArgs) -> Result<(), String> {
+    // Whatever can be wrong with the arguments is said before the fabric that is up goes.
     let topology = args.source.load()?;
+    topology.check().map_err(|error| error.to_string())?;
     let bytes = pack(&topology).map_err(|error| error.to_string())?;
+    let manager = if args.no_sm { None } else { FabricManager::choose(args, &topology)? };
     let mut client = session(Spawn::IfNeeded)?;
     if args.replace && client.fabric_status().map_err(spell)?.is_some() {
         let bereft = take_down(&mut client).map_err(spell)?;
         bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
     }
     client.fabric_up(&bytes, args.seed, args.packets).map_err(spell)?;
-    let manager = manager(args, &topology);
     let managed = match &manager {
-        Some(manager) => manager.start(args),
+        Some(manager) => manager.start(args.no_wait),
         None => Ok(()),
     };
     let status = client.fabric_status().map_err(spell)?.unwrap_or_default();
@@ -106,7 +107,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
     outln!("{}", summary(&status));
     managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"))?;
     match manager {
-        Some(manager) => outln!("The subnet manager runs on {}: weft sm status", manager.host),
+        Some(manager) => outln!("The subnet manager runs on {}: weft sm status", manager.host()),
         None => {
             if let Some(host) = first_host(&topology) {
                 outln!("No subnet manager runs yet, so links stay in state Init. To start one on a host:");
@@ -120,44 +121,6 @@ fn up(args: &UpArgs) -> Result<(), String> {
 /// OpenSM's command line, for this user: it writes where only root may unless it is told otherwise.
 fn opensm() -> &'static str {
     if weft_sys::process::euid() == 0 { "opensm" } else { "env OSM_CACHE_DIR=$(mktemp -d) opensm -f stdout" }
-}
-
-/// The subnet manager that a fabric gets.
-struct Manager {
-    host: String,
-    /// PortGUID of its port.
-    guid: u64,
-}
-
-/// Which one, if one is wanted and some host has a port.
-fn manager(args: &UpArgs, topology: &Topology) -> Option<Manager> {
-    let wanted = |node: &&Node| match &args.sm_host {
-        Some(host) => node.host == *host,
-        None => !node.host.is_empty(),
-    };
-    let node = topology.nodes.iter().filter(|_| !args.no_sm).find(wanted)?;
-    Some(Manager { host: node.host.clone(), guid: node.ports.first()?.guid })
-}
-
-impl Manager {
-    /// Starts it, and waits until the subnet is up unless told otherwise.
-    fn start(&self, args: &UpArgs) -> Result<(), String> {
-        let guid = format!("0x{:016x}", self.guid);
-        let mut words: Vec<OsString> = ["sm", "--yields", "--guid", &guid].map(OsString::from).into();
-        match &args.sm_config {
-            Some(file) => {
-                let file = std::path::absolute(file).map_err(|error| error.to_string())?;
-                words.extend([OsString::from("--config"), file.into()]);
-            }
-            None => words.push("--no-config".into()),
-        }
-        sm::spawn(&words, &[(OsStr::new(HOST_VARIABLE), OsStr::new(&self.host))])
-            .map_err(|error| format!("{error:#}"))?;
-        if args.no_wait {
-            return Ok(());
-        }
-        sm::wait_until_up(self.guid).map_err(|error| format!("{error:#}"))
-    }
 }
 
 /// One line about a fabric.

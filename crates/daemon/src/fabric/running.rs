@@ -80,10 +80,12 @@ impl Running {
         if self.hosts.contains_key(name) {
             return Some(name);
         }
-        let number: usize = name.strip_prefix('h')?.parse().ok()?;
-        let hosts = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
-        let mut seen = std::collections::BTreeSet::new();
-        hosts.map(|node| node.host.as_str()).filter(|host| seen.insert(*host)).nth(number.checked_sub(1)?)
+        self.topology.host_called(name)
+    }
+
+    /// NodeGUID of the node that commands call `name`.
+    pub fn node_guid(&self, name: &str) -> Option<u64> {
+        Some(self.topology.nodes.get(*self.nodes.get(name)? as usize)?.guid)
     }
 
     /// The places of a host's adapters, in the order of its devices.

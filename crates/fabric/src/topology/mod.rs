@@ -203,6 +203,22 @@ impl Topology {
         self.cables.iter().try_for_each(|cable| builder.cable(*cable))
     }
 
+    /// The names of all hosts, each once, in the order of the description.
+    pub fn host_names(&self) -> Vec<&str> {
+        let mut seen = std::collections::BTreeSet::new();
+        let adapters = self.nodes.iter().filter(|node| node.kind == NodeKind::Ca && !node.host.is_empty());
+        adapters.map(|node| node.host.as_str()).filter(|host| seen.insert(*host)).collect()
+    }
+
+    /// The host of this name, or the twelfth of the description for `h0012`.
+    pub fn host_called(&self, name: &str) -> Option<&str> {
+        let names = self.host_names();
+        names.iter().copied().find(|host| *host == name).or_else(|| {
+            let number: usize = name.strip_prefix('h')?.parse().ok()?;
+            names.get(number.checked_sub(1)?).copied()
+        })
+    }
+
     /// How many nodes of a kind there are.
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.iter().filter(|node| node.kind == kind).count()

@@ -28,11 +28,11 @@ mod unread;
 pub use args::SmArgs;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use weft_sys::signals::SignalQueue;
 
@@ -143,8 +143,41 @@ pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
     weft_sys::spawn::spawn_detached(&program, &args, &all).context("cannot start a subnet manager")
 }
 
-/// How long a manager may take until it can be spoken to.
+/// Reads the configuration of a manager to be started and prints what is wrong with it; its absolute path.
+///
+/// # Errors
+/// It cannot be read, or has mistakes that keep a manager from starting.
+pub fn check_config(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let files = Files::load(&RunArgs::of_config(Some(path.clone())))?;
+    for remark in files.remarks() {
+        crate::errln!("weft sm: {remark}");
+    }
+    Ok(path)
+}
+
+/// How long a manager may take until it can be spoken to, and until one whose port is gone has ended.
 const START: Duration = Duration::from_secs(10);
+/// Time between two looks whether it can, or has.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Waits until no manager holds a port: one that managed a fabric of before ends a moment after its port went.
+///
+/// # Errors
+/// It does not end.
+pub fn wait_until_free(guid: u64) -> Result<()> {
+    let deadline = Instant::now() + START;
+    while control::running().contains(&guid) {
+        if Instant::now() >= deadline {
+            bail!(
+                "a subnet manager of weft runs on port 0x{guid:016x} already and does not end; \
+                 `weft sm console shutdown` ends it"
+            );
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}
 
 /// Waits until the manager on a port, which was started, has its subnet up.
 ///
@@ -155,8 +188,10 @@ pub fn wait_until_up(guid: u64) -> Result<()> {
     let conversation = loop {
         match Conversation::open(Some(guid)) {
             Ok(conversation) => break conversation,
-            Err(error) if Instant::now() >= deadline => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            Err(error) if Instant::now() >= deadline => {
+                return Err(error.context("the subnet manager did not start; `weft sm` as that host says why"));
+            }
+            Err(_) => std::thread::sleep(LOOK_AGAIN),
         }
     };
     conversation.say(console::WAIT, |_| {})
