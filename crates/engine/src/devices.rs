@@ -99,6 +99,7 @@ fn infiniband(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
         active_width: port.active_width,
         active_speed: port.active_speed,
         vl_cap: port.vl_cap,
+        sl_to_vl: port.sl_to_vl,
         subnet_timeout: port.subnet_timeout,
         init_type_reply: port.init_type_reply,
         pkey_violations: port.pkey_violations,

@@ -64,6 +64,11 @@ impl Fabric {
         Some(lane_of(held.switch.as_ref()?.sl2vl(held.ports, from, to), sl))
     }
 
+    /// SLtoVLMappingTable of an adapter's port: four bits for each service level, the highest for level 0.
+    pub fn sl_to_vl(&self, port: PortRef) -> Option<u64> {
+        Some(self.ports[self.place(port)? as usize].lanes_of_service_levels())
+    }
+
     /// LIDs in a block of a forwarding table, for who counts them.
     pub const FORWARDING_BLOCK: usize = Lft::BLOCK;
 

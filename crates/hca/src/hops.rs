@@ -31,7 +31,8 @@ impl<M: Memory> Hca<M> {
                 continue;
             }
             let slid = port.lid | u16::from(packet.av.src_path_bits) & mask;
-            packet.source = Some(LocalSource { device: source.device, port: source.port, slid });
+            let vl = port.virtual_lane(packet.av.sl);
+            packet.source = Some(LocalSource { device: source.device, port: source.port, slid, vl });
             let start = packet.header.start as usize;
             if let Some(bytes) = tx.arena.get_mut(start + PKEY_AT.start..start + PKEY_AT.end) {
                 bytes.copy_from_slice(&pkey.to_be_bytes());

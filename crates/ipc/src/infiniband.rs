@@ -71,6 +71,8 @@ pub struct IbPort {
     pub capabilities2: u16,
     /// VLCap.
     pub vl_cap: u8,
+    /// SLtoVLMappingTable: four bits for each service level, the highest for level 0.
+    pub sl_to_vl: u64,
     /// SubnetTimeOut.
     pub subnet_timeout: u8,
     /// InitTypeReply.

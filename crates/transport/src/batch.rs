@@ -58,6 +58,8 @@ pub struct LocalSource {
     pub port: u8,
     /// Source LID.
     pub slid: u16,
+    /// Virtual lane that the port puts it on.
+    pub vl: u8,
 }
 
 /// Packets gathered for one hand-over to the links.

@@ -252,6 +252,8 @@ pub struct IbPortAttr {
     pub active_speed: u16,
     /// VLCap.
     pub vl_cap: u8,
+    /// SLtoVLMappingTable: four bits for each service level, the highest for level 0.
+    pub sl_to_vl: u64,
     /// SubnetTimeOut.
     pub subnet_timeout: u8,
     /// InitTypeReply.
@@ -264,6 +266,14 @@ pub struct IbPortAttr {
     pub gid_rows: u32,
     /// The whole P_Key table; 0 is an empty row.
     pub pkeys: Vec<u16>,
+}
+
+impl IbPortAttr {
+    /// The virtual lane that the port puts packets of a service level on.
+    #[inline]
+    pub fn virtual_lane(&self, sl: u8) -> u8 {
+        (self.sl_to_vl >> (60 - 4 * u32::from(sl & 0xf))) as u8 & 0xf
+    }
 }
 
 /// A device as a process knows it.

@@ -130,6 +130,7 @@ fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
         capabilities: info.capability_mask.bits(),
         capabilities2: info.capability_mask2.bits(),
         vl_cap: info.vl_cap,
+        sl_to_vl: fabric.sl_to_vl(at)?,
         subnet_timeout: info.subnet_timeout,
         init_type_reply: info.init_type_reply,
         pkey_violations: info.pkey_violations,

@@ -140,6 +140,7 @@ pub(super) fn set_sl2vl(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<
             let changed = port.lanes_of_service_levels() != lanes;
             if changed {
                 port.tables().sl2vl = Some(lanes);
+                fabric.tell(ask.at, Changes::LINK);
             }
             changed
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use weft_transport::{LocalRoute, RxPacket, TxBatch, TxPacket};
+use weft_transport::{LocalRoute, LocalSource, RxPacket, TxBatch, TxPacket};
 use weft_verbs::{DeviceId, Duration, Gid, GidType, Instant};
 use weft_wire::Packet;
 use weft_wire::grh::Grh;
@@ -74,7 +74,7 @@ impl HopsLink {
                 stats.tx_refused += 1;
                 continue;
             };
-            compose(&mut self.room, batch, packet, source.slid);
+            compose(&mut self.room, batch, packet, source);
             if let Some(tap) = &mut tap {
                 tap(&self.room);
             }
@@ -151,14 +151,14 @@ impl HopsLink {
 }
 
 /// Write a packet as it is on the cable.
-fn compose(out: &mut Vec<u8>, batch: &TxBatch, packet: &TxPacket, slid: u16) {
+fn compose(out: &mut Vec<u8>, batch: &TxBatch, packet: &TxPacket, source: LocalSource) {
     let (av, ib_len) = (&packet.av, sealed_len(packet));
     let grh = av.is_global.then(|| {
         let gids = [av.sgid.0, av.dgid.0];
         Grh::new(av.traffic_class, av.flow_label, ib_len as u16, Grh::NEXT_HEADER_IBA, av.hop_limit, gids)
     });
     out.clear();
-    let seed = link_packet::put_headers(out, (0, av.sl & 0xf), [slid, av.dlid], grh.as_ref(), ib_len);
+    let seed = link_packet::put_headers(out, (source.vl, av.sl & 0xf), [source.slid, av.dlid], grh.as_ref(), ib_len);
     let at = out.len();
     out.resize(at + ib_len, 0);
     copy_into(out.get_mut(at..).unwrap_or_default(), batch, packet, seed);
@@ -244,7 +244,7 @@ mod tests {
         let head = HeaderBuf::write(bth, &Headers::default(), payload.len());
         batch.begin(av(is_global), 0x12_3456, 0x77, head.as_slice());
         batch.bytes(payload);
-        batch.packets[0].source = Some(LocalSource { device: DeviceId(11), port: 2, slid: 4 });
+        batch.packets[0].source = Some(LocalSource { device: DeviceId(11), port: 2, slid: 4, vl: 3 });
         batch
     }
 
@@ -262,6 +262,7 @@ mod tests {
             let mut bytes = Vec::new();
             assert_eq!(switch.pop(&mut bytes), Ok(Some((11, 2))));
             assert!(link_packet::vcrc_holds(&bytes));
+            assert_eq!(LinkPacket::parse(&bytes).map(|packet| (packet.lrh.vl(), packet.lrh.sl())), Ok((3, 2)));
             assert!(switch.push((12, 1), 77, &bytes));
             let mut seen = 0;
             let came = link.receive(None, &mut stats, &mut |rx| {
