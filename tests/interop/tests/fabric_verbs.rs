@@ -107,6 +107,7 @@ fn programs_of_others_by_lid_and_by_gid() {
     table.case("counters of the ports on the way", || counted(&lab, &fabric));
     table.case("a cable pulled and plugged in again", || interrupted(&lab, &fabric));
     table.case("a cable pulled for good", || cut_off(&lab, &fabric));
+    table.case("a host that boots anew", || rebooted(&lab, &fabric));
     table.finish();
 }
 
@@ -143,6 +144,7 @@ fn programs_of_others_hop_by_hop() {
     table.case("a cable that damages packets", || damaged(&lab, &fabric));
     table.case("a cable pulled and plugged in again", || interrupted(&lab, &fabric));
     table.case("a cable pulled for good", || cut_off(&lab, &fabric));
+    table.case("a host that boots anew", || rebooted(&lab, &fabric));
     table.finish();
 }
 
@@ -150,20 +152,24 @@ fn programs_of_others_hop_by_hop() {
 fn captured(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let file = lab.file("hops.pcapng").display().to_string();
     let set = format!("WEFT_PCAP={file}");
-    let mut server = lab.start_line(&fabric.words(SERVER, &["env", &set, "ibv_rc_pingpong", "-n", "5"])?, &[])?;
+    let mut server =
+        lab.start_line(&fabric.words(SERVER, &["env", &set, "ibv_rc_pingpong", "-n", "5", "-l", "2"])?, &[])?;
     ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
-    fabric.run(CLIENT, &["ibv_rc_pingpong", "-n", "5", "127.0.0.1"])?.success()?;
+    fabric.run(CLIENT, &["ibv_rc_pingpong", "-n", "5", "-l", "2", "127.0.0.1"])?.success()?;
     server.wait(Duration::from_secs(10)).success()?;
     let fields = ["-e", "frame.protocols", "-e", "infiniband.lrh.slid", "-e", "infiniband.bth.opcode"];
+    let fields = [&fields[..], &["-e", "infiniband.lrh.vl"]].concat();
     let read = |options: &[&str]| -> Result<String> {
         // It takes small payloads for RPC over RDMA and then finds them malformed.
         let words: Vec<&str> = [&["tshark", "--disable-protocol", "rpcordma", "-r", &file][..], options].concat();
         let text = std::process::Command::new(words[0]).args(&words[1..]).output()?.stdout;
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
-    let text = read(&[&["-T", "fields"][..], &fields].concat())?;
+    let text = read(&[&["-T", "fields"][..], &fields[..]].concat())?;
     let good = text.lines().filter(|line| line.starts_with("erf:infiniband")).count();
     ensure!(good >= 10 && good == text.lines().count(), "tshark sees:\n{text}");
+    let on_its_lane = |line: &&str| line.ends_with("\t2") || line.ends_with("\t0x02");
+    ensure!(text.lines().all(|line| on_its_lane(&line)), "service level 2 is not on virtual lane 2:\n{text}");
     let bad = read(&["-Y", "_ws.malformed"])?;
     ensure!(bad.trim().is_empty(), "tshark objects to:\n{bad}");
     Ok(())
@@ -226,6 +232,20 @@ fn cut_off(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     ensure!(client.text.contains("status 12"), "after {:?}:\n{}", began.elapsed(), client.report());
     fabric.weft(&["cable", "join", &format!("{CLIENT}:1")])?;
     fabric.wait("all links active", |state| state["links"]["active"] == 2)
+}
+
+/// A host loses its power and has it again: its programs lose their adapter, peers find nobody there, and what starts then
+/// finds everything in order.
+fn rebooted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let (server, mut client) = start(lab, fabric, "ib_write_bw -b -D 20")?;
+    ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
+    fabric.weft(&["node", "reboot", CLIENT])?;
+    let (client, server) = (client.wait(Duration::from_secs(15)), server.wait(Duration::from_secs(15)));
+    let ended = |ended: &Ended| ended.status.and_then(|status| status.code()).is_some_and(|code| code != 0);
+    ensure!(ended(&client) && client.text.contains("status 5"), "the host's own program: {}", client.report());
+    ensure!(ended(&server) && server.text.contains("status 12"), "its peer: {}", server.report());
+    fabric.wait("all links active", |state| state["links"]["active"] == 2)?;
+    whole(exchange(lab, fabric, "ib_write_bw -n 100")?)
 }
 
 /// A fabric dies with its daemon: who is just sending hears of it by the completions of what was under way, as from an adapter

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use weft_ipc::fabric::FabricRequest;
-use weft_ipc::{Event, Refusal, Response};
+use weft_ipc::fabric::{FabricRequest, NodeChange};
+use weft_ipc::{DeviceInfo, Event, Refusal, Response};
 
 use super::session::Outcome;
 use super::{Broker, Standing};
@@ -37,7 +37,15 @@ impl Broker {
         };
         let down = matches!(request, FabricRequest::Down);
         let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
-        let adapters = if down { self.adapters_of_clients() } else { Vec::new() };
+        let adapters = match &request {
+            FabricRequest::Down => self.adapters_of_clients(|_| true),
+            // Programs die with their host: theirs lose the adapter, and peers find nobody there.
+            FabricRequest::Node { name, change: NodeChange::Off | NodeChange::Reboot { .. } } => {
+                let guid = self.fabric.running().and_then(|running| running.node_guid(name));
+                self.adapters_of_clients(|device| Some(device.node_guid) == guid)
+            }
+            _ => Vec::new(),
+        };
         // Who says so when it is down already wants it to be gone, too.
         self.leaves_soon |= down;
         let reply = self.fabric.answer(now, id, request, &counted)?;
@@ -51,11 +59,11 @@ impl Broker {
         Ok(Response::Fabric(reply).into())
     }
 
-    /// The adapters that clients follow as programs of virtual hosts.
-    fn adapters_of_clients(&self) -> Vec<(ClientId, u32)> {
+    /// The adapters of this kind that clients follow as programs of virtual hosts.
+    fn adapters_of_clients(&self, wanted: impl Fn(&DeviceInfo) -> bool) -> Vec<(ClientId, u32)> {
         let followers = self.clients.iter().filter(|(_, client)| client.subscribed && !client.host.is_empty());
-        let adapters = |host: &str| self.devices_of_host(host).into_iter().map(|device| device.index);
-        followers.flat_map(|(id, client)| adapters(&client.host).map(|index| (*id, index))).collect()
+        let adapters = |host: &str| self.devices_of_host(host).into_iter().filter(|device| wanted(device));
+        followers.flat_map(|(id, client)| adapters(&client.host).map(|device| (*id, device.index))).collect()
     }
 
     /// How many programs run as each virtual host. A process may have several connections; those without a number that is
