@@ -160,7 +160,13 @@ impl<'a> IbSim<'a> {
         self.lab.bare(self.side(), Who::Root, &[&["env", "-C", &self.dir(), &host, &preload], words].concat())
     }
 
-    /// The same for `weft WORDS`.
+    /// The same for `weft WORDS`, with the system's libibumad, as README has it.
+    pub fn weft_beside_system(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
+        let weft = product::weft()?.display().to_string();
+        Ok(self.words(host, &[&[weft.as_str()], words].concat()))
+    }
+
+    /// The same for `weft WORDS` with Weft's own libibumad.
     pub fn weft_words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let libraries = weft.parent().context("the command has no directory")?.join("rdma");

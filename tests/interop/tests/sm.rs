@@ -2,6 +2,8 @@
 //! the other one on a subnet.
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use std::time::Duration;
 use weft_interop::manager::{WITHIN, settled, until};
 use weft_interop::proc::Proc;
 use weft_interop::user::Who;
@@ -55,6 +57,31 @@ fn a_fabric_comes_up_managed() {
     table.case("saquery: links", says("h0004", &["saquery", "-x"], &["LinkRecord dump"]));
     table.case("ibnetdiscover", says("h0005", &["ibnetdiscover"], &["leaf1", "spine1", "node16"]));
     let _ = lab.weft(lab.client(), Who::Root, &[], &["down"]);
+    table.finish();
+}
+
+/// `weft up --replace` while the manager of the fabric before, on a port of the same GUID, is slow to end.
+#[test]
+fn a_fabric_is_replaced_with_its_manager() {
+    if !skip::have("a fabric replaced", &["ip"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("a fabric replaced");
+    table.case("the manager before ends late", || {
+        let fabric = Fabric::up(&lab, &["--pair"])?;
+        let before = manager(&fabric, &lab, "node1", "3")?;
+        before.signal(Signal::STOP);
+        let line = product::weft()?.display().to_string();
+        let words = lab.bare(lab.client(), Who::Root, &[&line, "up", "--replace", "--pair"]);
+        let mut up = lab.start_line(&words, &[])?;
+        // Whether it has come to wait for the manager or not: it ends well.
+        up.wait_until(Duration::from_millis(500), |_| false);
+        before.signal(Signal::CONT);
+        up.wait(WITHIN).success()?;
+        ensure!(fabric.master("node2")?.is_some(), "no master");
+        Ok(())
+    });
     table.finish();
 }
 
@@ -112,7 +139,7 @@ fn the_simulator_of_others_comes_up() {
     let host = "h00001 HCA-1";
     let mut manager = None;
     table.case("subnet up", || {
-        let words = sim.weft_words(host, MANAGER)?;
+        let words = sim.weft_beside_system(host, MANAGER)?;
         let mut proc = sim.stay(&words, &[])?;
         ensure!(proc.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", proc.kill().report());
         manager = Some(proc);

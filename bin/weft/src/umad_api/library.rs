@@ -57,6 +57,11 @@ calls! {
     umad_recv: fn(c_int, *mut c_void, *mut c_int, c_int) -> c_int;
 }
 
+/// Whether ibsim's preloaded library stands in for the kernel's ports: it answers poll(2) and read(2) itself.
+pub(super) fn is_simulated() -> bool {
+    std::env::var("LD_PRELOAD").is_ok_and(|preloaded| preloaded.contains("umad2sim"))
+}
+
 fn open(path: &str) -> Result<*mut c_void> {
     let c_path = CString::new(path)?;
     // SAFETY: a valid C string; loading runs the library's constructors, which is what the caller asks for.
@@ -110,6 +115,8 @@ impl Library {
         if let Some(liar) = super::liar::library() {
             return Ok(liar);
         }
+        // Such a library has brought the libibumad that it asks how datagrams are laid out: two in a process would disagree.
+        let which = if is_simulated() { Which::System } else { which };
         let path = Verbs::path(which, "libibumad.so.3")?;
         let calls = Calls::load(&path).context(match which {
             Which::Ours => "without it no management datagram can be sent; rebuild with `cargo build`",

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use libc::{c_int, c_long, c_void};
 
+use super::library::is_simulated;
 use super::{Library, Packet, error_of, forget_error};
 
 /// Bytes of an answer of several segments at most: more than any table of a full subnet needs.
@@ -57,8 +58,7 @@ impl Port {
         if id < 0 {
             return Err(error_of(id));
         }
-        let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-        Ok(Port { library, id, simulated: preloaded.contains("umad2sim") })
+        Ok(Port { library, id, simulated: is_simulated() })
     }
 
     /// Registers an agent and returns its number.
