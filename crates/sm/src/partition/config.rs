@@ -55,8 +55,6 @@ pub enum Who {
     Switches,
     /// Ports of routers.
     Routers,
-    /// Ports of virtual adapters, of which there are none.
-    VirtualCas,
     /// The manager's own port.
     Myself,
     /// A port by its GUID.

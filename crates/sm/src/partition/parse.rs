@@ -13,7 +13,6 @@ const WHO: &[(&str, Who)] = &[
     ("ALL_CAS", Who::Cas),
     ("ALL_SWITCHES", Who::Switches),
     ("ALL_ROUTERS", Who::Routers),
-    ("ALL_VCAS", Who::VirtualCas),
     ("SELF", Who::Myself),
 ];
 
@@ -51,11 +50,30 @@ impl Parser {
             let (statement, behind) = piece.cut(';');
             if !statement.text().is_empty() {
                 self.statement(statement);
+            } else if behind.is_some() {
+                self.lone_end(statement);
             }
             if behind.is_some() {
                 self.rules.extend(self.open.take().map(|(rule, _)| rule));
             }
             rest = behind;
+        }
+    }
+
+    /// A `;` with nothing before it in its line. OpenSM gives the file up there; where the rule's first line ends at the colon
+    /// and members follow, it takes some such files and gives others up.
+    fn lone_end(&mut self, piece: Piece<'_>) {
+        let what = "a ; stands by itself, where OpenSM gives the file up";
+        let Some((rule, _)) = &self.open else {
+            self.broken(piece.at(), what, "leave it out");
+            return;
+        };
+        let mut lines = rule.members.iter().map(|member| member.line).chain(rule.groups.iter().map(|group| group.line));
+        let follow = lines.next().is_some_and(|first| first != rule.line) && lines.all(|line| line != rule.line);
+        let mend = "write it behind the last member";
+        match follow {
+            true => self.remarks.warning(piece.at(), "a ; stands by itself, where OpenSM may give the file up", mend),
+            false => self.broken(piece.at(), what, mend),
         }
     }
 
@@ -243,9 +261,6 @@ impl Parser {
                 _ => return self.no_member(item, word),
             },
         };
-        if who == Who::VirtualCas {
-            self.remarks.note(item.at(), "there are no virtual adapters: ALL_VCAS is nobody", "");
-        }
         rule.members.push(Member { line: item.at().0, who, membership });
     }
 

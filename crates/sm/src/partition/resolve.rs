@@ -85,7 +85,6 @@ impl Partition {
             Who::Cas => self.cas = Some(entry),
             Who::Switches => self.switches = Some(entry),
             Who::Routers => self.routers = Some(entry),
-            Who::VirtualCas => {}
             Who::Myself => self.guids.extend(own.map(|own| (own, entry))),
             Who::Guid(guid) => {
                 self.guids.insert(guid, entry);

@@ -309,7 +309,23 @@ fn mistakes_are_said_with_line_column_and_mend() {
     assert!(first("A=0x18001 : ALL ;").contains("more than 16 bits"));
     assert!(first("A=0x1 : defmember=full : 0x1, 0x2 ;").contains("behind the colon"));
     assert!(first("A=0x1 : ALL").contains("the last rule has no end"));
-    assert!(first("A=0x1 : ALL_VCAS ;").contains("ALL_VCAS is nobody"));
+    assert!(first("A=0x1 : ALL_VCAS ;").contains("ALL_VCAS is no port"));
+}
+
+#[test]
+fn a_semicolon_by_itself_ends_no_rule() {
+    for text in ["; A=0x1 : ALL ;", "A=0x1 : ALL ; ;", "A=0x1 : ALL\n;", "A=0x1 : ALL,\n SELF\n ;", "A=0x1 :\n ;"] {
+        let (config, remarks) = parse(text, "p");
+        assert_eq!(config, Config::Broken, "{text:?}");
+        assert!(
+            remarks.iter().any(|remark| remark.to_string().contains("a ; stands by itself")),
+            "{text:?}: {remarks:?}"
+        );
+    }
+    // OpenSM takes some of these and gives others up.
+    let (config, remarks) = parse("A=0x1 :\n ALL=full\n ;", "p");
+    assert!(config != Config::Broken, "{remarks:?}");
+    assert!(remarks.iter().any(|remark| remark.to_string().contains("a ; stands by itself")), "{remarks:?}");
 }
 
 #[test]
