@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use parking_lot::MutexGuard;
 use weft_ipc::{PeerMet, RequestError};
-use weft_link::shm::{Host, HostConfig, PeerConfig};
+use weft_link::shm::{Host, HostConfig, PeerConfig, board_file, find_board};
 use weft_transport::same_host::PeerId;
 use weft_verbs::{Gid, QPN_INDEX_BITS, QpAttr, QpAttrMask, QpId, QpState, VerbsError};
 
@@ -111,7 +111,13 @@ impl Engine {
     fn attach(&self, slot: u32, met: PeerMet) -> Result<Option<PeerId>, EngineError> {
         let PeerMet { generation, pair, doorbell, bell, process, shared } = met;
         let (board, arena) = shared.unzip();
-        let config = PeerConfig { slot, generation, pair, doorbell, bell, process, board, arena };
+        let found = match (&board, &bell, &process) {
+            // A daemon of another user hands no boards out: those of our user find each other's themselves.
+            (None, None, Some(process)) => find_board(process, slot, generation),
+            _ => None,
+        };
+        let (is_found, board) = (found.is_some(), found.or(board));
+        let config = PeerConfig { slot, generation, pair, doorbell, bell, process, board, found: is_found, arena };
         let mut guard = self.handover.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Ok(None) };
         let Some(host) = pump.hca.memory().same_host.host() else { return Ok(None) };
@@ -134,9 +140,12 @@ impl Engine {
     /// Publish our process, which has just got its slot.
     pub(crate) fn publish(&self, session: &mut Session, pump: &mut Pump, slot: u32) -> Result<(), EngineError> {
         let generation = weft_sys::random::u64();
-        let published = session.publish_process(generation)?;
+        // Before anybody can meet us: with neither board nothing could be read from our lanes.
+        let own_board = board_file();
+        let published = session.publish_process(generation, own_board.is_ok())?;
         let doorbell = published.doorbell.try_clone()?;
         let board = published.shared.as_ref().map(|(board, _)| board.try_clone()).transpose()?;
+        let board = board.or(own_board.ok());
         if let Some((_, arena)) = &published.shared {
             self.sharing.set_file(arena.try_clone()?);
         }

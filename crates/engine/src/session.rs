@@ -1,6 +1,7 @@
 //! The session with the daemon: which devices there are, the slot, multicast groups. A daemon that dies is replaced; the
 //! queue pairs and the packets of the process do not notice.
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use weft_ipc::Published;
@@ -125,9 +126,14 @@ impl Session {
 
     /// Let other processes of the host meet ours. Those of our user get at our memory, unless the daemon, which makes what
     /// they get at it by, is somebody's whom that memory is no business of.
-    pub fn publish_process(&mut self, generation: u64) -> Result<&Published, RequestError> {
+    /// `has_board` says that ours has a board of its own.
+    pub fn publish_process(&mut self, generation: u64, has_board: bool) -> Result<&Published, RequestError> {
         let daemon = self.client.daemon_credentials()?;
-        let published = self.client.publish(generation, trust::is_trusted(&daemon))?;
+        let shares = trust::is_trusted(&daemon);
+        if !shares && !has_board {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "no board could be made (ulimit -f)").into());
+        }
+        let published = self.client.publish(generation, shares)?;
         Ok(&self.published.insert((generation, published)).1)
     }
 

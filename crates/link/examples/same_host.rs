@@ -39,6 +39,7 @@ fn config_of(host: &Host, slot: u32, pair: &std::fs::File, arena: &std::fs::File
         bell: None,
         process: Some(pidfd::open(std::process::id())?),
         board: Some(host.board().try_clone_to_owned()?),
+        found: false,
         arena: Some(arena.try_clone()?.into()),
     })
 }

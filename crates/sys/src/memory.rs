@@ -13,7 +13,7 @@ pub fn anonymous_file(label: &str) -> io::Result<File> {
 /// The same, zeroes of this length, which nobody can change any more, whoever gets the descriptor.
 pub fn sealed_file(label: &str, len: u64) -> io::Result<File> {
     let file = File::from(rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-    file.set_len(len)?;
+    crate::file_size::set_len(&file, len)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file)
 }

@@ -55,11 +55,21 @@ pub fn gained_privilege() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Lifts the soft limit of open descriptors to the hard one; returns it.
+/// Descriptors that a service wants to be allowed.
+const DESCRIPTORS_WANTED: u64 = 1 << 16;
+
+/// Lifts the soft limit of open descriptors to the hard one, and where we may, the hard one to what a service needs;
+/// returns it.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raise_to =
+        |maximum| rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).map(|()| maximum);
+    let wanted = limit.maximum.map(|hard| hard.max(DESCRIPTORS_WANTED));
+    if wanted != limit.maximum && raise_to(wanted).is_ok() {
+        return Ok(wanted.unwrap_or(u64::MAX));
+    }
     if limit.current != limit.maximum {
-        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+        raise_to(limit.maximum)?;
     }
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }

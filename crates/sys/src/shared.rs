@@ -208,7 +208,7 @@ impl SharedView {
 /// Descriptors or memory are used up.
 pub fn create_file(label: &str, len: usize) -> io::Result<File> {
     let file = File::from(rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-    file.set_len(len as u64)?;
+    crate::file_size::set_len(&file, len as u64)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
     Ok(file)
 }

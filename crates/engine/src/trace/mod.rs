@@ -12,6 +12,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use weft_sys::file_size;
 use weft_transport::{RxPacket, TxBatch};
 use weft_verbs::{Event, Instant, Wc};
 use weft_wire::{Bth, Opcode};
@@ -170,6 +171,8 @@ pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
 enum Out {
     Stderr,
     File(File),
+    /// A file that could not be written any more.
+    Ended,
 }
 
 struct Trace {
@@ -195,12 +198,26 @@ impl Trace {
         }
     }
 
-    /// What cannot be written is lost: there is nobody to tell.
+    /// What cannot be written to a file ends the trace with the last whole line, and is said once.
     fn flush(&mut self) {
-        let _ = match &mut self.out {
-            Out::Stderr => std::io::stderr().write_all(self.buffer.as_bytes()),
-            Out::File(file) => file.write_all(self.buffer.as_bytes()),
-        };
+        match &mut self.out {
+            Out::Stderr => drop(std::io::stderr().write_all(self.buffer.as_bytes())),
+            Out::Ended => {}
+            Out::File(file) => {
+                let (written, error) = file_size::write(file, self.buffer.as_bytes());
+                if let Some(error) = error {
+                    let whole = self.buffer.as_bytes()[..written]
+                        .iter()
+                        .rposition(|&byte| byte == b'\n')
+                        .map_or(0, |at| at + 1);
+                    if let Ok(meta) = file.metadata() {
+                        let _ = file.set_len(meta.len().saturating_sub((written - whole) as u64));
+                    }
+                    let _ = writeln!(std::io::stderr(), "weft: WEFT_TRACE: the trace ends early: {error}");
+                    self.out = Out::Ended;
+                }
+            }
+        }
         self.buffer.clear();
     }
 }

@@ -25,6 +25,8 @@ use super::layout::{
     ASLEEP, BOARD_BYTES, BOARD_MAGIC, COPYING, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at, qp_at,
 };
 
+/// The name of its file.
+pub(super) const BOARD_LABEL: &str = "weft-board";
 /// A page as extents count them.
 pub(super) const PAGE: u64 = 4096;
 /// Bits of the counter in the copying word; above them stands the slot.
@@ -53,10 +55,18 @@ pub(super) struct QpEntry {
     pub access: u32,
 }
 
+/// The memory of a board that no daemon made.
+///
+/// # Errors
+/// Descriptors or memory are used up; files are limited to less (`ulimit -f`).
+pub fn board_file() -> io::Result<OwnedFd> {
+    Ok(shared::create_file(BOARD_LABEL, BOARD_BYTES)?.into())
+}
+
 impl Board {
     /// A new one, which says nothing yet, on memory that is to be handed to others, or on our own.
     pub fn new(slot: u32, generation: u64, file: Option<OwnedFd>) -> io::Result<Board> {
-        let file = file.map_or_else(|| shared::create_file("weft-board", BOARD_BYTES), |file| Ok(File::from(file)))?;
+        let file = File::from(file.map_or_else(board_file, Ok)?);
         let memory = Shared::map(&file, BOARD_BYTES)?;
         shared::seal_writes(&file)?;
         let secret = Box::new([weft_sys::random::u64(), weft_sys::random::u64()]);
@@ -69,6 +79,11 @@ impl Board {
         store(header::SECRET_ADDRESS, secret.as_ptr().expose_provenance() as u64);
         memory.word(header::MAGIC).store(BOARD_MAGIC, Ordering::Release);
         Ok(Board { memory, file, _secret: secret, places: FxHashMap::default(), tiers: 0, copies: 0 })
+    }
+
+    /// Its file.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// For peers.

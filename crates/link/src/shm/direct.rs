@@ -24,6 +24,9 @@ impl Host {
         if peer.own {
             return act(peer, self.us);
         }
+        if !peer.knows(&self.board) {
+            return None;
+        }
         self.board.announce(peer.slot);
         let result = act(peer, self.us);
         self.board.withdraw();

@@ -30,6 +30,7 @@ mod same_host;
 mod tests;
 mod view;
 
+pub use board::board_file;
 pub use host::{Host, HostConfig};
 pub use layout::{BOARD_BYTES, PAIR_BYTES};
-pub use peer::PeerConfig;
+pub use peer::{PeerConfig, find_board};

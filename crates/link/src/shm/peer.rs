@@ -3,15 +3,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use weft_sys::bell::{self, Heard};
 use weft_sys::event::EventFd;
-use weft_sys::pidfd;
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
+use weft_sys::{foreign, pidfd};
 use weft_transport::same_host::Reach;
 
-use super::board::Board;
+use super::board::{BOARD_LABEL, Board};
 use super::kernel::Kernel;
 use super::lane::{Reader, Writer, lane_key};
 use super::layout::{PAIR_BYTES, Side};
@@ -34,8 +35,40 @@ pub struct PeerConfig {
     pub process: Option<OwnedFd>,
     /// Its board, if it trusts us.
     pub board: Option<OwnedFd>,
+    /// Whether the board was found in the peer's process ([`find_board`]), so that the peer may not have found ours yet.
+    pub found: bool,
     /// Its shared pages, likewise.
     pub arena: Option<OwnedFd>,
+}
+
+/// The board of a process of our user that has this slot and generation, looked for in that process: where the daemon is
+/// not trusted to hand boards out.
+pub fn find_board(process: &OwnedFd, slot: u32, generation: u64) -> Option<OwnedFd> {
+    for _ in 0..FIND_TRIES {
+        let accept = |file: OwnedFd| BoardView::map(&file, slot, generation).ok().map(|_| file);
+        if let Some(board) = foreign::find_memory_file(process, BOARD_LABEL, accept) {
+            return Some(board);
+        }
+        // It publishes itself before it makes its board.
+        std::thread::sleep(FIND_PAUSE);
+    }
+    None
+}
+
+/// Attempts to find a board, and the time between two.
+const FIND_TRIES: u32 = 4;
+const FIND_PAUSE: Duration = Duration::from_millis(1);
+
+/// The first pause before a peer is looked at again that had not found our board; each is twice the last.
+const LOOK_PAUSE: Duration = Duration::from_micros(500);
+const LOOKS_MAX: u32 = 12;
+
+/// Whether the peer has found our board. Before that we may not copy: it would not wait for our copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Knows {
+    Yes,
+    /// Not yet when it was last looked at: how often that was, and when to look again.
+    NotYet(u32, Instant),
 }
 
 /// Who we are.
@@ -84,6 +117,7 @@ pub(super) struct Peer {
     doorbell: Option<Doorbell>,
     bell: Option<OwnedFd>,
     pub process: Option<OwnedFd>,
+    knows: Knows,
     /// The pair's file, while the peer has not come to it.
     file: Option<OwnedFd>,
     /// Its process is there and its lane is in order.
@@ -117,6 +151,7 @@ impl Peer {
             doorbell: None,
             bell: None,
             process: None,
+            knows: Knows::Yes,
             file: None,
             alive: true,
             dead: false,
@@ -163,12 +198,32 @@ impl Peer {
             doorbell: Some(doorbell),
             bell: config.bell,
             process: config.process,
+            knows: if config.found { Knows::NotYet(0, Instant::now()) } else { Knows::Yes },
             file: Some(config.pair),
             alive: true,
             dead: false,
             pushed: false,
             rung: 0,
         })
+    }
+
+    /// Whether the peer has our board and waits for copies that we announce there.
+    #[inline]
+    pub fn knows(&mut self, board: &Board) -> bool {
+        match self.knows {
+            Knows::Yes => true,
+            Knows::NotYet(looks, at) => {
+                looks < LOOKS_MAX && Instant::now() >= at && self.look_whether_it_knows(board, looks)
+            }
+        }
+    }
+
+    #[cold]
+    fn look_whether_it_knows(&mut self, board: &Board, looks: u32) -> bool {
+        let maps = self.process.as_ref().is_some_and(|process| foreign::maps(process, board.file()).unwrap_or(false));
+        self.knows =
+            if maps { Knows::Yes } else { Knows::NotYet(looks + 1, Instant::now() + LOOK_PAUSE * 2u32.pow(looks)) };
+        maps
     }
 
     /// Whether a frame waits in its lane.

@@ -7,12 +7,13 @@
 //! the file, the number is put behind the name.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
+use weft_sys::file_size;
 use weft_verbs::Gid;
 use weft_wire::ROCE_V1_ETHERTYPE;
 use weft_wire::grh::Grh;
@@ -114,13 +115,40 @@ impl Capture {
         if self.pending.is_empty() || self.failed.is_some() {
             return;
         }
-        self.failed = self.file.write_all(&self.pending).err();
+        let (written, error) = file_size::write(&self.file, &self.pending);
+        if let Some(error) = error {
+            self.end_early(written, error);
+        }
         self.pending.clear();
+    }
+
+    /// Ends the capture with the last block of which all was written, and says so where a person sees it: a capture that
+    /// ends before its program does is easily taken for a whole one.
+    fn end_early(&mut self, written: usize, error: io::Error) {
+        let extra = written - whole_blocks(&self.pending, written);
+        if let Ok(at) = self.file.stream_position() {
+            // A pipe cannot be cut.
+            let _ = self.file.set_len(at.saturating_sub(extra as u64));
+        }
+        let _ = writeln!(io::stderr(), "weft: WEFT_PCAP: {} ends early: {error}", self.path.display());
+        self.failed = Some(error);
     }
 
     /// Why the capture ended early, if it did.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failed.as_ref()
+    }
+}
+
+/// How many of the first `written` bytes are whole blocks.
+fn whole_blocks(blocks: &[u8], written: usize) -> usize {
+    let mut end = 0;
+    loop {
+        let length = blocks.get(end + 4..).and_then(|rest| rest.first_chunk()).map(|word| u32::from_le_bytes(*word));
+        match length.map(|length| end + length as usize) {
+            Some(next) if next > end && next <= written => end = next,
+            _ => return end,
+        }
     }
 }
 
@@ -157,6 +185,27 @@ fn mac_of(ip: IpAddr) -> [u8; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_capture_ends_at_a_packet() {
+        let mut blocks = Vec::new();
+        pcapng::put_header(&mut blocks, "weft", pcapng::LINKTYPE_ETHERNET);
+        let header = blocks.len();
+        pcapng::put_packet(&mut blocks, 1, Direction::Inbound, &[7; 100]);
+        let one = blocks.len();
+        pcapng::put_packet(&mut blocks, 2, Direction::Inbound, &[7; 33]);
+        for (written, whole) in [(blocks.len(), blocks.len()), (blocks.len() - 1, one), (one, one), (one - 1, header)] {
+            assert_eq!(whole_blocks(&blocks, written), whole, "{written}");
+        }
+        // A disk that is full from the start.
+        let mut capture = Capture::create("/dev/null", false).unwrap();
+        capture.file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (src, dst) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let meta = IpMeta { src, dst, sport: 50_000, traffic_class: 0, hop_limit: 64, ip_id: 0 };
+        capture.packet(Direction::Inbound, &meta, &[0; 64]);
+        capture.flush();
+        assert!(capture.failure().is_some());
+    }
 
     #[test]
     fn a_name_in_use_gets_the_number_of_the_process() {

@@ -29,6 +29,7 @@ pub fn config_of(host: &Host, pair: &std::fs::File) -> PeerConfig {
         bell: None,
         process: Some(pidfd::open(std::process::id()).unwrap()),
         board: Some(host.board().try_clone_to_owned().unwrap()),
+        found: false,
         arena: None,
     }
 }

@@ -1,0 +1,110 @@
+//! The limit of a file's size (`ulimit -f`). What exceeds it raises SIGXFSZ, which kills a program that did not expect
+//! it: in calls of ours that signal is held back and taken away, and the call fails with EFBIG.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use rustix::process::{Resource, Rlimit};
+
+/// Runs a call that may exceed the limit. The kernel sends the signal to the calling thread alone.
+fn without_signal<R>(call: impl FnOnce() -> R) -> R {
+    let mut only: libc::sigset_t = unsafe_zeroed();
+    let mut before: libc::sigset_t = unsafe_zeroed();
+    let mut pending: libc::sigset_t = unsafe_zeroed();
+    // SAFETY: three sets of our own; the mask is the calling thread's.
+    let waited = unsafe {
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, libc::SIGXFSZ);
+        libc::sigpending(&raw mut pending);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const only, &raw mut before);
+        libc::sigismember(&raw const pending, libc::SIGXFSZ) == 1
+    };
+    let result = call();
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set, the time and the mask that were there live; a signal that waited before the call stays.
+    unsafe {
+        if !waited {
+            while libc::sigtimedwait(&raw const only, std::ptr::null_mut(), &raw const now) == -1
+                && *libc::__errno_location() == libc::EINTR
+            {}
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
+    result
+}
+
+fn unsafe_zeroed() -> libc::sigset_t {
+    // SAFETY: a set of signals is bits, and zeroes are one.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Gives a file its length.
+///
+/// # Errors
+/// The limit is lower (EFBIG), and whatever else ftruncate(2) says.
+pub fn set_len(file: &File, len: u64) -> io::Result<()> {
+    without_signal(|| file.set_len(len))
+}
+
+/// Writes all, or as much as fits: how much was written, and the error that ended it.
+pub fn write(mut file: &File, bytes: &[u8]) -> (usize, Option<io::Error>) {
+    without_signal(|| {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match file.write(rest) {
+                Ok(0) => return (written, Some(io::ErrorKind::WriteZero.into())),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (written, Some(error)),
+            }
+        }
+        (written, None)
+    })
+}
+
+/// Whether the limit lets a file become so large.
+pub fn allows(len: u64) -> bool {
+    rustix::process::getrlimit(Resource::Fsize).current.is_none_or(|limit| limit >= len)
+}
+
+/// Lifts the limit as far as it goes, for a service that makes memory files.
+///
+/// # Errors
+/// The kernel refuses even the limit that there is.
+pub fn lift() -> io::Result<()> {
+    let limit = rustix::process::getrlimit(Resource::Fsize);
+    let lift_to = |maximum| rustix::process::setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum });
+    if lift_to(None).is_err() {
+        lift_to(limit.maximum)?;
+    }
+    // SAFETY: to ignore a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_beyond_the_limit_is_an_error_and_no_signal() {
+        // The limit is the process's: a child has its own.
+        // SAFETY: the child calls nothing that another thread might have locked, and leaves.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let _ = rustix::process::setrlimit(Resource::Fsize, Rlimit { current: Some(4096), maximum: Some(4096) });
+            let file = crate::memory::anonymous_file("limited");
+            let fails = file.is_ok_and(|file| {
+                let too_long = set_len(&file, 8192).is_err() && !allows(8192) && allows(4096);
+                let (written, error) = write(&file, &[7; 8192]);
+                too_long && written == 4096 && error.is_some()
+            });
+            // SAFETY: nothing is left to do.
+            unsafe { libc::_exit(if fails { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: our own child.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "ended by a signal, or the limit was not kept");
+    }
+}
