@@ -66,9 +66,16 @@ impl Devices {
         self.map.is_empty()
     }
 
-    /// Whether somebody made one by name.
-    pub fn any_explicit(&self) -> bool {
-        self.map.values().any(|device| !device.auto)
+    /// Whether somebody made one by name, or named an automatic one anew.
+    pub fn any_settings(&self) -> bool {
+        self.map.values().any(|device| !device.auto || self.is_renamed(device))
+    }
+
+    fn is_renamed(&self, device: &Device) -> bool {
+        self.netdevs.by_index(device.ifindex).is_some_and(|netdev| {
+            let name = automatic_name(&netdev.name);
+            device.name != name && device.name != beside(&name, device.ifindex)
+        })
     }
 
     /// Descriptions in the order of enumeration: by interface, the loopback last, for programs take the first.
@@ -196,7 +203,7 @@ impl Devices {
             let mut name = automatic_name(&netdev);
             if self.map.values().any(|device| device.name == name) {
                 // Somebody gave our name away; an interface's index is unique.
-                name = format!("{name}_{ifindex}");
+                name = beside(&name, ifindex);
             }
             self.insert(name, ifindex, true);
         }
@@ -250,6 +257,11 @@ fn automatic_name(netdev: &str) -> String {
     let clean = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
     // An interface's name has at most 15 bytes, so this has at most 63.
     "rxe_".chars().chain(netdev.chars().map(clean)).take(40).collect()
+}
+
+/// The name of an automatic device whose own name another device has.
+fn beside(name: &str, ifindex: u32) -> String {
+    format!("{name}_{ifindex}")
 }
 
 fn describe(device: &Device, netdev: &Netdev, namespace: u64) -> DeviceInfo {

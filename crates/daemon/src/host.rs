@@ -9,6 +9,7 @@ use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::hops::SwitchEnd;
+use weft_sys::unix::Credentials;
 
 use crate::netdev::Netdevs;
 use crate::pairs::Slots;
@@ -34,6 +35,16 @@ pub trait Host {
 
     /// Makes a slot's sockets drop everything and hold nothing.
     fn seal_slot(&mut self, slot: u32);
+
+    /// Remembers the process of a client whose slot was sealed.
+    fn retire_slot(&mut self, client: ClientId, slot: u32);
+
+    /// Whether the process that had a free slot last is dead, as far as is known.
+    fn is_abandoned(&self, slot: u32) -> bool;
+
+    /// Whether the node of a port, `/dev/infiniband/umadN` as a client sees it, was made for this virtual host by root
+    /// and lets the client read and write.
+    fn node_grants(&self, client: ClientId, credentials: &Credentials, host: &str, umad: u32) -> bool;
 
     /// Gives the pool its rule of steering again. Every holder of one of its sockets can change the rule for all of
     /// them, and the kernel offers no lock: this undoes what a hostile program did.
@@ -169,6 +180,16 @@ impl Host for FakeHost {
     fn seal_slot(&mut self, slot: u32) {
         assert!(self.open.remove(&slot), "slot {slot} is not open");
         assert!(!self.groups.iter().any(|&(other, _)| other == slot), "slot {slot} is sealed with groups joined");
+    }
+
+    fn retire_slot(&mut self, _: ClientId, _: u32) {}
+
+    fn is_abandoned(&self, _: u32) -> bool {
+        true
+    }
+
+    fn node_grants(&self, _: ClientId, _: &Credentials, _: &str, _: u32) -> bool {
+        false
     }
 
     fn steer(&mut self) {}

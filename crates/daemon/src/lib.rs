@@ -18,6 +18,7 @@ pub mod fabric;
 pub mod fuzzing;
 pub mod gid_table;
 pub mod gsi;
+pub mod gsi_faults;
 pub mod hops;
 pub mod host;
 pub mod ledgers;

@@ -2,8 +2,27 @@
 
 use std::time::Duration;
 
-/// Slots of the pool at first.
-pub const POOL_SLOTS_INITIAL: u32 = 64;
+/// Slots of the pool at first. Each has two sockets that lie in flight (`anchor`), and the kernel lets a user have only as
+/// many descriptors in flight as one process may have open, over all of the user's daemons.
+pub const POOL_SLOTS_INITIAL: u32 = 16;
+
+/// Up to this size the pool grows rather than reuse a slot that has not rested.
+pub const POOL_SLOTS_RESTED: u32 = 64;
+
+/// How long a slot of a small pool rests before it is reused.
+pub const SLOT_REST: Duration = Duration::from_secs(5);
+
+/// How long a slot stays its last user's: packets to the dead process and programs that hold its sockets are gone then.
+pub const SLOT_QUARANTINE: Duration = Duration::from_secs(60);
+
+/// Slots that only root may take.
+pub const SLOTS_FOR_ROOT: u32 = 64;
+
+/// Up to this quota a user also leaves as many slots to the others as it takes.
+pub const SLOTS_FAIR_MAX: u32 = 256;
+
+/// Dead processes of free slots that are looked at again only once there are more.
+pub const LAST_PROCESSES_MAX: usize = 32;
 
 /// Slots that the pool can grow to: all that a QP number can name.
 pub const POOL_SLOTS_MAX: u32 = weft_ipc::SLOTS_MAX;

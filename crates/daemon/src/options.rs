@@ -12,6 +12,8 @@ pub struct Options {
     pub idle_exit: Option<Duration>,
     /// Processes with a slot that one user may have.
     pub slots_per_user_max: u32,
+    /// How long a free slot stays its last user's; only tests have reason to change it.
+    pub slot_quarantine: Duration,
     /// Connections that one user may have.
     pub connections_per_user_max: u32,
     /// Where it notes what it does.
@@ -40,6 +42,7 @@ impl Default for Options {
         Options {
             idle_exit: Some(limits::IDLE_EXIT),
             slots_per_user_max: limits::SLOTS_PER_USER_MAX,
+            slot_quarantine: limits::SLOT_QUARANTINE,
             connections_per_user_max: limits::CONNECTIONS_PER_USER_MAX,
             log: std::env::var_os("WEFT_DAEMON_LOG").map_or(LogTarget::None, |path| LogTarget::File(path.into())),
             fault: std::env::var("WEFT_FAULT").unwrap_or_default(),

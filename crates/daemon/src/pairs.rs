@@ -56,6 +56,11 @@ impl Pairs {
         self.processes.extend(process.map(|process| (client, process)));
     }
 
+    /// The process of a client, if the kernel tells it.
+    pub fn process(&self, client: ClientId) -> Option<Arc<OwnedFd>> {
+        self.processes.get(&client).cloned()
+    }
+
     /// It left.
     pub fn leave(&mut self, client: ClientId) {
         self.processes.remove(&client);
@@ -161,6 +166,11 @@ fn share_with<'a>(pair: &Pair, ours: &Published, theirs: &'a Published) -> Optio
 type Made = (OwnedFd, Option<(OwnedFd, OwnedFd)>);
 
 fn make(what: Publication) -> io::Result<Made> {
+    // A process that is met and has no lanes could not be reached at all; one that is not met is, by packets.
+    if !weft_sys::file_size::allows(PAIR_BYTES as u64) {
+        let text = "the weft daemon's files are limited to less than lanes take (ulimit -f)";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
     let shared = || -> io::Result<_> {
         let board: File = shared::create_file("weft-board", BOARD_BYTES)?;
         Ok((board.into(), share::Arena::create_file()?.into()))

@@ -1,9 +1,11 @@
 //! The pool of sockets on UDP port 4791: one (or, with IPv6, two) a slot, in a reuseport group whose order is the slots'.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
@@ -13,7 +15,8 @@ use weft_link::FaultSpec;
 use weft_link::hops::SwitchEnd;
 use weft_link::wrap::pcap::Capture;
 use weft_sys::roce_port::{self, Family};
-use weft_sys::sockopt;
+use weft_sys::unix::Credentials;
+use weft_sys::{node, sockopt};
 
 use crate::anchor::{self, Anchor};
 use crate::cm_service::{ChannelSockets, Memberships};
@@ -21,10 +24,12 @@ use crate::gsi::Gsi;
 use crate::hops::CableFds;
 use crate::host::{Adopted, Host};
 use crate::ledgers::Ledgers;
-use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
+use crate::limits::{
+    CM_CHANNELS_DESCRIPTOR_EIGHTHS, LAST_PROCESSES_MAX, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN,
+};
 use crate::netdev::Netdevs;
 use crate::pairs::{Pairs, Slots};
-use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, refuse};
+use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, ETOOMANYREFS, refuse};
 use crate::resolve::{Linux, Resolver};
 use crate::saved::{Saved, SavedFile};
 use crate::slots::ClientId;
@@ -63,6 +68,8 @@ pub struct PoolHost {
     pub ledgers: Ledgers,
     /// What processes share with each other.
     pub pairs: Pairs,
+    /// Processes that outlived their connection, by the slot that they had.
+    last_processes: BTreeMap<u32, Arc<OwnedFd>>,
     /// Descriptors that the process may have.
     descriptors_max: u64,
 }
@@ -162,6 +169,7 @@ impl Host for PoolHost {
     }
 
     fn open_slot(&mut self, slot: u32) -> Result<(), Refusal> {
+        self.last_processes.remove(&slot);
         let sockets = self.pool.iter().flat_map(|pool| pool.of(slot));
         sockets.into_iter().try_for_each(roce_port::open).map_err(|error| failed("open a slot's sockets", &error))
     }
@@ -171,6 +179,22 @@ impl Host for PoolHost {
             // It fails only for want of memory, and then the socket keeps packets that nobody reads.
             let _ = roce_port::seal(socket);
         }
+    }
+
+    fn retire_slot(&mut self, client: ClientId, slot: u32) {
+        self.last_processes
+            .extend(self.pairs.process(client).filter(|process| lives(process)).map(|process| (slot, process)));
+        if self.last_processes.len() > LAST_PROCESSES_MAX {
+            self.last_processes.retain(|_, process| lives(process));
+        }
+    }
+
+    fn is_abandoned(&self, slot: u32) -> bool {
+        self.last_processes.get(&slot).is_none_or(|process| !lives(process))
+    }
+
+    fn node_grants(&self, client: ClientId, credentials: &Credentials, host: &str, umad: u32) -> bool {
+        self.pairs.process(client).is_some_and(|process| node_grants(&process, credentials, host, umad))
     }
 
     fn steer(&mut self) {
@@ -338,6 +362,24 @@ impl Host for PoolHost {
     }
 }
 
+/// Looks at a port's node as the process sees it. Its number cannot have become another's meanwhile: it lives.
+fn node_grants(process: &Arc<OwnedFd>, credentials: &Credentials, host: &str, umad: u32) -> bool {
+    let Credentials { pid, uid, gid } = *credentials;
+    let node = format!("/proc/{pid}/root/dev/infiniband/umad{umad}");
+    let label = format!("{host}/umad{umad}");
+    let Some(rights) = node::rights_if_labelled(Path::new(&node), &label) else { return false };
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    let groups: Vec<u32> =
+        groups.split_ascii_whitespace().filter_map(|group| group.parse().ok()).chain([gid]).collect();
+    rights.allow(uid, &groups) && lives(process)
+}
+
+/// Whether a process lives; its descriptor is readable once it is dead.
+fn lives(process: &Arc<OwnedFd>) -> bool {
+    !weft_sys::epoll::wait_readable(process.as_ref(), Duration::ZERO).unwrap_or(true)
+}
+
 fn adopt(keeper: &OwnedFd) -> io::Result<(Pool, Saved)> {
     let parked = anchor::peek(keeper)?;
     let whole =
@@ -361,7 +403,18 @@ fn same_socket(a: &OwnedFd, b: &OwnedFd) -> bool {
 }
 
 fn failed(what: &str, error: &io::Error) -> Refusal {
-    refuse(error.raw_os_error().unwrap_or(EAGAIN), format!("the weft daemon could not {what}: {error}"))
+    let errno = error.raw_os_error().unwrap_or(EAGAIN);
+    let hint = match errno {
+        EMFILE => {
+            "; it has as many descriptors open as it may: end some programs, or start it with a higher `ulimit -n`"
+        }
+        ETOOMANYREFS => {
+            "; its user's daemons have as many descriptors in flight as one process may have open: end daemons of other \
+             network namespaces, or start this one with a higher `ulimit -n`"
+        }
+        _ => "",
+    };
+    refuse(errno, format!("the weft daemon could not {what}: {error}{hint}"))
 }
 
 /// Whose programs hold the port after a daemon's death.

@@ -14,6 +14,8 @@ pub const ENODEV: i32 = 19;
 pub const EEXIST: i32 = 17;
 /// Not a value that can be.
 pub const EINVAL: i32 = 22;
+/// Too many open in the whole system.
+pub const ENFILE: i32 = 23;
 /// Too many open.
 pub const EMFILE: i32 = 24;
 /// Full.
@@ -22,6 +24,8 @@ pub const ENOSPC: i32 = 28;
 pub const EOPNOTSUPP: i32 = 95;
 /// The port is taken.
 pub const EADDRINUSE: i32 = 98;
+/// Too many descriptors in flight.
+pub const ETOOMANYREFS: i32 = 109;
 /// Already in that state.
 pub const EALREADY: i32 = 114;
 

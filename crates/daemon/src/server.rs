@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_ipc::umad::UMAD_PACKET_BYTES_MAX;
-use weft_ipc::{MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use weft_ipc::{HelloReply, HelloStatus, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use weft_link::FaultSpec;
 use weft_mad::GmpAddress;
 use weft_sys::batch::RecvBatch;
@@ -24,6 +24,7 @@ use weft_wire::mad::Mad;
 
 use crate::broker::{Broker, BrokerConfig, Handled, Output};
 use crate::connection::Connection;
+use crate::gsi_faults::SessionFaults;
 use crate::limits::{CONNECTIONS_PER_TURN, MESSAGES_PER_TURN, STAND_BACK};
 use crate::log::Log;
 use crate::options::Options;
@@ -57,6 +58,8 @@ pub(crate) struct Server {
     epoll: Epoll,
     listener: OwnedFd,
     listening: bool,
+    /// Given up when no descriptor is left, so that a program can be told so.
+    spare: Option<OwnedFd>,
     routes: Routes,
     broker: Broker,
     host: PoolHost,
@@ -70,6 +73,8 @@ pub(crate) struct Server {
     gsi_watched: bool,
     /// Datagrams on their way from queue pair 1 to the service; kept for its room.
     gmps: Vec<(GmpAddress, Mad)>,
+    /// Faults of programs, on datagrams for them.
+    gsi_faults: SessionFaults,
     /// Packets of ports for management datagrams; kept for its room.
     umad_batch: RecvBatch,
     rings: Rings,
@@ -88,6 +93,14 @@ fn successor_appears(socket_name: &str) -> bool {
         std::thread::sleep(INTERVAL);
     }
     false
+}
+
+fn spare_descriptor() -> Option<OwnedFd> {
+    std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(crate::refusal::EMFILE | crate::refusal::ENFILE))
 }
 
 /// Takes the name; `None` if somebody who has it serves.
@@ -116,6 +129,7 @@ impl Server {
             return Ok(None);
         }
         let Some(listener) = listen(&options.socket_name)? else { return Ok(None) };
+        weft_sys::file_size::lift().context("could not set the limit of file sizes")?;
         let descriptors_max = weft_sys::process::raise_descriptor_limit().unwrap_or(DESCRIPTORS_MIN);
         let routes = Routes::open().context("could not follow the network interfaces (rtnetlink)")?;
         let config = BrokerConfig {
@@ -124,6 +138,7 @@ impl Server {
             uid_is_ours_alone: weft_sys::process::euid_is_ours_alone(),
             namespace: weft_sys::process::network_namespace_identity(),
             slots_per_user_max: options.slots_per_user_max,
+            slot_quarantine: options.slot_quarantine,
             connections_per_user_max: options.connections_per_user_max,
             idle_exit: options.idle_exit,
             survivors: survivors != Survivors::None,
@@ -145,6 +160,7 @@ impl Server {
             epoll,
             listener,
             listening: true,
+            spare: spare_descriptor(),
             routes,
             broker,
             host,
@@ -156,6 +172,7 @@ impl Server {
             standby: None,
             gsi_watched: false,
             gmps: Vec::new(),
+            gsi_faults: SessionFaults::default(),
             umad_batch: RecvBatch::new(umad::PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
             rings: Rings::new(Instant::now()),
             attended: Attended::new(Instant::now()),
@@ -231,6 +248,10 @@ impl Server {
                 Ok(fd) => fd,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) if is_out_of_descriptors(&error) && self.spare.is_some() => match self.refuse_one() {
+                    true => continue,
+                    false => return,
+                },
                 Err(error) => {
                     // Out of descriptors or memory: listen again when a client leaves, do not spin until then.
                     self.log.note(format_args!("cannot accept: {error}"));
@@ -251,6 +272,24 @@ impl Server {
                 self.drop_client(now, client);
             }
         }
+    }
+
+    /// Without a descriptor for a program that wants to connect: tells it so, by the one that was kept for that. False if
+    /// none wants to, which the kernel does not say to those without descriptors.
+    fn refuse_one(&mut self) -> bool {
+        self.spare = None;
+        let accepted = unix::accept(&self.listener);
+        if let Ok(fd) = &accepted {
+            // What lies unread when it is closed would take the answer with it.
+            let _ = unix::recv(fd, &mut self.buffer, 0, Wait::No);
+            let text = "it has as many descriptors open as it may (ulimit -n): end some of the programs that use RDMA \
+                        devices, or end the daemon and start it with a higher limit";
+            let _ = unix::send(fd, &HelloReply::new(HelloStatus::Refused, text).encode(), &[], Wait::No);
+        }
+        let refused = accepted.is_ok();
+        drop(accepted);
+        self.spare = spare_descriptor();
+        refused
     }
 
     fn on_client(&mut self, now: Instant, client: ClientId, event: &Ready) {
@@ -385,6 +424,7 @@ impl Server {
         }
         self.broker.disconnect(now, client, &mut self.host);
         self.host.pairs.leave(client);
+        self.gsi_faults.forget(client);
         if !self.listening {
             self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::READ).is_ok();
         }

@@ -1,22 +1,33 @@
-//! Slots: who has which part of the QP number space. Slot 0 is the daemon's. A slot is reused as late as possible, so
-//! that packets on their way to a dead process meet nobody, and never by another user: a program could have kept a
-//! duplicate of the slot's sockets and would read the packets of whoever comes after it.
+//! Slots: the parts of the QP number space, and the processes that have them. Slot 0 is the daemon's.
+//!
+//! The table reuses a slot as late as possible, so that packets on their way to a dead process reach no other. A slot
+//! changes its user only after a quarantine, and only once the process that had it is dead: its sockets outlive it, and a
+//! program of that user could still read them. A user's share counts slots in use and in quarantine alike, so that many
+//! short processes of a few users cannot lock out the others; the last slots are root's alone.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::POOL_SLOTS_MAX;
+use crate::limits::{POOL_SLOTS_MAX, POOL_SLOTS_RESTED, SLOTS_FAIR_MAX, SLOTS_FOR_ROOT};
 
 /// Number of a client within the daemon; never used twice.
 pub type ClientId = u64;
+
+/// The user that a free slot belonged to, and since when it is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Last {
+    uid: u32,
+    since: Instant,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// The daemon's own.
     Daemon,
-    /// Nobody's; the user who had it last, if any.
-    Free { last_uid: Option<u32> },
+    /// Without a process.
+    Free { last: Option<Last> },
     /// A process's.
     Owned { client: ClientId, uid: u32 },
     /// Of a process that outlived the last daemon and has not shown up yet.
@@ -34,6 +45,19 @@ pub struct SavedSlot {
     pub owned: bool,
 }
 
+/// The rules by which slots are given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotRules {
+    /// Slots of the pool at first.
+    pub initial: u32,
+    /// Slots that one user may have; root may have all.
+    pub per_user_max: u32,
+    /// How long a free slot stays its last user's.
+    pub quarantine: Duration,
+    /// How long a slot rests before its own user gets it again, as long as the pool is small and can grow instead.
+    pub rest: Duration,
+}
+
 /// What to do for a process that wants one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
@@ -41,7 +65,7 @@ pub enum Choice {
     Take(u32),
     /// None of the pool can be had: make the pool this large and ask again.
     GrowTo(u32),
-    /// None, and the pool is as large as it can be.
+    /// None: the rest is for other users, or in quarantine after them, or the pool is as large as it can be.
     Exhausted,
 }
 
@@ -81,24 +105,60 @@ impl SlotTable {
             if slot == 0 {
                 self.states.push(State::Daemon);
             } else {
-                self.states.push(State::Free { last_uid: None });
+                self.states.push(State::Free { last: None });
                 self.free.push_back(slot);
             }
         }
     }
 
-    /// What can be had for a process of this user.
-    pub fn choose(&self, uid: u32, initial: u32) -> Choice {
+    /// Chooses a slot for a process of this user. `abandoned` tells whether the process that had a slot last is dead.
+    pub fn choose(&self, now: Instant, uid: u32, rules: &SlotRules, abandoned: impl Fn(u32) -> bool) -> Choice {
+        let may_spread = self.may_spread(now, uid, rules);
+        let is_small = self.len() < POOL_SLOTS_RESTED;
+        let free_for = |last: Last| now.saturating_duration_since(last.since);
         let fits = |slot: &&u32| match self.states.get(**slot as usize) {
+            Some(State::Free { last: Some(last) }) if last.uid == uid => {
+                let rested = !(is_small && may_spread) || free_for(*last) >= rules.rest;
+                rested && (may_spread || is_quarantined(*last, now, rules))
+            }
             // Root has no need to listen in on others.
-            Some(State::Free { last_uid }) => last_uid.is_none_or(|last| last == uid || last == 0),
+            Some(State::Free { last: Some(last) }) if last.uid == 0 => may_spread,
+            Some(State::Free { last: Some(last) }) => {
+                may_spread && !is_quarantined(*last, now, rules) && abandoned(**slot)
+            }
             _ => false,
         };
-        match self.free.iter().find(fits) {
+        // What nobody ever had comes first, wherever the pool grew.
+        let is_fresh = |slot: &&u32| matches!(self.states.get(**slot as usize), Some(State::Free { last: None }));
+        let fresh = self.free.iter().filter(is_fresh).find(|_| may_spread);
+        match fresh.or_else(|| self.free.iter().find(fits)) {
             Some(&slot) => Choice::Take(slot),
-            None if self.len() >= POOL_SLOTS_MAX => Choice::Exhausted,
-            None => Choice::GrowTo((self.len() * 2).clamp(initial, POOL_SLOTS_MAX)),
+            None if !may_spread || self.len() >= POOL_SLOTS_MAX => Choice::Exhausted,
+            None => Choice::GrowTo((self.len() * 2).clamp(rules.initial, POOL_SLOTS_MAX)),
         }
+    }
+
+    /// Whether a user may have one slot more than those that it uses and those in quarantine after it: it stays below its
+    /// quota, below what is left to all others, and out of root's reserve.
+    fn may_spread(&self, now: Instant, uid: u32, rules: &SlotRules) -> bool {
+        if uid == 0 {
+            return true;
+        }
+        let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+        for state in &self.states {
+            match *state {
+                State::Owned { uid, .. } | State::Waiting { uid } => *taken.entry(uid).or_default() += 1,
+                State::Free { last: Some(last) } if is_quarantined(last, now, rules) => {
+                    *taken.entry(last.uid).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        let own = taken.get(&uid).copied().unwrap_or(0);
+        let left = (POOL_SLOTS_MAX - 1).saturating_sub(taken.values().sum()).saturating_sub(SLOTS_FOR_ROOT);
+        // An administrator who lets one user have more than that means it.
+        let share = if rules.per_user_max > SLOTS_FAIR_MAX { u32::MAX } else { left };
+        left > 0 && own < rules.per_user_max.max(SLOTS_FAIR_MAX).min(share)
     }
 
     /// Gives a slot to a process.
@@ -110,11 +170,11 @@ impl SlotTable {
     }
 
     /// Takes it back.
-    pub fn release(&mut self, slot: u32) {
+    pub fn release(&mut self, now: Instant, slot: u32) {
         if let Some(state) = self.states.get_mut(slot as usize)
             && let State::Owned { uid, .. } | State::Waiting { uid } = *state
         {
-            *state = State::Free { last_uid: Some(uid) };
+            *state = State::Free { last: Some(Last { uid, since: now }) };
             self.free.push_back(slot);
         }
     }
@@ -124,7 +184,7 @@ impl SlotTable {
     pub fn may_come_back(&self, slot: u32, uid: u32) -> bool {
         match self.states.get(slot as usize) {
             Some(State::Waiting { uid: waiting }) => *waiting == uid,
-            Some(State::Free { last_uid }) => *last_uid == Some(uid),
+            Some(State::Free { last }) => last.is_some_and(|last| last.uid == uid),
             _ => false,
         }
     }
@@ -141,14 +201,14 @@ impl SlotTable {
     pub fn save(&self) -> Vec<SavedSlot> {
         let saved = |(slot, state): (u32, &State)| match *state {
             State::Owned { uid, .. } | State::Waiting { uid } => Some(SavedSlot { slot, uid, owned: true }),
-            State::Free { last_uid: Some(uid) } => Some(SavedSlot { slot, uid, owned: false }),
-            State::Daemon | State::Free { last_uid: None } => None,
+            State::Free { last: Some(Last { uid, .. }) } => Some(SavedSlot { slot, uid, owned: false }),
+            State::Daemon | State::Free { last: None } => None,
         };
         (0..).zip(&self.states).filter_map(saved).collect()
     }
 
-    /// Goes on with a predecessor's pool of this size.
-    pub fn restore(count: u32, saved: &[SavedSlot]) -> SlotTable {
+    /// Goes on with a predecessor's pool of this size; quarantines begin anew.
+    pub fn restore(now: Instant, count: u32, saved: &[SavedSlot]) -> SlotTable {
         let mut table = SlotTable::default();
         table.grow_to(count);
         let by_slot: BTreeMap<u32, &SavedSlot> = saved.iter().map(|saved| (saved.slot, saved)).collect();
@@ -156,7 +216,7 @@ impl SlotTable {
             if let Some(state) = table.states.get_mut(slot as usize) {
                 *state = match saved.owned {
                     true => State::Waiting { uid: saved.uid },
-                    false => State::Free { last_uid: Some(saved.uid) },
+                    false => State::Free { last: Some(Last { uid: saved.uid, since: now }) },
                 };
             }
             table.free.retain(|&other| other != slot);
@@ -168,78 +228,10 @@ impl SlotTable {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn take(table: &mut SlotTable, uid: u32) -> u32 {
-        match table.choose(uid, 4) {
-            Choice::Take(slot) => {
-                table.own(slot, 1, uid);
-                slot
-            }
-            Choice::GrowTo(count) => {
-                table.grow_to(count);
-                take(table, uid)
-            }
-            Choice::Exhausted => panic!("exhausted"),
-        }
-    }
-
-    #[test]
-    fn fresh_slots_first_then_the_one_longest_free() {
-        let mut table = SlotTable::default();
-        assert_eq!(table.choose(7, 4), Choice::GrowTo(4));
-        assert_eq!([take(&mut table, 7), take(&mut table, 7)], [1, 2]);
-        table.release(2);
-        table.release(1);
-        assert_eq!([take(&mut table, 7), take(&mut table, 7), take(&mut table, 7)], [3, 2, 1]);
-        assert_eq!(table.in_use_by(7), 3);
-        assert_eq!(table.choose(7, 4), Choice::GrowTo(8));
-        assert_eq!(table.len(), 4);
-    }
-
-    #[test]
-    fn no_slot_goes_from_one_user_to_another() {
-        let mut table = SlotTable::default();
-        table.grow_to(2);
-        assert_eq!(take(&mut table, 7), 1);
-        table.release(1);
-        assert_eq!(table.choose(8, 2), Choice::GrowTo(4));
-        assert_eq!(table.choose(0, 2), Choice::GrowTo(4));
-        assert_eq!(table.choose(7, 2), Choice::Take(1));
-        table.own(1, 1, 0);
-        table.release(1);
-        assert_eq!(table.choose(8, 2), Choice::Take(1));
-    }
-
-    #[test]
-    fn the_pool_ends() {
-        let mut table = SlotTable::default();
-        for expected in 1..POOL_SLOTS_MAX {
-            assert_eq!(take(&mut table, 7), expected);
-        }
-        assert_eq!(table.choose(7, 4), Choice::Exhausted);
-        table.release(500);
-        assert_eq!(table.choose(8, 4), Choice::Exhausted);
-        assert_eq!(table.choose(7, 4), Choice::Take(500));
-    }
-
-    #[test]
-    fn a_successor_goes_on() {
-        let mut table = SlotTable::default();
-        for _ in 0..5 {
-            take(&mut table, 7);
-        }
-        table.release(2);
-        let restored = SlotTable::restore(table.len(), &table.save());
-        assert_eq!(restored.waiting(), [1, 3, 4, 5]);
-        assert!(restored.may_come_back(3, 7));
-        assert!(!restored.may_come_back(3, 8));
-        assert!(!restored.may_come_back(0, 7));
-        assert!(restored.may_come_back(2, 7), "freed by mistake, and not reused yet");
-        // The fresh ones come before the one that was used.
-        assert_eq!(restored.choose(7, 4), Choice::Take(6));
-        assert!(SlotTable::restore(0, &table.save()).waiting().is_empty());
-    }
+/// Whether a free slot is still its last user's. Root's slots need no quarantine.
+fn is_quarantined(last: Last, now: Instant, rules: &SlotRules) -> bool {
+    last.uid != 0 && now.saturating_duration_since(last.since) < rules.quarantine
 }
+
+#[cfg(test)]
+mod tests;

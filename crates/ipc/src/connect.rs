@@ -39,12 +39,17 @@ pub struct ConnectOptions {
     pub daemon_args: Vec<String>,
     /// Virtual host that this program runs as; empty for the machine itself.
     pub host: String,
+    /// Faults that this program asks for; empty for none.
+    pub fault: String,
     /// Abstract name to connect to; only tests have reason to change it.
     pub socket_name: String,
 }
 
 /// The environment's variable that names the virtual host a program runs as; `weft run --host` sets it.
 pub const HOST_VARIABLE: &str = "WEFT_HOST";
+
+/// The environment's variable with the faults that a program asks for.
+const FAULT_VARIABLE: &str = "WEFT_FAULT";
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
@@ -59,6 +64,7 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(5),
             daemon_args: Vec::new(),
             host: std::env::var(HOST_VARIABLE).unwrap_or_default(),
+            fault: std::env::var(FAULT_VARIABLE).unwrap_or_default(),
             socket_name: SOCKET_NAME.to_owned(),
         }
     }
@@ -70,9 +76,10 @@ const SPAWN_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest sleep between two attempts to connect.
 const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
-/// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets.
+/// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets, nor the
+/// faults that this program asks for: they are told at each connection, and are this program's alone.
 /// Nothing at all if this program was given rights by being executed: the daemon would have them too.
-const DAEMON_ENVIRONMENT: [&str; 4] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG", "WEFT_FAULT"];
+const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
 
 /// Connects and greets; starts a daemon if that is wanted.
 pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectError> {
@@ -116,7 +123,8 @@ fn attempt(options: &ConnectOptions, deadline: Instant) -> Result<OwnedFd, Failu
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Failure::Retry),
         Err(error) => return Err(Failure::Final(error.into())),
     };
-    let reply = greet(&fd, &Hello::new(Purpose::Session, &options.program).with_host(&options.host), deadline)?;
+    let hello = Hello::new(Purpose::Session, &options.program).with_host(&options.host).with_fault(&options.fault);
+    let reply = greet(&fd, &hello, deadline)?;
     match reply.status {
         HelloStatus::Welcome => Ok(fd),
         HelloStatus::OtherVersion => Err(Failure::Final(ConnectError::other_version(reply.protocol))),
@@ -131,7 +139,11 @@ fn greet(fd: &OwnedFd, hello: &Hello, deadline: Instant) -> Result<HelloReply, F
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::WouldBlock => Failure::Retry,
         _ => Failure::Final(error.into()),
     };
-    unix::send(fd, &hello.encode(), &[], Wait::No).map_err(gone)?;
+    let sent = unix::send(fd, &hello.encode(), &[], Wait::No);
+    // A daemon without descriptors answers before it is asked, and closes.
+    if !matches!(&sent, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+        sent.map_err(gone)?;
+    }
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
     unix::set_receive_timeout(fd, left).map_err(gone)?;
     let mut buffer = [0; HELLO_REPLY_BYTES_MAX];
@@ -165,6 +177,7 @@ pub fn is_served(socket_name: &str, timeout: Duration) -> bool {
         timeout,
         daemon_args: Vec::new(),
         host: String::new(),
+        fault: String::new(),
         socket_name: socket_name.to_owned(),
     };
     !matches!(establish(&options), Err(ConnectError::NotRunning))

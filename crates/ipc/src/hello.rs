@@ -2,12 +2,13 @@
 //! might: a program and a daemon of different versions can still tell each other so, and either can end the other's.
 //!
 //! ```text
-//! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name | length u8 | host name
+//! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name
+//!             | length u8 | host name | length u8 | faults; a hello may end before either
 //! HelloReply: "WEFD" | protocol u32 | status u8  | length u16 | text            (little-endian)
 //! ```
 
 use crate::PROTOCOL_VERSION;
-use crate::limits::{HOST_NAME_BYTES_MAX, PROGRAM_NAME_BYTES_MAX};
+use crate::limits::{FAULT_BYTES_MAX, HOST_NAME_BYTES_MAX, PROGRAM_NAME_BYTES_MAX};
 use crate::printable::printable;
 
 const HELLO_MAGIC: [u8; 4] = *b"WEFT";
@@ -34,6 +35,8 @@ pub struct Hello {
     pub program: String,
     /// Virtual host that it runs as; empty for the machine itself. Older programs do not say.
     pub host: String,
+    /// Faults that it asked for (`WEFT_FAULT`): they strike what comes for it on queue pair 1, too.
+    pub fault: String,
 }
 
 /// How a daemon takes it.
@@ -74,13 +77,20 @@ impl Hello {
     /// A hello in our protocol; the name is cut to what fits.
     pub fn new(purpose: Purpose, program: &str) -> Hello {
         let program = cut(program, PROGRAM_NAME_BYTES_MAX).to_owned();
-        Hello { protocol: PROTOCOL_VERSION, purpose, program, host: String::new() }
+        Hello { protocol: PROTOCOL_VERSION, purpose, program, host: String::new(), fault: String::new() }
     }
 
     /// From a program of this virtual host.
     #[must_use]
     pub fn with_host(self, host: &str) -> Hello {
         Hello { host: cut(host, HOST_NAME_BYTES_MAX).to_owned(), ..self }
+    }
+
+    /// From a program that asked for these faults. A text that is too long is none.
+    #[must_use]
+    pub fn with_fault(self, fault: &str) -> Hello {
+        let fault = if fault.len() <= FAULT_BYTES_MAX { fault.to_owned() } else { String::new() };
+        Hello { fault, ..self }
     }
 
     /// Bytes on the socket.
@@ -96,9 +106,14 @@ impl Hello {
         out.push(program.len() as u8);
         out.extend(program.as_bytes());
         let host = cut(&self.host, HOST_NAME_BYTES_MAX);
-        if !host.is_empty() {
+        let fault = cut(&self.fault, FAULT_BYTES_MAX);
+        if !host.is_empty() || !fault.is_empty() {
             out.push(host.len() as u8);
             out.extend(host.as_bytes());
+        }
+        if !fault.is_empty() {
+            out.push(fault.len() as u8);
+            out.extend(fault.as_bytes());
         }
         out
     }
@@ -109,21 +124,24 @@ impl Hello {
         let (protocol, rest) = rest.split_first_chunk()?;
         let (&[purpose, length], rest) = rest.split_first_chunk()?;
         let (program, rest) = rest.split_at_checked(usize::from(length))?;
-        let host = match rest.split_first() {
-            None => &[],
-            Some((&length, rest)) => rest.get(..usize::from(length))?,
+        let (host, rest) = match rest.split_first() {
+            None => (&[][..], rest),
+            Some((&length, rest)) => rest.split_at_checked(usize::from(length))?,
         };
+        let fault = rest.split_first().and_then(|(&length, rest)| rest.get(..usize::from(length))).unwrap_or_default();
         let purpose = match purpose {
             0 => Purpose::Session,
             1 => Purpose::Stop,
             _ => return None,
         };
         let (program, host) = (String::from_utf8_lossy(program), String::from_utf8_lossy(host));
+        let fault = String::from_utf8_lossy(fault);
         Some(Hello {
             protocol: u32::from_le_bytes(*protocol),
             purpose,
             program: cut(&printable(&program), PROGRAM_NAME_BYTES_MAX).to_owned(),
             host: cut(&printable(&host), HOST_NAME_BYTES_MAX).to_owned(),
+            fault: cut(&printable(&fault), FAULT_BYTES_MAX).to_owned(),
         })
     }
 }
@@ -183,12 +201,15 @@ mod tests {
 
     #[test]
     fn bytes_are_as_they_were_in_the_first_version() {
-        let hello = Hello { protocol: 7, purpose: Purpose::Stop, program: "ab".into(), host: String::new() };
+        let hello =
+            Hello { protocol: 7, purpose: Purpose::Stop, program: "ab".into(), ..Hello::new(Purpose::Stop, "") };
         assert_eq!(hello.encode(), b"WEFT\x07\0\0\0\x01\x02ab");
         let hello = hello.with_host("n3");
         assert_eq!(hello.encode(), b"WEFT\x07\0\0\0\x01\x02ab\x02n3");
         assert_eq!(Hello::decode(b"WEFT\x07\0\0\0\x01\x02ab\x02n3later"), Some(hello));
         assert_eq!(Hello::decode(b"WEFT\x07\0\0\0\x01\x02ab\x03n3"), None);
+        let faulty = Hello { host: String::new(), ..Hello::decode(b"WEFT\x07\0\0\0\x01\x02ab").unwrap() };
+        assert_eq!(faulty.with_fault("loss=1%").encode(), b"WEFT\x07\0\0\0\x01\x02ab\0\x07loss=1%");
         let reply = HelloReply { protocol: 9, status: HelloStatus::Refused, text: "no".into() };
         assert_eq!(reply.encode(), b"WEFD\x09\0\0\0\x02\x02\0no");
         let later = [reply.encode(), b"more".to_vec()].concat();
@@ -197,9 +218,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(protocol: u32, program in "\\PC{0,80}", host in "\\PC{0,200}", stop: bool) {
+        fn round_trip(protocol: u32, program in "\\PC{0,80}", host in "\\PC{0,200}", fault in "\\PC{0,80}", stop: bool) {
             let purpose = if stop { Purpose::Stop } else { Purpose::Session };
-            let hello = Hello { protocol, ..Hello::new(purpose, &program).with_host(&host) };
+            let hello = Hello { protocol, ..Hello::new(purpose, &program).with_host(&host).with_fault(&fault) };
             prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));
             let reply = HelloReply::new(HelloStatus::OtherVersion, &program);
             prop_assert_eq!(HelloReply::decode(&reply.encode()), Some(reply));

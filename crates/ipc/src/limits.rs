@@ -24,6 +24,9 @@ pub const NETDEV_NAME_TEXT_BYTES_MAX: usize = 3 * NETDEV_NAME_BYTES_MAX;
 /// Longest name of a program that is kept for `weft status`.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 
+/// Longest description of faults.
+pub const FAULT_BYTES_MAX: usize = 200;
+
 /// Longest name of a virtual host.
 pub const HOST_NAME_BYTES_MAX: usize = 128;
 

@@ -318,6 +318,8 @@ pub struct ProcessInfo {
     pub slot: Option<u32>,
     /// What it says it holds.
     pub usage: Usage,
+    /// Faults that it asked for, as `WEFT_FAULT` says them; empty for none.
+    pub fault: String,
 }
 
 /// What the daemon tells unasked; `Disconnected` and `Overrun` are made by the client itself.

@@ -16,6 +16,7 @@ pub(crate) fn printable_report(mut report: StatusReport) -> StatusReport {
     }
     for process in &mut report.processes {
         process.program = printable(&process.program);
+        process.fault = printable(&process.fault);
     }
     report
 }

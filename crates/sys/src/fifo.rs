@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::fs::inotify;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-/// Makes a named pipe that everybody may open.
-pub fn make(path: &Path) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(0o666);
+/// Makes a named pipe with these permissions.
+pub fn make(path: &Path, mode: u32) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(mode);
     rustix::fs::mknodat(CWD, path, FileType::Fifo, mode, 0)?;
     // Whatever the umask took away.
     Ok(rustix::fs::chmod(path, mode)?)

@@ -98,9 +98,10 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     for p in &r.processes {
         let slot = p.slot.map_or("-".to_owned(), |slot| slot.to_string());
         let u = &p.usage;
+        let faults = if p.fault.is_empty() { String::new() } else { format!(" (WEFT_FAULT {})", p.fault) };
         let _ = writeln!(
             out,
-            "{:>8} {:>6} {slot:>5} {:>5} {:>5} {:>5} {:>5} {:>5}  {}",
+            "{:>8} {:>6} {slot:>5} {:>5} {:>5} {:>5} {:>5} {:>5}  {}{faults}",
             p.pid, p.uid, u.pd, u.cq, u.qp, u.mr, u.srq, p.program
         );
     }
@@ -196,7 +197,7 @@ fn as_json(r: &StatusReport, fabric: Option<&Fabric>) -> String {
             let u = &p.usage;
             json!({
                 "pid": p.pid, "uid": p.uid, "program": p.program, "slot": p.slot,
-                "pd": u.pd, "cq": u.cq, "qp": u.qp, "mr": u.mr, "srq": u.srq,
+                "pd": u.pd, "cq": u.cq, "qp": u.qp, "mr": u.mr, "srq": u.srq, "fault": p.fault,
             })
         })
         .collect();
@@ -245,6 +246,7 @@ mod tests {
                 program: "ib_write_bw".to_owned(),
                 slot: Some(3),
                 usage: Usage { pd: 1, cq: 1, qp: 1, mr: 1, srq: 0 },
+                fault: "loss=1%".to_owned(),
             }],
             more: false,
         };
@@ -265,7 +267,10 @@ mod tests {
         assert!(text.contains(lines), "{text}");
         assert!(as_json(&report, Some(&fabric)).contains("\"active\":15"));
         assert!(text.starts_with("daemon     version 0.1.0, pid 42, uid 0, up 7 s\nUDP 4791   open\n"));
-        assert!(text.ends_with("      99   1000     3     1     1     1     1     0  ib_write_bw\n"), "{text}");
+        assert!(
+            text.ends_with("      99   1000     3     1     1     1     1     0  ib_write_bw (WEFT_FAULT loss=1%)\n"),
+            "{text}"
+        );
         assert!(as_json(&report, None).contains("\"slot\":3"));
     }
 }

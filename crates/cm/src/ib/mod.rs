@@ -15,6 +15,7 @@
 //! The states and what each event does in each of them are one table in [`state`]. It behaves as Linux's `ib_cm` does,
 //! and where that is silent and the specification is not, as the specification says.
 
+mod addressee;
 mod alternate;
 mod book;
 mod cm;
@@ -38,6 +39,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use addressee::Addressee;
 pub use cm::Cm;
 pub use comm_id::ConnId;
 pub use error::CmError;

@@ -115,7 +115,7 @@ impl Cm {
     }
 
     /// The connection that a REJ is about. A peer that gives up may not know our id, and names itself by its GUID.
-    fn rejected(&self, rej: &Rej) -> Option<ConnId> {
+    pub(super) fn rejected(&self, rej: &Rej) -> Option<ConnId> {
         let by_guid = || {
             let guid = u64::from_be_bytes(rej.ari().get(..8)?.try_into().ok()?);
             self.book.remote_ids.get(&(guid, rej.local_comm_id)).copied()

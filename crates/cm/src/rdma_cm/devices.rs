@@ -63,6 +63,11 @@ impl Devices {
         self.map.range_mut((index, 0)..=(index, u8::MAX)).map(|(_, entry)| entry)
     }
 
+    /// Whether new ids start on any port with something else than they did at first.
+    pub fn any_settings(&self) -> bool {
+        self.map.values().any(|entry| entry.roce_mode != RoceMode::V2 || entry.roce_tos != 0)
+    }
+
     /// The host's addresses.
     pub fn set_local(&mut self, addresses: Vec<LocalAddress>) {
         self.local = addresses;

@@ -18,6 +18,7 @@
 //! `poll_multicast`, and asks `poll_timeout` when to come again.
 
 mod address;
+mod addressee;
 mod bind;
 mod channel;
 mod client;

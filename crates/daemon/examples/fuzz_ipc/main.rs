@@ -128,6 +128,7 @@ fn run(seed: u64) -> u64 {
         uid_is_ours_alone: !rng.one_in(4),
         namespace: rng.next(),
         slots_per_user_max: rng.below(100) as u32,
+        slot_quarantine: Duration::from_secs(60),
         connections_per_user_max: 20,
         idle_exit: Some(Duration::from_secs(10)),
         survivors: rng.one_in(2),

@@ -27,6 +27,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use weft_ipc::{DaemonFrame, Event, McastGroup, Refusal, Usage, encode};
+use weft_link::FaultSpec;
 use weft_sys::unix::Credentials;
 
 use crate::cm_service::CmService;
@@ -54,6 +55,8 @@ pub struct BrokerConfig {
     pub namespace: u64,
     /// Slots of one user.
     pub slots_per_user_max: u32,
+    /// How long a free slot stays its last user's.
+    pub slot_quarantine: Duration,
     /// Connections of one user.
     pub connections_per_user_max: u32,
     /// How long to stay when nobody needs the daemon; `None` is for ever.
@@ -138,6 +141,9 @@ struct Client {
     program: String,
     /// Virtual host that it runs as; empty for the machine itself.
     host: String,
+    /// Faults that it asked for, and as it wrote them.
+    fault: FaultSpec,
+    fault_text: String,
     subscribed: bool,
     slot: Option<u32>,
     groups: BTreeSet<McastGroup>,
@@ -289,6 +295,8 @@ impl Broker {
                 standing: Standing::New(over),
                 program: String::new(),
                 host: String::new(),
+                fault: FaultSpec::default(),
+                fault_text: String::new(),
                 subscribed: false,
                 slot: None,
                 groups: BTreeSet::new(),
@@ -320,12 +328,23 @@ impl Broker {
                 let _ = host.multicast(slot, group, false);
             }
             host.seal_slot(slot);
-            self.slots.release(slot);
+            host.retire_slot(id, slot);
+            self.slots.release(now, slot);
             if !self.is_trusted(client.credentials.uid) {
                 host.steer();
             }
         }
         self.update_idle(now);
+    }
+
+    /// Whether any client asked for faults.
+    pub fn any_faults(&self) -> bool {
+        self.clients.values().any(|client| client.fault != FaultSpec::default())
+    }
+
+    /// The faults that strike what comes for this client; `None` for none.
+    pub fn faults_of(&self, id: ClientId) -> Option<FaultSpec> {
+        self.clients.get(&id).map(|client| client.fault).filter(|fault| *fault != FaultSpec::default())
     }
 
     /// Whether descriptors that a client sends are wanted: else they should not even enter this process, which has to
@@ -394,7 +413,7 @@ impl Broker {
                 self.changed = true;
                 for slot in self.slots.waiting() {
                     host.seal_slot(slot);
-                    self.slots.release(slot);
+                    self.slots.release(now, slot);
                 }
             }
             _ => {}
@@ -419,7 +438,8 @@ impl Broker {
     }
 
     fn update_idle(&mut self, now: Instant) {
-        let needed = !self.clients.is_empty() || self.devices.any_explicit() || self.fabric.running().is_some();
+        let has_settings = self.devices.any_settings() || self.cm.has_settings();
+        let needed = !self.clients.is_empty() || has_settings || self.fabric.running().is_some();
         self.idle_since = match (needed, self.idle_since) {
             (true, _) => None,
             (false, since) => since.or(Some(now)),

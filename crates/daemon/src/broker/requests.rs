@@ -43,6 +43,7 @@ impl Broker {
                 program: client.program.clone(),
                 slot: client.slot,
                 usage: client.usage,
+                fault: client.fault_text.clone(),
             })
             .collect();
         let shown = offset as usize + processes.len();

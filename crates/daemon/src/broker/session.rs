@@ -3,14 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use super::{Attach, Broker, Handled, Output, Standing};
+use crate::host::Host;
+use crate::slots::ClientId;
 use weft_ipc::{
     ClientFrame, DaemonFrame, Hello, HelloReply, HelloStatus, PROTOCOL_VERSION, Purpose, Refusal, Request, Response,
     decode, encode,
 };
-
-use super::{Attach, Broker, Handled, Output, Standing};
-use crate::host::Host;
-use crate::slots::ClientId;
+use weft_link::FaultSpec;
 
 /// What a request led to.
 pub(super) enum Outcome {
@@ -95,6 +95,10 @@ impl Broker {
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.program = hello.program;
         client.host = virtual_host;
+        // A program whose faults cannot be understood says so itself.
+        if let Ok(fault) = FaultSpec::parse(&hello.fault) {
+            (client.fault, client.fault_text) = (fault, hello.fault);
+        }
         client.standing = Standing::Session;
         self.greet(id, HelloStatus::Welcome, "");
     }
@@ -137,7 +141,7 @@ impl Broker {
         match request {
             Request::ListDevices { offset } => Ok(self.list_devices(id, offset).into()),
             Request::Subscribe => self.subscribe(id),
-            Request::AllocateSlot => self.allocate_slot(id, host),
+            Request::AllocateSlot => self.allocate_slot(now, id, host),
             Request::Reattach { slot, groups } => self.reattach(now, id, slot, groups, fds, host),
             Request::JoinMulticast(group) => self.multicast(id, group, true, host),
             Request::LeaveMulticast(group) => self.multicast(id, group, false, host),

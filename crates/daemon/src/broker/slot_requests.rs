@@ -2,19 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Response, SlotGrant};
 
 use super::session::Outcome;
 use super::{Attach, Broker, Phase};
 use crate::host::Host;
-use crate::limits::{POOL_SLOTS_INITIAL, RECOVERY_GRACE};
+use crate::limits::{POOL_SLOTS_INITIAL, RECOVERY_GRACE, SLOT_REST};
 use crate::refusal::{EAGAIN, EALREADY, EINVAL, ENODEV, ENOSPC, refuse};
-use crate::slots::{Choice, ClientId, SlotTable};
+use crate::slots::{Choice, ClientId, SlotRules, SlotTable};
 
 impl Broker {
-    pub(super) fn allocate_slot(&mut self, id: ClientId, host: &mut impl Host) -> Result<Outcome, Refusal> {
+    pub(super) fn allocate_slot(
+        &mut self,
+        now: Instant,
+        id: ClientId,
+        host: &mut impl Host,
+    ) -> Result<Outcome, Refusal> {
         let uid = self.uid_without_slot(id)?;
         let most = self.config.slots_per_user_max;
         if uid != 0 && self.slots.in_use_by(uid) >= most {
@@ -26,29 +31,7 @@ impl Broker {
                 ),
             ));
         }
-        let slot = loop {
-            match self.slots.choose(uid, POOL_SLOTS_INITIAL) {
-                Choice::Take(slot) => break slot,
-                Choice::Exhausted => {
-                    return Err(refuse(
-                        EAGAIN,
-                        format!(
-                            "all {} parts of the QP number space are taken by processes with RDMA devices open, or \
-                             were used by other users: end some",
-                            self.slots.len()
-                        ),
-                    ));
-                }
-                Choice::GrowTo(count) => {
-                    let before = self.slots.len();
-                    let now = host.grow_pool(count)?;
-                    self.slots.grow_to(now);
-                    if self.slots.len() == before {
-                        return Err(refuse(EAGAIN, "the pool of sockets could not grow"));
-                    }
-                }
-            }
-        };
+        let slot = self.choose_slot(now, uid, host)?;
         host.open_slot(slot)?;
         // Strangers who had a slot before may still hold its sockets.
         host.steer();
@@ -62,6 +45,52 @@ impl Broker {
             Box::new(Response::Slot(grant)),
             Attach { sockets_of: Some(slot), anchor, ..Attach::default() },
         ))
+    }
+
+    fn choose_slot(&mut self, now: Instant, uid: u32, host: &mut impl Host) -> Result<u32, Refusal> {
+        let mut rules = SlotRules {
+            initial: POOL_SLOTS_INITIAL,
+            per_user_max: self.config.slots_per_user_max,
+            quarantine: self.config.slot_quarantine,
+            rest: SLOT_REST,
+        };
+        loop {
+            let choice = self.slots.choose(now, uid, &rules, |slot| host.is_abandoned(slot));
+            let count = match choice {
+                Choice::Take(slot) => return Ok(slot),
+                Choice::Exhausted => return Err(self.no_slot_for(uid)),
+                Choice::GrowTo(count) => count,
+            };
+            let before = self.slots.len();
+            match host.grow_pool(count) {
+                Ok(now) => self.slots.grow_to(now),
+                // A slot that has not rested is better than none.
+                Err(_) if !rules.rest.is_zero() && before > 0 => {
+                    rules.rest = Duration::ZERO;
+                    continue;
+                }
+                Err(refusal) => return Err(refusal),
+            }
+            if self.slots.len() == before {
+                return Err(refuse(EAGAIN, "the pool of sockets could not grow"));
+            }
+        }
+    }
+
+    fn no_slot_for(&self, uid: u32) -> Refusal {
+        let (in_use, seconds) = (self.slots.in_use(), self.config.slot_quarantine.as_secs());
+        let text = match uid {
+            0 => format!(
+                "all {} parts of the QP number space are in use or were so in the last {seconds} s",
+                self.slots.len()
+            ),
+            _ => format!(
+                "user {uid} has its share of the QP number space: {} processes have RDMA devices open, {in_use} of all \
+                 users, and parts used in the last {seconds} s count, too; the rest is for other users",
+                self.slots.in_use_by(uid)
+            ),
+        };
+        refuse(EAGAIN, format!("{text}: end some, or try again in {seconds} s"))
     }
 
     pub(super) fn reattach(
@@ -104,7 +133,7 @@ impl Broker {
 
     pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
         let adopted = host.adopt_pool(anchor)?;
-        self.slots = SlotTable::restore(adopted.slots, &adopted.saved.slots);
+        self.slots = SlotTable::restore(now, adopted.slots, &adopted.saved.slots);
         self.left = adopted.saved.left;
         self.meetings.expect(self.slots.waiting());
         let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);

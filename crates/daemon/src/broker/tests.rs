@@ -41,6 +41,7 @@ impl World {
             uid_is_ours_alone: true,
             namespace: 7,
             slots_per_user_max: 3,
+            slot_quarantine: crate::limits::SLOT_QUARANTINE,
             connections_per_user_max: 5,
             idle_exit: Some(Duration::from_secs(10)),
             survivors,

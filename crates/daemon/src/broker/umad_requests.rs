@@ -51,7 +51,7 @@ impl Broker {
     ) -> Result<Outcome, Refusal> {
         match request {
             UmadRequest::Open { device, port } => {
-                self.must_be_trusted(id, "send management datagrams")?;
+                self.must_be_let_manage(id, device, port, host)?;
                 let port = self.host_port(id, device, port)?;
                 let handle = self.umad.open(id, port)?;
                 match host.open_umad(handle) {
@@ -94,6 +94,22 @@ impl Broker {
             }
         }
         Ok(Response::Umad(UmadResponse::Done).into())
+    }
+
+    /// Management datagrams are root's and the daemon's user's, and theirs whom an administrator let at the port's node.
+    fn must_be_let_manage(&mut self, id: ClientId, device: u32, port: u8, host: &mut impl Host) -> Result<(), Refusal> {
+        let refused = self.must_be_trusted(id, "send management datagrams");
+        let Some(client) = self.clients.get(&id).filter(|_| refused.is_err()) else { return refused };
+        let devices = self.devices_of_host(&client.host);
+        let ports = devices.iter().filter(|info| info.index == device).filter_map(|info| info.infiniband.as_ref());
+        let number = ports.flat_map(|adapter| &adapter.ports).find(|at| at.number == port).map(|at| at.umad);
+        match number.is_some_and(|number| host.node_grants(id, &client.credentials, &client.host, number)) {
+            true => Ok(()),
+            false => refused.map_err(|refusal| Refusal {
+                text: format!("{}; root may let others at /dev/infiniband/umadN by chmod or chgrp", refusal.text),
+                ..refusal
+            }),
+        }
     }
 
     /// The port that a program's device and number mean.

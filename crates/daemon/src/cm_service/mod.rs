@@ -225,6 +225,16 @@ impl CmService {
         let _ = self.resolve(now, host, |_, _| None);
     }
 
+    /// Whether an administrator changed what new ids start with.
+    pub fn has_settings(&self) -> bool {
+        self.service.has_settings()
+    }
+
+    /// The process that a management datagram is for, if it is for one.
+    pub fn addressee(&self, from: &GmpAddress, mad: &MadBytes) -> Option<ClientId> {
+        self.service.addressee(from, mad).map(|client| client.0).filter(|client| self.clients.contains_key(client))
+    }
+
     /// A management datagram came.
     pub fn handle_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         let time = self.time(now);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use weft_cm::rdma_cm::GmpAddress;
+use weft_cm::rdma_cm::{GmpAddress, MadBytes};
 use weft_sys::epoll::Interest;
 use weft_wire::mad::Gmp;
 use zerocopy::IntoBytes;
@@ -16,7 +16,7 @@ impl Server {
         let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
         let resolver = self.host.resolver.as_ref().and_then(|resolver| resolver.poll_timeout());
-        [gsi, resolver].into_iter().flatten().min()
+        [gsi, resolver, self.gsi_faults.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -28,6 +28,9 @@ impl Server {
             for (question, result) in resolver.handle_timeout(now) {
                 cm.handle_resolved(now, question, result);
             }
+        }
+        while let Some((from, mad)) = self.gsi_faults.poll(now) {
+            cm.handle_gmp(now, &from, &mad);
         }
         let time = cm.time(now);
         if self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).is_some_and(|at| at <= time) {
@@ -53,10 +56,25 @@ impl Server {
         take(gsi, cm.directory(), &mut |from, gmp| taken.push((from, gmp.mad)));
         for (from, mad) in taken.drain(..) {
             if let Ok(bytes) = mad.as_bytes().try_into() {
-                cm.handle_gmp(now, &from, bytes);
+                self.take_gmp(now, &from, bytes);
             }
         }
         self.gmps = taken;
+    }
+
+    /// Hands a datagram to the service, past the faults of the program that it is for.
+    fn take_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
+        if self.broker.any_faults()
+            && let Some(client) = self.broker.cm().addressee(from, mad)
+            && let Some(spec) = self.broker.faults_of(client)
+        {
+            self.gsi_faults.admit(now, client, &spec, from, mad);
+        } else {
+            self.broker.cm().handle_gmp(now, from, mad);
+        }
+        while let Some((from, mad)) = self.gsi_faults.poll(now) {
+            self.broker.cm().handle_gmp(now, &from, &mad);
+        }
     }
 
     /// A channel that was full may have room.

@@ -21,7 +21,11 @@ pub struct Program {
 
 impl Program {
     pub fn new() -> Program {
-        let client = CmClient::new(ConnectOptions::default());
+        Program::with(&ConnectOptions::default())
+    }
+
+    pub fn with(options: &ConnectOptions) -> Program {
+        let client = CmClient::new(options.clone());
         let channel = client.open_channel().unwrap();
         Program { client, channel }
     }
@@ -117,6 +121,20 @@ pub fn programs_connect() {
         drop((server, client));
         wait_for_ids(0, 0, 0);
     }
+}
+
+/// A client that loses all that comes for it, between a server and a client that lose nothing.
+pub fn faults_strike_their_program(faulty: &ConnectOptions) {
+    let (server, deaf, client) = (Program::new(), Program::with(faulty), Program::new());
+    server.listen("127.0.0.1", 7000);
+    deaf.connect("127.0.0.1", 7000);
+    let request = server.expect(EventKind::ConnectRequest);
+    server.accept(request.id).unwrap();
+    let active = client.connect("127.0.0.1", 7000);
+    let request = server.expect(EventKind::ConnectRequest);
+    server.accept(request.id).unwrap();
+    assert_eq!(client.expect(EventKind::ConnectResponse).id, active);
+    assert!(!deaf.is_readable(), "the answer reached a program that loses everything");
 }
 
 pub fn a_channel_is_readable_while_an_event_waits() {

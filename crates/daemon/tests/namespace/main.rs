@@ -19,6 +19,7 @@ use weft_ipc::{
 
 const INSIDE: &str = "WEFT_TEST_INSIDE_NAMESPACE";
 const IDLE_EXIT: Duration = Duration::from_millis(400);
+const QUARANTINE: Duration = Duration::from_secs(2);
 
 const TESTS: &[(&str, fn())] = &[
     ("racing_clients_share_one_daemon", racing_clients_share_one_daemon),
@@ -34,6 +35,10 @@ const TESTS: &[(&str, fn())] = &[
     ("what_other_users_spoil_is_mended", users::what_other_users_spoil_is_mended),
     ("nobody_else_inherits_the_sockets", users::nobody_else_inherits_the_sockets),
     ("other_users_are_bounded", users::other_users_are_bounded),
+    ("a_few_users_lock_out_nobody", users::a_few_users_lock_out_nobody),
+    ("faults_stay_with_their_program", users::faults_stay_with_their_program),
+    ("settings_keep_the_daemon", settings_keep_the_daemon),
+    ("a_daemon_with_few_descriptors_says_so", resources::a_daemon_with_few_descriptors_says_so),
     ("hostile_clients_harm_nobody", hostile::hostile_clients_harm_nobody),
     ("programs_connect", cm::programs_connect),
     ("a_channel_is_readable_while_an_event_waits", cm::a_channel_is_readable_while_an_event_waits),
@@ -54,7 +59,8 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("daemon") => {
-            let options = weft_daemon::Options { idle_exit: Some(IDLE_EXIT), ..Default::default() };
+            let options =
+                weft_daemon::Options { idle_exit: Some(IDLE_EXIT), slot_quarantine: QUARANTINE, ..Default::default() };
             weft_daemon::run(&options).unwrap();
         }
         Some("hold-slot") => hold_slot(),
@@ -254,6 +260,32 @@ fn links_are_added_and_removed() {
     let again = client.list_devices().unwrap().remove(0);
     assert_eq!((again.name.as_str(), again.auto), ("rxe_lo", true));
     assert_ne!(again.index, auto.index, "programs that used the removed one must not find another in its place");
+}
+
+fn settings_keep_the_daemon() {
+    use weft_cm::rdma_cm::{Command as Cm, RoceMode};
+    let mut client = connect();
+    let device = client.list_devices().unwrap().remove(0);
+    let set = |client: &mut Client, tos| {
+        let command = Cm::SetDefaults { device: device.index, roce_mode: Some(RoceMode::V2), roce_tos: Some(tos) };
+        client.request(weft_ipc::Request::Cm(command)).unwrap();
+    };
+    let outlives_its_clients = |client: Client, what: &str| {
+        drop(client);
+        std::thread::sleep(IDLE_EXIT * 2);
+        connect_existing().unwrap_or_else(|error| panic!("{what} went with the daemon: {error}"))
+    };
+    client.dev_rename(&device.name, "mlx4_0").unwrap();
+    let mut client = outlives_its_clients(client, "the name");
+    assert_eq!(client.list_devices().unwrap()[0].name, "mlx4_0");
+    client.dev_rename("mlx4_0", &device.name).unwrap();
+    set(&mut client, 106);
+    let mut client = outlives_its_clients(client, "the type of service");
+    // Without any setting it leaves.
+    set(&mut client, 0);
+    let pid = daemon_pid(&mut client);
+    drop(client);
+    wait_until("it leaves", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
 
 fn packets_reach_their_slot() {

@@ -33,6 +33,44 @@ pub fn nothing_leaks() {
     assert!(descriptors_of(pid) <= theirs, "{} descriptors, {theirs} before", descriptors_of(pid));
 }
 
+/// A daemon that a program with a low limit started. Root's raises it; an ordinary user's says what is wrong.
+pub fn a_daemon_with_few_descriptors_says_so() {
+    let limited = |user: &[&str]| {
+        let exe = std::env::current_exe().unwrap();
+        let mut command = Command::new("prlimit");
+        command.arg("--nofile=48:48").args(user).arg(&exe).arg("daemon").spawn().unwrap()
+    };
+    let serves = || wait_until("it serves", || connect_existing().is_ok());
+    let mut daemon = limited(&[]);
+    serves();
+    // Root of a container may not raise it either.
+    let raise = ["--nofile=48:48", "prlimit", "--nofile=65536:65536", "true"];
+    if Command::new("prlimit").args(raise).status().unwrap().success() {
+        let processes: Vec<Process> = (0..20).map(|_| Process::new()).collect();
+        drop(processes);
+    }
+    end_daemon();
+    daemon.wait().unwrap();
+    if weft_sys::process::euid() != 0 {
+        return;
+    }
+    let mut daemon = limited(&["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"]);
+    serves();
+    let mut clients = Vec::new();
+    let refused = loop {
+        match connect_existing().map_err(|error| error.to_string()) {
+            Ok(client) => clients.push(client),
+            Err(refused) => break refused,
+        }
+        assert!(clients.len() < 100, "it has more descriptors than it may");
+    };
+    assert!(refused.contains("ulimit -n"), "{refused}");
+    drop(clients);
+    wait_until("it has some again", || connect_existing().is_ok_and(|mut client| client.status().is_ok()));
+    end_daemon();
+    daemon.wait().unwrap();
+}
+
 fn cpu_ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();

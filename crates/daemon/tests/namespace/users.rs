@@ -32,6 +32,16 @@ pub fn obey() {
                 extra.push(client);
                 format!("{answer:?}")
             }
+            ("many", _) => {
+                let clients = (0..weft_daemon::limits::SLOTS_PER_USER_MAX).map(|_| connect());
+                let with_slot = |mut client: Client| client.allocate_slot().is_ok().then_some(client);
+                extra.extend(clients.filter_map(with_slot));
+                extra.len().to_string()
+            }
+            ("none", _) => {
+                extra.clear();
+                "none".to_owned()
+            }
             ("add", Some(process)) => format!("{:?}", process.client.link_add("x", "rxe", "lo").unwrap_err().errno()),
             ("spoil", Some(process)) => {
                 for fd in [Some(&process.slot.v4), process.slot.v6.as_ref()].into_iter().flatten() {
@@ -207,4 +217,47 @@ pub fn other_users_are_bounded() {
     let other = Process::new();
     assert_eq!(other.slot.number, 258);
     check_steering(&[&process, &other]);
+}
+
+/// Three users, of which two take all that they may and leave it in quarantine. (Beside the table of slots a test uses up
+/// the whole pool so; that takes too long with sockets.)
+pub fn a_few_users_lock_out_nobody() {
+    let mut watcher = connect();
+    let Some(mut users) = [12345, 12346, 12347].map(OtherUser::new).into_iter().collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let all_free =
+        |watcher: &mut Client| wait_until("all slots are free", || watcher.status().unwrap().slots_in_use == 0);
+    for user in &mut users[..2] {
+        assert_eq!(user.tell("many"), weft_daemon::limits::SLOTS_PER_USER_MAX.to_string());
+        assert_eq!(user.tell("none"), "none");
+        all_free(&mut watcher);
+    }
+    // Root and a user who had none get in at once, and so do those two, whose processes were killed.
+    let root: Vec<Process> = (0..8).map(|_| Process::new()).collect();
+    let answer = users[2].tell("more");
+    assert!(answer.starts_with("Ok"), "{answer}");
+    for mut user in users.drain(..2) {
+        assert!(user.tell("more").starts_with("Ok"));
+        user.child.kill().unwrap();
+        user.end();
+    }
+    check_steering(&root.iter().collect::<Vec<_>>());
+    // All that any user had is free for others again after the quarantine.
+    users.into_iter().for_each(OtherUser::end);
+    drop(root);
+    all_free(&mut watcher);
+    std::thread::sleep(QUARANTINE);
+    let Some(mut other) = OtherUser::new(12348) else { return };
+    assert!(other.tell("more").starts_with("Ok"));
+    other.end();
+}
+
+/// Faults are the program's that asks for them: not the daemon's that it starts, nor another program's.
+pub fn faults_stay_with_their_program() {
+    let faulty = ConnectOptions { fault: "loss=100%".to_owned(), ..ConnectOptions::default() };
+    let mut client = Client::connect(&faulty).unwrap();
+    let faults: Vec<String> = client.status().unwrap().processes.into_iter().map(|process| process.fault).collect();
+    assert_eq!(faults, ["loss=100%"]);
+    cm::faults_strike_their_program(&faulty);
 }

@@ -128,7 +128,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         options.host.clone_from(host);
         command.env(HOST_VARIABLE, host);
     }
-    let Found { devices, counted, ports, daemon, packets } = find(&options)?;
+    let Found { devices, counted, ports, daemon, packets, may_manage } = find(&options)?;
     if !options.host.is_empty() {
         for line in wished(args).without_effect(packets) {
             crate::errln!("weft run: {line}");
@@ -201,7 +201,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let (mut files, mut pipes) = (Vec::new(), Vec::new());
     let view = view::View::of(&devices, &counted, &ports, cpus);
-    for failure in mounts::show(&view, &mut files, &mut pipes) {
+    let manager = mounts::Manager { host: &options.host, may_manage };
+    for failure in mounts::show(&view, &manager, &mut files, &mut pipes) {
         say(&failure);
     }
     if let Err(e) = live::keep(files, pipes, &options.host) {
@@ -219,6 +220,8 @@ struct Found {
     daemon: Option<String>,
     /// Whether packets cross the fabric that the host is on.
     packets: bool,
+    /// Whether it lets this user send management datagrams.
+    may_manage: bool,
 }
 
 /// What options and variables ask for that a fabric may not do.
@@ -246,7 +249,10 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     if weft_sys::packet::are_allowed() {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
-    let daemon = client.daemon_credentials().ok().filter(trust::is_trusted).as_ref().and_then(trust::name_of);
+    let credentials = client.daemon_credentials().ok();
+    let own = weft_sys::process::euid();
+    let may_manage = own == 0 || credentials.is_some_and(|daemon| daemon.uid == own);
+    let daemon = credentials.filter(trust::is_trusted).as_ref().and_then(trust::name_of);
     let ports = if on_host { infiniband::fetch(options)?.1 } else { infiniband::PortCounters::new() };
-    Ok(Found { devices, counted, ports, daemon, packets })
+    Ok(Found { devices, counted, ports, daemon, packets, may_manage })
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use weft_sys::{fifo, namespace};
+use weft_sys::{fifo, namespace, node};
 
 use super::issm::IssmPipe;
 use super::libraries::Replacement;
@@ -34,6 +34,14 @@ const CLASSES_ALWAYS: usize = 2;
 /// Where the original /dev stays reachable for everything else.
 const DEV_ORIGINAL: &str = ".original";
 
+/// Whose view it is, and what that one may do with the fabric.
+pub struct Manager<'a> {
+    /// The virtual host; empty for the machine itself.
+    pub host: &'a str,
+    /// Whether the daemon lets the user send management datagrams.
+    pub may_manage: bool,
+}
+
 /// Mounts our libraries over the system's. Gives back those that could not be, with the reason.
 pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Error)> {
     let try_one = |r: &Replacement| namespace::bind(&r.ours, &r.system).err().map(|e| (r.system.clone(), e));
@@ -42,7 +50,7 @@ pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Erro
 
 /// Shows the view. What failed comes back as sentences; the rest is in place. Files that show what changes are added to
 /// `live`, open for writing, and the pipes of subnet managers to `issm`.
-pub fn show(view: &View, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> Vec<String> {
+pub fn show(view: &View, manager: &Manager<'_>, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> Vec<String> {
     let Some(staging) = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()) else {
         return vec!["no directory to build the view of /sys in (tried /mnt, /tmp, /run, /var/tmp)".to_owned()];
     };
@@ -55,7 +63,7 @@ pub fn show(view: &View, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> 
     {
         failures.push(format!("/sys/class/infiniband cannot be shown: {e}"));
     }
-    if let Err(e) = show_nodes(view, &staging.join("dev"), issm) {
+    if let Err(e) = show_nodes(view, manager, &staging.join("dev"), issm) {
         failures.push(format!("/dev/infiniband cannot be shown: {e}"));
     }
     if let Err(e) = namespace::detach(staging) {
@@ -161,19 +169,26 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     namespace::bind_tree(built, target)
 }
 
-fn show_nodes(view: &View, built: &Path, issm: &mut Vec<IssmPipe>) -> io::Result<()> {
+/// Permissions of nodes as rdma-core's rules for udev have them: those of verbs are everybody's, management datagrams
+/// and subnet managers their owner's.
+fn mode_of(node: &str, manager: &Manager<'_>) -> u32 {
+    match node.starts_with("umad") || node.starts_with("issm") {
+        false => 0o666,
+        true if manager.may_manage => 0o600,
+        true => 0,
+    }
+}
+
+fn show_nodes(view: &View, manager: &Manager<'_>, built: &Path, issm: &mut Vec<IssmPipe>) -> io::Result<()> {
     let nodes = built.join("infiniband");
     fs::create_dir_all(&nodes)?;
-    for node in &view.nodes {
-        let path = nodes.join(node);
-        fs::write(&path, "")?;
-        // A character device that may be opened for reading and writing: all that programs check. Making a node of
-        // its own is not allowed in a user namespace.
-        namespace::bind(Path::new("/dev/null"), &path)?;
+    for name in &view.nodes {
+        let label = if name.starts_with("umad") { format!("{}/{name}", manager.host) } else { String::new() };
+        node::make(&nodes.join(name), mode_of(name, manager), &label)?;
     }
     for node in &view.issm {
         let path = nodes.join(&node.name);
-        fifo::make(&path)?;
+        fifo::make(&path, mode_of(&node.name, manager))?;
         issm.push(IssmPipe { pipe: fifo::hold(&path)?, device: node.device, port: node.port });
     }
     let target = Path::new("/dev/infiniband");
@@ -217,6 +232,16 @@ fn fill_dev(built: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_have_the_permissions_of_udev_s_rules() {
+        let manager = |may_manage| Manager { host: "node1", may_manage };
+        for (node, mode, without) in
+            [("uverbs0", 0o666, 0o666), ("rdma_cm", 0o666, 0o666), ("umad3", 0o600, 0), ("issm3", 0o600, 0)]
+        {
+            assert_eq!((mode_of(node, &manager(true)), mode_of(node, &manager(false))), (mode, without), "{node}");
+        }
+    }
 
     #[test]
     fn nothing_is_made_outside() {

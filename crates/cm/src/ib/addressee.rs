@@ -1,0 +1,44 @@
+//! The connection or service that a datagram names, before anything is done with it.
+
+use weft_mad::{GmpAddress, MadBytes};
+use weft_wire::cm::CmMessage;
+use weft_wire::mad::Mad;
+
+use super::cm::Cm;
+use super::comm_id::ConnId;
+
+/// What a datagram is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Addressee {
+    /// This connection.
+    Connection(ConnId),
+    /// Whoever listens to this service.
+    Service(u64),
+}
+
+impl Cm {
+    /// What a datagram is for; `None` if it is no message of a connection manager, or names nothing.
+    pub fn addressee(&self, from: &GmpAddress, bytes: &MadBytes) -> Option<Addressee> {
+        let mad: Mad = zerocopy::transmute!(*bytes);
+        let named = |local: u32| Some(Addressee::Connection(ConnId(local)));
+        match CmMessage::from_mad(&mad).ok()? {
+            CmMessage::Req(req) => {
+                let known = self.book.remote_ids.get(&(req.local_ca_guid, req.local_comm_id));
+                Some(known.map_or(Addressee::Service(req.service_id.0), |conn| Addressee::Connection(*conn)))
+            }
+            CmMessage::SidrReq(req) => {
+                let known = self.book.remote_sidrs.get(&(from.dgid, req.request_id));
+                Some(known.map_or(Addressee::Service(req.service_id.0), |conn| Addressee::Connection(*conn)))
+            }
+            CmMessage::Rej(rej) => self.rejected(&rej).map(Addressee::Connection),
+            CmMessage::Mra(mra) => named(mra.remote_comm_id),
+            CmMessage::Rep(rep) => named(rep.remote_comm_id),
+            CmMessage::Rtu(rtu) => named(rtu.remote_comm_id),
+            CmMessage::Dreq(dreq) => named(dreq.remote_comm_id),
+            CmMessage::Drep(drep) => named(drep.remote_comm_id),
+            CmMessage::SidrRep(rep) => named(rep.request_id),
+            CmMessage::Lap(lap) => named(lap.remote_comm_id),
+            CmMessage::Apr(apr) => named(apr.remote_comm_id),
+        }
+    }
+}

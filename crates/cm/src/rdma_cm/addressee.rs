@@ -1,0 +1,30 @@
+//! Datagrams and the programs that they are for: faults that a program asked for strike these alone.
+
+use weft_mad::{GmpAddress, MadBytes};
+
+use super::address::PortSpace;
+use super::client::ClientId;
+use super::id::State;
+use super::service::Service;
+use crate::ib::Addressee;
+
+impl Service {
+    /// The program that a datagram is for: the owner of the connection that it names, or of the youngest listener on
+    /// the port of the service that it asks for.
+    pub fn addressee(&self, from: &GmpAddress, mad: &MadBytes) -> Option<ClientId> {
+        let number = match self.ib.addressee(from, mad)? {
+            Addressee::Connection(conn) => *self.owners.get(&conn)?,
+            Addressee::Service(service_id) => {
+                let port_space = PortSpace::from_number((service_id >> 16) as u16)?;
+                let mut owners = self.ports.owners(port_space, service_id as u16);
+                owners.find(|owner| self.ids.look(*owner).is_some_and(|id| id.state == State::Listen))?
+            }
+        };
+        self.ids.look(number).map(|id| id.client)
+    }
+
+    /// Whether an administrator changed what new ids start with, on any device.
+    pub fn has_settings(&self) -> bool {
+        self.devices.any_settings()
+    }
+}

@@ -1,0 +1,69 @@
+//! Faults of one program on queue pair 1, which all programs share: what comes for a program that asked for faults
+//! (`WEFT_FAULT`) is lost, doubled or delayed here, and no other program's datagrams are. A datagram that would have been
+//! damaged is lost, as the ICRC has it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weft_link::FaultSpec;
+use weft_link::wrap::fault::LATE_MAX;
+use weft_mad::{GmpAddress, MadBytes};
+
+use crate::slots::ClientId;
+
+/// Datagrams held back at most; what comes beyond is lost, as in a queue that overflows.
+const HELD_MAX: usize = 4096;
+
+/// The dice of each program, and what is held back.
+#[derive(Debug, Default)]
+pub struct SessionFaults {
+    dice: BTreeMap<ClientId, u64>,
+    /// By the time when they come, and by number.
+    held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
+    number: u64,
+}
+
+impl SessionFaults {
+    /// Takes a datagram for this program in; [`SessionFaults::poll`] gives out what is left of it.
+    pub fn admit(&mut self, now: Instant, client: ClientId, spec: &FaultSpec, from: &GmpAddress, mad: &MadBytes) {
+        let dice = self.dice.entry(client).or_insert(spec.seed);
+        let mut strikes = |ppm: u32| roll(dice) % 1_000_000 < u64::from(ppm);
+        let (lost, damaged) = (strikes(spec.loss_ppm), strikes(spec.corrupt_ppm));
+        let (doubled, late) = (strikes(spec.dup_ppm), strikes(spec.reorder_ppm));
+        if lost || damaged {
+            return;
+        }
+        let at = now + spec.delay + if late { LATE_MAX } else { std::time::Duration::ZERO };
+        for _ in 0..=usize::from(doubled) {
+            if self.held.len() < HELD_MAX {
+                self.number += 1;
+                self.held.insert((at, self.number), (*from, *mad));
+            }
+        }
+    }
+
+    /// The next datagram that comes by `now`.
+    pub fn poll(&mut self, now: Instant) -> Option<(GmpAddress, MadBytes)> {
+        let first = self.held.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
+    }
+
+    /// When [`SessionFaults::poll`] has something.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.held.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// A program is gone.
+    pub fn forget(&mut self, client: ClientId) {
+        self.dice.remove(&client);
+    }
+}
+
+/// SplitMix64.
+fn roll(dice: &mut u64) -> u64 {
+    *dice = dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *dice;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
