@@ -2,12 +2,14 @@
 //! are printed. A tool's text is infiniband-diags'; `--json` says the same for programs.
 //!
 //! - [`options::Spec`] reads a command line, [`options::Common`] keeps what all tools understand;
-//! - [`port::Port`] is an open port: `smp_get`, `pma_get`, `sa_query`, `vendor_call`, each by a file;
+//! - [`port::Port`] is an open port: `smp_get`, `pma_get`, `sa_query`, `vendor_call`, each by a file; `ask_all` has many
+//!   requests under way at once;
 //! - [`address::PortId`] says where to, [`resolve`] makes it from what was typed;
 //! - [`field::Field`] is a field of an attribute, [`fields`] has the tables;
 //! - [`report`] warns and ends.
 
 pub mod address;
+pub mod batch;
 pub mod config;
 pub mod field;
 pub mod fields;

@@ -19,7 +19,7 @@ const TRIES: u32 = 3;
 /// How long an answer is waited for, unless told otherwise.
 pub const TIMEOUT_MS: u32 = 1000;
 /// Redirections that one request follows.
-const REDIRECTS_MAX: u32 = 8;
+pub(super) const REDIRECTS_MAX: u32 = 8;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct MadError {
 }
 
 impl MadError {
-    fn of(error: &io::Error) -> MadError {
+    pub(super) fn of(error: &io::Error) -> MadError {
         MadError { status: 0, errno: error.raw_os_error().unwrap_or(libc::EIO) }
     }
 }
@@ -127,6 +127,11 @@ impl Port {
     /// The library that the port was opened with.
     pub fn library(&self) -> Library {
         self.umad.library()
+    }
+
+    /// How long an answer is waited for.
+    pub(super) fn timeout_ms(&self) -> u32 {
+        self.timeout_ms
     }
 
     /// A transaction id that was not used before.
@@ -333,7 +338,7 @@ fn address(class: u8, to: &PortId) -> Address {
 }
 
 /// Where a redirection leads; false if that is nowhere we can go.
-fn redirect(to: &mut PortId, mad: &[u8; MAD_LEN], debug: bool) -> bool {
+pub(super) fn redirect(to: &mut PortId, mad: &[u8; MAD_LEN], debug: bool) -> bool {
     let info = &mad[64..];
     let lid = cpi::REDIRECT_LID.value(info) as u16;
     if lid == 0 {
@@ -352,7 +357,7 @@ fn redirect(to: &mut PortId, mad: &[u8; MAD_LEN], debug: bool) -> bool {
 }
 
 /// An answer's first segment; what is missing is 0.
-fn first_256(mad: &[u8]) -> [u8; MAD_LEN] {
+pub(super) fn first_256(mad: &[u8]) -> [u8; MAD_LEN] {
     let mut whole = [0; MAD_LEN];
     let len = mad.len().min(MAD_LEN);
     whole[..len].copy_from_slice(&mad[..len]);

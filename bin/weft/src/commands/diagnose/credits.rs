@@ -1,41 +1,36 @@
 //! Credit loops: links that wait for each other's buffers. A packet that holds a lane of one link waits for a lane of
 //! the next; where such waits make a circle, full buffers may stop for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::finding::Section;
 use super::levels::Levels;
-use super::routing::{Step, step};
+use super::net::{Net, Peer, Step};
 use super::survey::Survey;
 use crate::ibnet::{Kind, PortRef};
 
-/// A lane of a link, named by the port that sends into it.
-type Channel = (PortRef, u8);
+/// Service levels.
+const LEVELS: usize = 16;
 
 /// Whether it matters which lanes packets take. Where no links wait for each other although all lanes of a link are taken
 /// for one, no lanes do.
-pub fn lanes_matter(survey: &Survey) -> bool {
-    circle(&waits(survey, |_| Some(Lane::Any))).is_some()
+pub fn lanes_matter(survey: &Survey, net: &Net<'_>) -> bool {
+    waits(survey, net, None).circle().is_some()
 }
 
 /// Checks the routes from all adapters to all adapters, on the lanes that their service levels have; on whatever lanes,
 /// where those do not matter.
-pub fn check(survey: &Survey, levels: Option<&Levels>) -> Section {
+pub fn check(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Section {
     let mut section = Section::new("credit loops");
-    let waits = match levels {
-        Some(levels) => waits(survey, |(from, to)| levels.of(from, to).map(Lane::Of)),
-        None => waits(survey, |_| Some(Lane::Any)),
-    };
-    let edges: usize = waits.values().map(BTreeSet::len).sum();
+    let waits = waits(survey, net, levels);
     let (noun, how) = match levels {
         Some(levels) => ("lanes of links", levels.source()),
         None => ("links", "whatever SL".to_owned()),
     };
-    section.looked_at = format!("{} {noun}, {edges} waits, {how}", waits.len());
-    let Some(circle) = circle(&waits) else { return section };
-    let lane = |lane: &u8| if levels.is_some() { format!(" VL {lane}") } else { String::new() };
-    let names: Vec<String> =
-        circle.iter().map(|(at, number)| format!("{}{}", survey.label(*at), lane(number))).collect();
+    let (channels, edges) = waits.size();
+    section.looked_at = format!("{channels} {noun}, {edges} waits, {how}");
+    let Some(circle) = waits.circle() else { return section };
+    let lane = |channel: usize| if levels.is_some() { format!(" VL {}", channel % waits.lanes) } else { String::new() };
+    let name = |channel: &usize| format!("{}{}", survey.label(net.port(channel / waits.lanes)), lane(*channel));
+    let names: Vec<String> = circle.iter().map(name).collect();
     let text = format!("{} links wait for each other: {}", circle.len(), names.join(" -> "));
     match levels {
         Some(Levels::Assumed(level, why)) => section.warning(format!(
@@ -46,80 +41,188 @@ pub fn check(survey: &Survey, levels: Option<&Levels>) -> Section {
     section
 }
 
-/// Which lane of a link a packet is on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
-    /// All are one.
-    Any,
-    /// The one that switches give this service level.
-    Of(u8),
+/// Which lanes of links wait for which. A channel, a lane of a link, is `link * lanes + lane`.
+struct Waits {
+    lanes: usize,
+    /// Words of one channel.
+    words: usize,
+    /// For each channel a bit for each port and lane of the next switch.
+    bits: Vec<u64>,
+    /// The first channel of the next switch, by link.
+    next: Vec<usize>,
 }
 
-/// Which lanes wait for which; `lane_of` says which way packets between two LIDs choose them.
-fn waits(survey: &Survey, lane_of: impl Fn((u16, u16)) -> Option<Lane>) -> BTreeMap<Channel, BTreeSet<Channel>> {
-    let mut waits: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
-    let ends = survey.ends();
-    let hosts: Vec<(u16, PortRef)> =
-        ends.into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH).collect();
-    let doors: Vec<(u16, PortRef)> =
-        hosts.iter().filter_map(|(lid, host)| Some((*lid, survey.fabric.port(*host)?.remote?))).collect();
-    for &(lid, end) in &hosts {
-        // A switch entered by a port for this LID, on this service level, needs no second look.
-        let mut seen = BTreeSet::new();
-        for &(from, door) in &doors {
-            let Some(lane) = lane_of((from, lid)) else { continue };
-            let mut at = door;
-            let mut held: Option<Channel> = None;
-            while let (port, Step::At(next)) = step(survey, at.node, lid, end) {
-                let number = match lane {
-                    Lane::Any => 0,
-                    Lane::Of(level) => survey.lane((at.node, at.port, port), level),
-                };
-                let channel = (PortRef { node: at.node, port }, number);
-                if let Some(held) = held {
-                    waits.entry(held).or_default().insert(channel);
-                }
-                if !seen.insert((at, held, lane)) {
+impl Waits {
+    fn none(net: &Net<'_>, lanes: usize) -> Waits {
+        let words = (net.stride * lanes).div_ceil(64);
+        let next = net.peers.iter().map(|peer| match peer {
+            Peer::Switch(place, _) => *place as usize * net.stride * lanes,
+            _ => 0,
+        });
+        Waits { lanes, words, bits: vec![0; net.peers.len() * lanes * words], next: next.collect() }
+    }
+
+    fn add(&mut self, held: usize, wanted: usize) {
+        let bit = wanted - self.next[held / self.lanes];
+        self.bits[held * self.words + bit / 64] |= 1 << (bit % 64);
+    }
+
+    /// The channels that packets on a channel wait for.
+    fn of(&self, channel: usize) -> Vec<usize> {
+        let first = self.next[channel / self.lanes];
+        let words = self.bits[channel * self.words..][..self.words].iter().enumerate();
+        words
+            .flat_map(|(at, word)| {
+                (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| first + at * 64 + bit)
+            })
+            .collect()
+    }
+
+    /// Channels that wait, and waits.
+    fn size(&self) -> (usize, usize) {
+        let counts =
+            self.bits.chunks(self.words).map(|words| words.iter().map(|word| word.count_ones() as usize).sum());
+        counts.filter(|count: &usize| *count > 0).fold((0, 0), |(channels, edges), count| (channels + 1, edges + count))
+    }
+
+    fn circle(&self) -> Option<Vec<usize>> {
+        circle(self.bits.len() / self.words, |channel| self.of(channel))
+    }
+}
+
+/// Lanes that service levels have at each switch, by in port and out port.
+struct LaneMaps<'a> {
+    net: &'a Net<'a>,
+    maps: Vec<[u8; 8]>,
+    of: Vec<u32>,
+}
+
+impl<'a> LaneMaps<'a> {
+    /// No map: every service level is on lane 0.
+    const NONE: u32 = u32::MAX;
+
+    fn new(survey: &Survey, net: &'a Net<'a>) -> LaneMaps<'a> {
+        let mut of = vec![LaneMaps::NONE; net.switches.len() * net.stride * net.stride];
+        let mut maps = Vec::with_capacity(survey.lanes.len());
+        for (&(switch, into, out), row) in &survey.lanes {
+            let Some(place) = net.place(switch) else { continue };
+            if usize::from(into.max(out)) < net.stride {
+                of[(place as usize * net.stride + usize::from(into)) * net.stride + usize::from(out)] =
+                    maps.len() as u32;
+                maps.push(*row);
+            }
+        }
+        LaneMaps { net, maps, of }
+    }
+
+    /// Lanes that are used: the highest and one.
+    fn count(&self) -> usize {
+        let lanes = self.maps.iter().flatten().flat_map(|pair| [pair >> 4, pair & 15]);
+        lanes.map(usize::from).max().unwrap_or(0) + 1
+    }
+
+    fn lane(&self, at: u32, into: u8, out: u8, level: u8) -> usize {
+        let stride = self.net.stride;
+        let map = self.of[(at as usize * stride + usize::from(into)) * stride + usize::from(out)];
+        let row = self.maps.get(map as usize).copied().unwrap_or_default();
+        usize::from(row.get(usize::from(level / 2)).map_or(0, |pair| pair >> (4 * (1 - level % 2)) & 15))
+    }
+}
+
+/// Where packets enter the fabric: the LID of the adapter, its switch, the port there.
+fn doors(survey: &Survey, net: &Net<'_>) -> Vec<(u16, u32, u8)> {
+    let ends = survey.ends().into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH);
+    let doors = ends.filter_map(|(lid, end)| {
+        let door = survey.fabric.port(end)?.remote?;
+        Some((lid, net.place(door.node)?, door.port))
+    });
+    doors.collect()
+}
+
+/// What waits for what. Without service levels all lanes of a link are one.
+fn waits(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Waits {
+    let mut doors = doors(survey, net);
+    let lids: Vec<(u16, PortRef)> =
+        survey.lids().into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH).collect();
+    let Some(levels) = levels else {
+        doors.sort_by_key(|(_, switch, _)| *switch);
+        doors.dedup_by_key(|(_, switch, _)| *switch);
+        return plain_waits(net, &doors, &lids);
+    };
+    let maps = LaneMaps::new(survey, net);
+    let lanes = maps.count();
+    let mut waits = Waits::none(net, lanes);
+    // For which LID a switch was entered last by a port and lane on a service level: it needs no second look.
+    let mut seen = vec![u32::MAX; net.peers.len() * lanes * LEVELS];
+    for &(lid, end) in &lids {
+        for &(from, door, into) in &doors {
+            let Some(level) = levels.of(from, lid).filter(|level| usize::from(*level) < LEVELS) else { continue };
+            let (mut at, mut into, mut held) = (door, into, None);
+            while let (port, Step::At(link, next, back)) = net.step(at, lid, end) {
+                let channel = link * lanes + maps.lane(at, into, port, level);
+                held.inspect(|held| waits.add(*held, channel));
+                let entered = at as usize * net.stride + usize::from(into);
+                let held_lane = held.map_or(0, |held| held % lanes);
+                let seen = &mut seen[(entered * lanes + held_lane) * LEVELS + usize::from(level)];
+                if std::mem::replace(seen, lid.into()) == u32::from(lid) {
                     break;
                 }
-                held = Some(channel);
-                at = next;
+                (at, into, held) = (next, back, Some(channel));
             }
         }
     }
     waits
 }
 
-/// A circle, if there is one.
-fn circle(waits: &BTreeMap<Channel, BTreeSet<Channel>>) -> Option<Vec<Channel>> {
+/// The same where all lanes of a link are one.
+fn plain_waits(net: &Net<'_>, doors: &[(u16, u32, u8)], lids: &[(u16, PortRef)]) -> Waits {
+    let mut waits = Waits::none(net, 1);
+    let mut seen = vec![u32::MAX; net.switches.len()];
+    for &(lid, end) in lids {
+        for &(_, door, _) in doors {
+            let (mut at, mut held) = (door, None);
+            while let (_, Step::At(link, next, _)) = net.step(at, lid, end) {
+                held.inspect(|held| waits.add(*held, link));
+                if std::mem::replace(&mut seen[at as usize], lid.into()) == u32::from(lid) {
+                    break;
+                }
+                (at, held) = (next, Some(link));
+            }
+        }
+    }
+    waits
+}
+
+/// A circle among channels of which `following` says which they wait for, if there is one.
+fn circle(count: usize, following: impl Fn(usize) -> Vec<usize>) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
+        Unseen,
         OnTrail,
         Done,
     }
-    let mut marks: BTreeMap<Channel, Mark> = BTreeMap::new();
-    for &start in waits.keys() {
-        if marks.contains_key(&start) {
+    let mut marks = vec![Mark::Unseen; count];
+    for start in 0..count {
+        if marks[start] != Mark::Unseen {
             continue;
         }
-        let following = |channel: &Channel| waits.get(channel).into_iter().flatten().copied().collect::<Vec<_>>();
-        let mut trail = vec![(start, following(&start))];
-        marks.insert(start, Mark::OnTrail);
+        let mut trail = vec![(start, following(start))];
+        marks[start] = Mark::OnTrail;
         while let Some((channel, rest)) = trail.last_mut() {
             let Some(next) = rest.pop() else {
-                marks.insert(*channel, Mark::Done);
+                marks[*channel] = Mark::Done;
                 trail.pop();
                 continue;
             };
-            match marks.get(&next) {
-                Some(Mark::Done) => {}
-                Some(Mark::OnTrail) => {
+            match marks[next] {
+                Mark::Done => {}
+                Mark::OnTrail => {
                     let from = trail.iter().position(|(channel, _)| *channel == next).unwrap_or(0);
                     return Some(trail[from..].iter().map(|(channel, _)| *channel).collect());
                 }
-                None => {
-                    marks.insert(next, Mark::OnTrail);
-                    trail.push((next, following(&next)));
+                Mark::Unseen => {
+                    marks[next] = Mark::OnTrail;
+                    trail.push((next, following(next)));
                 }
             }
         }
@@ -131,17 +234,11 @@ fn circle(waits: &BTreeMap<Channel, BTreeSet<Channel>>) -> Option<Vec<Channel>> 
 mod tests {
     use super::*;
 
-    fn channel(n: usize) -> Channel {
-        (PortRef { node: n, port: 1 }, 0)
-    }
-
     #[test]
     fn a_circle_is_found_and_a_chain_is_none() {
-        let chain: BTreeMap<_, _> = (0..3).map(|n| (channel(n), BTreeSet::from([channel(n + 1)]))).collect();
-        assert_eq!(circle(&chain), None);
-        let mut ring = chain;
-        ring.insert(channel(3), BTreeSet::from([channel(1)]));
-        let found = circle(&ring).unwrap();
-        assert_eq!(found, [channel(1), channel(2), channel(3)]);
+        let chain = |channel: usize| if channel < 3 { vec![channel + 1] } else { Vec::new() };
+        assert_eq!(circle(4, chain), None);
+        let found = circle(4, |channel| if channel == 3 { vec![1] } else { vec![channel + 1] });
+        assert_eq!(found.unwrap(), [1, 2, 3]);
     }
 }

@@ -1,6 +1,9 @@
 //! `weft diagnose`: one readable report on a whole InfiniBand fabric, with an exit code: identities, links, cables,
 //! managers, partitions, routes, credit loops, multicast, and what has changed since a report was kept.
 
+mod ask;
+mod balance;
+mod counters;
 mod credits;
 mod finding;
 mod host;
@@ -8,6 +11,7 @@ mod identity;
 mod levels;
 mod links;
 mod managers;
+mod net;
 mod routing;
 mod survey;
 #[cfg(test)]
@@ -34,10 +38,11 @@ use crate::tools::ibnetdiscover;
 use crate::verbs_api::Which;
 use finding::{Section, Severity};
 use levels::Levels;
+use net::Net;
 use survey::Survey;
 
 /// Questions under way at once.
-const IN_FLIGHT: u32 = 16;
+const IN_FLIGHT: u32 = 32;
 /// Exit codes: something was found, nothing could be looked at.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
@@ -118,6 +123,10 @@ fn said(end: End) -> String {
     }
 }
 
+fn lost(error: std::io::Error) -> String {
+    format!("the port cannot be read any more: {}", crate::errno::text(&error))
+}
+
 fn report(args: &Args) -> Result<ExitCode, String> {
     let old = args.baseline.as_deref().map(cache::load).transpose()?;
     let common = common(args);
@@ -127,7 +136,7 @@ fn report(args: &Args) -> Result<ExitCode, String> {
     let mut survey = Survey { fabric, names, ..Survey::default() };
     let mut port =
         Port::open(&common, &[CLASS_SUBN_LID, CLASS_SUBN_DIRECTED, CLASS_PERF, CLASS_SUBN_ADM]).map_err(said)?;
-    survey.ask_tables(&mut port);
+    survey.ask_tables(&mut port).map_err(lost)?;
     if let Some(path) = &args.save {
         cache::store(&survey.fabric, path).map_err(|e| format!("{path}: {}", crate::errno::text(&e)))?;
     }
@@ -135,19 +144,20 @@ fn report(args: &Args) -> Result<ExitCode, String> {
         return path(args, &survey, ends);
     }
     let seconds = if args.seconds.is_nan() { 0.0 } else { args.seconds.clamp(0.0, 3600.0) };
-    survey.ask_errors(&mut port, false);
+    survey.ask_errors(&mut port, false).map_err(lost)?;
     thread::sleep(Duration::from_secs_f64(seconds));
-    survey.ask_errors(&mut port, true);
+    survey.ask_errors(&mut port, true).map_err(lost)?;
     let levels = levels_of(args, &common, &mut survey, &mut port)?;
+    let net = Net::new(&survey);
     let mut sections = vec![
         identity::check(&survey),
         links::rates(&survey),
         links::errors(&survey, seconds),
         managers::managers(&survey),
         managers::partitions(&survey),
-        routing::reach(&survey),
-        routing::balance(&survey),
-        credits::check(&survey, levels.as_ref()),
+        routing::reach(&survey, &net),
+        balance::check(&survey, &net),
+        credits::check(&survey, &net, levels.as_ref()),
         managers::groups(&survey),
         silence(&survey),
     ];
@@ -161,10 +171,10 @@ fn report(args: &Args) -> Result<ExitCode, String> {
 
 /// The service levels of paths, and lanes with them, where it matters which they are.
 fn levels_of(args: &Args, common: &Common, survey: &mut Survey, port: &mut Port) -> Result<Option<Levels>, String> {
-    if args.sl.is_none() && !credits::lanes_matter(survey) {
+    if args.sl.is_none() && !credits::lanes_matter(survey, &Net::new(survey)) {
         return Ok(None);
     }
-    survey.ask_lanes(port);
+    survey.ask_lanes(port).map_err(lost)?;
     let sm = common.sm().map_err(said)?;
     Ok(Some(args.sl.map_or_else(|| Levels::ask(survey, port, sm), Levels::Given)))
 }

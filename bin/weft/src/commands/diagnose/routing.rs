@@ -1,45 +1,12 @@
-//! Routes: whether every switch reaches every LID, whether any goes round, how many share a link; and the way between
-//! two ports.
-
-use std::collections::BTreeMap;
+//! Routes: whether every switch reaches every LID and whether any goes round; and the way between two ports.
 
 use super::finding::Section;
+use super::net::{Net, Step};
 use super::survey::Survey;
-use crate::ibnet::{Kind, PortRef};
+use crate::ibnet::PortRef;
 
 /// An entry of a forwarding table that drops.
-const NOWHERE: u8 = 255;
-/// How many times the mean a link may carry before it is told.
-const UNBALANCED: f64 = 2.0;
-
-/// Where a packet for a LID is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// At its end.
-    There,
-    /// At another switch, having come in by that port.
-    At(PortRef),
-    /// At an end that is another's.
-    Wrong(PortRef),
-    /// Nowhere: there is no route.
-    Dropped,
-}
-
-/// The step from a switch towards a LID, and the port it leaves by.
-pub fn step(survey: &Survey, switch: usize, lid: u16, end: PortRef) -> (u8, Step) {
-    let port = survey.lfts.get(&switch).and_then(|lft| lft.get(usize::from(lid))).copied().unwrap_or(NOWHERE);
-    if port == 0 {
-        return (0, if end.node == switch { Step::There } else { Step::Wrong(PortRef { node: switch, port: 0 }) });
-    }
-    let next = survey.fabric.port(PortRef { node: switch, port }).and_then(|p| p.remote);
-    let next = match next {
-        None => Step::Dropped,
-        Some(next) if next == end => Step::There,
-        Some(next) if survey.fabric.node(next.node).kind == Kind::SWITCH => Step::At(next),
-        Some(next) => Step::Wrong(next),
-    };
-    (port, next)
-}
+pub const NOWHERE: u8 = 255;
 
 /// What is known of the way from a switch to the LID at hand.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,92 +17,77 @@ enum Way {
     Bad,
 }
 
-/// Checks that all routes lead to their ends.
-pub fn reach(survey: &Survey) -> Section {
+/// Checks that all routes lead to their ends. Each LID is told once, with the first switch that does not reach it.
+pub fn reach(survey: &Survey, net: &Net<'_>) -> Section {
     let mut section = Section::new("routes");
-    let ends = survey.ends();
-    let switches: Vec<usize> = survey.lfts.keys().copied().collect();
-    section.looked_at = format!("{} switches, {} LIDs", switches.len(), ends.len());
-    for (lid, end) in ends {
-        let mut known = vec![Way::Unknown; survey.fabric.len()];
-        for &switch in &switches {
-            walk(survey, &mut section, &mut known, switch, lid, end);
+    let lids = survey.lids();
+    section.looked_at = format!("{} switches, {} LIDs", net.switches.len(), lids.len());
+    let mut known = vec![Way::Unknown; net.switches.len()];
+    for (lid, end) in lids {
+        known.fill(Way::Unknown);
+        let mut first = None;
+        for from in 0..net.switches.len() as u32 {
+            if let Some(found) = walk(net, &mut known, from, lid, end) {
+                first.get_or_insert(found);
+            }
         }
+        let Some((at, problem)) = first else { continue };
+        let others = known.iter().filter(|way| **way == Way::Bad).count().saturating_sub(1);
+        let others = match others {
+            0 => String::new(),
+            count => format!("; {count} more {} not reach it", if count == 1 { "switch does" } else { "switches do" }),
+        };
+        section.error(problem.text(survey, net, at, (lid, end)) + &others);
     }
     section
 }
 
-fn walk(survey: &Survey, section: &mut Section, known: &mut [Way], from: usize, lid: u16, end: PortRef) {
-    let mut trail = Vec::new();
-    let mut at = from;
-    let name = |node: usize| survey.fabric.node(node).called(&survey.names);
-    let good = loop {
-        match known[at] {
-            Way::Good => break true,
-            Way::Bad => break false,
-            Way::Walking => {
-                section.error(format!("LID {lid} ({}): packets go round through {}", survey.label(end), name(at)));
-                break false;
-            }
-            Way::Unknown => {}
+/// Why a packet does not arrive.
+#[derive(Clone, Copy)]
+enum Problem {
+    Loop,
+    Dropped(u8),
+    Wrong(PortRef),
+}
+
+impl Problem {
+    fn text(self, survey: &Survey, net: &Net<'_>, at: u32, (lid, end): (u16, PortRef)) -> String {
+        let name = survey.fabric.node(net.switches[at as usize]).called(&survey.names);
+        let label = survey.label(end);
+        match self {
+            Problem::Loop => format!("LID {lid} ({label}): packets go round through {name}"),
+            Problem::Dropped(NOWHERE) => format!("LID {lid} ({label}) is not reached from {name}: no route"),
+            Problem::Dropped(port) => format!("LID {lid} ({label}) is not reached from {name}: port {port} is dead"),
+            Problem::Wrong(next) => format!("LID {lid} ({label}): {name} sends it to {}", survey.label(next)),
         }
-        known[at] = Way::Walking;
-        trail.push(at);
-        match step(survey, at, lid, end) {
-            (_, Step::There) => break true,
-            (_, Step::At(next)) => at = next.node,
-            (port, Step::Dropped) => {
-                let label = survey.label(end);
-                let how = if port == NOWHERE { "no route".to_owned() } else { format!("port {port} is dead") };
-                section.error(format!("LID {lid} ({label}) is not reached from {}: {how}", name(at)));
-                break false;
-            }
-            (_, Step::Wrong(next)) => {
-                let (label, wrong) = (survey.label(end), survey.label(next));
-                section.error(format!("LID {lid} ({label}): {} sends it to {wrong}", name(at)));
-                break false;
-            }
+    }
+}
+
+/// Walks from a switch towards a LID until it is known how that ends. Returns a problem that was not met before, with the
+/// switch where it is.
+fn walk(net: &Net<'_>, known: &mut [Way], from: u32, lid: u16, end: PortRef) -> Option<(u32, Problem)> {
+    let mut at = from;
+    let found = loop {
+        match known[at as usize] {
+            Way::Good => break Ok(()),
+            Way::Bad => break Err(None),
+            Way::Walking => break Err(Some((at, Problem::Loop))),
+            Way::Unknown => known[at as usize] = Way::Walking,
+        }
+        match net.step(at, lid, end) {
+            (_, Step::At(_, next, _)) => at = next,
+            (_, Step::There | Step::Unknown) => break Ok(()),
+            (port, Step::Dropped) => break Err(Some((at, Problem::Dropped(port)))),
+            (_, Step::Wrong(next)) => break Err(Some((at, Problem::Wrong(next)))),
         }
     };
-    for node in trail {
-        known[node] = if good { Way::Good } else { Way::Bad };
+    let mut at = from;
+    while known[at as usize] == Way::Walking {
+        known[at as usize] = if found.is_ok() { Way::Good } else { Way::Bad };
+        let (_, Step::At(_, next, _)) = net.step(at, lid, end) else { break };
+        at = next;
     }
-}
-
-/// Checks how routes to adapters are spread over links between switches.
-pub fn balance(survey: &Survey) -> Section {
-    let mut section = Section::new("balance of links");
-    let hosts: Vec<(u16, PortRef)> =
-        survey.ends().into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH).collect();
-    let mut loads: BTreeMap<PortRef, usize> = BTreeMap::new();
-    for &switch in survey.lfts.keys() {
-        for port in survey.fabric.node(switch).external_ports() {
-            let remote = port.remote.map(|remote| survey.fabric.node(remote.node).kind);
-            if remote == Some(Kind::SWITCH) {
-                loads.insert(PortRef { node: switch, port: port.num }, 0);
-            }
-        }
-        for &(lid, end) in &hosts {
-            if let (port, Step::At(_)) = step(survey, switch, lid, end) {
-                *loads.entry(PortRef { node: switch, port }).or_default() += 1;
-            }
-        }
-    }
-    section.looked_at = format!("{} links between switches", loads.len());
-    let mut by_switch: BTreeMap<usize, Vec<(u8, usize)>> = BTreeMap::new();
-    for (at, load) in loads {
-        by_switch.entry(at.node).or_default().push((at.port, load));
-    }
-    for (switch, ports) in by_switch.into_iter().filter(|(_, ports)| ports.len() > 1) {
-        let mean = ports.iter().map(|(_, load)| load).sum::<usize>() as f64 / ports.len() as f64;
-        let name = survey.fabric.node(switch).called(&survey.names);
-        let heaviest = ports.iter().copied().max_by_key(|(_, load)| *load).unwrap_or_default();
-        if heaviest.1 as f64 > mean * UNBALANCED && heaviest.1 > 2 {
-            let (port, load) = heaviest;
-            section.warning(format!("{name} port {port}: {load} LIDs, where its links have {mean:.1} on average"));
-        }
-    }
-    section
+    found.err().flatten()
 }
 
 /// The way from one port to a LID: ports out and in by turns; and why it ends, if it does not arrive.
@@ -150,9 +102,12 @@ pub fn path(survey: &Survey, from: PortRef, lid: u16, end: PortRef) -> (Vec<(Por
     if at == end || from == end {
         return (hops, Ok(()));
     }
+    let net = Net::new(survey);
     // No way without a circle is longer.
     for _ in 0..=survey.fabric.len() {
-        let (port, next) = step(survey, at.node, lid, end);
+        let name = survey.fabric.node(at.node).called(&survey.names);
+        let Some(place) = net.place(at.node) else { return (hops, Err(format!("no table of {name} is known"))) };
+        let (port, next) = net.step(place, lid, end);
         let out = PortRef { node: at.node, port };
         match next {
             Step::There if port == 0 => return (hops, Ok(())),
@@ -160,17 +115,17 @@ pub fn path(survey: &Survey, from: PortRef, lid: u16, end: PortRef) -> (Vec<(Por
                 hops.push((out, end));
                 return (hops, Ok(()));
             }
-            Step::At(next) => {
-                hops.push((out, next));
-                at = next;
+            Step::At(_, next, into) => {
+                at = PortRef { node: net.switches[next as usize], port: into };
+                hops.push((out, at));
+            }
+            Step::Unknown => {
+                return (hops, Err(format!("no table is known of the switch behind {}", survey.label(out))));
             }
             Step::Wrong(next) => {
                 return (hops, Err(format!("{} sends it to {}", survey.label(out), survey.label(next))));
             }
-            Step::Dropped => {
-                let name = survey.fabric.node(at.node).called(&survey.names);
-                return (hops, Err(format!("{name} has no route to LID {lid}")));
-            }
+            Step::Dropped => return (hops, Err(format!("{name} has no route to LID {lid}"))),
         }
     }
     (hops, Err("it goes round".to_owned()))

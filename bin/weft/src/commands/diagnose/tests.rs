@@ -2,6 +2,7 @@
 
 use super::finding::{Section, Severity};
 use super::levels::{Levels, Table};
+use super::net::Net;
 use super::survey::{Manager, Survey};
 use super::{credits, identity, links, managers, routing};
 use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
@@ -60,6 +61,14 @@ fn ring() -> Survey {
     survey
 }
 
+fn reach(survey: &Survey) -> Section {
+    routing::reach(survey, &Net::new(survey))
+}
+
+fn credits(survey: &Survey, levels: Option<&Levels>) -> Section {
+    credits::check(survey, &Net::new(survey), levels)
+}
+
 fn worst(section: &Section) -> Option<Severity> {
     section.findings.iter().map(|f| f.severity).max()
 }
@@ -74,7 +83,7 @@ fn a_good_fabric_has_no_findings() {
     for section in [
         identity::check(&survey),
         links::rates(&survey),
-        routing::reach(&survey),
+        reach(&survey),
         managers::managers(&survey),
         managers::partitions(&survey),
         managers::groups(&survey),
@@ -87,13 +96,13 @@ fn a_good_fabric_has_no_findings() {
 fn routes_that_do_not_arrive_are_told() {
     let mut survey = ring();
     survey.lfts.get_mut(&1).unwrap()[usize::from(lid_of_host(3))] = 255;
-    assert!(says(&routing::reach(&survey), "not reached from s1: no route"));
+    assert!(says(&reach(&survey), "not reached from s1: no route"));
     let mut survey = ring();
     survey.lfts.get_mut(&2).unwrap()[usize::from(lid_of_host(3))] = BACK;
-    assert!(says(&routing::reach(&survey), "packets go round"));
+    assert!(says(&reach(&survey), "packets go round"));
     let mut survey = ring();
     survey.lfts.get_mut(&1).unwrap()[usize::from(lid_of_host(3))] = HOST;
-    assert!(says(&routing::reach(&survey), "s1 sends it to h1 port 1"));
+    assert!(says(&reach(&survey), "s1 sends it to h1 port 1"));
 }
 
 /// Rows of SLtoVL: a service level is on the lane of its number, and all on the first.
@@ -124,16 +133,16 @@ fn told() -> Levels {
 #[test]
 fn links_in_a_ring_wait_for_each_other_unless_service_levels_part_them() {
     let survey = with_lanes(BY_NUMBER);
-    assert!(credits::lanes_matter(&survey));
+    assert!(credits::lanes_matter(&survey, &Net::new(&survey)));
     // All on one level, whichever, and all in a circle.
     for level in [0, 1, 15] {
-        assert!(says(&credits::check(&survey, Some(&Levels::Given(level))), "links wait for each other"), "{level}");
+        assert!(says(&credits(&survey, Some(&Levels::Given(level))), "links wait for each other"), "{level}");
     }
     // No host's paths go all around.
-    let section = credits::check(&survey, Some(&told()));
+    let section = credits(&survey, Some(&told()));
     assert!(section.findings.is_empty(), "{section:?}");
     // The same levels, and switches that put them on one lane.
-    let section = credits::check(&with_lanes(ONE_LANE), Some(&told()));
+    let section = credits(&with_lanes(ONE_LANE), Some(&told()));
     assert!(says(&section, "4 links wait for each other: s"), "{section:?}");
     assert_eq!(worst(&section), Some(Severity::Error));
 }
@@ -141,7 +150,7 @@ fn links_in_a_ring_wait_for_each_other_unless_service_levels_part_them() {
 #[test]
 fn what_is_not_known_of_levels_is_said() {
     let assumed = Levels::Assumed(0, "subnet administration does not answer".to_owned());
-    let section = credits::check(&with_lanes(BY_NUMBER), Some(&assumed));
+    let section = credits(&with_lanes(BY_NUMBER), Some(&assumed));
     assert!(says(&section, "if all paths are on SL 0") && says(&section, "does not answer"), "{section:?}");
     assert_eq!(worst(&section), Some(Severity::Warning));
     assert!(section.looked_at.contains("SL 0 assumed"), "{section:?}");
@@ -163,8 +172,8 @@ fn where_no_links_wait_in_a_circle_lanes_do_not_matter() {
             survey.lfts.get_mut(&i).unwrap()[usize::from(lid_of_host(j))] = port;
         }
     }
-    assert!(!credits::lanes_matter(&survey));
-    let section = credits::check(&survey, None);
+    assert!(!credits::lanes_matter(&survey, &Net::new(&survey)));
+    let section = credits(&survey, None);
     assert!(section.findings.is_empty() && section.looked_at.contains("whatever SL"), "{section:?}");
 }
 

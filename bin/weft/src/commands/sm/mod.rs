@@ -22,7 +22,7 @@ mod preview;
 mod rehearsal;
 mod serve;
 mod terminal;
-mod threads;
+pub mod threads;
 mod unread;
 
 pub use args::SmArgs;

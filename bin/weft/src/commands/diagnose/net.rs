@@ -1,0 +1,113 @@
+//! The fabric as routes are judged: switches, their links and tables by place, so that millions of steps take no time.
+//! Switches stand in the order of their GUIDs, as in the graph of the routing engines.
+
+use super::routing::NOWHERE;
+use super::survey::Survey;
+use crate::ibnet::PortRef;
+
+/// The place of a node that is no switch with a known table.
+const NO_PLACE: u32 = u32::MAX;
+
+/// What is at the other end of a switch's cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// No cable.
+    None,
+    /// A switch of which no table is known.
+    Unknown,
+    /// A switch by its place, and the port there.
+    Switch(u32, u8),
+    /// A port of an adapter or a router.
+    End(PortRef),
+}
+
+/// Where a packet for a LID is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// At its end.
+    There,
+    /// Over this link to another switch by place, by that port.
+    At(usize, u32, u8),
+    /// At an end that is another's.
+    Wrong(PortRef),
+    /// Nowhere: there is no route, or no cable.
+    Dropped,
+    /// At a switch of which no table is known.
+    Unknown,
+}
+
+/// The fabric. A link is named by `place * stride + port` of the switch that sends into it.
+#[derive(Debug)]
+pub struct Net<'a> {
+    /// Switches with known tables: their node numbers.
+    pub switches: Vec<usize>,
+    /// Ports of the largest switch, port 0 among them.
+    pub stride: usize,
+    /// By link.
+    pub peers: Vec<Peer>,
+    /// Linear forwarding tables.
+    pub tables: Vec<&'a [u8]>,
+    places: Vec<u32>,
+}
+
+impl<'a> Net<'a> {
+    /// The fabric that was surveyed.
+    pub fn new(survey: &'a Survey) -> Net<'a> {
+        let fabric = &survey.fabric;
+        let mut switches: Vec<usize> = survey.lfts.keys().copied().collect();
+        switches.sort_by_key(|switch| fabric.node(*switch).guid);
+        let mut places = vec![NO_PLACE; fabric.len()];
+        (0u32..).zip(&switches).for_each(|(place, switch)| places[*switch] = place);
+        let stride = switches.iter().map(|switch| usize::from(fabric.node(*switch).num_ports) + 1).max().unwrap_or(1);
+        let mut peers = vec![Peer::None; stride * switches.len()];
+        for (place, switch) in switches.iter().enumerate() {
+            for port in fabric.node(*switch).external_ports() {
+                let Some(remote) = port.remote else { continue };
+                peers[place * stride + usize::from(port.num)] = match places[remote.node] {
+                    NO_PLACE if fabric.node(remote.node).is_switch() => Peer::Unknown,
+                    NO_PLACE => Peer::End(remote),
+                    other => Peer::Switch(other, remote.port),
+                };
+            }
+        }
+        let tables = switches.iter().map(|switch| survey.lfts.get(switch).map_or(&[][..], Vec::as_slice)).collect();
+        Net { switches, stride, peers, tables, places }
+    }
+
+    /// The place of a node, if it is a switch with a known table.
+    pub fn place(&self, node: usize) -> Option<u32> {
+        self.places.get(node).copied().filter(|place| *place != NO_PLACE)
+    }
+
+    /// The step from a switch towards a LID, and the port it leaves by.
+    pub fn step(&self, at: u32, lid: u16, end: PortRef) -> (u8, Step) {
+        let port = self.tables[at as usize].get(usize::from(lid)).copied().unwrap_or(NOWHERE);
+        if port == 0 {
+            let here = PortRef { node: self.switches[at as usize], port: 0 };
+            return (0, if end.node == here.node { Step::There } else { Step::Wrong(here) });
+        }
+        if usize::from(port) >= self.stride {
+            return (port, Step::Dropped);
+        }
+        let link = at as usize * self.stride + usize::from(port);
+        let next = match self.peers[link] {
+            Peer::None => Step::Dropped,
+            Peer::Unknown => Step::Unknown,
+            Peer::Switch(place, into) => Step::At(link, place, into),
+            Peer::End(there) if there == end => Step::There,
+            Peer::End(there) => Step::Wrong(there),
+        };
+        (port, next)
+    }
+
+    /// The port that sends into a link.
+    pub fn port(&self, link: usize) -> PortRef {
+        PortRef { node: self.switches[link / self.stride], port: (link % self.stride) as u8 }
+    }
+
+    /// The links between switches.
+    pub fn links(&self) -> impl Iterator<Item = usize> + '_ {
+        let links = self.peers.iter().enumerate();
+        links.filter(|(_, peer)| matches!(peer, Peer::Switch(..))).map(|(link, _)| link)
+    }
+}
