@@ -34,6 +34,12 @@ impl<'a> Fabric<'a> {
         Ok(Fabric::up_by(lab, Who::Root, words)?.0)
     }
 
+    /// The same with `weft up`'s own subnet manager, once the subnet is up.
+    pub fn managed(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
+        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())?.success()?;
+        Ok(Fabric { lab, who: Who::Root })
+    }
+
     /// The same, of a user: its programs are that user's, too. And what `weft up` said.
     pub fn up_by(lab: &'a Lab, who: Who, words: &[&str]) -> Result<(Fabric<'a>, String)> {
         let said = lab.weft(lab.client(), who, &[], &[&["up", "--no-sm"], words].concat())?.success()?.text;
