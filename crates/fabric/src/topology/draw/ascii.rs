@@ -7,7 +7,7 @@ use super::super::{LinkState, NodeKind, Picture};
 use super::{in_short, rows};
 
 /// Columns of a drawing.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 /// Switches up to which the rows are drawn: a screen's worth.
 const DRAWN_MAX: usize = 200;
 

@@ -1,146 +1,130 @@
-//! A fabric as an SVG that any browser shows: rows of switches above their hosts, or a ring of switches where they have
-//! no rows. What a node or a link is comes up where the pointer rests.
+//! A fabric as an SVG that any browser shows. Trees stand in rows above their hosts, meshes and tori as grids, dragonflies as
+//! groups, anything else as springs between its switches pull it. What does not fit a page's width is folded: several nodes
+//! become one box, their cables one line. Details of a node or a link come up where the pointer rests.
 
-use std::fmt::Write;
+mod grid;
+mod groups;
+mod paint;
+mod rows;
+mod springs;
 
-use super::super::{LinkState, NodeKind, Picture};
-use super::{neighbours, rows};
+use super::super::{NodeKind, Picture};
+use super::neighbours;
 
+/// The widest drawing, in units of the picture.
+const WIDTH_MAX: f64 = 1600.0;
 /// Size of a switch's box.
 const BOX: (f64, f64) = (64.0, 22.0);
-/// Between rows.
-const ROW: f64 = 120.0;
+/// From one box to the next in a row.
+const STEP: f64 = BOX.0 + 12.0;
 /// Radius of a host's dot.
 const DOT: f64 = 5.0;
-const MARGIN: f64 = 40.0;
+/// Hosts beside a switch that are drawn one by one.
+const DOTS_MAX: usize = 6;
 
 /// Draws it.
 pub fn svg(picture: &Picture) -> String {
-    let rows = rows(picture);
-    let places = if rows.len() > 2 || picture.topology.count(NodeKind::Switch) < 4 {
-        in_rows(picture, &rows)
-    } else {
-        in_rings(picture, &rows)
-    };
-    let right = places.iter().map(|place| place.0).fold(0.0, f64::max) + BOX.0 / 2.0 + MARGIN;
-    let bottom = places.iter().map(|place| place.1).fold(0.0, f64::max) + BOX.1 + MARGIN;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {right:.0} {bottom:.0}\" font-family=\"sans-serif\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n",
-        escaped(&picture.topology.title)
-    );
-    draw_links(&mut out, picture, &places);
-    draw_nodes(&mut out, picture, &places);
-    let _ = writeln!(
-        out,
-        "<text x=\"{MARGIN}\" y=\"20\" font-size=\"14\">{}</text>\n</svg>",
-        escaped(&picture.topology.title)
-    );
-    out
+    let scene = grid::scene(picture).or_else(|| groups::scene(picture)).unwrap_or_else(|| {
+        let rows = super::rows(picture);
+        let is_tree = rows.len() > 2 || picture.topology.count(NodeKind::Switch) < 4;
+        if is_tree { rows::scene(picture, &rows) } else { springs::scene(picture) }
+    });
+    paint::paint(picture, scene)
 }
 
-const STYLE: &str = "line { stroke-width: 1.2 }
-.active { stroke: #1b7837 } .armed { stroke: #1b7837; stroke-dasharray: 6 3 } .init { stroke: #2166ac }
-.down { stroke: #b2182b; stroke-dasharray: 6 3 } .cut { stroke: #b2182b; stroke-dasharray: 2 3 }
-rect, circle, polygon { fill: #f7f7f7; stroke: #333 } .off { fill: #ccc; stroke-dasharray: 2 2 }
-text { font-size: 10px; fill: #111 } .name { text-anchor: middle }
-";
+/// How an item looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// A box with a name.
+    Box,
+    /// A small square.
+    Chip,
+    /// A host's dot; its name stands below it, aslant.
+    NamedDot,
+    /// A host's dot.
+    Dot,
+}
 
-/// Rows from the top, each centred.
-fn in_rows(picture: &Picture, rows: &[Vec<u32>]) -> Vec<(f64, f64)> {
-    let step = |row: usize| if row == 0 { 3.0 * DOT } else { BOX.0 + 12.0 };
-    let width = rows.iter().enumerate().map(|(row, nodes)| step(row) * nodes.len() as f64).fold(400.0, f64::max);
-    let mut out = vec![(0.0, 0.0); picture.topology.nodes.len()];
-    for (row, nodes) in rows.iter().enumerate() {
-        let y = MARGIN + ROW * (rows.len() - 1 - row) as f64 + BOX.1;
-        let spread = (width / nodes.len().max(1) as f64).max(step(row));
-        for (number, place) in nodes.iter().enumerate() {
-            out[*place as usize] = (MARGIN + spread * (number as f64 + 0.5), y);
+/// One node, or several that are drawn as one.
+#[derive(Clone, Debug)]
+struct Item {
+    nodes: Vec<u32>,
+    x: f64,
+    y: f64,
+    look: Look,
+}
+
+/// A frame around items that belong together.
+#[derive(Clone, Debug)]
+struct Frame {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+    name: String,
+}
+
+/// Where everything stands. Places may be negative: the painter moves them.
+#[derive(Clone, Debug, Default)]
+struct Scene {
+    items: Vec<Item>,
+    frames: Vec<Frame>,
+    /// Links longer than this are bent, so that they do not run through boxes between their ends.
+    straight_max: Option<f64>,
+}
+
+impl Scene {
+    fn add(&mut self, nodes: Vec<u32>, (x, y): (f64, f64), look: Look) {
+        self.items.push(Item { nodes, x, y, look });
+    }
+
+    /// Adds the hosts at a switch below its box: dots, or one box for many.
+    fn add_hosts(&mut self, hosts: Vec<u32>, (x, y): (f64, f64)) {
+        let below = y + BOX.1 / 2.0 + 16.0;
+        if hosts.len() > DOTS_MAX {
+            self.add(hosts, (x, below + 4.0), Look::Box);
+            return;
+        }
+        let first = x - (hosts.len() as f64 - 1.0) * DOT * 1.2;
+        for (number, host) in hosts.into_iter().enumerate() {
+            self.add(vec![host], (first + number as f64 * DOT * 2.4, below), Look::Dot);
         }
     }
-    out
 }
 
-/// Switches on a ring, their hosts outside of it.
-fn in_rings(picture: &Picture, rows: &[Vec<u32>]) -> Vec<(f64, f64)> {
-    let neighbours = neighbours(picture);
-    let switches: Vec<u32> = rows.iter().skip(1).flatten().copied().collect();
-    let radius = (switches.len() as f64 * (BOX.0 + 12.0) / std::f64::consts::TAU).max(150.0);
-    let centre = radius + MARGIN + 6.0 * ROW / 2.0;
-    let at = |angle: f64, radius: f64| (centre + radius * angle.cos(), centre + radius * angle.sin());
-    let mut out = vec![at(0.0, 0.0); picture.topology.nodes.len()];
-    let slice = std::f64::consts::TAU / switches.len().max(1) as f64;
-    for (number, switch) in switches.iter().enumerate() {
-        let angle = slice * number as f64;
-        out[*switch as usize] = at(angle, radius);
-        let is_host = |place: &&u32| picture.topology.nodes[**place as usize].kind != NodeKind::Switch;
-        let hosts: Vec<u32> = neighbours[*switch as usize].iter().filter(is_host).copied().collect();
-        for (n, host) in hosts.iter().enumerate() {
-            let offset = (n as f64 + 1.0) / (hosts.len() as f64 + 1.0) - 0.5;
-            out[*host as usize] = at(angle + slice * offset, radius + ROW);
+/// The places of all switches.
+fn switches(picture: &Picture) -> Vec<u32> {
+    let nodes = (0u32..).zip(&picture.topology.nodes);
+    nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(place, _)| place).collect()
+}
+
+/// What hangs on each node and is no switch. A host at several switches hangs on the first; one at none is left over.
+fn hung(picture: &Picture) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let nodes = &picture.topology.nodes;
+    let (mut hung, mut loose) = (vec![Vec::new(); nodes.len()], Vec::new());
+    for ((place, node), near) in (0u32..).zip(nodes).zip(neighbours(picture)) {
+        if node.kind == NodeKind::Switch {
+            continue;
+        }
+        let is_switch = |near: &&u32| nodes.get(**near as usize).is_some_and(|node| node.kind == NodeKind::Switch);
+        match near.iter().find(is_switch) {
+            Some(switch) => hung[*switch as usize].push(place),
+            None => loose.push(place),
         }
     }
-    out
+    (hung, loose)
 }
 
-fn draw_links(out: &mut String, picture: &Picture, places: &[(f64, f64)]) {
+/// Which switches are cabled to which, by place.
+fn trunks(picture: &Picture) -> impl Iterator<Item = (u32, u32)> + '_ {
     let topology = &picture.topology;
-    for (number, cable) in (0u32..).zip(&topology.cables) {
-        let state: LinkState = picture.link(number);
-        let ends = [cable.a, cable.b].map(|end| places.get(end.node as usize).copied().unwrap_or_default());
-        let trained = topology.trained(cable).filter(|_| state.is_up());
-        let trained = trained.map_or(String::new(), |(width, speed)| format!(" {width}{speed}"));
-        let _ = writeln!(
-            out,
-            "<line class=\"{}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"><title>{} - {}{trained} {}</title></line>",
-            state.word(),
-            ends[0].0,
-            ends[0].1,
-            ends[1].0,
-            ends[1].1,
-            escaped(&topology.spell(cable.a)),
-            escaped(&topology.spell(cable.b)),
-            state.word()
-        );
-    }
+    let is_switch = |end| topology.node(end).is_some_and(|node| node.kind == NodeKind::Switch);
+    let cables = topology.cables.iter().filter(move |cable| is_switch(cable.a) && is_switch(cable.b));
+    cables.map(|cable| (cable.a.node, cable.b.node))
 }
 
-fn draw_nodes(out: &mut String, picture: &Picture, places: &[(f64, f64)]) {
-    for (place, node) in picture.topology.nodes.iter().enumerate() {
-        let (x, y) = places.get(place).copied().unwrap_or_default();
-        let class = if picture.nodes.get(place).is_none_or(|node| node.powered) { "on" } else { "off" };
-        let lids: Vec<String> = picture
-            .nodes
-            .get(place)
-            .map(|node| node.lids.iter().map(|(lid, _)| lid.to_string()).collect())
-            .unwrap_or_default();
-        let title = format!(
-            "<title>{} ({} {:#018x}, LID {})</title>",
-            escaped(&node.name),
-            node.kind.word(),
-            node.guid,
-            lids.join(" ")
-        );
-        let _ = match node.kind {
-            NodeKind::Ca => {
-                writeln!(out, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\">{title}</circle>")
-            }
-            _ => writeln!(
-                out,
-                "<g>{title}<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{}\" height=\"{}\" rx=\"{}\"/>\
-                 <text class=\"name\" x=\"{x:.1}\" y=\"{:.1}\">{}</text></g>",
-                x - BOX.0 / 2.0,
-                y - BOX.1 / 2.0,
-                BOX.0,
-                BOX.1,
-                if node.kind == NodeKind::Router { 11 } else { 3 },
-                y + 3.5,
-                escaped(&node.name.chars().take(12).collect::<String>())
-            ),
-        };
-    }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Numbers in parts of about equal size, `parts` at most.
+fn folded(places: &[u32], parts: usize) -> Vec<Vec<u32>> {
+    let size = places.len().div_ceil(parts.max(1)).max(1);
+    places.chunks(size).map(<[u32]>::to_vec).collect()
 }
