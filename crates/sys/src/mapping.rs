@@ -90,7 +90,7 @@ pub fn persists(addr: u64, len: u64) -> bool {
 fn is_stored(name: &str) -> bool {
     /// Magic numbers of tmpfs (which /dev/shm and /dev are, too), ramfs and hugetlbfs.
     const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-    let in_memory = |name: &str| rustix::fs::statfs(name).map_or(true, |fs| IN_MEMORY.contains(&(fs.f_type as i64)));
+    let in_memory = |name: &str| rustix::fs::statfs(name).map_or(true, |fs| IN_MEMORY.contains(&fs.f_type));
     name.starts_with("/dev/dax") || (name.starts_with('/') && !in_memory(name))
 }
 

@@ -52,7 +52,7 @@ pub fn make(path: &Path, mode: u32, label: &str) -> io::Result<()> {
     let permissions = Mode::from_raw_mode(mode);
     let device = rustix::fs::makedev(NULL.0, NULL.1);
     if rustix::fs::mknodat(CWD, path, FileType::CharacterDevice, permissions, device).is_err() {
-        return make_by_devpts(path, mode).or_else(|_| Ok(fs::write(path, "").and_then(|()| set_mode(path, mode))?));
+        return make_by_devpts(path, mode).or_else(|_| fs::write(path, "").and_then(|()| set_mode(path, mode)));
     }
     if !label.is_empty() {
         // Without it the node is what it is, and nothing is granted by it.
