@@ -159,7 +159,7 @@ impl Soak<'_> {
             if self.flows[nth].is_none() {
                 let seed = self.lots.below(1 << 30);
                 let patience = if plan.fragile { 0 } else { self.patience };
-                let faults = if seed % 3 == 0 { format!("loss=1%,seed={seed}") } else { String::new() };
+                let faults = if seed.is_multiple_of(3) { format!("loss=1%,seed={seed}") } else { String::new() };
                 self.flows[nth] = Some(Flow::start(self.lab, self.program, plan, &faults, patience)?);
                 self.started += 1;
             }

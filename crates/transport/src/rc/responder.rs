@@ -224,8 +224,8 @@ impl Responder {
     /// A request that was executed before (IBA 9.7.5.1.1).
     fn repeat(&mut self, core: &Core, packet: &Packet<'_>, psn: u64) {
         if is_plain(packet.info.kind) {
-            // One acknowledgement for all that the requester sent again: an end of its run asks for it. Linux's rxe may
-            // stop in the middle of its run when each packet is acknowledged.
+            // One acknowledgement for all that the requester sends again: the end of its run asks for it. More would only be
+            // work for a requester that is in the middle of the run.
             self.silent += 1;
             if self.replies.answer == Answer::None && (packet.bth.ack_req() || self.silent >= ACK_PACKETS) {
                 self.replies.answer = Answer::Ack;
