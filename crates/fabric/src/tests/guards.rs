@@ -103,7 +103,9 @@ fn a_key_of_a_switch_guards_all_its_ports() {
 #[test]
 fn another_port_of_an_adapter_is_guarded_by_its_own_key() {
     let mut lab = Lab::up();
-    lab.set_port(H1, 2, |info| info.mkey = KEY);
+    // Its own agent alone sets it, and its cable is missing.
+    let second = lab.fabric.place(PortRef::new(H1, 2)).expect("a port");
+    lab.fabric.ports[second as usize].info.mkey = KEY;
     assert!(lab.ask_as(0, H1, Method::SET, AttrId::PORT_INFO, 2, &lab.info(H1, 2).encode()).is_none());
     assert!(lab.ask_as(KEY, H1, Method::SET, AttrId::PORT_INFO, 2, &lab.info(H1, 2).encode()).is_some());
     assert!(sets(&mut lab, 0), "the port that was asked has none");
