@@ -182,8 +182,7 @@ impl Host for PoolHost {
     }
 
     fn retire_slot(&mut self, client: ClientId, slot: u32) {
-        self.last_processes
-            .extend(self.pairs.process(client).filter(|process| lives(process)).map(|process| (slot, process)));
+        self.last_processes.extend(self.pairs.process(client).filter(lives).map(|process| (slot, process)));
         if self.last_processes.len() > LAST_PROCESSES_MAX {
             self.last_processes.retain(|_, process| lives(process));
         }

@@ -280,7 +280,7 @@ impl Server {
         self.spare = None;
         let accepted = unix::accept(&self.listener);
         if let Ok(fd) = &accepted {
-            // What lies unread when it is closed would take the answer with it.
+            // Closing a socket with unread bytes discards the answer.
             let _ = unix::recv(fd, &mut self.buffer, 0, Wait::No);
             let text = "it has as many descriptors open as it may (ulimit -n): end some of the programs that use RDMA \
                         devices, or end the daemon and start it with a higher limit";

@@ -128,7 +128,7 @@ impl SlotTable {
             }
             _ => false,
         };
-        // What nobody ever had comes first, wherever the pool grew.
+        // Slots never used come first, also those that the pool grew by later.
         let is_fresh = |slot: &&u32| matches!(self.states.get(**slot as usize), Some(State::Free { last: None }));
         let fresh = self.free.iter().filter(is_fresh).find(|_| may_spread);
         match fresh.or_else(|| self.free.iter().find(fits)) {

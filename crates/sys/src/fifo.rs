@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_reader_is_noticed_and_so_is_its_end() {
         let path = std::env::temp_dir().join(format!("weft-fifo-{}", std::process::id()));
-        make(&path).unwrap();
+        make(&path, 0o666).unwrap();
         let pipe = hold(&path).unwrap();
         let watch = watch_opens([&pipe].into_iter()).unwrap();
         assert!(writer(&pipe).unwrap().is_none());

@@ -1,5 +1,5 @@
-//! The limit of a file's size (`ulimit -f`). What exceeds it raises SIGXFSZ, which kills a program that did not expect
-//! it: in calls of ours that signal is held back and taken away, and the call fails with EFBIG.
+//! The limit of a file's size (`ulimit -f`). A call that exceeds it raises SIGXFSZ, which kills a program that did not
+//! expect it: in calls of ours that signal is held back and taken away, and the call fails with EFBIG.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,9 +8,9 @@ use rustix::process::{Resource, Rlimit};
 
 /// Runs a call that may exceed the limit. The kernel sends the signal to the calling thread alone.
 fn without_signal<R>(call: impl FnOnce() -> R) -> R {
-    let mut only: libc::sigset_t = unsafe_zeroed();
-    let mut before: libc::sigset_t = unsafe_zeroed();
-    let mut pending: libc::sigset_t = unsafe_zeroed();
+    let mut only: libc::sigset_t = empty_set();
+    let mut before: libc::sigset_t = empty_set();
+    let mut pending: libc::sigset_t = empty_set();
     // SAFETY: three sets of our own; the mask is the calling thread's.
     let waited = unsafe {
         libc::sigemptyset(&raw mut only);
@@ -33,7 +33,7 @@ fn without_signal<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-fn unsafe_zeroed() -> libc::sigset_t {
+fn empty_set() -> libc::sigset_t {
     // SAFETY: a set of signals is bits, and zeroes are one.
     unsafe { std::mem::zeroed() }
 }

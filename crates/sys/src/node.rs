@@ -19,7 +19,7 @@ const NULL: (u32, u32) = (1, 3);
 const LABEL: &str = "trusted.weft";
 const LABEL_BYTES_MAX: usize = 256;
 
-/// What somebody may do with a node, as far as its owner, group and mode say.
+/// Owner, group and mode of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights {
     /// Owner.

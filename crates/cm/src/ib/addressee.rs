@@ -7,17 +7,17 @@ use weft_wire::mad::Mad;
 use super::cm::Cm;
 use super::comm_id::ConnId;
 
-/// What a datagram is for.
+/// The connection or service that a datagram is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressee {
     /// This connection.
     Connection(ConnId),
-    /// Whoever listens to this service.
+    /// The listeners of this service.
     Service(u64),
 }
 
 impl Cm {
-    /// What a datagram is for; `None` if it is no message of a connection manager, or names nothing.
+    /// Returns the connection or service that a datagram is for; `None` if it is no message of a connection manager, or names nothing.
     pub fn addressee(&self, from: &GmpAddress, bytes: &MadBytes) -> Option<Addressee> {
         let mad: Mad = zerocopy::transmute!(*bytes);
         let named = |local: u32| Some(Addressee::Connection(ConnId(local)));

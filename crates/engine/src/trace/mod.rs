@@ -198,7 +198,7 @@ impl Trace {
         }
     }
 
-    /// What cannot be written to a file ends the trace with the last whole line, and is said once.
+    /// Writes the lines. An error of the file ends the trace with the last whole line, and is said once.
     fn flush(&mut self) {
         match &mut self.out {
             Out::Stderr => drop(std::io::stderr().write_all(self.buffer.as_bytes())),
