@@ -59,8 +59,8 @@ fn quantity<'a>(text: &'a str, units: &[(&str, f64)]) -> Quantity<'a> {
     match (number.trim().parse::<f64>(), measured) {
         (Ok(value), Some(_)) => Quantity::Measured(value * scale),
         (Ok(0.0), None) => Quantity::Measured(0.0),
-        (Ok(_), None) => Quantity::Bare(text),
-        (Err(_), _) => Quantity::Unclear,
+        (Ok(value), None) if value.is_finite() => Quantity::Bare(text),
+        (Ok(_), None) | (Err(_), _) => Quantity::Unclear,
     }
 }
 

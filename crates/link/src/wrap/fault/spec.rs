@@ -110,7 +110,7 @@ mod tests {
             ("dup=0.01", "needs its unit"),
             ("loss=101%", "0% and 100%"),
             ("loss=-1%", "0% and 100%"),
-            ("loss=NaN", "0% and 100%"),
+            ("loss=NaN", "a number with a unit"),
             ("lost=1%", "\"lost\" is no fault"),
             ("delay=5", "unit"),
             ("delay=100s", "60s"),
