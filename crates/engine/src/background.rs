@@ -12,7 +12,6 @@ use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
 use weft_verbs::{Duration, Instant};
 
-use crate::clock;
 use crate::engine::Engine;
 use crate::fabric;
 use crate::handover::{Driver, LOOK_INTERVAL, Seen};
@@ -20,6 +19,7 @@ use crate::instruments::Told;
 use crate::sources::Sources;
 use crate::spin::Spin;
 use crate::trace::{self, Kind};
+use crate::{busy_poll, clock};
 
 /// Its stack: nothing here recurses.
 const STACK_BYTES: usize = 256 << 10;
@@ -46,6 +46,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         seen: Seen::default(),
         kept: None,
         spin: Spin::default(),
+        polls: 0,
         report: None,
         told: None,
         asked: false,
@@ -75,6 +76,8 @@ struct Background {
     /// Deadline that was promised at the last sleep.
     kept: Option<Instant>,
     spin: Spin,
+    /// How often the program had polled when this thread received a WRITE for it last.
+    polls: u32,
     /// What the daemon is to be told that the process holds.
     report: Option<HcaUsage>,
     /// What is to be written to the ledger.
@@ -115,7 +118,7 @@ impl Background {
                 }
                 Serve::Spin if awake < AWAKE_TURNS_MAX => {
                     awake += 1;
-                    std::thread::yield_now();
+                    self.spin.on_yield(busy_poll::yield_processor());
                     continue;
                 }
                 Serve::Again | Serve::Spin => self.sleep(true, Some(Duration::ZERO)),
@@ -170,13 +173,17 @@ impl Background {
         }
         engine.forget_source(pump.wake_up());
         let (armed, waits) = (pump.hca.any_cq_armed(), self.seen.waited(now));
-        if driver == Driver::Pollers && !armed {
+        if driver == Driver::Pollers && !armed && !pump.memory_wait.is_helped(now) {
             engine.handover.set_driver(driver);
             engine.handover.unlock(guard);
             return Serve::Parked;
         }
         engine.handover.set_driver(Driver::Background);
         if pump.turn(now, true) > 0 {
+            let polls = engine.handover.tally().polls;
+            if !armed && pump.memory_wait.is_written() && std::mem::replace(&mut self.polls, polls) != polls {
+                pump.memory_wait.on_left(now);
+            }
             // A program that sleeps until an event comes wants the processor for itself.
             self.spin.on_packets(now, !armed && !waits);
             engine.leave(guard);

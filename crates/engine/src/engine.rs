@@ -20,7 +20,7 @@ use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
 use crate::share::Sharing;
 use crate::sources::Sources;
-use crate::{background, clock, config, fork, singleton, trace};
+use crate::{background, busy_poll, clock, config, fork, singleton, trace};
 
 /// What every call answers in a process that forked since its devices were opened.
 const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
@@ -167,6 +167,7 @@ impl Engine {
             |pump| pump.time(polling),
             |pump, now| {
                 self.handover.on_post();
+                pump.memory_wait.on_post();
                 let result = f(&mut pump.hca, now);
                 pump.transmit_posted(now, polling);
                 result
@@ -294,16 +295,43 @@ impl Engine {
             came = pump.turn_briefly();
             polled = pump.hca.poll_cq(cq, out);
         }
-        if trace::on()
-            && let Ok(count) = polled
-        {
-            trace::polled(clock::now(), out.get(..count).unwrap_or_default());
-        }
-        let offer = self.handover.in_vain(came == Some(0));
+        trace_polled(&polled, out);
+        // A brief look in vain leaves the clock alone.
+        let must_yield = match came {
+            Some(0) => pump.busy_poll.must_yield(pump.turned_at()),
+            None if turn => false,
+            _ => {
+                pump.busy_poll.on_arrival();
+                false
+            }
+        };
+        let found = matches!(polled, Ok(1..));
+        let goes_on = found && pump.memory_wait.goes_on() && pump.hca.cq_len(cq) == 0;
         self.leave(guard);
-        if offer {
-            std::thread::yield_now();
+        if must_yield {
+            return self.poll_after_yield(cq, out);
         }
+        if goes_on {
+            self.poll_on();
+        }
+        polled
+    }
+
+    /// Let others have the processor, and look again.
+    #[cold]
+    fn poll_after_yield(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
+        let yielded = busy_poll::yield_processor();
+        let mut guard = self.handover.lock(&self.pump);
+        let Some(pump) = guard.as_mut() else {
+            return Err(CLOSED);
+        };
+        pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
+        if pump.turn(yielded.back_at, false) > 0 {
+            pump.busy_poll.on_arrival();
+        }
+        let polled = pump.hca.poll_cq(cq, out);
+        trace_polled(&polled, out);
+        self.leave(guard);
         polled
     }
 
@@ -459,6 +487,16 @@ impl Engine {
             session.unpublish();
         }
         Ok(pump)
+    }
+}
+
+/// Completions that a poll took.
+#[inline]
+fn trace_polled(polled: &Result<usize, VerbsError>, out: &[Wc]) {
+    if trace::on()
+        && let Ok(count) = *polled
+    {
+        trace::polled(clock::now(), out.get(..count).unwrap_or_default());
     }
 }
 

@@ -20,10 +20,6 @@ const DRIVING_CALLS: u32 = 8;
 const DRIVING_STAND_INS: u32 = 4;
 /// For how long a thread that woke is expected to wait again.
 const WAITING_LATELY: Duration = Duration::from_millis(100);
-/// Polls in vain, some forty microseconds of them, from which on a poller offers the processor to others.
-const VAIN_POLLS: u32 = 96;
-/// One such poll in this many makes the offer, so that it costs a poller that has the processor to itself little.
-const VAIN_PERIOD: u32 = 16;
 /// How often the background thread looks while the program polls.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -78,8 +74,6 @@ pub struct Handover {
     polls: AtomicU32,
     /// Of these, polls that found nothing and turned the pump.
     turns: AtomicU32,
-    /// Polls in a row that found nothing.
-    vain: AtomicU32,
     /// Times that waiting threads woke.
     stand_ins: AtomicU32,
     /// Threads that wait for the lock.
@@ -105,7 +99,6 @@ impl Handover {
             calls: AtomicU32::new(0),
             polls: AtomicU32::new(0),
             turns: AtomicU32::new(0),
-            vain: AtomicU32::new(0),
             stand_ins: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             driver: AtomicU8::new(Driver::Background as u8),
@@ -164,16 +157,6 @@ impl Handover {
     /// A waiting thread woke and serves; likewise.
     pub fn on_stand_in(&self) {
         count(&self.stand_ins);
-    }
-
-    /// A poll that received (or found) something, or nothing. Answers whether the processor should be offered to others:
-    /// a program that has polled in vain for so long waits for somebody who may be waiting for this processor, and on a
-    /// busy machine he gets it a time slice sooner. To be called under the lock.
-    #[inline]
-    pub fn in_vain(&self, nothing: bool) -> bool {
-        let count = if nothing { self.vain.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
-        self.vain.store(count, Ordering::Relaxed);
-        count >= VAIN_POLLS && count.is_multiple_of(VAIN_PERIOD)
     }
 
     /// Who drives, as far as the program goes. It polls if it called often enough since the last look, which is forgotten
@@ -362,15 +345,6 @@ mod tests {
         assert_eq!(wake(DRIVING_STAND_INS * 10, LOOK_INTERVAL * 10), Driver::Waiting);
         assert_eq!(wake(1, LOOK_INTERVAL / 2), Driver::Background);
         assert_eq!(wake(DRIVING_STAND_INS - 1, LOOK_INTERVAL / 2), Driver::Waiting, "within one interval");
-    }
-
-    #[test]
-    fn long_polling_in_vain_offers_the_processor() {
-        let handover = Handover::new().unwrap();
-        let offers = (0..VAIN_POLLS + 2 * VAIN_PERIOD).filter(|_| handover.in_vain(true)).count();
-        assert_eq!(offers, 3, "counting from the first poll");
-        assert!(!handover.in_vain(false));
-        assert!((0..VAIN_POLLS - 1).all(|_| !handover.in_vain(true)));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! ```
 
 mod background;
+mod busy_poll;
 mod clock;
 mod config;
 mod devices;
@@ -25,6 +26,7 @@ mod linger;
 mod log;
 mod looks;
 mod memory;
+mod memory_wait;
 mod multicast;
 mod neighbours;
 mod pump;

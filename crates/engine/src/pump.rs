@@ -9,11 +9,13 @@ use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
+use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::looks::Looks;
 use crate::memory::HostMemory;
+use crate::memory_wait::MemoryWait;
 use crate::trace;
 
 /// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
@@ -47,6 +49,10 @@ pub struct Pump {
     batch: TxBatch,
     gather: Gather,
     looks: Looks,
+    /// When threads that poll in vain yield.
+    pub busy_poll: BusyPoll,
+    /// Whether the program waits for WRITEs by looking at its memory.
+    pub memory_wait: MemoryWait,
     /// What is counted for people to see, beside what the adapters and the links count.
     pub instruments: Instruments,
     /// When the daemon is to be told what the process holds, if that may have changed.
@@ -78,6 +84,8 @@ impl Pump {
             batch: TxBatch::default(),
             gather: Gather::default(),
             looks: Looks::default(),
+            busy_poll: BusyPoll::default(),
+            memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
             report_at: None,
             tells_network_header: false,
@@ -88,11 +96,12 @@ impl Pump {
 
     /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
     pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
-        let Pump { hca, stack, .. } = self;
+        let Pump { hca, stack, memory_wait, .. } = self;
         stack.receive(now, thorough, &mut |rx| {
             if trace::on() {
                 trace::received(now, rx);
             }
+            memory_wait.on_packet(rx);
             hca.handle_packet(now, rx);
         })
     }
@@ -194,11 +203,12 @@ impl Pump {
             read.set(Some(at));
             at
         };
-        let Pump { hca, stack, .. } = self;
+        let Pump { hca, stack, memory_wait, .. } = self;
         let came = stack.receive_by(now, false, &mut |rx| {
             if trace::on() {
                 trace::received(now(), rx);
             }
+            memory_wait.on_packet(rx);
             hca.handle_packet(now(), rx);
         });
         if came > 0 || self.brief_turns >= CLOCK_PERIOD || self.hca.wants_transmit() {

@@ -4,11 +4,16 @@
 
 use weft_verbs::{Duration, Instant};
 
+use crate::busy_poll::Yielded;
+
 /// How long after the last packet: about what a processor that has fallen asleep takes to answer, in a virtual machine,
 /// so that packets which only wait for that answer are close to each other.
 const SPIN: Duration = Duration::from_micros(200);
 /// Spins in a row that may be in vain.
 const VAIN_MAX: u32 = 3;
+/// For how long a processor that another thread wanted is left to it. A thread that sleeps gets it as soon as a packet
+/// comes; one that yields gets it when the other's time slice ends.
+const LEFT: Duration = Duration::from_millis(20);
 /// Times that a packet comes soon after the last, from which on it is worth while again.
 const CLOSE_MIN: u32 = 8;
 
@@ -22,6 +27,8 @@ pub struct Spin {
     /// Spins in vain since.
     vain: u32,
     until: Option<Instant>,
+    /// Until when the processor is left to others.
+    left_until: Instant,
 }
 
 impl Spin {
@@ -32,7 +39,14 @@ impl Spin {
             self.vain = 0;
         }
         self.last = now;
-        self.until = (allowed && self.close >= CLOSE_MIN).then(|| now + SPIN);
+        self.until = (allowed && self.close >= CLOSE_MIN && now >= self.left_until).then(|| now + SPIN);
+    }
+
+    /// The thread yielded between two looks.
+    pub fn on_yield(&mut self, yielded: Yielded) {
+        if yielded.switched {
+            (self.until, self.left_until) = (None, yielded.back_at + LEFT);
+        }
     }
 
     /// Nothing came: whether to look again at once.
@@ -80,6 +94,21 @@ mod tests {
         }
         spin.on_packets(at(70_000), true);
         assert!(!spin.goes_on(at(70_001)), "it was in vain too often");
+    }
+
+    #[test]
+    fn a_processor_that_another_thread_wants_is_left_to_it() {
+        let mut spin = Spin::default();
+        (0..20).for_each(|i| spin.on_packets(at(i), true));
+        let yielded = |switched, us| Yielded { at: at(us - 5), back_at: at(us), switched };
+        spin.on_yield(yielded(false, 30));
+        assert!(spin.goes_on(at(30)));
+        spin.on_yield(yielded(true, 40));
+        assert!(!spin.goes_on(at(40)));
+        spin.on_packets(at(100), true);
+        assert!(!spin.goes_on(at(101)));
+        (0..20).for_each(|i| spin.on_packets(at(21_000 + i), true));
+        assert!(spin.goes_on(at(21_020)));
     }
 
     #[test]

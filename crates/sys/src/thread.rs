@@ -59,9 +59,33 @@ pub fn set_slack(slack: Slack) {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0, 0, 0, 0) };
 }
 
+/// How often the calling thread lost its processor to another without having gone to sleep, as after sched_yield(2);
+/// `None` if the kernel does not tell.
+pub fn times_preempted() -> Option<u64> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writing, and all zeroes are a valid rusage.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
+            return None;
+        }
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_nivcsw).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_was_not_preempted() {
+        let sleeps = || {
+            let before = times_preempted().unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(10));
+            times_preempted() == Some(before)
+        };
+        assert!((0..1000).any(|_| sleeps()));
+    }
 
     #[test]
     fn sleeps_are_as_late_as_they_were() {

@@ -1,0 +1,261 @@
+//! When a thread that polls in vain yields its processor. A poller that shares its processor with its peer keeps the peer
+//! from answering until its time slice ends, milliseconds later. A poller with a processor of its own must not pay for
+//! that: a yield costs as much as a small message within the host.
+//!
+//! Each yield tells whether it was worth it, by how long the processor was away:
+//! - nobody else wanted it: the next yield waits twice as long;
+//! - others had it for a moment, as pollers that yield in turn do: yield whenever nothing is there;
+//! - somebody used up a whole time slice: the peer may need another processor than this one, and a poller that yields at
+//!   once would be away whenever the peer is not. So it polls for a while before it yields, unless that turns out to be in
+//!   vain again and again, as it is where hundreds of pollers share a processor.
+
+use std::cell::Cell;
+
+use weft_sys::thread;
+use weft_verbs::{Duration, Instant};
+
+use crate::clock;
+
+/// How long a poller polls before its first yield: longer than an answer takes between two processors.
+const YIELD_AFTER: Duration = Duration::from_micros(20);
+/// The shortest time but zero, and the longest. The longest is a fraction of a time slice.
+const YIELD_AFTER_RANGE: (Duration, Duration) = (Duration::from_micros(2), Duration::from_millis(1));
+/// Looks at the clock further apart than this belong to a program that does other things between its polls.
+const DENSE: Duration = Duration::from_micros(20);
+/// An absence shorter than this is the system call alone.
+const AWAY_MIN: Duration = Duration::from_micros(1);
+/// An absence longer than this means that somebody used up a time slice.
+const SLICE_MIN: Duration = Duration::from_micros(500);
+/// How long a poller polls before it yields to those who use up time slices. It varies by as much again: two peers that are
+/// away in turn meet sooner or later.
+const YIELD_AFTER_SLICE: Duration = Duration::from_micros(100);
+/// Arrivals between two yields that the yields alone account for.
+const ARRIVALS_BY_YIELD: u64 = 2;
+/// Yields in a row with hardly an arrival in between from which on polling before a yield counts as useless.
+const USELESS_YIELDS: u32 = 8;
+/// For how many yields it is not tried again: at first, and at most.
+const UNTRIED_YIELDS: (u32, u32) = (64, 1024);
+
+/// One yield.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Yielded {
+    /// When the thread yielded.
+    pub at: Instant,
+    /// When it ran again.
+    pub back_at: Instant,
+    /// Whether another thread had the processor meanwhile.
+    pub switched: bool,
+}
+
+/// Yields the processor.
+pub fn yield_processor() -> Yielded {
+    let at = clock::now();
+    std::thread::yield_now();
+    let back_at = clock::now();
+    // The kernel is asked only where it matters.
+    let switched = back_at.since(at) >= AWAY_MIN && was_preempted();
+    Yielded { at, back_at, switched }
+}
+
+/// Whether the calling thread lost its processor since the last call, as far as the kernel tells.
+fn was_preempted() -> bool {
+    thread_local! { static TIMES: Cell<u64> = const { Cell::new(0) } }
+    thread::times_preempted().is_none_or(|times| TIMES.replace(times) != times)
+}
+
+/// The decision, of one process.
+#[derive(Clone, Copy, Debug)]
+pub struct BusyPoll {
+    /// Since when polls have been in vain; zero if something came since.
+    since: Instant,
+    /// The clock at the last poll in vain.
+    polled_at: Instant,
+    /// How long polls must have been in vain.
+    yield_after: Duration,
+    /// Arrivals until the last yield.
+    arrivals: u64,
+    /// Yields to others' time slices in a row that polling before them did not help.
+    useless: u32,
+    /// Yields that are left until polling before them is tried again, and how many there were at the beginning.
+    untried: (u32, u32),
+}
+
+impl Default for BusyPoll {
+    fn default() -> BusyPoll {
+        BusyPoll {
+            since: Instant(0),
+            polled_at: Instant(0),
+            yield_after: YIELD_AFTER,
+            arrivals: 0,
+            useless: 0,
+            untried: (0, 0),
+        }
+    }
+}
+
+impl BusyPoll {
+    /// Something came.
+    #[inline]
+    pub fn on_arrival(&mut self) {
+        self.since = Instant(0);
+    }
+
+    /// Nothing came, and the clock was looked at: whether the thread is to yield.
+    #[inline]
+    pub fn must_yield(&mut self, now: Instant) -> bool {
+        let dense = now.since(self.polled_at) < DENSE;
+        self.polled_at = now;
+        if self.since == Instant(0) || !dense {
+            self.since = now;
+        }
+        dense && now.since(self.since) >= self.yield_after
+    }
+
+    /// The thread yielded; `arrivals` is how often something has come so far.
+    pub fn on_yield(&mut self, yielded: Yielded, arrivals: u64) {
+        let Yielded { at, back_at, switched } = yielded;
+        let away = back_at.since(at);
+        let few = arrivals.wrapping_sub(self.arrivals) <= ARRIVALS_BY_YIELD;
+        self.arrivals = arrivals;
+        (self.since, self.polled_at) = (back_at, back_at);
+        let (shortest, longest) = YIELD_AFTER_RANGE;
+        self.yield_after = if !switched {
+            (self.yield_after * 2).clamp(shortest, longest)
+        } else if away < SLICE_MIN || self.is_useless(few) {
+            Duration::ZERO
+        } else {
+            let more = back_at.0 % YIELD_AFTER_SLICE.as_nanos() as u64;
+            YIELD_AFTER_SLICE + Duration::from_nanos(more)
+        };
+    }
+
+    /// Whether it is useless to poll before the next yield; `few`: hardly anything came since the last one.
+    fn is_useless(&mut self, few: bool) -> bool {
+        if !few {
+            (self.useless, self.untried) = (0, (0, 0));
+            return false;
+        }
+        if self.untried.0 > 0 {
+            self.untried.0 -= 1;
+            return true;
+        }
+        self.useless += 1;
+        if self.useless >= USELESS_YIELDS {
+            self.useless = 0;
+            let (first, most) = UNTRIED_YIELDS;
+            let untried = (self.untried.1 * 2).clamp(first, most);
+            self.untried = (untried, untried);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1000;
+
+    /// A poller that looks at the clock each microsecond.
+    struct Poller {
+        busy: BusyPoll,
+        now: Instant,
+        arrivals: u64,
+    }
+
+    impl Poller {
+        fn new() -> Poller {
+            Poller { busy: BusyPoll::default(), now: Instant(1_000_000_000), arrivals: 0 }
+        }
+
+        /// Polls until a yield is due; how many microseconds that took.
+        fn polls(&mut self) -> u64 {
+            (0..)
+                .find(|_| {
+                    self.now = self.now + Duration::from_micros(1);
+                    self.busy.must_yield(self.now)
+                })
+                .unwrap()
+        }
+
+        fn yields(&mut self, away: u64, switched: bool) {
+            let at = self.now;
+            self.now = Instant(at.0 + away);
+            self.busy.on_yield(Yielded { at, back_at: self.now, switched }, self.arrivals);
+        }
+
+        fn receives(&mut self, times: u64) {
+            self.arrivals += times;
+            self.busy.on_arrival();
+        }
+    }
+
+    #[test]
+    fn a_processor_of_ones_own_is_offered_less_and_less_often() {
+        let mut poller = Poller::new();
+        let mut spent = Vec::new();
+        for _ in 0..8 {
+            spent.push(poller.polls());
+            poller.yields(200, false);
+        }
+        assert!(spent.windows(2).all(|pair| pair[0] < pair[1] || pair[1] >= 999), "{spent:?}");
+        let (first, longest) = (YIELD_AFTER.as_micros() as u64, YIELD_AFTER_RANGE.1.as_micros() as u64);
+        assert!((first..=first + 1).contains(&spent[0]) && spent[7] <= longest + 1, "{spent:?}");
+    }
+
+    #[test]
+    fn a_yield_that_took_long_without_another_thread_counts_as_short() {
+        let mut poller = Poller::new();
+        let first = poller.polls();
+        poller.yields(50 * US, false);
+        assert!(poller.polls() > first);
+    }
+
+    #[test]
+    fn a_processor_that_others_share_politely_is_yielded_at_once() {
+        let mut poller = Poller::new();
+        for _ in 0..20 {
+            poller.polls();
+            poller.yields(5 * US, true);
+            assert_eq!(poller.polls(), 0);
+        }
+        poller.receives(1);
+        assert_eq!(poller.polls(), 0);
+    }
+
+    #[test]
+    fn between_time_slices_of_others_it_polls_for_a_while() {
+        let mut poller = Poller::new();
+        for round in 0..20 {
+            poller.polls();
+            poller.yields(3000 * US + round * 7001, true);
+            let spent = poller.polls();
+            assert!((99..=200).contains(&spent), "{spent}");
+            poller.receives(100);
+        }
+    }
+
+    #[test]
+    fn what_is_useless_is_seldom_tried() {
+        let mut poller = Poller::new();
+        let mut spent = 0;
+        for _ in 0..3000 {
+            spent += poller.polls();
+            poller.yields(1000 * US, true);
+            poller.receives(1);
+        }
+        assert!(spent < 3000 * 5, "{spent}");
+        poller.receives(100);
+        poller.polls();
+        poller.yields(1000 * US, true);
+        assert!(poller.polls() >= 99, "it got on without yields");
+    }
+
+    #[test]
+    fn a_program_that_computes_between_its_polls_keeps_its_processor() {
+        let mut busy = BusyPoll { yield_after: Duration::ZERO, ..BusyPoll::default() };
+        let at = |us: u64| Instant(1_000_000_000 + us * US);
+        assert!((0..1000).all(|n| !busy.must_yield(at(n * 50))));
+        assert!(busy.must_yield(at(1000 * 50 - 49)));
+    }
+}

@@ -1,0 +1,192 @@
+//! Programs that wait for a WRITE by looking at their memory. Such a program polls its completion queue for its own
+//! requests alone; between two of them it calls nothing, and the background thread would have to bring it each message,
+//! with a wake-up on a processor that the program keeps busy. So where the background thread finds packets that a program
+//! left, which had polled until then, the next poll that takes the last completion turns the pump a little longer: the
+//! peer's next message mostly comes within that time. It goes on as long
+//! as it succeeds.
+
+use weft_transport::RxPacket;
+use weft_verbs::{Duration, Instant};
+use weft_wire::opcode::Kind;
+
+use crate::busy_poll;
+use crate::engine::Engine;
+
+/// How long a poll goes on.
+const STAY: Duration = Duration::from_micros(40);
+/// Times in a row that nothing may come: the peer may begin to go on later.
+const TIMED_OUT_MAX: u32 = 32;
+/// Times in a row that what comes may be completions.
+const COMPLETED_MAX: u32 = 4;
+/// For how long it is not tried again then: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(256));
+/// For how long the background thread serves where nothing came: while polls go on, and when they do not any more.
+const HELPED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+
+/// What became of a poll that went on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// A WRITE came.
+    Written,
+    /// Something else came: the program waits for completions.
+    Completed,
+    /// Nothing came.
+    TimedOut,
+}
+
+/// The decision, of one process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryWait {
+    on: bool,
+    /// A WRITE came since the last post: the program has what it waits for.
+    written: bool,
+    /// How far it is from the end: [`TIMED_OUT_MAX`].
+    vain: u32,
+    pause: Duration,
+    paused_until: Instant,
+    /// When the last one ended, nothing had come.
+    timed_out: bool,
+    helped_until: Instant,
+}
+
+impl MemoryWait {
+    /// A request was posted.
+    #[inline]
+    pub fn on_post(&mut self) {
+        self.written = false;
+    }
+
+    /// A packet came.
+    #[inline]
+    pub fn on_packet(&mut self, rx: &RxPacket<'_>) {
+        self.written |= matches!(rx.packet.info.kind, Kind::WriteOnly | Kind::WriteLast);
+    }
+
+    /// Whether a WRITE came since the last post.
+    pub fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether a poll that took the last completion goes on.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        self.on && !self.written
+    }
+
+    /// The program polled and then left packets to the background thread.
+    pub fn on_left(&mut self, now: Instant) {
+        if now >= self.paused_until {
+            self.on = true;
+        } else if self.timed_out {
+            self.helped_until = now + HELPED.1;
+        }
+    }
+
+    /// A poll went on.
+    pub fn on_ended(&mut self, ended: Ended, now: Instant) {
+        self.timed_out = ended == Ended::TimedOut;
+        if ended == Ended::Written {
+            (self.vain, self.pause) = (0, Duration::ZERO);
+            return;
+        }
+        self.vain += if self.timed_out { 1 } else { TIMED_OUT_MAX / COMPLETED_MAX };
+        if self.vain >= TIMED_OUT_MAX {
+            let (first, longest) = PAUSE;
+            self.pause = (self.pause * 2).clamp(first, longest);
+            (self.on, self.vain, self.paused_until) = (false, 0, now + self.pause);
+        }
+        if self.timed_out {
+            self.helped_until = now + if self.on { HELPED.0 } else { HELPED.1 };
+        }
+    }
+
+    /// Whether the background thread is to serve though the program polls.
+    pub fn is_helped(&self, now: Instant) -> bool {
+        now < self.helped_until
+    }
+}
+
+impl Engine {
+    /// The last completion was taken: turn the pump until something comes, for a while.
+    #[cold]
+    pub(crate) fn poll_on(&self) {
+        let (mut begin, mut yielded, mut yields) = (None, None, 0);
+        loop {
+            let mut guard = self.handover.lock(&self.pump);
+            let Some(pump) = guard.as_mut() else { return };
+            if let Some(yielded) = yielded.take() {
+                pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
+            }
+            self.handover.on_poll(true);
+            let came = pump.turn_briefly().unwrap_or(0);
+            let now = pump.turned_at();
+            let is_over = now.since(*begin.get_or_insert(now)) >= STAY;
+            let ended = match came {
+                // The peer may have waited for this processor.
+                0 => (is_over && yields > 0).then_some(Ended::TimedOut),
+                _ if pump.memory_wait.written => Some(Ended::Written),
+                _ => Some(Ended::Completed),
+            };
+            if came > 0 {
+                pump.busy_poll.on_arrival();
+            }
+            if let Some(ended) = ended {
+                pump.memory_wait.on_ended(ended, now);
+            }
+            let must_yield = ended.is_none() && (pump.busy_poll.must_yield(now) || is_over);
+            self.leave(guard);
+            match ended {
+                Some(Ended::TimedOut) => return self.handover.wake(),
+                Some(_) => return,
+                None if must_yield => {
+                    yielded = Some(busy_poll::yield_processor());
+                    yields += 1;
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Instant {
+        Instant(1_000_000_000 + us * 1000)
+    }
+
+    #[test]
+    fn it_begins_where_packets_are_left_and_ends_where_it_is_in_vain() {
+        let mut wait = MemoryWait::default();
+        assert!(!wait.goes_on());
+        wait.on_left(at(0));
+        assert!(wait.goes_on());
+        for _ in 0..2 * TIMED_OUT_MAX {
+            wait.on_ended(Ended::TimedOut, at(1));
+            wait.on_ended(Ended::Written, at(2));
+        }
+        assert!(wait.goes_on() && wait.is_helped(at(2)) && !wait.is_helped(at(2002)));
+        (0..TIMED_OUT_MAX).for_each(|_| wait.on_ended(Ended::TimedOut, at(3)));
+        assert!(!wait.goes_on() && wait.is_helped(at(50_000)) && !wait.is_helped(at(200_000)));
+        wait.on_left(at(1000));
+        assert!(!wait.goes_on() && wait.is_helped(at(100_500)), "it pauses");
+        wait.on_left(at(3000));
+        assert!(wait.goes_on());
+    }
+
+    #[test]
+    fn a_program_that_waits_for_completions_is_left_alone_for_longer_and_longer() {
+        let mut wait = MemoryWait::default();
+        let mut tries = 0;
+        for us in 0..2_000_000 {
+            wait.on_left(at(us));
+            if wait.goes_on() {
+                tries += 1;
+                wait.on_ended(Ended::Completed, at(us));
+                assert!(!wait.is_helped(at(us)));
+            }
+        }
+        assert!(tries <= COMPLETED_MAX * 16, "{tries}");
+    }
+}
