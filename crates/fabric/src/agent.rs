@@ -80,6 +80,21 @@ impl Fabric {
         if !for_agent {
             return self.hand_up(at, packet);
         }
+        let fault = self.nodes[self.ports[at as usize].node as usize].fault;
+        if fault.silent {
+            return;
+        }
+        if fault.delay == Duration::ZERO {
+            return self.manage_now(at, packet);
+        }
+        match self.flight.depart(at, packet) {
+            Some(slot) => self.timers.set(self.now + fault.delay, Timer::Agent(slot)),
+            None => drop(self.blame((at, Why::NoRoom), &packet.head)),
+        }
+    }
+
+    /// The agent of subnet management answers.
+    pub(crate) fn manage_now(&mut self, at: u32, packet: &mut Packet) {
         if self.answer_smp(at, packet) == Answer::Reply {
             let deferred = self.deferred.take();
             self.reply_smp(at, packet);
@@ -111,7 +126,10 @@ impl Fabric {
         let header: MadHeader = packet.mad.header;
         let is_request = matches!(header.method(), Method::GET | Method::SET);
         let answered = match header.class() {
-            Class::PERF if !header.method().is_response() => self.answer_perf(at, &mut packet.mad),
+            Class::PERF if !header.method().is_response() => {
+                let silent = self.nodes[self.ports[at as usize].node as usize].fault.silent;
+                !silent && self.answer_perf(at, &mut packet.mad)
+            }
             // No host is behind a switch's port.
             _ if self.ports[at as usize].kind == NodeKind::Switch && is_request => match unmatched(&packet.mad) {
                 Some(answer) => {

@@ -125,6 +125,13 @@ impl Fabric {
                         self.arrive(place, &mut packet);
                     }
                 }
+                Timer::Agent(slot) => {
+                    if let Some((place, mut packet)) = self.flight.land(slot)
+                        && self.nodes[self.ports[place as usize].node as usize].powered
+                    {
+                        self.manage_now(place, &mut packet);
+                    }
+                }
             }
             self.send_raised();
         }

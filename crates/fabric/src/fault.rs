@@ -47,7 +47,26 @@ pub struct CableView {
     pub drop_ppm: u32,
 }
 
+/// What the management agents of a node do wrong. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentFault {
+    /// They answer nothing: subnet and performance management.
+    pub silent: bool,
+    /// How long the agent of subnet management takes for an answer.
+    pub delay: Duration,
+    /// The NodeGUID that NodeInfo claims: another node's, for one.
+    pub guid: Option<u64>,
+    /// The number of ports that NodeInfo claims.
+    pub ports: Option<u8>,
+}
+
 impl Fabric {
+    /// Let the agents of a node answer wrongly, late or not at all; the default fault heals them.
+    pub fn set_agent(&mut self, node: u32, fault: AgentFault) -> Result<(), FaultError> {
+        self.nodes.get_mut(node as usize).ok_or(FaultError::NoSuchNode(node))?.fault = fault;
+        Ok(())
+    }
+
     /// Pull out the cable at a port. It keeps its properties, and [`Fabric::join`] of the same ports plugs it again.
     pub fn cut(&mut self, now: Instant, port: PortRef) -> Result<(), FaultError> {
         self.advance(now);

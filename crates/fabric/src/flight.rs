@@ -20,6 +20,8 @@ pub(crate) enum Timer {
     Traps(u32),
     /// A datagram arrives.
     Land(u32),
+    /// A slow agent of subnet management comes to a datagram.
+    Agent(u32),
     /// The sampling of an agent begins or ends.
     Sample(u32),
 }

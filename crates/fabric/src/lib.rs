@@ -45,7 +45,7 @@ pub use counters::{Counter, Traffic};
 pub use datagram::{Delivery, GlobalRoute, MadAddress, MadOut, SendError};
 pub use event::{Changes, Event};
 pub use fabric::Fabric;
-pub use fault::{CableView, FaultError};
+pub use fault::{AgentFault, CableView, FaultError};
 pub use hops::{Transit, lane_of};
 pub use multicast::{Arrival, PacketInfo};
 pub use place::PortRef;

@@ -1,5 +1,6 @@
 //! A node: an adapter, a switch or a router, with what all its ports share.
 
+use crate::fault::AgentFault;
 use crate::limits::{LINEAR_FDB_CAP, MULTICAST_FDB_CAP, PKEYS};
 use crate::tables::{Lft, Mft};
 use crate::topology::{Node as NodeSpec, NodeKind};
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     pub lmc_max: u8,
     /// When it has power again.
     pub boot_at: Option<Instant>,
+    /// What its management agents do wrong. It survives power cycles.
+    pub fault: AgentFault,
     /// LedMask of LedInfo.
     pub led: bool,
     pub switch: Option<Box<Switch>>,
@@ -48,6 +51,7 @@ impl Node {
             description,
             first_description: description,
             boot_at: None,
+            fault: AgentFault::default(),
             lmc_max: spec.lmc_max.min(7),
             led: false,
             switch: (spec.kind == NodeKind::Switch).then(|| Box::new(Switch::new(spec))),

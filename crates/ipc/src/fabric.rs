@@ -113,6 +113,17 @@ pub enum NodeChange {
         /// How long.
         down_ms: u32,
     },
+    /// Management agents that answer wrongly, late or not at all; all of it unset: as they should.
+    Agent {
+        /// No answers.
+        silent: bool,
+        /// How long an answer takes.
+        delay_ms: u32,
+        /// The NodeGUID that NodeInfo claims.
+        guid: Option<u64>,
+        /// The number of ports that NodeInfo claims.
+        ports: Option<u8>,
+    },
 }
 
 /// An adapter of one of the fabric's hosts.

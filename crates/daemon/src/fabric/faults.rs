@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weft_fabric::topology::{Speed, Width};
-use weft_fabric::{CableView, FaultError, PortRef};
+use weft_fabric::{AgentFault, CableView, FaultError, PortRef};
 use weft_ipc::Refusal;
 use weft_ipc::fabric::{CableChange, NodeChange, PortName};
 use weft_verbs::Instant;
@@ -55,6 +55,10 @@ impl Running {
             NodeChange::Off => self.fabric.power_off(now, node),
             NodeChange::On => self.fabric.power_on(now, node),
             NodeChange::Reboot { down_ms } => self.fabric.reboot(now, node, away(down_ms)?),
+            NodeChange::Agent { silent, delay_ms, guid, ports } => {
+                let delay = if delay_ms == 0 { Duration::ZERO } else { away(delay_ms)? };
+                self.fabric.set_agent(node, AgentFault { silent, delay, guid, ports })
+            }
         };
         done.map_err(|error| self.refuse(error))
     }

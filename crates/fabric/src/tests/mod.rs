@@ -1,5 +1,6 @@
 //! The fabric as its users drive it: a small one, asked and set by SMPs as a subnet manager does.
 
+mod agents;
 mod cables;
 mod guards;
 mod hops;
