@@ -1,4 +1,4 @@
-//! `weft node`: power of the nodes of the fabric that is up.
+//! `weft node`: power of the nodes of the fabric that is up, and faults of their management agents.
 
 use std::process::ExitCode;
 
@@ -34,6 +34,23 @@ enum NodeCommand {
         #[arg(long, default_value = "1s", value_name = "TIME", value_parser = super::cable::downtime_ms)]
         down: u32,
     },
+    /// Let its management agents answer wrongly, late or not at all; without options, as they should
+    Agent {
+        /// Name of the node
+        name: String,
+        /// Answer no request of subnet or performance management
+        #[arg(long)]
+        silent: bool,
+        /// Answer requests of subnet management after so many milliseconds
+        #[arg(long, default_value_t = 0, value_name = "MS")]
+        delay: u32,
+        /// Claim this NodeGUID, another node's for one: 0x and hexadecimal digits
+        #[arg(long, value_parser = guid)]
+        guid: Option<u64>,
+        /// Claim so many ports
+        #[arg(long, value_name = "N")]
+        ports: Option<u8>,
+    },
 }
 
 /// Runs the command.
@@ -42,6 +59,15 @@ pub fn run(args: NodeArgs) -> ExitCode {
         NodeCommand::Off { name } => (name, NodeChange::Off),
         NodeCommand::On { name } => (name, NodeChange::On),
         NodeCommand::Reboot { name, down } => (name, NodeChange::Reboot { down_ms: down }),
+        NodeCommand::Agent { name, silent, delay, guid, ports } => {
+            (name, NodeChange::Agent { silent, delay_ms: delay, guid, ports })
+        }
     };
     finish("weft node", super::cable::send(&FabricRequest::Node { name, change }))
+}
+
+fn guid(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let value = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    value.ok_or_else(|| "a GUID is 0x and up to 16 hexadecimal digits, for example 0x0002c90300100000".to_owned())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use weft_fabric::topology::LinkState;
+use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
 
@@ -26,7 +26,11 @@ pub fn run(args: &StatusArgs) -> ExitCode {
     let report = match Client::connect(&options) {
         Ok(mut client) => client.status().and_then(|report| {
             let fabric = match client.fabric_status()? {
-                Some(status) => Some((status, client.fabric_hosts()?)),
+                Some(status) => {
+                    let hosts = client.fabric_hosts()?;
+                    let picture = if args.json { super::topology::read(&client.fabric_picture()?).ok() } else { None };
+                    Some(Fabric { status, hosts, picture })
+                }
                 None => None,
             };
             Ok((report, fabric))
@@ -66,8 +70,12 @@ fn port_text(port: &PortHealth) -> String {
     }
 }
 
-/// A fabric, and the hosts that programs run as.
-pub(super) type Fabric = (FabricStatus, Vec<HostPrograms>);
+/// A fabric, the hosts that programs run as, and, for JSON, its nodes and cables.
+pub(super) struct Fabric {
+    pub(super) status: FabricStatus,
+    pub(super) hosts: Vec<HostPrograms>,
+    pub(super) picture: Option<Picture>,
+}
 
 /// Hosts with programs that the text names; `--json` has all.
 const HOSTS_SHOWN: usize = 12;
@@ -83,7 +91,7 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     );
     let _ = writeln!(out, "devices    {}", r.devices);
     cm_text(&mut out, &r.cm);
-    if let Some((status, hosts)) = fabric {
+    if let Some(Fabric { status, hosts, .. }) = fabric {
         fabric_text(&mut out, status, hosts);
     }
     let _ = writeln!(out, "processes  {}", r.processes.len());
@@ -141,7 +149,7 @@ fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) 
     }
 }
 
-pub(super) fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
+pub(super) fn fabric_json(Fabric { status, hosts, picture }: &Fabric) -> serde_json::Value {
     let links: serde_json::Map<String, serde_json::Value> =
         LinkState::ALL.iter().zip(status.links).map(|(state, count)| (state.word().to_owned(), count.into())).collect();
     let managers: Vec<_> = status
@@ -154,6 +162,8 @@ pub(super) fn fabric_json((status, hosts): &Fabric) -> serde_json::Value {
         "title": status.title, "packets": status.packets, "uptime_s": status.uptime_s, "hosts": status.hosts, "adapters": status.adapters,
         "switches": status.switches, "routers": status.routers, "powered_off": status.powered_off, "links": links,
         "managers": managers, "programs": programs,
+        "nodes": picture.as_ref().map(super::topology::nodes_json),
+        "cables": picture.as_ref().map(super::topology::cables_json),
     })
 }
 
@@ -223,6 +233,7 @@ fn as_json(r: &StatusReport, fabric: Option<&Fabric>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_fabric::topology::generate::{Plan, Shape};
     use weft_ipc::fabric::SmPort;
     use weft_ipc::{ProcessInfo, Usage};
 
@@ -260,12 +271,16 @@ mod tests {
             managers: vec![SmPort { node: "node1".to_owned(), port: 1, lid: 1, followers: 14 }],
             ..FabricStatus::default()
         };
-        let fabric = (fabric, vec![HostPrograms { host: "node1".to_owned(), programs: 2 }]);
+        let hosts = vec![HostPrograms { host: "node1".to_owned(), programs: 2 }];
+        let plan = Plan::new(Shape::Pair);
+        let picture = Some(Picture::of(plan.generate().expect("a pair")));
+        let fabric = Fabric { status: fabric, hosts, picture };
         let text = text(&report, Some(&fabric));
         let lines = "fabric     fat-tree 4,2: 8 hosts, 6 switches, 16 links (15 active, 1 cut), up 5 s\n  \
                      SM       node1:1, LID 1, 14 ports follow it\n  programs node1 (2)\n";
         assert!(text.contains(lines), "{text}");
-        assert!(as_json(&report, Some(&fabric)).contains("\"active\":15"));
+        let json = as_json(&report, Some(&fabric));
+        assert!(json.contains("\"active\":15") && json.contains("\"a\":\"node1:1\",\"b\":\"node2:1\""), "{json}");
         assert!(text.starts_with("daemon     version 0.1.0, pid 42, uid 0, up 7 s\nUDP 4791   open\n"));
         assert!(
             text.ends_with("      99   1000     3     1     1     1     1     0  ib_write_bw (WEFT_FAULT loss=1%)\n"),

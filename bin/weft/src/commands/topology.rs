@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 use weft_fabric::topology::{Picture, draw, file, net};
 use weft_ipc::Spawn;
 use weft_ipc::fabric::unpack;
@@ -56,30 +57,43 @@ fn show(args: &TopologyArgs) -> Result<(), String> {
 }
 
 fn ask() -> Result<Picture, String> {
-    let bytes = session(Spawn::Never)?.fabric_picture().map_err(spell)?;
-    let picture: Picture = unpack(&bytes).map_err(|error| error.to_string())?;
+    read(&session(Spawn::Never)?.fabric_picture().map_err(spell)?)
+}
+
+/// The picture in the daemon's answer.
+pub fn read(bytes: &[u8]) -> Result<Picture, String> {
+    let picture: Picture = unpack(bytes).map_err(|error| error.to_string())?;
     if picture.is_sane() { Ok(picture) } else { Err("the daemon tells what cannot be".to_owned()) }
 }
 
 fn json(picture: &Picture) -> String {
+    let value = json!({"title": picture.topology.title, "nodes": nodes_json(picture), "cables": cables_json(picture)});
+    format!("{value}\n")
+}
+
+/// Every node with what it does.
+pub fn nodes_json(picture: &Picture) -> Value {
     let topology = &picture.topology;
     let nodes = topology.nodes.iter().zip(&picture.nodes).map(|(node, state)| {
         let lids: Vec<u16> = state.lids.iter().map(|(lid, _)| *lid).collect();
-        serde_json::json!({
+        json!({
             "name": node.name, "kind": node.kind.word(), "host": node.host, "description": node.description,
             "guid": format!("{:#018x}", node.guid), "ports": node.ports.len(), "powered": state.powered, "lids": lids,
         })
     });
+    nodes.collect()
+}
+
+/// Every cable with its two ports and what its link does.
+pub fn cables_json(picture: &Picture) -> Value {
+    let topology = &picture.topology;
     let cables = topology.cables.iter().zip(&picture.links).map(|(cable, link)| {
         let trained = topology.trained(cable).filter(|_| link.is_up());
-        serde_json::json!({
+        json!({
             "a": topology.spell(cable.a), "b": topology.spell(cable.b), "state": link.word(),
             "width": trained.map(|(width, _)| width.to_string()), "speed": trained.map(|(_, speed)| speed.to_string()),
             "latency_ns": cable.latency_ns, "errors_ppm": cable.errors_ppm,
         })
     });
-    let value = serde_json::json!({
-        "title": topology.title, "nodes": nodes.collect::<Vec<_>>(), "cables": cables.collect::<Vec<_>>(),
-    });
-    format!("{value}\n")
+    cables.collect()
 }

@@ -35,8 +35,8 @@ pub struct UpArgs {
     /// The opensm.conf of the subnet manager
     #[arg(long, value_name = "FILE", conflicts_with = "no_sm")]
     pub(super) sm_config: Option<PathBuf>,
-    /// Do not wait until the subnet is up
-    #[arg(long, conflicts_with = "no_sm")]
+    /// Do not wait until the subnet is up; with --no-sm nothing is waited for
+    #[arg(long)]
     no_wait: bool,
     /// Print JSON
     #[arg(short, long)]
@@ -99,7 +99,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
     };
     let status = client.fabric_status().map_err(spell)?.unwrap_or_default();
     if args.json {
-        let mut value = super::status::fabric_json(&(status, Vec::new()));
+        let mut value = super::status::fabric_json(&super::status::Fabric { status, hosts: Vec::new(), picture: None });
         value["sm_host"] = manager.as_ref().map(|manager| manager.host.as_str()).into();
         outln!("{value}");
         return managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"));

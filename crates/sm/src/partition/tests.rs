@@ -385,5 +385,5 @@ fn files_of_a_hundred_thousand_words_are_read_in_one_go() {
     let rules: String = (0..COUNT).map(|n| format!("p{n}:;")).collect();
     assert_eq!(plan(&format!("Default=0x7fff : ALL=full ;\n{rules}")).partitions.len(), 1);
     let groups: String = (0..COUNT).map(|n| format!("mgid=ff12::{:x}:{:x}\n", n >> 16, n & 0xffff)).collect();
-    assert_eq!(plan(&format!("Default=0x7fff : ALL=full\n{groups};")).groups.len(), COUNT);
+    assert_eq!(plan(&format!("Default=0x7fff :\n{groups}ALL=full;")).groups.len(), COUNT);
 }

@@ -85,7 +85,7 @@ fn loads(survey: &Survey, net: &Net<'_>) -> Vec<u64> {
 }
 
 /// The fabric as routing engines see it.
-fn graph(survey: &Survey, net: &Net<'_>) -> Graph {
+pub fn graph(survey: &Survey, net: &Net<'_>) -> Graph {
     let fabric = &survey.fabric;
     let mut graph = Graph::default();
     for (place, &index) in net.switches.iter().enumerate() {

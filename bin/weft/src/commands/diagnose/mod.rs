@@ -6,6 +6,8 @@ mod balance;
 mod counters;
 mod credits;
 mod finding;
+#[cfg(test)]
+mod generated;
 mod host;
 mod identity;
 mod levels;

@@ -18,7 +18,7 @@ fn lid_of_host(i: usize) -> u16 {
     (SWITCHES + i + 1) as u16
 }
 
-fn node(kind: Kind, guid: u64, ports: u8, lid: u16, name: &str) -> Node {
+pub fn node(kind: Kind, guid: u64, ports: u8, lid: u16, name: &str) -> Node {
     let mut info = Attribute::ZERO;
     (info.0[2], info.0[3]) = (kind.0, ports);
     info.set_u64(12, guid);
