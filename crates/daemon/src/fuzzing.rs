@@ -34,6 +34,7 @@ pub fn saved_state(bytes: &[u8]) {
         uid_is_ours_alone: true,
         namespace: 1,
         slots_per_user_max: SLOTS,
+        slot_quarantine: crate::limits::SLOT_QUARANTINE,
         connections_per_user_max: SLOTS,
         idle_exit: None,
         survivors: true,

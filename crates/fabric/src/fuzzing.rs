@@ -55,7 +55,7 @@ mod tests {
             let cut = script.below(4 * line.len() + 1).min(line.len());
             line.chars().take(cut).collect::<String>()
         };
-        weft_wire::fuzzing::random_scripts(|bytes| topology(bytes), 5, 300, 200);
+        weft_wire::fuzzing::random_scripts(topology, 5, 300, 200);
         let mut seed = [7u8; 4096];
         for round in 0..100u32 {
             seed.iter_mut().zip(0u32..).for_each(|(byte, at)| *byte = (round.wrapping_mul(at * at + 31) >> 3) as u8);

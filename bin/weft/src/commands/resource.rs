@@ -155,7 +155,7 @@ fn ids_of(client: &mut Client) -> Result<Vec<IdSummary>, String> {
 
 /// The processes that listen by the connection manager.
 pub fn listeners(client: &mut Client) -> Result<Vec<u32>, String> {
-    let listening = ids(client)?.into_iter().filter(|id| state(id.state) == "LISTEN");
+    let listening = ids_of(client)?.into_iter().filter(|id| state(id.state) == "LISTEN");
     Ok(listening.map(|id| id.pid).collect())
 }
 

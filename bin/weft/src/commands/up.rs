@@ -100,7 +100,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
     let status = client.fabric_status().map_err(spell)?.unwrap_or_default();
     if args.json {
         let mut value = super::status::fabric_json(&super::status::Fabric { status, hosts: Vec::new(), picture: None });
-        value["sm_host"] = manager.as_ref().map(|manager| manager.host.as_str()).into();
+        value["sm_host"] = manager.as_ref().map(FabricManager::host).into();
         outln!("{value}");
         return managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"));
     }

@@ -56,6 +56,7 @@ impl Victim {
             bell: None,
             process: Some(pidfd::open(std::process::id()).ok()?),
             board: Some(file.into()),
+            found: false,
             arena: None,
         });
         (met.ok()? == PEER).then_some(())?;
