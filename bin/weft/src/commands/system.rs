@@ -13,7 +13,7 @@ use crate::output;
 pub struct SystemArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// show [netns], or set netns shared|exclusive
+    /// `show`, `show netns`, or `set netns shared`, `set netns exclusive`
     #[arg(value_name = "[show [netns]]")]
     words: Vec<String>,
 }
