@@ -1,4 +1,4 @@
-//! What the fuzzers do with the state that a daemon finds when its predecessor died: see [`weft_wire::fuzzing`].
+//! Fuzz target: the state that a daemon finds when its predecessor died. See [`weft_wire::fuzzing`].
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -70,7 +70,7 @@ pub fn saved_state(bytes: &[u8]) {
     let saved = broker.save();
     let mut names = BTreeSet::new();
     assert!(saved.devices.iter().all(|device| valid_device_name(&device.name) && names.insert(&device.name)));
-    // What was taken over can be left to a successor.
+    // A successor can take the state over in turn.
     assert!(SavedFile::new().and_then(|mut file| file.write(&saved)).is_ok());
 }
 

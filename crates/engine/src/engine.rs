@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use weft_hca::Hca;
 use weft_link::StackConfig;
 use weft_sys::epoll::Tokens;
-use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError, Wc};
+use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError};
 
 use crate::devices::DeviceSnapshot;
 use crate::error::EngineError;
@@ -20,12 +20,12 @@ use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
 use crate::share::Sharing;
 use crate::sources::Sources;
-use crate::{background, busy_poll, clock, config, fork, singleton, trace};
+use crate::{background, clock, config, fork, singleton, trace};
 
 /// What every call answers in a process that forked since its devices were opened.
-const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
+pub(crate) const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
 /// What a call answers before a device was opened.
-const CLOSED: VerbsError = VerbsError::NoDevice("no device is open");
+pub(crate) const CLOSED: VerbsError = VerbsError::NoDevice("no device is open");
 
 /// The engine of a process.
 ///
@@ -274,67 +274,6 @@ impl Engine {
         }
     }
 
-    /// Take completions off a queue. If there are none, turn the pump once and look again.
-    ///
-    /// # Errors
-    /// No such queue, or it overflowed and everything it held was taken.
-    pub fn poll_cq(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
-        if self.is_dead() {
-            return Err(DEAD);
-        }
-        let mut guard = self.handover.lock(&self.pump);
-        let Some(pump) = guard.as_mut() else {
-            return Err(CLOSED);
-        };
-        let mut polled = pump.hca.poll_cq(cq, out);
-        let turn = polled == Ok(0) && !out.is_empty();
-        self.handover.on_poll(turn);
-        let mut came = None;
-        pump.end_gathering(clock::now);
-        if turn {
-            came = pump.turn_briefly();
-            polled = pump.hca.poll_cq(cq, out);
-        }
-        trace_polled(&polled, out);
-        // A brief look in vain leaves the clock alone.
-        let must_yield = match came {
-            Some(0) => pump.busy_poll.must_yield(pump.turned_at()),
-            None if turn => false,
-            _ => {
-                pump.busy_poll.on_arrival();
-                false
-            }
-        };
-        let found = matches!(polled, Ok(1..));
-        let goes_on = found && pump.memory_wait.goes_on() && pump.hca.cq_len(cq) == 0;
-        self.leave(guard);
-        if must_yield {
-            return self.poll_after_yield(cq, out);
-        }
-        if goes_on {
-            self.poll_on();
-        }
-        polled
-    }
-
-    /// Let others have the processor, and look again.
-    #[cold]
-    fn poll_after_yield(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
-        let yielded = busy_poll::yield_processor();
-        let mut guard = self.handover.lock(&self.pump);
-        let Some(pump) = guard.as_mut() else {
-            return Err(CLOSED);
-        };
-        pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
-        if pump.turn(yielded.back_at, false) > 0 {
-            pump.busy_poll.on_arrival();
-        }
-        let polled = pump.hca.poll_cq(cq, out);
-        trace_polled(&polled, out);
-        self.leave(guard);
-        polled
-    }
-
     /// Ask for an event when the next completion is added to a queue.
     ///
     /// # Errors
@@ -487,16 +426,6 @@ impl Engine {
             session.unpublish();
         }
         Ok(pump)
-    }
-}
-
-/// Completions that a poll took.
-#[inline]
-fn trace_polled(polled: &Result<usize, VerbsError>, out: &[Wc]) {
-    if trace::on()
-        && let Ok(count) = *polled
-    {
-        trace::polled(clock::now(), out.get(..count).unwrap_or_default());
     }
 }
 

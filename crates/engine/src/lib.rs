@@ -29,6 +29,7 @@ mod memory;
 mod memory_wait;
 mod multicast;
 mod neighbours;
+mod polling;
 mod pump;
 mod regions;
 mod same_host;

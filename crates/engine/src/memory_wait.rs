@@ -23,7 +23,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 /// For how long the background thread serves where nothing came: while polls go on, and when they do not any more.
 const HELPED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// What became of a poll that went on.
+/// How a poll that went on ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// A WRITE came.

@@ -47,7 +47,7 @@ pub struct CableView {
     pub drop_ppm: u32,
 }
 
-/// What the management agents of a node do wrong. The default is nothing.
+/// Faults of the management agents of a node. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentFault {
     /// They answer nothing: subnet and performance management.

@@ -1,4 +1,4 @@
-//! What the fuzzers do with descriptions of fabrics: see [`weft_wire::fuzzing`].
+//! Fuzz target: descriptions of fabrics. See [`weft_wire::fuzzing`].
 
 use crate::topology::generate::{Extra, KINDS, Plan, Shape};
 use crate::topology::net::{self, NoFiles};

@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub lmc_max: u8,
     /// When it has power again.
     pub boot_at: Option<Instant>,
-    /// What its management agents do wrong. It survives power cycles.
+    /// Faults of its management agents. They survive power cycles.
     pub fault: AgentFault,
     /// LedMask of LedInfo.
     pub led: bool,

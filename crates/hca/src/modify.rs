@@ -166,7 +166,7 @@ impl<M: Memory> Hca<M> {
             for cq in cqs.into_iter().flatten() {
                 self.world.forget_completions(cq, qpn);
             }
-            // What was taken back when the queue pair left its peer (see `release_acks`).
+            // Acknowledgements taken back when the queue pair left its peer (see `release_acks`).
             entry.qp.allow_ack_delay(self.ack_delay);
         }
         if matches!(to, QpState::Reset | QpState::Err) {

@@ -76,7 +76,7 @@ const SPAWN_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest sleep between two attempts to connect.
 const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
-/// What of our environment a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets, nor the
+/// Variables of our environment that a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets, nor the
 /// faults that this program asks for: they are told at each connection, and are this program's alone.
 /// Nothing at all if this program was given rights by being executed: the daemon would have them too.
 const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];

@@ -1,4 +1,4 @@
-//! What the fuzzers do with bytes from the other end: a daemon that answers what it likes, and either end of the rings for
+//! Fuzz targets for bytes from the other end: a daemon that answers what it likes, and either end of the rings for
 //! management datagrams. See [`weft_wire::fuzzing`].
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What the fuzzers do with memory that other processes write: see [`weft_wire::fuzzing`].
+//! Fuzz targets for memory that other processes write. See [`weft_wire::fuzzing`].
 
 pub use crate::hops::fuzzing::packet_rings;
 pub use crate::shm::fuzzing::shared_memory;

@@ -1,4 +1,4 @@
-//! What the fuzzers do with an administrator's files: see [`weft_wire::fuzzing`].
+//! Fuzz target: an administrator's files. See [`weft_wire::fuzzing`].
 
 use crate::manager::keys::Keys;
 use crate::options::{self, Options, changes, create_config, sysconfig};

@@ -86,7 +86,7 @@ fn compile(lab: &Lab) -> Result<String> {
     Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
 }
 
-/// What runs, and what came of it so far.
+/// Running programs, and their results so far.
 struct Soak<'a> {
     lab: &'a Lab,
     program: &'a str,

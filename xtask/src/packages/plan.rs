@@ -1,4 +1,4 @@
-//! What to ask apt for, so that one package that cannot be installed does not keep back all others.
+//! Requests to apt, so that one package that cannot be installed does not keep back all others.
 //!
 //! A package from a source that is no longer configured (backports, say) may break those of the list: it then goes back to
 //! the version that a configured source offers. What cannot be installed even so is left out, with apt's reason.
@@ -13,7 +13,7 @@ pub trait Apt {
     fn policy(&self, packages: &[String]) -> String;
 }
 
-/// What to install.
+/// Packages to install, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The words for `apt-get install`.

@@ -104,7 +104,7 @@ fn rows(pages: &[QpPage], devices: &[Listed], shown: Shown) -> Vec<Members> {
     devices.iter().flat_map(of).collect()
 }
 
-/// What a row about port 1 of a device begins with.
+/// First members of a row about port 1 of a device.
 pub(super) fn link_members(device: &Listed) -> Members {
     let mut members: Members =
         vec![("ifindex", device.number.into()), ("ifname", device.name.as_str().into()), ("port", 1.into())];

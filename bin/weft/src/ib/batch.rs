@@ -42,7 +42,7 @@ impl Question {
 
 /// The caller of [`Port::ask_all`]: gives questions, takes answers.
 pub trait Asker {
-    /// What the caller needs to know to place an answer.
+    /// The caller's key to place an answer.
     type About;
 
     /// Returns the next question; `None` if there is none at the moment: an answer may lead to another.

@@ -73,7 +73,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     if line.common.json {
         output::print(&format!("{}\n", dump.json()));
     } else {
-        // Whoever wrote the text is unknown: a terminal gets no control characters, a file or pipe gets the bytes.
+        // The text comes from outside: a terminal gets no control characters, a file or pipe gets the bytes.
         let tame = std::io::IsTerminal::is_terminal(&std::io::stdout());
         output::print_bytes(&dump.bytes(line.has('s'), tame));
     }
@@ -96,7 +96,7 @@ impl Dump {
         Dump { data, status }
     }
 
-    /// What is printed; `tame`: without control characters in a string.
+    /// The printed text; `tame`: without control characters in a string.
     fn bytes(&self, is_string: bool, tame: bool) -> Vec<u8> {
         let until_zero = || self.data.split(|&byte| byte == 0).next().unwrap_or_default();
         let mut out = match (is_string, tame) {

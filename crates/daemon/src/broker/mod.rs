@@ -189,7 +189,7 @@ pub struct Broker {
     groups: group_requests::Groups,
     /// Cables of programs whose packets go hop by hop.
     cables: Cables,
-    /// What processes of the machine counted that have ended.
+    /// Counters of ended processes of the machine.
     left: Left,
     /// The same of the fabric's hosts, by name. It ends with the fabric.
     left_on_hosts: BTreeMap<String, Left>,

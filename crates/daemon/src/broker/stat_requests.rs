@@ -159,7 +159,7 @@ impl Broker {
         umad::indexes(self.fabric.generation(), adapters)
     }
 
-    /// What ended processes of this host counted; for the machine, those of everywhere.
+    /// Counters of ended processes of this host; for the machine, of all hosts.
     fn left_of<'a>(&'a self, virtual_host: &'a str) -> impl Iterator<Item = &'a Left> {
         let own = virtual_host.is_empty().then_some(&self.left);
         let hosts = self.left_on_hosts.iter();

@@ -1,4 +1,4 @@
-//! What happens to the hosts of a lab: addresses, links and routes that go and come back, daemons that are killed.
+//! Outages of the hosts of a lab: addresses, links and routes that go and come back, daemons that are killed.
 
 use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,7 +22,7 @@ impl Lots {
     }
 }
 
-/// What may happen.
+/// Kinds of outages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outage {
     /// An address is removed and added again.

@@ -45,7 +45,7 @@ impl About {
     }
 }
 
-/// What is asked, and where answers go.
+/// Requests to send, and where answers go.
 struct Tables<'a> {
     survey: &'a mut Survey,
     queue: VecDeque<(Question, About)>,

@@ -42,7 +42,7 @@ pub fn check(survey: &Survey, net: &Net<'_>) -> Section {
     section
 }
 
-/// What the busiest link carries under the routing that Weft's subnet manager would choose.
+/// Load of the busiest link under the routing that Weft's subnet manager would choose.
 fn best(survey: &Survey, net: &Net<'_>) -> Option<u64> {
     let graph = graph(survey, net);
     if graph.switch_count() * (usize::from(graph.lid_top()) + 1) > COMPARED_MAX {

@@ -139,7 +139,7 @@ fn doors(survey: &Survey, net: &Net<'_>) -> Vec<(u16, u32, u8)> {
     doors.collect()
 }
 
-/// What waits for what. Without service levels all lanes of a link are one.
+/// Which lane waits for which. Without service levels all lanes of a link are one.
 fn waits(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Waits {
     let mut doors = doors(survey, net);
     let lids: Vec<(u16, PortRef)> =

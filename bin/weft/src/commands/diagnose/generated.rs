@@ -140,7 +140,7 @@ fn pairs(graph: &Graph, place: usize) -> Vec<(u8, u8)> {
     ports.clone().flat_map(|into| ports.clone().map(move |out| (into, out))).filter(|(into, out)| into != out).collect()
 }
 
-/// What all checks find.
+/// Findings of all checks.
 fn findings(survey: &mut Survey, tables: &Tables) -> Vec<String> {
     let levels = credits::lanes_matter(survey, &Net::new(survey)).then(|| with_levels(survey, tables));
     let net = Net::new(survey);

@@ -8,7 +8,7 @@ use crate::ibnet::PortRef;
 /// The place of a node that is no switch with a known table.
 const NO_PLACE: u32 = u32::MAX;
 
-/// What is at the other end of a switch's cable.
+/// The other end of a switch's cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// No cable.

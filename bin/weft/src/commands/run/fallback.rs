@@ -1,4 +1,4 @@
-//! What is said where no private mount namespace can be made: why, what that costs, and what would help. Once a user and
+//! The message where no private mount namespace can be made: why, what that costs, and what would help. Once a user and
 //! boot is enough.
 
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ const SETTINGS: [(&str, &str, &str); 3] = [
     ("user/max_user_namespaces", "0", "10000"),
 ];
 
-/// What an administrator can do.
+/// The remedy that an administrator has.
 fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
     let guilty = SETTINGS.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(forbids));
     match guilty {

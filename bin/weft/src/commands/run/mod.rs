@@ -224,7 +224,7 @@ struct Found {
     may_manage: bool,
 }
 
-/// What options and variables ask for that a fabric may not do.
+/// Requests of options and variables that a fabric may not serve.
 fn wished(args: &RunArgs) -> unheard::Wished<'static> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let from = |option: bool, long: &'static str, name: &'static str| match option {

@@ -25,7 +25,7 @@ pub struct Program {
 /// More of a static program's file than this is not read.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What static programs that contain verbs contain.
+/// Text that every static program with verbs contains.
 const VERBS_MARK: &[u8] = b"/dev/infiniband";
 
 /// How programs are linked, as far as it concerns us.

@@ -1,4 +1,4 @@
-//! What a person asked `weft run` for that it does not do: an option that it does not know, which would otherwise be taken
+//! Requests that `weft run` does not serve: an option that it does not know, which would otherwise be taken
 //! for the program, and faults, captures and forced packets on a fabric's host, where they have no effect.
 
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub fn unknown_option(program: &OsStr) -> Option<String> {
     })
 }
 
-/// What has no effect on a host of a fabric.
+/// Options and variables without effect on a host of a fabric.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wished<'a> {
     /// Where faults were asked for, `--fault` or `WEFT_FAULT`.

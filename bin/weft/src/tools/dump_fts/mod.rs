@@ -86,7 +86,7 @@ struct Dump<'a> {
     brief: bool,
     /// Whether values for programs are wanted instead of text.
     json: bool,
-    /// What a row says of a LID that is not the first of several of its port: the same for every switch.
+    /// Text of a row about a LID that is not the first of several of its port: the same for every switch.
     rows: HashMap<u32, String>,
     all: bool,
     verbose: bool,

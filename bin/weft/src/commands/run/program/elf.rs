@@ -1,4 +1,4 @@
-//! What the loader reads of an ELF file (ELF-64, System V gABI chapter 5): the interpreter and the dynamic section. The
+//! The parts of an ELF file that the loader reads (ELF-64, System V gABI chapter 5): the interpreter and the dynamic section. The
 //! bytes are any file's; what does not fit is left out.
 
 use std::os::unix::fs::FileExt;

@@ -98,7 +98,7 @@ fn switches(picture: &Picture) -> Vec<u32> {
     nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(place, _)| place).collect()
 }
 
-/// What hangs on each node and is no switch. A host at several switches hangs on the first; one at none is left over.
+/// Adapters and routers at each node. A host at several switches hangs on the first; one at none is left over.
 fn hung(picture: &Picture) -> (Vec<Vec<u32>>, Vec<u32>) {
     let nodes = &picture.topology.nodes;
     let (mut hung, mut loose) = (vec![Vec::new(); nodes.len()], Vec::new());

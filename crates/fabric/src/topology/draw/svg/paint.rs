@@ -32,7 +32,7 @@ const STYLE: &str = ".ground { fill: #fff } .frame { fill: #f3f6fa; stroke: #9fb
 text { font-size: 10px; fill: #111; stroke: none } .name { text-anchor: middle } .title { font-size: 15px; font-weight: bold }
 ";
 
-/// What a cable looks like. Later ones are drawn over earlier ones.
+/// Looks of a cable. Later ones are drawn over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Active,
@@ -186,7 +186,7 @@ fn links(out: &mut String, picture: &Picture, scene: &Scene) {
             drawn.push(self::line(picture, scene, (a, b), line, aside));
         }
     }
-    // What is wrong is drawn over what is right.
+    // Damaged cables are drawn over healthy ones.
     drawn.sort_by_key(|(class, _)| *class);
     drawn.iter().for_each(|(_, text)| out.push_str(text));
 }
