@@ -119,7 +119,9 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     let mut child = command.spawn().context("cannot run cargo")?;
     let mut ring = Ring::new(name);
     if let Some(out) = child.stdout.take() {
-        for line in BufReader::new(out).lines().map_while(std::io::Result::ok) {
+        // Programs under test print what they like, bytes that are no text too.
+        for line in BufReader::new(out).split(b'\n').map_while(std::io::Result::ok) {
+            let line = String::from_utf8_lossy(&line);
             println!("{line}");
             ring.read(&line);
         }

@@ -86,6 +86,11 @@ fn survey(case: Case) -> (Survey, Tables) {
         let [a, b] = [cable.a, cable.b].map(|end| PortRef { node: end.node as usize, port: end.port });
         survey.fabric.link(a, b);
     }
+    // Ports without a cable are down and polling.
+    let free = survey.fabric.nodes_mut().flat_map(|node| node.ports_mut());
+    free.filter(|port| port.num != 0 && port.remote.is_none()).for_each(|port| {
+        (port.info.0[32], port.info.0[33]) = (port.info.0[32] & 0xf0 | 1, 2 << 4);
+    });
     let master = survey.fabric.nodes_of(Kind::CA).map(|(index, _)| index).min().expect("a host");
     let at = PortRef { node: master, port: 1 };
     let sm_lid = survey.fabric.port(at).expect("a port").lid;
