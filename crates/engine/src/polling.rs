@@ -29,9 +29,9 @@ impl Engine {
             polled = pump.hca.poll_cq(cq, out);
         }
         trace_polled(&polled, out);
-        // A brief look in vain leaves the clock alone.
+        // A brief look in vain leaves the clock alone. A turn to which nothing came may still have completed sends.
         let must_yield = match came {
-            Some(0) => pump.busy_poll.must_yield(pump.turned_at()),
+            Some(0) if polled == Ok(0) => pump.busy_poll.must_yield(pump.turned_at()),
             None if turn => false,
             _ => {
                 pump.busy_poll.on_arrival();
