@@ -10,11 +10,15 @@ const ROUNDS: usize = 200;
 /// The daemon leaves ten seconds after its last client.
 const LEAVES_WITHIN: Duration = Duration::from_secs(25);
 
+/// Sockets of one slot: IPv4 and IPv6.
+const SOCKETS_OF_SLOT: u64 = 2;
+
 /// What a side holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holdings {
     daemon: u32,
-    daemon_fds: usize,
+    /// Descriptors, without the sockets of the pool, which grows while slots rest.
+    daemon_fds: u64,
     slots: u64,
     shared_files: usize,
 }
@@ -97,10 +101,11 @@ fn holdings(lab: &Lab, side: &Side) -> Result<Holdings> {
         status.get(name).and_then(serde_json::Value::as_u64).with_context(|| format!("no {name} in {}", ended.report()))
     };
     let daemon = u32::try_from(number("pid")?)?;
+    let open = std::fs::read_dir(format!("/proc/{daemon}/fd")).context("the daemon is gone")?.count() as u64;
     let shared = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     Ok(Holdings {
         daemon,
-        daemon_fds: std::fs::read_dir(format!("/proc/{daemon}/fd")).context("the daemon is gone")?.count(),
+        daemon_fds: open.saturating_sub(SOCKETS_OF_SLOT * number("pool_slots")?),
         slots: number("slots_in_use")?,
         shared_files: shared.filter(|e| e.file_name().to_string_lossy().contains("weft")).count(),
     })

@@ -33,8 +33,8 @@ static void used_as_a_whole(void)
 	MUST(at && small);
 	fill(at, FULL, 6);
 	MUST((mr = ibv_reg_mr(pd, at, FULL, ALL)) && (small_mr = ibv_reg_mr(pd, small, MIB, ALL)));
-	/* The beginning is shared, the end is not, and what comes after the large region finds room. */
-	MUST(is_shared(at) == 1 && is_shared(at + FULL - PAGE) == 0 && is_shared(small) == 1);
+	/* The beginning is shared, the end is not. What the budget has left for the rest depends on the time that has passed. */
+	MUST(is_shared(at) == 1 && is_shared(at + FULL - PAGE) == 0);
 	MUST(peer(mr, at + FULL - 8 * MIB, 8 * MIB, 1, 7) && peer(small_mr, small, MIB, 1, 8));
 	/* Across the edge of what is shared. */
 	for (int i = 0; i < FULL / MIB; i += 8)
