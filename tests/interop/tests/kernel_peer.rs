@@ -97,7 +97,7 @@ fn verbs_against_rxe() {
 /// in sixteen ends when the kernel stops sending again, for a reason that is not known yet.
 fn long_messages() -> u32 {
     const ROUNDS_PER_RUN: u32 = 40;
-    let rounds = std::env::var("WEFT_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let rounds: u32 = std::env::var("WEFT_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     rounds.div_ceil(ROUNDS_PER_RUN)
 }
 
