@@ -1,12 +1,15 @@
 //! Adapters with several ports: each port has an agent of its own, and a manager sets what that agent says. A port that
 //! refuses to be set keeps the subnet from counting as up.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use weft_fabric::topology::file;
-use weft_fabric::{Delivery, PortRef};
+use weft_fabric::{Delivery, MadAddress, MadOut, PortRef};
 use weft_sim::subnet::{World, check};
 use weft_sm::manager::Event;
 use weft_verbs::Duration;
-use weft_wire::mad::subn::{PortInfo, PortState, Smp};
+use weft_wire::lrh::LID_PERMISSIVE;
+use weft_wire::mad::subn::{PhysState, PortInfo, PortState, Smp};
 use weft_wire::mad::{AttrId, Method, Status};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -84,4 +87,74 @@ fn a_port_that_refuses_its_configuration_keeps_the_subnet_from_being_up() {
     assert_eq!(world.count(|event| *event == Event::SubnetUp), 0, "{}", world.log());
     let told = |event: &Event| matches!(event, Event::Incomplete { what } if what.contains("refuses to be configured"));
     assert!(world.count(told) > 0, "{}", world.log());
+}
+
+#[test]
+fn a_port_that_keeps_another_lid_keeps_the_subnet_from_being_up() {
+    let keeps = |delivery: &mut Delivery| {
+        let mut smp = *Smp::ref_from_mad(&delivery.mad);
+        let header = smp.header;
+        let answers = header.class().is_subn() && header.method() == Method::GET_RESP;
+        let info = PortInfo::parse(&smp.data);
+        if answers && header.attr_id() == AttrId::PORT_INFO && info.lid == 2 {
+            smp.set_attribute(&PortInfo { lid: 98, ..info });
+            delivery.mad = smp.to_mad();
+        }
+    };
+    let (mut world, _) = started(TWO_RAILS, Some(keeps));
+    world.pass(SECOND * 10);
+    assert_eq!(world.count(|event| *event == Event::SubnetUp), 0, "{}", world.log());
+    let told = |event: &Event| matches!(event, Event::Incomplete { what } if what.contains("LID 98 instead of LID 2"));
+    assert!(world.count(told) > 1, "{}", world.log());
+}
+
+/// Answers of the port with LID 2 after it was armed.
+static ANSWERS: AtomicU32 = AtomicU32::new(0);
+
+/// Refuses the Set that arms the port with LID 2, and loses the first answer to the read-back.
+fn refuse_and_delay(delivery: &mut Delivery) {
+    let mut smp = *Smp::ref_from_mad(&delivery.mad);
+    let header = smp.header;
+    let answers = header.class().is_subn() && header.method() == Method::GET_RESP;
+    let info = PortInfo::parse(&smp.data);
+    if !answers || header.attr_id() != AttrId::PORT_INFO || info.lid != 2 || info.port_state != PortState::ARMED {
+        return;
+    }
+    match ANSWERS.fetch_add(1, Ordering::Relaxed) {
+        0 => smp.set_status(Status::INVALID_FIELD),
+        1 => smp.header.set_tid(u64::MAX),
+        _ => return,
+    }
+    delivery.mad = smp.to_mad();
+}
+
+#[test]
+fn a_lid_that_another_manager_wrote_before_the_read_back_is_written_over() {
+    const OTHER: u16 = 99;
+    let mut world = World::of(&file::read("rails", TWO_RAILS).expect("a topology"), 1);
+    world.twist = Some(refuse_and_delay);
+    let master = world.host(0);
+    world.start(master, |_| {});
+    assert!(world.until(SECOND, |_| ANSWERS.load(Ordering::Relaxed) == 2), "{}", world.log());
+
+    // Another manager writes the port between the refused Set and the second try of the read-back.
+    let ports = (0..4).flat_map(|host| [1, 2].map(|port| PortRef::new(world.host(host).node, port)));
+    let lid = |world: &World, at: PortRef| world.fabric.port_info(at).map_or(0, |info| info.lid);
+    let at = ports.into_iter().find(|at| lid(&world, *at) == 2).expect("a port with LID 2");
+    let info = world.fabric.port_info(at).expect("a port");
+    let mut smp =
+        Smp::directed(Method::SET, 1, AttrId::PORT_INFO, at.port.into(), info.mkey, &[]).expect("a route of no hops");
+    let (state, physical) = (PortState::NO_CHANGE, PhysState::NO_CHANGE);
+    smp.set_attribute(&PortInfo { lid: OTHER, port_state: state, port_physical_state: physical, ..info });
+    let mad = MadOut { to: MadAddress::smi(LID_PERMISSIVE), mad: smp.to_mad() };
+    world.fabric.send(world.now, at, &mad).expect("a host with power");
+    world.settle();
+    assert_eq!(lid(&world, at), OTHER);
+
+    world.pass(SECOND * 5);
+    assert_eq!(lid(&world, at), 2, "{}", world.log());
+    assert_all_reachable(&world, master);
+    let told =
+        |event: &Event| matches!(event, Event::Incomplete { what } if what.contains("has LID 99 instead of LID 2"));
+    assert_eq!(world.count(told), 1, "{}", world.log());
 }

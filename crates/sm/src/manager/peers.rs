@@ -337,8 +337,9 @@ impl Manager {
         self.forget_all();
     }
 
-    /// Whatever switches have, is not known.
+    /// Forgets the tables of all switches, and which ports refused their configuration.
     pub(crate) fn forget_all(&mut self) {
+        self.sweep.stubborn.clear();
         let nodes: Vec<NodeIx> = self.subnet.nodes().map(|(node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.forget_tables(node));
     }

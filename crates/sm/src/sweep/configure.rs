@@ -112,7 +112,10 @@ impl Manager {
             && !self.setup.options.misc.no_clients_rereg
             && port.neighbor.is_some()
             && port.info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
-        if (info == port.info || self.is_stubborn(at, &info)) && !arm && !register {
+        // Another manager may have written the LIDs of a port that looks stubborn.
+        let same_lids = (info.lid, info.master_sm_lid) == (port.info.lid, port.info.master_sm_lid);
+        let stays = info == port.info || same_lids && self.is_stubborn(at, &info);
+        if stays && !arm && !register {
             return None;
         }
         info.client_reregister = register;
@@ -194,8 +197,12 @@ impl Manager {
         self.wire.ask(Ask { what: What::ReadBack, at: refused.at, arg });
     }
 
-    /// A port that refused something says what it is.
+    /// Takes the PortInfo of a port after it refused a Set. Another manager may have written it since then.
     pub(crate) fn on_read_back(&mut self, ask: Ask, info: PortInfo) {
+        if let Some(port) = self.subnet.port(ask.at).filter(|port| port.guid != 0) {
+            let before = port.info;
+            self.see_usurper(ask.at, &before, &info);
+        }
         let what = if ask.arg == 0 { What::SetPort } else { What::Activate };
         self.on_port_set(Ask { what, at: ask.at, arg: 0 }, info);
     }
@@ -226,7 +233,7 @@ impl Manager {
         let (given, linked) = (port.lid, port.neighbor.is_some() && ask.at.port != 0);
         if port.guid != 0 && given != 0 && info.lid != given {
             let text = self.subnet.call(ask.at);
-            self.sweep.fail(|| format!("{text} has LID {} and does not take LID {given}", info.lid));
+            self.sweep.fail(|| format!("{text} has LID {} instead of LID {given}", info.lid));
         }
         let Some(port) = self.subnet.port(ask.at) else { return };
         if linked && port.guid != 0 {

@@ -276,7 +276,7 @@ impl Manager {
 
     /// A port that has another for its master, or a LID that it was not given, was configured by somebody else meanwhile:
     /// whatever that one wrote elsewhere is not known. Before all was in order once, only a port that was set shows it.
-    fn see_usurper(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
+    pub(super) fn see_usurper(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
         let (given, own) = (self.subnet.port(at).map_or(0, |port| port.lid), self.own_lid());
         let other =
             info.master_sm_lid != own && info.master_sm_lid != 0 || given != 0 && info.lid != 0 && info.lid != given;
