@@ -21,9 +21,6 @@ pub const SLOTS_FOR_ROOT: u32 = 64;
 /// Up to this quota a user also leaves as many slots to the others as it takes.
 pub const SLOTS_FAIR_MAX: u32 = 256;
 
-/// Dead processes of free slots that are looked at again only once there are more.
-pub const LAST_PROCESSES_MAX: usize = 32;
-
 /// Slots that the pool can grow to: all that a QP number can name.
 pub const POOL_SLOTS_MAX: u32 = weft_ipc::SLOTS_MAX;
 

@@ -24,9 +24,7 @@ use crate::gsi::Gsi;
 use crate::hops::CableFds;
 use crate::host::{Adopted, Host};
 use crate::ledgers::Ledgers;
-use crate::limits::{
-    CM_CHANNELS_DESCRIPTOR_EIGHTHS, LAST_PROCESSES_MAX, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN,
-};
+use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
 use crate::netdev::Netdevs;
 use crate::pairs::{Pairs, Slots};
 use crate::refusal::{EADDRINUSE, EAGAIN, EINVAL, EMFILE, ETOOMANYREFS, refuse};
@@ -68,7 +66,7 @@ pub struct PoolHost {
     pub ledgers: Ledgers,
     /// What processes share with each other.
     pub pairs: Pairs,
-    /// Processes that outlived their connection, by the slot that they had.
+    /// Processes that outlived their connection, by the slot that they had: one for each slot at most.
     last_processes: BTreeMap<u32, Arc<OwnedFd>>,
     /// Descriptors that the process may have.
     descriptors_max: u64,
@@ -182,10 +180,9 @@ impl Host for PoolHost {
     }
 
     fn retire_slot(&mut self, client: ClientId, slot: u32) {
+        // A process that is killed closes its connection a moment before it is dead: those of earlier calls are by now.
+        self.last_processes.retain(|_, process| lives(process));
         self.last_processes.extend(self.pairs.process(client).filter(lives).map(|process| (slot, process)));
-        if self.last_processes.len() > LAST_PROCESSES_MAX {
-            self.last_processes.retain(|_, process| lives(process));
-        }
     }
 
     fn is_abandoned(&self, slot: u32) -> bool {
