@@ -49,7 +49,10 @@ impl Capture {
             }
             claimed => (claimed?, path),
         };
-        file.set_len(0)?;
+        // Pipes and devices have no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
         let mut capture = Capture { file, path, pending: Vec::new(), frame: Vec::new(), failed: None };
         let link = if ib { pcapng::LINKTYPE_ERF } else { pcapng::LINKTYPE_ETHERNET };
         pcapng::put_header(&mut capture.pending, "weft", link);
