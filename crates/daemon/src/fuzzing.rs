@@ -118,12 +118,15 @@ mod tests {
     }
 
     #[test]
-    fn a_state_with_impossible_devices_is_put_right() {
+    fn a_state_that_contradicts_itself_is_put_right() {
         let same_names =
             |devices: &mut Vec<SavedDevice>| devices.iter_mut().for_each(|device| device.name = "one".into());
         let mut doubled = state();
         same_names(&mut doubled.devices);
         saved_state(&postcard::to_stdvec(&doubled).unwrap());
         saved_state(&postcard::to_stdvec(&Saved { next_device: u32::MAX, ..state() }).unwrap());
+        // A slot that is owned and free at once.
+        let slots = [true, false].map(|owned| SavedSlot { slot: 1, uid: 0, owned }).to_vec();
+        saved_state(&postcard::to_stdvec(&Saved { slots, ..state() }).unwrap());
     }
 }

@@ -211,7 +211,14 @@ impl SlotTable {
     pub fn restore(now: Instant, count: u32, saved: &[SavedSlot]) -> SlotTable {
         let mut table = SlotTable::default();
         table.grow_to(count);
-        let by_slot: BTreeMap<u32, &SavedSlot> = saved.iter().map(|saved| (saved.slot, saved)).collect();
+        // A slot that is named twice is taken for owned if one of them says so: its sockets may be open.
+        let mut by_slot: BTreeMap<u32, &SavedSlot> = BTreeMap::new();
+        for saved in saved {
+            let known = by_slot.entry(saved.slot).or_insert(saved);
+            if saved.owned {
+                *known = saved;
+            }
+        }
         for (&slot, saved) in by_slot.range(1..count.max(1)) {
             if let Some(state) = table.states.get_mut(slot as usize) {
                 *state = match saved.owned {
