@@ -53,7 +53,7 @@ pub struct End {
 /// A pair that runs.
 #[derive(Debug)]
 pub struct Flow {
-    /// What it is.
+    /// Its kind.
     pub plan: &'static Plan,
     ends: [End; 2],
 }
