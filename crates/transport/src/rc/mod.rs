@@ -9,6 +9,7 @@ mod execute;
 mod received;
 mod recovery;
 mod reorder;
+mod repeats;
 mod replies;
 mod requester;
 mod resources;
@@ -124,7 +125,7 @@ impl Rc {
     }
 
     pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
-        self.responder.chatter.on_timeout(now);
+        self.responder.on_timeout(now);
         self.requester.on_timeout(core, sq, now, env);
     }
 
@@ -158,7 +159,7 @@ impl Rc {
     }
 
     pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
-        let held = self.responder.chatter.poll_timeout();
+        let held = self.responder.poll_timeout();
         let own = match core.state() {
             QpState::Rts | QpState::Sqd => self.requester.poll_timeout(),
             _ => None,

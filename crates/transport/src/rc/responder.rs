@@ -18,6 +18,7 @@ use crate::{Budget, Env, RecvWqe, TxBatch, XrcSrq};
 use super::chatter::Chatter;
 use super::execute::Refusal;
 use super::reorder::{Kept, Reorder};
+use super::repeats::Repeats;
 use super::replies::{Answer, Replies, Reply, Standing};
 use super::requester::{extend, origin};
 use super::resources::{Answered, Resources};
@@ -60,6 +61,7 @@ pub(crate) struct Responder {
     /// Packets executed since the last acknowledgement.
     silent: u32,
     pub chatter: Chatter,
+    repeats: Repeats,
     /// Why and where the connection ended, to repeat it if it is lost.
     refused: Option<(NakCode, u64)>,
 }
@@ -79,6 +81,7 @@ impl Responder {
             self.refused = None;
         }
         self.reorder = None;
+        self.repeats.stop();
         self.resources.clear();
         self.message = Message::Idle;
         let held = self.holds_recv.then(|| (self.recv.wr_id, self.xrc.map(|(_, x)| x.cq)));
@@ -88,6 +91,19 @@ impl Responder {
 
     pub fn wants_transmit(&self, now: Instant) -> bool {
         self.replies.wants_transmit(self.chatter.holds(now))
+    }
+
+    /// The earliest deadline.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        [self.chatter.poll_timeout(), self.repeats.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Act upon the deadlines that have passed.
+    pub fn on_timeout(&mut self, now: Instant) {
+        self.chatter.on_timeout(now);
+        if self.repeats.on_timeout(now) && self.replies.answer == Answer::None {
+            self.replies.answer = Answer::Ack;
+        }
     }
 
     /// Send replies and what is to be acknowledged.
@@ -156,6 +172,7 @@ impl Responder {
         match self.execute(core, rq, packet, env) {
             Ok(psns) => {
                 self.epsn += psns;
+                self.repeats.stop();
                 self.gap_told = false;
                 self.waits_recv = false;
                 self.silent += 1;
@@ -206,6 +223,9 @@ impl Responder {
             self.accept(core, rq, &stored.packet(), env);
             drained = true;
         }
+        if drained {
+            self.repeats.on_gap_closed();
+        }
         if core.fault.is_some() || self.waits_recv {
             self.reorder = None;
             return;
@@ -227,9 +247,11 @@ impl Responder {
             // One acknowledgement for all that the requester sends again: the end of its run asks for it. More would only be
             // work for a requester that is in the middle of the run.
             self.silent += 1;
-            if self.replies.answer == Answer::None && (packet.bth.ack_req() || self.silent >= ACK_PACKETS) {
+            let due = packet.bth.ack_req() || self.silent >= ACK_PACKETS;
+            if due && self.replies.answer == Answer::None {
                 self.replies.answer = Answer::Ack;
             }
+            self.repeats.on_duplicate(due, core.now);
             return;
         }
         let Some(resource) = self.resources.find(psn) else { return };

@@ -54,15 +54,45 @@ fn a_flush_that_is_sent_again_with_address_0_reaches_the_whole_region() {
 #[test]
 fn packets_that_come_again_are_acknowledged_together() {
     let mut p = Pair::new(QpType::Rc);
-    p.send(0, 1, SendOp::Write(remote(0)), &[sge(0, 10 * 1024)]);
-    p.finish();
-    let run: Vec<Vec<u8>> = p.sent.iter().filter(|(side, _)| *side == 0).map(|(_, bytes)| bytes.clone()).collect();
+    let run = written(&mut p);
     let before = p.log.len();
     for (nth, bytes) in run.iter().enumerate() {
         p.deliver(1, bytes);
         p.transmit();
         assert_eq!(p.log.len() - before, usize::from(nth + 1 == run.len()), "the last asks for it");
     }
+}
+
+/// A WRITE of ten packets; what side 0 sent.
+fn written(p: &mut Pair) -> Vec<Vec<u8>> {
+    p.send(0, 1, SendOp::Write(remote(0)), &[sge(0, 10 * 1024)]);
+    p.finish();
+    p.sent.iter().filter(|(side, _)| *side == 0).map(|(_, bytes)| bytes.clone()).collect()
+}
+
+/// Runs side 1's timers for a second; how many packets it sent.
+fn sent_in_a_second(p: &mut Pair) -> usize {
+    let (before, until) = (p.log.len(), p.now + Duration::from_secs(1));
+    while let Some(at) = p.qps[1].poll_timeout().filter(|&at| at < until) {
+        p.now = at;
+        p.qps[1].handle_timeout(at, &mut p.worlds[1]);
+        p.transmit();
+    }
+    p.log.len() - before
+}
+
+#[test]
+fn the_acknowledgement_of_what_came_again_is_sent_again_unless_the_requester_goes_on() {
+    let mut p = Pair::new(QpType::Rc);
+    let run = written(&mut p);
+    assert_eq!(sent_in_a_second(&mut p), 0);
+    run.iter().for_each(|bytes| p.deliver(1, bytes));
+    p.transmit();
+    assert_eq!(sent_in_a_second(&mut p), 2, "Linux's rxe may wait for it without a timer");
+    run.iter().for_each(|bytes| p.deliver(1, bytes));
+    p.send(0, 2, SendOp::Write(remote(0)), &[sge(0, 1)]);
+    p.finish();
+    assert_eq!(sent_in_a_second(&mut p), 0);
 }
 
 #[test]
