@@ -2,11 +2,16 @@
 //! ([`weft_sys::udp::inlet`]): they arrive sooner, and there is less to read. A flow earns it while nearly all that comes
 //! is its own; before anybody sleeps, and when it goes quiet, the socket rests. What is in it by then is read.
 //!
+//! A message belongs to the socket that the kernel finds first, and gets there a moment later. So the sockets' order is
+//! kept at each change: what comes to a socket that has just been aimed is read after the shared sockets, and shared sockets
+//! are read after one that rests ([`crate::receive`]).
+//!
 //! One source port carries packets for one process of ours, if the sender is Weft, or another that has a port for each
 //! queue pair. Some have not; then packets for other processes come through the inlet and are lost. The first of these
 //! ends it for good.
 
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use weft_sys::udp::{self, Incoming};
 
@@ -27,6 +32,10 @@ pub struct Inlet {
     socket: Option<RxSocket>,
     /// Whose packets the socket takes.
     aimed: Option<Incoming>,
+    /// Nothing has been read from it since it was aimed.
+    fresh: bool,
+    /// Whose packets it took until it was told to rest. One that was on its way then may come to it yet.
+    rested: Option<Incoming>,
     /// The address that the socket is bound to.
     here: Option<IpAddr>,
     /// Who may earn it, and how far he is.
@@ -46,6 +55,8 @@ impl Default for Inlet {
             port: 0,
             socket: None,
             aimed: None,
+            fresh: false,
+            rested: None,
             here: None,
             candidate: None,
             messages: 0,
@@ -75,6 +86,37 @@ impl Inlet {
         Some((self.socket.as_mut()?, flow))
     }
 
+    /// The socket that has just been aimed, until something waits in it: shared sockets are to be read before it.
+    #[inline]
+    pub fn fresh(&mut self) -> Option<BorrowedFd<'_>> {
+        if !self.fresh {
+            return None;
+        }
+        Some(self.socket.as_ref()?.fd.as_fd())
+    }
+
+    /// The shared sockets were read.
+    pub fn end_fresh(&mut self) {
+        self.fresh = false;
+    }
+
+    /// Whether it may hold packets that were sent before those in the shared sockets.
+    #[inline]
+    pub fn precedes_shared(&self) -> bool {
+        self.aimed.is_some() || self.rested.is_some()
+    }
+
+    /// Whose packets it may hold, and from where they are read.
+    pub fn holds(&mut self) -> Option<(&mut RxSocket, Incoming)> {
+        let flow = self.aimed.or(self.rested)?;
+        Some((self.socket.as_mut()?, flow))
+    }
+
+    /// A shared socket holds what was sent later, and this one has been read.
+    pub fn end_rested(&mut self) {
+        self.rested = None;
+    }
+
     /// A message came by a shared socket. Answers whether its flow has earned the inlet.
     #[inline]
     pub fn on_shared(&mut self, flow: &Incoming) -> bool {
@@ -99,7 +141,7 @@ impl Inlet {
             return false;
         }
         if self.here != Some(flow.dst) {
-            self.socket = None;
+            self.close();
         }
         let aimed = match &self.socket {
             Some(socket) => udp::aim(&socket.fd, &flow),
@@ -112,7 +154,7 @@ impl Inlet {
             }),
         };
         match aimed {
-            Ok(()) => (self.aimed, self.earns_at) = (Some(flow), MESSAGES_TO_EARN),
+            Ok(()) => (self.aimed, self.earns_at, self.fresh) = (Some(flow), MESSAGES_TO_EARN, true),
             Err(_) => {
                 // The socket may still be connected to an earlier peer: only its end is sure to free that flow.
                 self.close();
@@ -131,14 +173,17 @@ impl Inlet {
         let (Some(flow), Some(socket)) = (self.aimed.take(), &mut self.socket) else { return 0 };
         let rests = udp::rest(&socket.fd, self.port, flow.dst).is_ok();
         let came = read(socket, &flow);
-        if !rests {
+        self.fresh = false;
+        if rests {
+            self.rested = Some(flow);
+        } else {
             self.close();
         }
         came
     }
 
     fn close(&mut self) {
-        (self.socket, self.here) = (None, None);
+        (self.socket, self.here, self.rested) = (None, None, None);
     }
 
     /// Has the kernel refuse the next [`Inlet::rest`], as it does when the address is gone.
@@ -147,6 +192,12 @@ impl Inlet {
         if let Some(flow) = &mut self.aimed {
             flow.dst = std::net::Ipv4Addr::BROADCAST.into();
         }
+    }
+
+    /// As after another [`Inlet::rest`].
+    #[cfg(test)]
+    pub fn rest_again(&mut self, flow: Incoming) {
+        self.rested = Some(flow);
     }
 
     /// It took what is not for this process: no more of that.

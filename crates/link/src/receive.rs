@@ -2,9 +2,14 @@
 //! that earned one ([`crate::inlet`]), read without sleeping into a few large buffers that are used again and again. A
 //! look at a socket where nothing is costs a system call, so one in which nothing came lately is looked at more rarely
 //! than the one in use.
+//!
+//! A flow's packets may lie in two of the sockets: when the flow gets or loses its inlet, and when its sender goes on from
+//! another port. Read out of order they would break a UC message. So, before a shared socket in which something waits, the
+//! inlet is emptied; and before the first message of an inlet that was just aimed, the shared sockets are.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use weft_sys::epoll;
 use weft_sys::roce_port::{self, Family, ROCE_V2_UDP_PORT};
 use weft_sys::udp::Inbox;
 
@@ -82,17 +87,25 @@ impl Receiver {
     pub fn receive(&mut self, thorough: bool, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         self.tick = self.tick.wrapping_add(1);
         let mut count = self.receive_aimed(stats, each);
-        let aimed = self.inlet.is_aimed();
-        let look_at_all =
-            thorough || self.tick.is_multiple_of(COLD_PERIOD) || aimed && self.tick.is_multiple_of(SHARED_PERIOD);
-        let v6_alone = self.v6.as_ref().is_some_and(|s| s.warm > 0) && self.v4.as_ref().is_none_or(|s| s.warm == 0);
-        let (mut earned, inlet) = (false, &mut self.inlet);
-        for (socket, cold) in [(&mut self.v4, v6_alone || aimed), (&mut self.v6, true)] {
-            let Some(socket) = socket else { continue };
-            if cold && socket.warm == 0 && !look_at_all {
-                continue;
+        let looks = self.looks(thorough);
+        let mut readable = looks;
+        if self.inlet.precedes_shared() {
+            readable = self.readable(looks);
+            let any = readable.contains(&true);
+            if any || thorough && !self.inlet.is_aimed() {
+                count += self.empty_inlet(stats, each);
             }
-            let came = socket.read(&mut self.inbox, None, stats, each, |flow| earned |= inlet.on_shared(flow));
+            if any && !self.inlet.is_aimed() {
+                self.inlet.end_rested();
+            }
+        }
+        let (mut earned, inlet) = (false, &mut self.inlet);
+        for (nth, socket) in [&mut self.v4, &mut self.v6].into_iter().enumerate() {
+            let Some(socket) = socket.as_mut().filter(|_| looks[nth]) else { continue };
+            let came = match readable[nth] {
+                true => socket.read(&mut self.inbox, None, stats, each, |flow| earned |= inlet.on_shared(flow)),
+                false => 0,
+            };
             warm(socket, came);
             count += came;
         }
@@ -104,12 +117,41 @@ impl Receiver {
         count
     }
 
+    /// Which of the shared sockets are looked at this time: IPv4's, IPv6's.
+    fn looks(&self, thorough: bool) -> [bool; 2] {
+        let aimed = self.inlet.is_aimed();
+        let all = thorough || self.tick.is_multiple_of(COLD_PERIOD) || aimed && self.tick.is_multiple_of(SHARED_PERIOD);
+        let [v4, v6] = [&self.v4, &self.v6].map(|socket| socket.as_ref().map(|s| s.warm > 0));
+        let v6_alone = v6 == Some(true) && v4 != Some(true);
+        [v4.is_some_and(|warm| warm || all || !(v6_alone || aimed)), v6.is_some_and(|warm| warm || all)]
+    }
+
+    /// Which of these shared sockets hold something.
+    fn readable(&self, looks: [bool; 2]) -> [bool; 2] {
+        match (looks, self.v4(), self.v6()) {
+            ([true, true], Some(v4), Some(v6)) => epoll::readable([v4, v6]),
+            ([true, _], Some(v4), _) => [epoll::readable([v4])[0], false],
+            ([_, true], _, Some(v6)) => [false, epoll::readable([v6])[0]],
+            _ => [false, false],
+        }
+    }
+
     /// What came to the inlet.
     #[inline]
     fn receive_aimed(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        let (mut came, mut waits) = (0, true);
+        if let Some(fd) = self.inlet.fresh() {
+            [waits] = epoll::readable([fd]);
+            if waits {
+                came += self.empty_shared(stats, each);
+                self.inlet.end_fresh();
+            }
+        }
         let Some((socket, flow)) = self.inlet.aimed() else { return 0 };
         let misrouted = stats.rx_misrouted;
-        let mut came = socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {});
+        if waits {
+            came += socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {});
+        }
         warm(socket, came);
         if stats.rx_misrouted != misrouted {
             came += self.rest(stats, each);
@@ -123,18 +165,34 @@ impl Receiver {
     /// Give the inlet to who earned it, and take what came for him until then.
     #[cold]
     fn aim(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        // What it may still hold is of an earlier flow.
+        let mut count = self.empty_inlet(stats, each);
+        self.inlet.end_rested();
         if !self.inlet.aim() {
-            return 0;
+            return count;
         }
-        let mut count = 0;
+        count += self.empty_shared(stats, each);
         for socket in [&mut self.v4, &mut self.v6].into_iter().flatten() {
-            count += empty(socket, |socket| socket.read(&mut self.inbox, None, stats, each, |_| {}));
             socket.warm = 0;
         }
         if let Some((socket, _)) = self.inlet.aimed() {
             socket.warm = WARM_RECEIVES;
         }
         count
+    }
+
+    /// All that waits in the shared sockets.
+    #[cold]
+    fn empty_shared(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        let sockets = [&mut self.v4, &mut self.v6].into_iter().flatten();
+        sockets.map(|socket| empty(socket, |socket| socket.read(&mut self.inbox, None, stats, each, |_| {}))).sum()
+    }
+
+    /// All that waits in the inlet.
+    #[cold]
+    fn empty_inlet(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        let Some((socket, flow)) = self.inlet.holds() else { return 0 };
+        empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
     }
 
     /// Nobody has the inlet from now on; take what came to it until then.
@@ -163,6 +221,10 @@ mod tests {
     use super::*;
     use std::net::{SocketAddr, UdpSocket};
     use weft_sys::sockopt::set_int;
+    use weft_sys::udp::Incoming;
+
+    /// Messages of one flow before the one that earns it its inlet.
+    const MESSAGES_BEFORE_INLET: u8 = 63;
 
     /// What came: source port and first byte of each.
     fn polled(receiver: &mut Receiver, stats: &mut LinkStats, thorough: bool) -> Vec<(u16, u8)> {
@@ -226,6 +288,69 @@ mod tests {
         assert!(!receiver.inlet.is_aimed());
         let after = say(&a, at, 4);
         assert_eq!(polled(&mut receiver, &mut stats, true), [after]);
+    }
+
+    #[test]
+    fn a_sender_that_goes_on_from_another_port_is_not_overtaken_by_itself() {
+        let (mut receiver, at, [a, b]) = host();
+        let mut stats = LinkStats::default();
+        for _ in 0..2 * SHARED_PERIOD {
+            for byte in 0..90 {
+                let sent = say(&a, at, byte);
+                assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
+            }
+            assert!(receiver.inlet.is_aimed());
+            let mut sent: Vec<_> = (0..20).map(|byte| say(&a, at, byte)).collect();
+            sent.extend((20..30).map(|byte| say(&b, at, byte)));
+            let mut came = Vec::new();
+            while came.len() < sent.len() {
+                came.extend(polled(&mut receiver, &mut stats, false));
+            }
+            assert_eq!(came, sent);
+            // Each round begins at another of the receives in which the shared sockets are looked at.
+            assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
+        }
+    }
+
+    #[test]
+    fn what_comes_to_another_socket_than_its_successors_is_read_before_them() {
+        let (mut receiver, at, [a, _]) = host();
+        let mut stats = LinkStats::default();
+        let sport = a.local_addr().unwrap().port();
+        for byte in 0..MESSAGES_BEFORE_INLET {
+            say(&a, at, byte);
+            polled(&mut receiver, &mut stats, false);
+        }
+        assert!(!receiver.inlet.is_aimed());
+        say(&a, at, 100);
+        let mut came = polled(&mut receiver, &mut stats, false);
+        assert!(receiver.inlet.is_aimed());
+        // As if it had been on its way while the inlet was aimed: told to rest, and aimed again behind the receiver's back.
+        let fd = &receiver.inlet.fresh().expect("nothing came since").try_clone_to_owned().unwrap();
+        let flow = Incoming { src: at.ip(), sport, dst: at.ip(), ifindex: 1 };
+        weft_sys::udp::rest(fd, at.port(), at.ip()).unwrap();
+        let late = say(&a, at, 101);
+        weft_sys::udp::aim(fd, &flow).unwrap();
+        let next = say(&a, at, 102);
+        came.clear();
+        while came.len() < 2 {
+            came.extend(polled(&mut receiver, &mut stats, false));
+        }
+        assert_eq!(came, [late, next]);
+        // And while it was told to rest.
+        assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
+        for thorough in [false, true] {
+            weft_sys::udp::aim(fd, &flow).unwrap();
+            let late = say(&a, at, 103);
+            weft_sys::udp::rest(fd, at.port(), at.ip()).unwrap();
+            if thorough {
+                assert_eq!(polled(&mut receiver, &mut stats, true), [late], "nobody waits for a successor");
+            } else {
+                let next = say(&a, at, 104);
+                assert_eq!(polled(&mut receiver, &mut stats, false), [late, next]);
+                receiver.inlet.rest_again(flow);
+            }
+        }
     }
 
     #[test]

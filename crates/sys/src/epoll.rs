@@ -158,6 +158,14 @@ impl AsFd for Epoll {
     }
 }
 
+/// Which of the descriptors can be read now, without sleeping; all of them if the kernel does not say.
+pub fn readable<const N: usize>(fds: [BorrowedFd<'_>; N]) -> [bool; N] {
+    let mut fds = fds.map(|fd| rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN));
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let is_known = rustix::event::poll(&mut fds, Some(&now)).is_ok();
+    fds.map(|fd| !is_known || !fd.revents().is_empty())
+}
+
 /// Waits until a descriptor can be read or hung up; false when the time is over. A signal does not end it.
 pub fn wait_readable(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let deadline = std::time::Instant::now() + timeout;
