@@ -30,4 +30,12 @@ impl<M: Memory> Hca<M> {
             }
         }
     }
+
+    /// Have a queue pair send its last acknowledgement once more.
+    pub fn acknowledge_again(&mut self, now: Instant, id: QpId) {
+        if let Ok(entry) = self.qps.get_mut(id) {
+            entry.qp.acknowledge_again();
+            self.settle(id, now);
+        }
+    }
 }

@@ -148,6 +148,13 @@ impl Qp {
         }
     }
 
+    /// Send the last acknowledgement once more: the network may have lost it, and this queue pair is about to go.
+    pub fn acknowledge_again(&mut self) {
+        if let Service::Rc(rc) = &mut self.service {
+            rc.acknowledge_again();
+        }
+    }
+
     /// Share the peer with the other queue pairs of this process that send to it: from RTS on, and until the queue pair
     /// leaves the states in which it sends.
     pub fn join(&mut self, crowd: &Crowd) {

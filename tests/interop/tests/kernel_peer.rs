@@ -21,6 +21,15 @@ struct Case {
     reliable: bool,
 }
 
+impl Case {
+    /// Whether it gets over the loss of any packet. These two servers end without a word to their client: if the network loses
+    /// the last acknowledgement, rxe's queue pair is gone before the client asks again. Ours stays for a moment.
+    fn bears_loss(&self, server: Server) -> bool {
+        let leaves = ["ib_send_lat", "ib_write_lat"].contains(&self.program);
+        self.reliable && !(leaves && server == Server::Kernel)
+    }
+}
+
 const CASES: &[Case] = &[
     Case { program: "ibv_rc_pingpong", options: "-c -n 200 -s 9000 -m {mtu}", reliable: true },
     Case { program: "ibv_uc_pingpong", options: "-c -n 200 -s 9000 -m {mtu}", reliable: false },
@@ -107,7 +116,7 @@ fn run(table: &mut Table, peer: &Peer, case: &Case, mtu: u32, server: Server, nu
     for (v6, lossy) in [(false, false), (true, false), (false, true), (true, true)] {
         let in_turn = v6 == turn.is_multiple_of(2);
         let wanted = match (lossy, case.program.starts_with("ibv_")) {
-            (true, _) if !case.reliable => false,
+            (true, _) if !case.bears_loss(server) => false,
             (false, true) => true,
             (false, false) => in_turn,
             (true, _) => !in_turn,

@@ -75,6 +75,11 @@ impl Rc {
         self.responder.chatter.allow(allowed);
     }
 
+    /// Send the last acknowledgement once more, if there was one.
+    pub fn acknowledge_again(&mut self) {
+        self.responder.acknowledge_again();
+    }
+
     /// Both halves as at birth, settings kept.
     pub fn reset(&mut self) {
         let chatter = self.responder.chatter.fresh();

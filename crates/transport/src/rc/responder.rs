@@ -101,7 +101,14 @@ impl Responder {
     /// Act upon the deadlines that have passed.
     pub fn on_timeout(&mut self, now: Instant) {
         self.chatter.on_timeout(now);
-        if self.repeats.on_timeout(now) && self.replies.answer == Answer::None {
+        if self.repeats.on_timeout(now) {
+            self.acknowledge_again();
+        }
+    }
+
+    /// Send the last acknowledgement once more, if there was one.
+    pub fn acknowledge_again(&mut self) {
+        if self.msn > 0 && self.replies.answer == Answer::None {
             self.replies.answer = Answer::Ack;
         }
     }

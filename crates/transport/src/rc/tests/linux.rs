@@ -96,6 +96,18 @@ fn the_acknowledgement_of_what_came_again_is_sent_again_unless_the_requester_goe
 }
 
 #[test]
+fn a_queue_pair_that_is_about_to_go_acknowledges_once_more_what_it_has_acknowledged() {
+    let mut p = Pair::new(QpType::Rc);
+    for acknowledged in [0, 1] {
+        let before = p.log.len();
+        p.qps[1].acknowledge_again();
+        p.transmit();
+        assert_eq!(p.log.len() - before, acknowledged, "{:#?}", p.log);
+        written(&mut p);
+    }
+}
+
+#[test]
 fn an_atomic_write_to_an_address_of_no_word_is_refused_by_the_responder() {
     let mut p = Pair::new(QpType::Rc);
     p.send(0, 1, SendOp::AtomicWrite(remote(4)), &[sge(0, 8)]);
