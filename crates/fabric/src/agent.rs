@@ -4,7 +4,6 @@ use crate::datagram::{Delivery, SendError};
 use crate::flight::Timer;
 use crate::packet::Packet;
 use crate::sma::Answer;
-use crate::tables::pkeys_match;
 use crate::topology::NodeKind;
 use crate::walk::Why;
 use crate::{Fabric, PortRef};
@@ -155,7 +154,7 @@ impl Fabric {
         let h = &packet.head;
         let mask = (1_u16 << (port.info.lmc & 7)) - 1;
         let path_bits = if h.dlid == LID_PERMISSIVE { 0 } else { (h.dlid & mask) as u8 };
-        let index = port.pkeys().iter().position(|own| pkeys_match(*own, h.pkey)).unwrap_or(0);
+        let (pkey_index, pkey) = port.answering_pkey(h.pkey);
         self.deliver(Delivery {
             port: PortRef::new(port.node, port.number),
             slid: h.slid,
@@ -163,8 +162,8 @@ impl Fabric {
             sl: h.sl,
             src_qp: h.src_qp,
             dest_qp: h.dest_qp,
-            pkey_index: index as u16,
-            pkey: h.pkey,
+            pkey_index,
+            pkey,
             grh: packet.grh,
             mad: packet.mad,
         });

@@ -77,7 +77,7 @@ pub struct Delivery {
     pub dest_qp: u32,
     /// Entry of the port's P_Key table that its P_Key matches.
     pub pkey_index: u16,
-    /// Its P_Key.
+    /// The P_Key of that entry, which an answer carries: the port may be a limited member where the sender is a full one.
     pub pkey: u16,
     /// Its GRH, if it has one.
     pub grh: Option<GlobalRoute>,

@@ -57,6 +57,7 @@ impl Packet {
         let own = if port.owns(h.dlid) { h.dlid } else { port.info.lid };
         (h.slid, h.dlid) = (own, h.slid);
         (h.src_qp, h.dest_qp) = (h.dest_qp, h.src_qp);
+        h.pkey = port.answering_pkey(h.pkey).1;
         self.qkey = GSI_QKEY;
         if let Some(grh) = &mut self.grh {
             std::mem::swap(&mut grh.sgid, &mut grh.dgid);

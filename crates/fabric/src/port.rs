@@ -240,6 +240,13 @@ impl Port {
         self.pkeys().iter().any(|own| pkeys_match(*own, pkey))
     }
 
+    /// The row of its table that goes with a packet's P_Key, and the P_Key there, which the answer carries: a limited member
+    /// that took a full member's from the packet would claim to be one, and its switch would drop the answer (IBA 10.9.3).
+    pub fn answering_pkey(&self, pkey: u16) -> (u16, u16) {
+        let rows = (0_u16..).zip(self.pkeys());
+        rows.map(|(row, own)| (row, *own)).find(|(_, own)| pkeys_match(*own, pkey)).unwrap_or((0, pkey))
+    }
+
     /// Whether a switch lets a P_Key in here.
     pub fn lets_in(&self, pkey: u16) -> bool {
         self.pkeys().iter().any(|own| pkey_enters(*own, pkey))

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Counter, Why};
+use weft_wire::mad::ClassPortInfo;
 use weft_wire::mad::Notice;
 use weft_wire::mad::notice::{NoticeDetails, TrapNumber};
 
@@ -42,6 +43,22 @@ fn limited_members_talk_to_full_ones_alone() {
     let refusal = lab.fabric.verdict(PortRef::new(H1, 1), &query).expect_err("two limited members");
     assert_eq!((refusal.at, refusal.why), (PortRef::new(H2, 1), Why::Partition));
     assert!(lab.fabric.verdict(PortRef::new(H1, 1), &PathQuery { dlid: LIDS[H3 as usize], ..query }).is_ok());
+}
+
+#[test]
+fn a_limited_member_answers_with_its_own_key() {
+    const MEMBER: u16 = 0x7fff;
+    let mut lab = Lab::up();
+    lab.set_pkeys(H2, 0, &[MEMBER]);
+    lab.set_pkeys(S1, 1, &[MEMBER]);
+    // The switch of the limited member drops packets that claim full membership.
+    lab.set_port(S1, 1, |info| info.partition_enforcement_inbound = true);
+    let heard = lab.lid(H1, MadAddress::gsi(LIDS[H2 as usize], 0xffff), vendor());
+    let heard = heard.iter().filter(|delivery| delivery.port == PortRef::new(H2, 1));
+    let heard: Vec<(u16, u16)> = heard.map(|delivery| (delivery.pkey_index, delivery.pkey)).collect();
+    assert_eq!(heard, [(0, MEMBER)]);
+    let counters = lab.perf(H1, LIDS[H2 as usize], Method::GET, AttrId::CLASS_PORT_INFO, &ClassPortInfo::default());
+    assert!(counters.is_some(), "the agent of a limited member answers a full one");
 }
 
 #[test]
