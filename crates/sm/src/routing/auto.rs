@@ -1,12 +1,14 @@
-//! No engine named: the fabric is looked at, and gets tables that suit it. Trees are routed as trees; for whatever else,
-//! several engines that promise no credit loops compute tables, and the best are taken, if the fabric is small enough to
-//! afford the comparison; otherwise the first that the lanes suffice for.
+//! No engine named: the fabric is looked at, and gets tables that suit it. A tree that `ftree` spreads as evenly as any
+//! tables can is routed as a tree; for whatever else, several engines that promise no credit loops compute tables, the best
+//! are taken and then polished, if the fabric is small enough to afford it; otherwise the first that the lanes suffice for.
 
+use crate::graph::Graph;
 use crate::tables::Tables;
 
 use super::levels::tree;
 use super::links::Links;
-use super::quality::{Checks, Quality, check};
+use super::polish::variants;
+use super::quality::{Checks, Quality, bisection_share, check};
 use super::{Engine, Request, RouteError, RoutingOptions, engine};
 
 /// `auto`.
@@ -21,13 +23,21 @@ const TREE: &[&str] = &["ftree", "dfsssp", "nue", "updn", "minhop"];
 
 /// Engines for anything else, the most special first. Each refuses what it is not made for; the last, which
 /// promises nothing but ways, never does.
-const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "updn", "minhop"];
+const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "dor", "updn", "minhop"];
 
 /// Entries of tables up to which engines are compared.
 const COMPARED_MAX: usize = 1 << 18;
 
+/// Entries of tables up to which tables are polished, and engines compared on trees.
+const POLISHED_MAX: usize = 1 << 15;
+
 /// Shift permutations that a comparison tries.
 const SHIFTS: usize = 32;
+
+/// Random bisections that a comparison of polished tables draws...
+const BISECTIONS: usize = 64;
+/// ... and the part of the bandwidth in them that polished tables keep at least.
+const BISECTION_KEPT: f64 = 0.97;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     // Whichever engine is best takes what lanes there are.
@@ -38,7 +48,14 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let names = if is_tree { TREE } else { OTHER };
     let engines: Vec<&Engine> = names.iter().filter_map(|name| engine(name)).collect();
     let entries = graph.switch_count() * (usize::from(graph.lid_top()) + 1);
-    let best = if !is_tree && entries <= COMPARED_MAX { best(request, &engines) } else { None };
+    let compared_max = if is_tree { POLISHED_MAX } else { COMPARED_MAX };
+    // After a fault `ftree` changes few of its paths; a new comparison might change them all.
+    let is_kept = is_tree && request.previous.is_some_and(|previous| previous.tables.engine == TREE[0]);
+    if is_kept || entries > compared_max {
+        return first(request, &engines);
+    }
+    let even = if is_tree { even(request, engines[0]) } else { None };
+    let best = even.or_else(|| best(request, &engines, entries));
     best.map_or_else(|| first(request, &engines), Ok)
 }
 
@@ -54,8 +71,31 @@ fn first(request: &Request<'_>, engines: &[&Engine]) -> Result<Tables, RouteErro
     Err(RouteError { engine: ENGINE.name, why })
 }
 
-/// The best tables of all engines that have sound ones.
-fn best(request: &Request<'_>, engines: &[&Engine]) -> Option<Tables> {
+/// The tables of an engine, if no tables could load the worst link less.
+fn even(request: &Request<'_>, engine: &Engine) -> Option<Tables> {
+    let tables = (engine.run)(request).ok()?;
+    let quality = check(request.graph, &tables, &Checks { shifts: 0, ..Checks::default() }, request.parallel);
+    (quality.is_sound() && quality.load.max <= least(request.graph)).then_some(tables)
+}
+
+/// What some link carries at least, whatever the tables: a switch sends all that hangs on it to every LID elsewhere over one
+/// of its links, and what comes in to its own LIDs comes over one or the other of them.
+fn least(graph: &Graph) -> u64 {
+    let lids = |switch: usize| graph.switches[switch].hung().map(|(_, end)| 1u64 << graph.ends[end as usize].lmc).sum();
+    let own: Vec<u64> = (0..graph.switch_count()).map(lids).collect();
+    let (all, ends) = (own.iter().sum::<u64>(), graph.ends.len() as u64);
+    let bound = |switch: usize| {
+        let links = graph.switches[switch].links().count() as u64;
+        let hung = graph.switches[switch].hung().count() as u64;
+        let out = hung * (all - own[switch]).div_ceil(links.max(1));
+        let into = (own[switch] * (ends - hung)).div_ceil(links.max(1));
+        if links == 0 { 0 } else { out.max(into) }
+    };
+    (0..graph.switch_count()).map(bound).max().unwrap_or(0)
+}
+
+/// The best tables of all engines that have sound ones, polished.
+fn best(request: &Request<'_>, engines: &[&Engine], entries: usize) -> Option<Tables> {
     let checks = Checks { shifts: SHIFTS, ..Checks::default() };
     let judged = engines.iter().filter_map(|engine| {
         let tables = (engine.run)(request).ok()?;
@@ -69,5 +109,32 @@ fn best(request: &Request<'_>, engines: &[&Engine]) -> Option<Tables> {
     // Shifts count twice what all to all, their sum, does: collectives go one by one. Of equals the first.
     let price = |q: &Quality| q.load.max as f64 / load + 2.0 * q.shift.worst_mean / shift;
     let at = (0..judged.len()).min_by(|a, b| price(&judged[*a].1).total_cmp(&price(&judged[*b].1)))?;
-    judged.into_iter().nth(at).map(|(tables, _)| tables)
+    let (tables, _) = judged.into_iter().nth(at)?;
+    Some(if entries <= POLISHED_MAX { polished(request, tables) } else { tables })
+}
+
+/// The best variant of tables that is in nothing worse, or nearly so in random bisections; the tables if there is none.
+fn polished(request: &Request<'_>, tables: Tables) -> Tables {
+    let judge = |tables: &Tables| {
+        let quality = check(request.graph, tables, &Checks::default(), request.parallel);
+        (quality, bisection_share(request.graph, tables, BISECTIONS, request.parallel))
+    };
+    let (was, was_share) = judge(&tables);
+    let part = |now: f64, was: f64| now / was.max(1e-9);
+    let price = |tables: &Tables| {
+        let (now, share) = judge(tables);
+        let is_no_worse = now.is_sound()
+            && now.load.max <= was.load.max
+            && now.shift.worst_mean <= was.shift.worst_mean
+            && share >= was_share * BISECTION_KEPT;
+        let load = part(now.load.max as f64, was.load.max as f64);
+        is_no_worse.then(|| load + part(now.shift.worst_mean, was.shift.worst_mean) + part(was_share, share))
+    };
+    let priced =
+        variants(ENGINE.name, request, &tables).into_iter().filter_map(|tables| Some((price(&tables)?, tables)));
+    // Of equals the first, and the tables before any variant.
+    priced
+        .filter(|(price, _)| *price < 3.0)
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map_or(tables, |(_, better)| better)
 }

@@ -9,6 +9,8 @@ mod dragonfly;
 mod figures;
 pub mod file;
 mod ftree;
+#[cfg(test)]
+mod irregular;
 mod kept;
 mod lanes;
 mod lash;
@@ -22,9 +24,11 @@ mod net;
 mod nue;
 pub mod order;
 mod patch;
+mod polish;
 pub mod quality;
 #[cfg(test)]
 mod record;
+mod relief;
 mod shift_loads;
 mod shifts;
 pub mod spread;

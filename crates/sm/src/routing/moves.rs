@@ -25,6 +25,8 @@ pub(super) struct Rules<'a> {
     pub turn: &'a dyn Fn(u32, usize, usize) -> bool,
     /// By how many hundredths the load of the worst link may grow when all send to all.
     pub room: u32,
+    /// The most that a link shall carry when all send to all: links beyond it give paths away. Overrides `room`.
+    pub cap: Option<u32>,
 }
 
 /// How good trees are.
@@ -60,23 +62,25 @@ pub(super) fn improve(
         (0..net.switch_count()).for_each(|from| mover.loads.weigh_from(from, &trees[*tree].ways, *place, true));
     }
     let worst = mover.loads.all.iter().max().copied().unwrap_or(0);
-    mover.cap = (u64::from(worst) * u64::from(100 + rules.room) / 100).min(u64::from(u32::MAX)) as u32;
-    let mut best = (mover.loads.worst(), worst, trees.to_vec());
+    let room = (u64::from(worst) * u64::from(100 + rules.room) / 100).min(u64::from(u32::MAX)) as u32;
+    (mover.cap, mover.relieves) = (rules.cap.unwrap_or(room), rules.cap.is_some());
+    let mut best = (mover.rating(worst), worst, trees.to_vec());
     for _ in 0..rounds {
         mover.emphasise();
         let mut still = true;
         for (tree, place) in &targets {
             still &= !mover.move_in(&mut trees[*tree], *place, rules);
         }
-        let worst = mover.loads.worst();
-        if worst < best.0 {
-            best = (worst, mover.loads.all.iter().max().copied().unwrap_or(0), trees.to_vec());
+        let worst = mover.loads.all.iter().max().copied().unwrap_or(0);
+        let rating = mover.rating(worst);
+        if rating < best.0 {
+            best = (rating, worst, trees.to_vec());
         }
         if still {
             break;
         }
     }
-    let (shift, all, found) = best;
+    let ((_, shift), all, found) = best;
     trees.clone_from_slice(&found);
     Some(Figures { all: f64::from(all), shift: shift as f64 / count as f64 })
 }
@@ -86,6 +90,8 @@ struct Mover<'a> {
     loads: ShiftLoads<'a>,
     /// What no channel may carry of all shifts.
     cap: u32,
+    /// Whether channels that carry more give paths away; otherwise they only take none.
+    relieves: bool,
     /// By shift, what its loads count.
     weights: Vec<f32>,
     /// Shifts of the paths that a move takes along, and the same as ranges.
@@ -100,6 +106,7 @@ impl<'a> Mover<'a> {
         Mover {
             net,
             cap: 0,
+            relieves: false,
             weights: vec![1.0; loads.count as usize],
             loads,
             shifts: Vec::new(),
@@ -107,6 +114,11 @@ impl<'a> Mover<'a> {
             old: Vec::new(),
             new: Vec::new(),
         }
+    }
+
+    /// How bad the trees are: the load beyond the cap first, if channels are to be relieved of it, then shifts.
+    fn rating(&self, worst: u32) -> (u32, u64) {
+        (if self.relieves { worst.saturating_sub(self.cap) } else { 0 }, self.loads.worst())
     }
 
     /// Loads count by how near they come to the worst of their shift.
@@ -245,7 +257,8 @@ impl<'a> Mover<'a> {
         }
         let paths = self.shifts.len() as u32;
         let all = if new { self.loads.all[channel] } else { self.loads.all[channel] - paths };
-        let beyond = (all + paths).saturating_sub(self.cap.max(all));
+        let from = if self.relieves { self.cap } else { self.cap.max(all) };
+        let beyond = (all + paths).saturating_sub(from) - all.saturating_sub(from);
         f64::from(price) + HOP * f64::from(paths) + BEYOND * f64::from(beyond)
     }
 }
@@ -270,7 +283,7 @@ mod tests {
             };
             let figures = |hop: &dyn Fn(u32, usize) -> bool| {
                 let mut trees = shortest.clone();
-                let rules = Rules { hop, turn: &|_, _, _| true, room: 0 };
+                let rules = Rules { hop, turn: &|_, _, _| true, room: 0, cap: None };
                 let figures = improve(&net, &graph, &mut trees, &order, &rules).expect("a small fabric");
                 (figures, trees)
             };

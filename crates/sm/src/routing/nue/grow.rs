@@ -88,7 +88,7 @@ impl<'a> Grower<'a> {
         let mut trees = best.1;
         let turn =
             |target: u32, channel: usize, next: usize| self.on.lanes_of(channel, next) & 1 << self.lane_of(target) != 0;
-        improve(net, graph, &mut trees, order, &Rules { hop: &|_, _| true, turn: &turn, room: 0 });
+        improve(net, graph, &mut trees, order, &Rules { hop: &|_, _| true, turn: &turn, room: 0, cap: None });
         self.add_switches(&mut trees);
         let lanes = trees.iter().map(|tree| vec![self.lane_of(tree.switch) as u8; net.switch_count()]).collect();
         (trees, Assigned { lanes, count: self.lanes as u8 })

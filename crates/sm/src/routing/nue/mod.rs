@@ -86,7 +86,7 @@ fn shared(
     };
     let with = |room: u32| {
         let mut trees = shortest.to_vec();
-        let rules = Rules { hop: &nearer, turn: &|_, _, _| true, room };
+        let rules = Rules { hop: &nearer, turn: &|_, _, _| true, room, cap: None };
         let figures = improve(net, graph, &mut trees, order, &rules)?;
         Some((figures, trees))
     };

@@ -2,6 +2,7 @@
 //! carries when all send to all, how often shift permutations collide, and whether packets can block each other in a
 //! circle. Engines are tested with it, a preview prints it, and it knows nothing of how any engine works.
 
+mod bisection;
 mod credits;
 mod net;
 mod reach;
@@ -86,6 +87,11 @@ pub fn reaches(graph: &Graph, tables: &Tables) -> Vec<u16> {
 /// Channels whose packets wait for each other in a circle, if there are such.
 pub fn credit_loop(graph: &Graph, tables: &Tables, parallel: &dyn Parallel) -> Option<Vec<Channel>> {
     credits::credit_loop(&net::Net::new(graph, tables), &Checks::default(), parallel)
+}
+
+/// The mean share of the bandwidth that a path has in random bisections, of which so many are drawn.
+pub fn bisection_share(graph: &Graph, tables: &Tables, draws: usize, parallel: &dyn Parallel) -> f64 {
+    bisection::bisection(&net::Net::new(graph, tables), draws, parallel)
 }
 
 /// Judges tables.
