@@ -15,6 +15,16 @@ const WRONG_DATA: i32 = 3;
 const COMPLETION: i32 = 100;
 /// IBV_WC_RETRY_EXC_ERR.
 const RETRY_EXCEEDED: i32 = 12;
+/// Connections of a pair.
+const CONNECTIONS: usize = 2;
+/// Unit of the local ACK timeout.
+const TIMEOUT_UNIT_NS: u64 = 4096;
+/// Local ACK timeouts without an answer that every connection survives: the last of retry_cnt 7 may start just before the
+/// network is back.
+const TIMEOUTS_SURVIVED: u32 = 7;
+/// Longest time from the end of an outage until packets pass: the kernel notices a carrier up to a second late, and asks
+/// for a lost IPv6 neighbour three times, a second apart.
+const PASSES_WITHIN: Duration = Duration::from_secs(4);
 
 /// A kind of pair.
 #[derive(Debug)]
@@ -47,7 +57,19 @@ pub const PLANS: &[Plan] = &[
 pub struct End {
     proc: Proc,
     progress: PathBuf,
-    mark: u64,
+    /// What it had checked when the network was last there.
+    mark: [u64; CONNECTIONS],
+    /// How long it had got no processor when it last carried data.
+    paused: Duration,
+}
+
+/// The numbers in a program's file.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// Messages that each connection checked.
+    checked: [u64; CONNECTIONS],
+    /// Time for which the program got no processor.
+    paused: Duration,
 }
 
 /// A pair that runs.
@@ -56,6 +78,19 @@ pub struct Flow {
     /// Its kind.
     pub plan: &'static Plan,
     ends: [End; 2],
+    timeout: Duration,
+}
+
+/// How a pair went on after its last mark.
+#[derive(Debug)]
+pub enum Fate {
+    /// Each of its connections carries data in both directions.
+    Carries(Box<Flow>),
+    /// It ended with the status that an adapter gives: its timeout is short, or the network or a processor was missing for
+    /// as long.
+    Broken,
+    /// It ended likewise although both were back in time.
+    Ended(String),
 }
 
 /// An end whose peer was killed: it must end, with the status that an adapter gives.
@@ -67,9 +102,25 @@ pub struct Survivor {
 }
 
 impl End {
-    fn checked(&self) -> u64 {
+    fn progress(&self) -> Progress {
         let bytes = std::fs::read(&self.progress).unwrap_or_default();
-        bytes.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count))
+        let (words, _) = bytes.as_chunks();
+        let word = |nth: usize| words.get(nth).map_or(0, |word| u64::from_ne_bytes(*word));
+        Progress { checked: std::array::from_fn(word), paused: Duration::from_millis(word(CONNECTIONS)) }
+    }
+
+    fn checked(&self) -> u64 {
+        self.progress().checked.iter().sum()
+    }
+
+    /// Whether every connection has checked more than at the last mark.
+    fn carries(&self) -> bool {
+        self.progress().checked.iter().zip(self.mark).all(|(now, mark)| *now > mark)
+    }
+
+    /// How long it has got no processor since it last carried data.
+    fn pause(&self) -> Duration {
+        self.progress().paused.saturating_sub(self.paused)
     }
 
     fn finish(self, plan: &Plan) -> Result<()> {
@@ -93,37 +144,48 @@ impl Flow {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let meeting = lab.file(&format!("meeting-{number}"));
+        let timeout = plan.timeout + patience;
         let end = |role: &str, side: &Side| -> Result<End> {
             let progress = lab.file(&format!("progress-{number}-{role}"));
             let device = &lab.device(side)?.name;
             let address = if plan.v6 { side.v6 } else { side.v4 };
             let path = |path: &PathBuf| path.to_str().map(str::to_owned).context("the lab's path is not UTF-8");
-            let (meeting, timeout, counts) = (path(&meeting)?, (plan.timeout + patience).to_string(), path(&progress)?);
+            let (meeting, timeout, counts) = (path(&meeting)?, timeout.to_string(), path(&progress)?);
             let words = [program, device, address, &meeting, role, &timeout, plan.mode, &counts];
             let env = [("WEFT_FAULT", faults)];
             let env = if faults.is_empty() { &[][..] } else { &env };
-            Ok(End { proc: lab.start(side, Who::Root, env, &words)?, progress, mark: 0 })
+            Ok(End {
+                proc: lab.start(side, Who::Root, env, &words)?,
+                progress,
+                mark: [0; CONNECTIONS],
+                paused: Duration::ZERO,
+            })
         };
         let near = if plan.same_host { lab.server() } else { lab.client() };
-        Ok(Flow { plan, ends: [end("listen", lab.server())?, end("connect", near)?] })
+        let ends = [end("listen", lab.server())?, end("connect", near)?];
+        Ok(Flow { plan, ends, timeout: Duration::from_nanos(TIMEOUT_UNIT_NS << timeout) })
     }
 
     /// Notes how far both ends are.
     pub fn mark(&mut self) {
-        self.ends.iter_mut().for_each(|end| end.mark = end.checked());
+        self.ends.iter_mut().for_each(|end| end.mark = end.progress().checked);
     }
 
-    /// Waits until both ends have checked more data than at the last mark. `None`: both ended, with the status that an
-    /// adapter gives.
-    pub fn carries(mut self) -> Result<Option<Flow>> {
+    /// Waits until both ends have checked more data on every connection than at the last mark, or ended with the status
+    /// that an adapter gives. `cut` is how long the network was cut since that mark.
+    ///
+    /// A pair of which one connection alone carries data is not done: its other connection may have sent its last retries
+    /// into several outages.
+    pub fn carries(mut self, cut: Duration) -> Result<Fate> {
         let until = Instant::now() + CARRIES_WITHIN;
         loop {
             let running = self.ends.each_mut().map(|end| end.proc.running());
             if running.contains(&false) {
-                return self.ended(running[0]).map(|()| None);
+                return self.ended(running[0], cut);
             }
-            if self.ends.iter().all(|end| end.checked() > end.mark) {
-                return Ok(Some(self));
+            if self.ends.iter().all(End::carries) {
+                self.ends.iter_mut().for_each(|end| end.paused = end.progress().paused);
+                return Ok(Fate::Carries(Box::new(self)));
             }
             if Instant::now() > until {
                 let [a, b] = self.ends;
@@ -135,20 +197,30 @@ impl Flow {
     }
 
     /// One end of the pair ended, unasked.
-    fn ended(self, first_runs: bool) -> Result<()> {
-        let Flow { plan, ends: [a, b] } = self;
+    fn ended(self, first_runs: bool, cut: Duration) -> Result<Fate> {
+        let Flow { plan, ends: [a, b], timeout } = self;
         let (ended, other) = if first_runs { (b, a) } else { (a, b) };
+        let (paused, text) = (ended.pause(), ended.proc.text());
         ended.finish(plan)?;
         let mut other = Survivor { end: other, plan, until: Instant::now() + ENDS_WITHIN };
         while !other.has_ended()? {
             std::thread::sleep(Duration::from_millis(10));
         }
-        other.finish()
+        let paused = paused.max(other.end.pause());
+        other.finish()?;
+        let survived = timeout * TIMEOUTS_SURVIVED;
+        let unreachable = if plan.same_host { Duration::ZERO } else { cut + PASSES_WITHIN };
+        Ok(if plan.fragile || unreachable + paused >= survived {
+            Fate::Broken
+        } else {
+            let why = format!("network cut for {cut:?}, no processor for {paused:?}, timeouts allow {survived:?}");
+            Fate::Ended(format!("{}: {why}: {text}", plan.name))
+        })
     }
 
     /// Kills one end with SIGKILL; returns the other.
     pub fn kill(self, first: bool) -> Survivor {
-        let Flow { plan, ends: [a, b] } = self;
+        let Flow { plan, ends: [a, b], .. } = self;
         let (victim, end) = if first { (a, b) } else { (b, a) };
         drop(victim.proc.kill());
         Survivor { end, plan, until: Instant::now() + ENDS_WITHIN }

@@ -37,7 +37,8 @@ pub enum Outage {
     Peer,
 }
 
-/// Longest outage: far below what eight times the timeouts allow.
+/// Longest pause between an outage's beginning and its end. The outage itself takes as long as the commands, the carrier and
+/// neighbour discovery take: seconds on a busy machine, so it is measured.
 const LONGEST_MS: u64 = 300;
 /// How the kernel refuses packets: EHOSTUNREACH, EACCES, EINVAL.
 const REFUSALS: [&str; 3] = ["unreachable", "prohibit", "blackhole"];

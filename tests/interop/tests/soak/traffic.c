@@ -4,7 +4,8 @@
  *     traffic DEVICE ADDRESS MEETING listen|connect TIMEOUT poll|sleep PROGRESS
  *
  * ADDRESS is the GID's own (IPv4 or IPv6), MEETING a Unix socket where the two ends exchange queue pair numbers, TIMEOUT
- * the local ACK timeout. PROGRESS is a file whose first 8 bytes count the messages that were checked.
+ * the local ACK timeout. PROGRESS is a file of 64-bit numbers: the messages checked on each connection, and the
+ * milliseconds for which this program got no processor.
  *
  * Each message is an RDMA WRITE of up to 64 KiB into a slot of the peer and a SEND that names it. Some are read back, and
  * each adds one to a counter of the peer. The receiver checks the order, the length and every byte, and writes the number
@@ -52,6 +53,7 @@ enum {
 	SENDS = 64,
 	SENDS_IN_FLIGHT = 32,
 	EVERY_READ = 5,
+	PAUSE_MS_MIN = 200,
 	FAILED = 100,
 	WRONG = 3,
 	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
@@ -103,6 +105,7 @@ static struct ibv_cq *cq;
 static struct ibv_comp_channel *channel;
 static uint32_t lot;
 static volatile uint64_t *progress;
+static volatile uint64_t *paused_ms;
 
 static uint32_t drawn(void)
 {
@@ -287,8 +290,7 @@ static void on_message(struct connection *c, unsigned nth)
 	for (uint32_t at = 0; at < message.length; at++)
 		CHECK(in[at] == pattern(message.seed, at), number);
 	receive(c, nth);
-	c->checked++;
-	++*progress;
+	progress[number] = ++c->checked;
 }
 
 static void on_done(struct connection *c)
@@ -326,8 +328,8 @@ static int take(void)
 		while (c->qp->qp_num != wc[i].qp_num)
 			c++;
 		if (wc[i].status != IBV_WC_SUCCESS) {
-			printf("completion with status %d (%s), %llu checked\n", wc[i].status,
-			       ibv_wc_status_str(wc[i].status), (unsigned long long)*progress);
+			printf("connection %d: completion with status %d (%s), %llu checked\n", (int)(c - connections),
+			       wc[i].status, ibv_wc_status_str(wc[i].status), (unsigned long long)c->checked);
 			exit(FAILED + wc[i].status);
 		}
 		if (wc[i].wr_id < RECEIVES)
@@ -359,11 +361,22 @@ static void wait_for_work(int sleeps)
 	}
 }
 
+/* A turn of the loop takes less than PAUSE_MS_MIN, unless the program waits for a processor. */
+static void note_pause(double *turned)
+{
+	double now = seconds(), ms = (now - *turned) * 1e3;
+
+	if (ms >= PAUSE_MS_MIN)
+		*paused_ms += (uint64_t)ms;
+	*turned = now;
+}
+
 static void carry(int sleeps)
 {
-	double last = seconds();
+	double last = seconds(), turned = last;
 
 	for (;;) {
+		note_pause(&turned);
 		int idle = take() == 0;
 		for (struct connection *c = connections; c < connections + QPS; c++) {
 			while (send_next(c))
@@ -401,6 +414,7 @@ int main(int argc, char **argv)
 	MUST((file = open(argv[7], O_RDWR | O_CREAT, 0666)) >= 0 && ftruncate(file, 4096) == 0);
 	progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	MUST(progress != MAP_FAILED);
+	paused_ms = progress + QPS;
 	lot = (uint32_t)getpid() | 1;
 	row = row_of(argv[2], &mine.gid);
 	for (int i = 0; i < QPS; i++) {
