@@ -58,8 +58,9 @@ pub const DOWN_EXIT: Duration = Duration::from_millis(100);
 /// How long a daemon that finds the port held by programs that outlived its predecessor waits for the first of them.
 pub const RECOVERY_WAIT: Duration = Duration::from_secs(3);
 
-/// How long after that the others have to show up before their slots are free.
-pub const RECOVERY_GRACE: Duration = Duration::from_secs(5);
+/// How long after that the others have to show up before their slots are free. On a crowded machine a program may not run for
+/// seconds, and one that comes too late loses its place.
+pub const RECOVERY_GRACE: Duration = Duration::from_secs(20);
 
 /// How long a new daemon leaves it to others to go on with the pool of another user.
 pub const STAND_BACK: Duration = Duration::from_secs(1);

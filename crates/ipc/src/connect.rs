@@ -61,7 +61,7 @@ impl Default for ConnectOptions {
             program,
             library_dir: None,
             spawn: Spawn::IfNeeded,
-            timeout: Duration::from_secs(5),
+            timeout: ANSWERS_WITHIN,
             daemon_args: Vec::new(),
             host: std::env::var(HOST_VARIABLE).unwrap_or_default(),
             fault: std::env::var(FAULT_VARIABLE).unwrap_or_default(),
@@ -69,6 +69,9 @@ impl Default for ConnectOptions {
         }
     }
 }
+
+/// How long a daemon may take to start and to answer: where hundreds of programs share a processor, each waits its turn.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Time between two attempts to start a daemon within one connect.
 const SPAWN_INTERVAL: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 //! connected, what devices there are, who has which slot, and who may do what.
 //!
 //! ```text
-//! Recovering --anchor of a survivor--> Grace --5 s--> Normal        a predecessor's pool goes on
+//! Recovering --anchor of a survivor--> Grace --20 s-> Normal        a predecessor's pool goes on
 //!     '-------- 3 s, nobody came ----------------------^            its port stays taken until its programs end
 //! ```
 
