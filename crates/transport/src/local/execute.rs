@@ -173,10 +173,6 @@ impl Responder {
         if offset == 0 {
             self.domain(core, frame, env)?;
             self.take_recv(core, rq, env)?;
-            if !frame.flags.contains(FrameFlags::LAST) {
-                // Before the first byte of many is written.
-                segment::check(env, self.pd(core), &self.recv.sges, true).map_err(local_fault)?;
-            }
         }
         let named = frame.flags.contains(FrameFlags::NAMED);
         let bytes = u64::from(if named { frame.total } else { frame.bytes });

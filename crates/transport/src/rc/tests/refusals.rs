@@ -90,6 +90,27 @@ fn a_receive_with_a_bad_key() {
     assert_eq!(p.worlds[1].take(RECV_CQ), [(70, WcStatus::LocProtErr, 0)]);
 }
 
+/// Adapters look at an element of a receive when bytes come to it: a list may name, behind what is used, a key that is none.
+#[test]
+fn elements_that_a_message_does_not_reach_are_not_checked() {
+    let none = Sge { addr: 0, length: 64, lkey: 0 };
+    for len in [0u32, 100, 3000] {
+        for mut p in [Pair::new(QpType::Rc), Pair::on_one_host(QpType::Rc, 64, |_, _| {})] {
+            let list = [sge(0x10_0000, len), none];
+            p.recv(1, 70, if len == 0 { &list[1..] } else { &list });
+            p.send(0, 1, SendOp::Send, &[sge(0, len)]);
+            p.finish();
+            assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, len)]);
+            assert_eq!(p.worlds[1].take(RECV_CQ), [(70, WcStatus::Success, len)]);
+            p.recv(1, 71, &list);
+            p.send(0, 2, SendOp::Send, &[sge(0, len + 1)]);
+            p.finish();
+            assert_eq!(p.worlds[0].take(SEND_CQ), [(2, WcStatus::RemOpErr, 0)]);
+            assert_eq!(p.worlds[1].take(RECV_CQ), [(71, WcStatus::LocProtErr, 0)]);
+        }
+    }
+}
+
 #[test]
 fn a_send_with_a_bad_key_lets_earlier_ones_end() {
     let mut p = Pair::new(QpType::Rc);
