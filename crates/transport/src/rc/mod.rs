@@ -6,6 +6,7 @@ mod completer;
 mod credits;
 mod emit;
 mod execute;
+mod keeping;
 mod received;
 mod recovery;
 mod reorder;

@@ -17,6 +17,7 @@ use crate::{Budget, Env, RecvWqe, TxBatch, XrcSrq};
 
 use super::chatter::Chatter;
 use super::execute::Refusal;
+use super::keeping::Keeping;
 use super::reorder::{Kept, Reorder};
 use super::repeats::Repeats;
 use super::replies::{Answer, Replies, Reply, Standing};
@@ -54,6 +55,7 @@ pub(crate) struct Responder {
     pub replies: Replies,
     pub resources: Resources,
     reorder: Option<Box<Reorder>>,
+    keeping: Keeping,
     /// A NAK was sent for the gap at `epsn`.
     gap_told: bool,
     /// The request at `epsn` found no receive: what comes behind it is not wanted.
@@ -157,6 +159,7 @@ impl Responder {
             }
         } else if psn < self.epsn {
             core.stats.duplicates += 1;
+            self.keeping.on_duplicate(psn);
             self.repeat(core, packet, psn);
         } else {
             core.stats.out_of_order += 1;
@@ -224,13 +227,14 @@ impl Responder {
 
     /// Execute what waited behind the gap that has just closed.
     fn drain<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, env: &mut E) {
-        let mut drained = false;
+        let first = self.epsn;
         while core.fault.is_none() && !self.waits_recv {
             let Some(stored) = self.reorder.as_mut().and_then(|r| r.take(self.epsn)) else { break };
             self.accept(core, rq, &stored.packet(), env);
-            drained = true;
         }
+        let drained = self.epsn != first;
         if drained {
+            self.keeping.on_closed(first, self.epsn);
             self.repeats.on_gap_closed();
         }
         if core.fault.is_some() || self.waits_recv {
@@ -295,8 +299,15 @@ impl Responder {
         if self.waits_recv {
             return;
         }
-        let kept = self.reorder.get_or_insert_with(|| Box::new(Reorder::new(budget))).insert(psn, packet);
-        let asks_again = kept == Kept::Again && packet.bth.ack_req();
+        if !self.gap_told && self.reorder.is_none() {
+            self.keeping.on_gap();
+        }
+        let asks_again = if self.keeping.keeps() {
+            let kept = self.reorder.get_or_insert_with(|| Box::new(Reorder::new(budget))).insert(psn, packet);
+            kept == Kept::Again && packet.bth.ack_req()
+        } else {
+            self.keeping.on_dropped(psn)
+        };
         if !self.gap_told || asks_again {
             self.gap_told = true;
             self.replies.answer = Answer::SequenceNak;
