@@ -9,6 +9,9 @@ use std::time::Duration;
 /// The port that libibverbs' examples and perftest listen on by default.
 pub const DEFAULT_PORT: u16 = 18515;
 
+/// Times that a pair is run where perftest cannot measure the processor's clock.
+pub(crate) const CLOCK_TRIES_MAX: u32 = 4;
+
 /// What a server and a client are to do.
 #[derive(Clone, Debug)]
 pub struct Pair {
@@ -120,8 +123,19 @@ impl Pair {
         lab.start(lab.client(), self.client_who, &env, &words)
     }
 
-    /// Runs both to their end, however they end.
+    /// Runs both to their end, however they end; again if perftest could not measure the processor's clock.
     pub fn run(&self, lab: &Lab) -> Result<Outcome> {
+        let mut tries = 1;
+        loop {
+            let outcome = self.run_once(lab)?;
+            if tries == CLOCK_TRIES_MAX || !outcome.lacks_clock() {
+                return Ok(outcome);
+            }
+            tries += 1;
+        }
+    }
+
+    fn run_once(&self, lab: &Lab) -> Result<Outcome> {
         let server = self.start_server(lab)?;
         let client = self.start_client(lab)?.wait(self.limit);
         // A server ends right after its client, or not at all.
@@ -146,8 +160,34 @@ impl Pair {
 }
 
 impl Outcome {
+    /// Whether perftest gave up because it could not measure the processor's clock, as happens where others use the processor
+    /// meanwhile. It says so itself.
+    pub fn lacks_clock(&self) -> bool {
+        [&self.server, &self.client].iter().any(|end| !end.ok() && end.text.contains("Correlation coefficient"))
+    }
+
     /// Both ends in words.
     pub fn report(&self) -> String {
         format!("server: {}\n      client: {}", self.server.report(), self.client.report())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    fn ended(status: i32, text: &str) -> Ended {
+        let status = Some(ExitStatus::from_raw(status << 8));
+        Ended { line: String::new(), status, text: text.to_owned(), took: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_clock_that_perftest_cannot_measure_excuses_its_failure_and_no_other() {
+        let lacks = |server, client| Outcome { server, client }.lacks_clock();
+        let clock = "16384 5 187.09Correlation coefficient r^2: 0.826995 < 0.9\n";
+        assert!(lacks(ended(1, ""), ended(1, clock)) && lacks(ended(1, clock), ended(1, "")));
+        assert!(!lacks(ended(1, "Failed status 12"), ended(1, "")) && !lacks(ended(0, ""), ended(0, clock)));
     }
 }
