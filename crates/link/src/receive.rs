@@ -165,7 +165,7 @@ impl Receiver {
     /// Give the inlet to who earned it, and take what came for him until then.
     #[cold]
     fn aim(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
-        // What it may still hold is of an earlier flow.
+        // The inlet may still hold messages of an earlier flow.
         let mut count = self.empty_inlet(stats, each);
         self.inlet.end_rested();
         if !self.inlet.aim() {

@@ -78,7 +78,7 @@ fn even(request: &Request<'_>, engine: &Engine) -> Option<Tables> {
     (quality.is_sound() && quality.load.max <= least(request.graph)).then_some(tables)
 }
 
-/// What some link carries at least, whatever the tables: a switch sends all that hangs on it to every LID elsewhere over one
+/// The least that some link carries, whatever the tables: a switch sends all that hangs on it to every LID elsewhere over one
 /// of its links, and what comes in to its own LIDs comes over one or the other of them.
 fn least(graph: &Graph) -> u64 {
     let lids = |switch: usize| graph.switches[switch].hung().map(|(_, end)| 1u64 << graph.ends[end as usize].lmc).sum();

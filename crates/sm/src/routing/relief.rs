@@ -132,7 +132,7 @@ impl<'a> Reliever<'a> {
         best.1
     }
 
-    /// What paths more add on a channel to the sum, or what paths less take off it.
+    /// The change of the sum by `flow` paths more on a channel, or by as many less.
     fn price(&self, channel: usize, flow: u32, more: bool) -> f64 {
         let flow = u64::from(flow);
         let load = self.loads[channel];

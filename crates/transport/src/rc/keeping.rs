@@ -8,7 +8,7 @@ const IN_VAIN_MAX: u8 = 2;
 /// Once in so many gaps it is tried again.
 const TRIAL_PERIOD: u32 = 32;
 
-/// What was learned about the requester.
+/// The responder's experience with its requester.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Keeping {
     /// The PSNs that were kept behind the last gap, until the requester sends one of them again.

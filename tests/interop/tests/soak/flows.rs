@@ -57,7 +57,7 @@ pub const PLANS: &[Plan] = &[
 pub struct End {
     proc: Proc,
     progress: PathBuf,
-    /// What it had checked when the network was last there.
+    /// The progress of each connection when the network was last there.
     mark: [u64; CONNECTIONS],
     /// How long it had got no processor when it last carried data.
     paused: Duration,
