@@ -134,8 +134,10 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
         return fail(libc::EINVAL);
     }
     // Ours while this waits: a program may destroy the channel meanwhile, and the thread waits on, as in rdma-core.
-    // SAFETY: the program's channel.
-    let events = unsafe { Channel::of(channel).events().clone() };
+    let events = match Channel::find(channel) {
+        Ok(channel) => channel.events,
+        Err(errno) => return fail(errno),
+    };
     loop {
         let told = match events.next() {
             Ok(told) => told,
@@ -237,8 +239,9 @@ fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
     event.public.listen_id = listener.public();
     // SAFETY: plain reads of what was set when the listener was created.
     let id = unsafe {
+        let channel = listener.open_channel();
         let listener = listener.public();
-        let (channel, context) = ((*listener).channel, (*listener).context);
+        let context = (*listener).context;
         Id::enroll(told.id, registry::cookie(), channel, false, context, (*listener).ps, (*listener).qp_type)
     };
     event.public.id = id;

@@ -70,7 +70,7 @@ impl Id {
     pub(crate) fn enroll(
         number: IdNumber,
         cookie: u64,
-        channel: *mut rdma_event_channel,
+        channel: Channel,
         sync: bool,
         context: *mut c_void,
         ps: rdma_port_space,
@@ -78,14 +78,12 @@ impl Id {
     ) -> *mut rdma_cm_id {
         // SAFETY: the structure is one of pointers and numbers, for all of which zero is a value.
         let mut public: rdma_cm_id = unsafe { std::mem::zeroed() };
-        public.channel = channel;
+        public.channel = channel.public;
         public.context = context;
         public.ps = ps;
         public.qp_type = qp_type;
-        // SAFETY: the program's channel, or the identifier's own.
-        let events = unsafe { Channel::of(channel).events().clone() };
         let state = State {
-            events,
+            events: channel.events,
             device: None,
             events_reported: 0,
             events_completed: 0,
@@ -127,7 +125,13 @@ impl Id {
         self.public.get()
     }
 
-    /// The channel that its events come through.
+    /// The channel that its events come through, with the daemon's end.
+    pub(crate) fn open_channel(&self) -> Channel {
+        let state = self.state.lock();
+        Channel { public: self.channel(), events: state.events.clone() }
+    }
+
+    /// The channel that its events come through, as the program has it.
     pub(crate) fn channel(&self) -> *mut rdma_event_channel {
         // SAFETY: read under the identifier's lock wherever another thread may migrate it.
         unsafe { (*self.public()).channel }
@@ -234,17 +238,14 @@ pub(crate) unsafe fn create(
     let port_space = u16::try_from(ps).ok().and_then(PortSpace::from_number).ok_or(libc::EINVAL)?;
     device::present()?;
     let sync = channel.is_null();
-    let channel = if sync { Channel::open()? } else { channel };
+    let channel = if sync { Channel::open()? } else { Channel::find(channel)? };
     let cookie = registry::cookie();
-    // SAFETY: the program's channel, or our own.
-    let events = unsafe { Channel::of(channel).events().clone() };
-    let command = Command::CreateId { channel: events.number(), port_space, qp_type: qp_type as u8, cookie };
-    let number = match events.ask(command) {
+    let command = Command::CreateId { channel: channel.events.number(), port_space, qp_type: qp_type as u8, cookie };
+    let number = match channel.events.ask(command) {
         Ok(Reply::Id(number)) => number,
         other => {
             if sync {
-                // SAFETY: made above.
-                unsafe { channel::close(channel) };
+                channel::close(channel.public);
             }
             return Err(other.err().unwrap_or(libc::EPROTO));
         }

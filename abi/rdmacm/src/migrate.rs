@@ -24,7 +24,7 @@ pub(crate) unsafe fn to_own_channel(id: *mut rdma_cm_id) -> Result<(), c_int> {
         if Id::of(id).state.lock().sync {
             return Err(libc::EINVAL);
         }
-        let channel = Channel::open()?;
+        let channel = Channel::open()?.public;
         migrate(id, channel, true).inspect_err(|_| channel::close(channel))
     }
 }
@@ -33,7 +33,7 @@ unsafe fn migrate(id: *mut rdma_cm_id, channel: *mut rdma_event_channel, sync: b
     // SAFETY: the caller's identifier and channel.
     unsafe {
         let this = Id::of(id);
-        let events = Channel::of(channel).events().clone();
+        let events = Channel::find(channel)?.events;
         this.order(Command::MigrateId { id: this.number, channel: events.number() })?;
         let was_sync = this.state.lock().sync;
         if was_sync {

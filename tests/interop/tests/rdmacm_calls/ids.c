@@ -137,6 +137,21 @@ static void resolving(void)
 	rdma_destroy_event_channel(channel);
 }
 
+/* A thread may come to a channel that another one just destroyed: rping of rdma-core 44 does at its end. */
+static void destroyed_channel(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id, *none;
+
+	MUST(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
+	rdma_destroy_event_channel(channel);
+	FAILS(rdma_get_cm_event(channel, &event), EBADF);
+	FAILS(rdma_create_id(channel, &none, NULL, RDMA_PS_TCP), EBADF);
+	FAILS(rdma_migrate_id(id, channel), EBADF);
+	MUST(rdma_destroy_id(id) == 0);
+}
+
 static void moving(void)
 {
 	struct rdma_event_channel *one = rdma_create_event_channel(), *two = rdma_create_event_channel();
@@ -253,6 +268,7 @@ int main(int argc, char **argv)
 	binding();
 	options();
 	resolving();
+	destroyed_channel();
 	moving();
 	names();
 	written_events();
