@@ -2,6 +2,7 @@
 
 use libc::{c_int, c_uint, c_void};
 use std::cell::UnsafeCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq};
 
@@ -9,14 +10,17 @@ use crate::context::Context;
 use crate::cq::Cq;
 use crate::errors::{code, fail_minus_one, pointer};
 use crate::object::{Object, acknowledge, zeroed};
-use crate::queue::EventQueue;
+use crate::queue::{EventQueue, Open};
 
 /// A completion channel. Its events are completion queues, by address.
 #[repr(C)]
 pub(crate) struct Channel {
     public: UnsafeCell<ibv_comp_channel>,
-    pub(crate) events: EventQueue<usize>,
+    pub(crate) events: Arc<EventQueue<usize>>,
 }
+
+/// The channels that are not destroyed.
+static CHANNELS: Open<usize> = Open::new();
 
 // SAFETY: repr(C), the public structure first.
 unsafe impl Object for Channel {
@@ -40,11 +44,15 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
     if context.is_null() {
         return Err(libc::EINVAL);
     }
-    let events = EventQueue::new()?;
+    // SAFETY: the program's context.
+    let process = unsafe { Context::of(context) }.process;
+    let events = Arc::new(EventQueue::new(process)?);
     let mut public: ibv_comp_channel = zeroed();
     public.context = context;
     public.fd = events.fd();
-    Ok(Channel { public: UnsafeCell::new(public), events }.leak())
+    let channel = Channel { public: UnsafeCell::new(public), events: events.clone() }.leak();
+    CHANNELS.insert(channel.addr(), events);
+    Ok(channel)
 }
 
 /// Makes a channel.
@@ -61,6 +69,7 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel
     if unsafe { Channel::of(channel) }.users().load(Ordering::Relaxed) > 0 {
         return code(Err(libc::EBUSY));
     }
+    CHANNELS.remove(channel.addr());
     // SAFETY: the program gives it up.
     unsafe { Channel::free(channel) };
     0
@@ -75,13 +84,9 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     if channel.is_null() || cq.is_null() || cq_context.is_null() {
         return fail_minus_one(libc::EINVAL);
     }
-    // SAFETY: a channel of ours.
-    let this = unsafe { Channel::of(channel) };
     // SAFETY: events of a queue are purged before it is freed, and this runs while the list is locked.
     let taken = |address: &usize| unsafe { Cq::at(*address) }.on_event_taken();
-    // SAFETY: a context outlives its channels.
-    let process = unsafe { Context::of((*channel).context) }.process;
-    match this.events.pop_serving(process, taken) {
+    match CHANNELS.find(channel.addr()).and_then(|events| events.pop_serving(taken)) {
         Err(errno) => fail_minus_one(errno),
         Ok(address) => {
             // SAFETY: the queue cannot be destroyed before the event is acknowledged; the caller's places.

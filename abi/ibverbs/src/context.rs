@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_abi_types::inlines::VERBS_ABI_IS_EXTENDED;
 use weft_abi_types::{ibv_context, ibv_device, verbs_context};
 use weft_engine::ContextId;
@@ -13,7 +13,7 @@ use weft_verbs::{CqId, DeviceAttr, DeviceId, MrId, MwId, PdId, QpId, SrqId, Xrcd
 
 use crate::device::Device;
 use crate::errors::{code, errno, fail_null, pointer};
-use crate::event::AsyncItem;
+use crate::event::{self, AsyncItem};
 use crate::object::{Object, zeroed};
 use crate::process::Process;
 use crate::queue::EventQueue;
@@ -42,7 +42,7 @@ pub(crate) struct Context {
     /// Where its objects live.
     pub(crate) process: Process,
     /// Asynchronous events; `async_fd` is its descriptor.
-    pub(crate) events: EventQueue<AsyncItem>,
+    pub(crate) events: Arc<EventQueue<AsyncItem>>,
     /// `cmd_fd`: nothing is ever said over it, but programs may pass it around as a descriptor.
     _cmd_fd: OwnedFd,
     /// By what the engine knows it.
@@ -198,7 +198,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
     // SAFETY: a device of ours.
     let id = unsafe { Device::of(device) }.id;
     let process = Process::this()?;
-    let events = EventQueue::new()?;
+    let events = Arc::new(EventQueue::new(process)?);
     // SAFETY: no pointers.
     let cmd_fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if cmd_fd < 0 {
@@ -227,7 +227,9 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
     }
     let context: *mut Context = Box::into_raw(context);
     // SAFETY: just made; from here on it is the program's.
-    Ok(unsafe { (*context).public() })
+    let (public, events) = unsafe { ((*context).public(), (*context).events.clone()) };
+    event::CONTEXTS.insert(public.addr(), events);
+    Ok(public)
 }
 
 /// Opens a device.
@@ -241,6 +243,7 @@ pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
     if context.is_null() {
         return code(Err(libc::EINVAL));
     }
+    event::CONTEXTS.remove(context.addr());
     // SAFETY: a context of ours, which the program gives up.
     let this = unsafe { Context::of(context) };
     let left = std::mem::take(&mut *this.owned());

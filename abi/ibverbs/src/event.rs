@@ -13,6 +13,7 @@ use crate::cq::Cq;
 use crate::errors::fail_minus_one;
 use crate::object::{Object, acknowledge, zeroed};
 use crate::qp::{Handles, Qp};
+use crate::queue::Open;
 use crate::srq::Srq;
 
 /// What an event is about: an object of this process by address, or a port.
@@ -92,15 +93,17 @@ pub(crate) fn on_async(context: usize, event: AsyncEvent, subject: AsyncSubject,
     }
 }
 
+/// The contexts that are not closed.
+pub(crate) static CONTEXTS: Open<AsyncItem> = Open::new();
+
 /// Takes the next event of a device, waiting for one unless the descriptor is O_NONBLOCK.
 pub unsafe extern "C" fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
     if context.is_null() || event.is_null() {
         return fail_minus_one(libc::EINVAL);
     }
-    // SAFETY: a context of ours.
-    let this = unsafe { Context::of(context) };
     // SAFETY: the list is locked while this runs.
-    let item = match this.events.pop(|item| unsafe { item.about.on_taken() }) {
+    let taken = |item: &AsyncItem| unsafe { item.about.on_taken() };
+    let item = match CONTEXTS.find(context.addr()).and_then(|events| events.pop(taken)) {
         Ok(item) => item,
         Err(errno) => return fail_minus_one(errno),
     };

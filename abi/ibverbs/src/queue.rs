@@ -4,12 +4,13 @@
 //! The descriptor is an eventfd counting as a semaphore, the events stand in a list beside it.
 
 use libc::c_int;
+use parking_lot::RwLock;
 use rustix::io::{Errno, ReadWriteFlags};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::Awaited;
 
 use crate::errors::errno;
@@ -20,12 +21,40 @@ pub(crate) struct EventQueue<T> {
     fd: OwnedFd,
     /// A number that no other queue of the process has or had.
     number: u64,
+    /// Whom a thread serves that waits here.
+    process: Process,
     events: Mutex<VecDeque<T>>,
+}
+
+/// The queues that threads may wait at, by the address of what the program holds. A program may destroy a channel or
+/// close a device while another thread waits for its next event, or is about to. Who waits keeps the queue and waits
+/// on, as in a read(2) of a descriptor that is closed meanwhile; who comes later gets EBADF.
+pub(crate) struct Open<T>(RwLock<BTreeMap<usize, Arc<EventQueue<T>>>>);
+
+impl<T> Open<T> {
+    pub(crate) const fn new() -> Open<T> {
+        Open(RwLock::new(BTreeMap::new()))
+    }
+
+    /// From here on threads find the queue.
+    pub(crate) fn insert(&self, address: usize, queue: Arc<EventQueue<T>>) {
+        self.0.write().insert(address, queue);
+    }
+
+    /// From here on no thread finds it.
+    pub(crate) fn remove(&self, address: usize) {
+        self.0.write().remove(&address);
+    }
+
+    /// The queue of what is at this address; EBADF if that is destroyed.
+    pub(crate) fn find(&self, address: usize) -> Result<Arc<EventQueue<T>>, c_int> {
+        self.0.read().get(&address).cloned().ok_or(libc::EBADF)
+    }
 }
 
 impl<T> EventQueue<T> {
     /// An empty queue; errno if there is no descriptor for it.
-    pub(crate) fn new() -> Result<EventQueue<T>, c_int> {
+    pub(crate) fn new(process: Process) -> Result<EventQueue<T>, c_int> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         // SAFETY: no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
@@ -34,7 +63,8 @@ impl<T> EventQueue<T> {
         }
         // SAFETY: the descriptor was just opened and is nobody else's.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(EventQueue { fd, number: NUMBER.fetch_add(1, Ordering::Relaxed), events: Mutex::default() })
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(EventQueue { fd, number, process, events: Mutex::default() })
     }
 
     /// The descriptor to poll.
@@ -74,7 +104,7 @@ impl<T> EventQueue<T> {
 
     /// As [`EventQueue::pop`], and the thread serves the process while it waits, so that nobody else need be woken to wake
     /// it.
-    pub(crate) fn pop_serving(&self, process: Process, taken: impl Fn(&T)) -> Result<T, c_int> {
+    pub(crate) fn pop_serving(&self, taken: impl Fn(&T)) -> Result<T, c_int> {
         let awaited = Awaited { fd: self.fd.as_fd(), number: self.number };
         loop {
             if self.has_events() {
@@ -91,7 +121,7 @@ impl<T> EventQueue<T> {
                 }
             } else if self.never_blocks() {
                 return Err(libc::EAGAIN);
-            } else if !process.wait_for(awaited, &|| self.has_events())? {
+            } else if !self.process.wait_for(awaited, &|| self.has_events())? {
                 return self.pop(taken);
             }
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,57 @@ static void strangers(struct side a, struct side b)
 	MUST(ibv_rereg_mr(a.mr, IBV_REREG_MR_CHANGE_PD, b.pd, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT);
 }
 
+static void *wait_for_completion(void *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	ibv_get_cq_event(channel, &cq, &context);
+	MUST(!"an event of a channel that is destroyed");
+	return NULL;
+}
+
+static void *wait_for_news(void *context)
+{
+	struct ibv_async_event event;
+
+	ibv_get_async_event(context, &event);
+	MUST(!"an event of a context that is closed");
+	return NULL;
+}
+
+/* Whoever still looks at what was freed finds a mutex that is locked for ever. */
+static void scribble(void)
+{
+	for (size_t size = 16; size < 4096; size += 16) {
+		void *memory;
+
+		for (int i = 0; i < 8; i++) {
+			MUST((memory = malloc(size)) != NULL);
+			memset(memory, 1, size);
+		}
+	}
+}
+
+/* A channel is destroyed, and its context closed, while threads wait for their events; others come too late. */
+static void waiters(struct ibv_device *device)
+{
+	struct side s = open_side(device, 1);
+	struct ibv_async_event event;
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	MUST(pthread_create(&thread, NULL, wait_for_completion, s.channel) == 0);
+	MUST(pthread_create(&thread, NULL, wait_for_news, s.context) == 0);
+	usleep(50000);
+	MUST(ibv_destroy_comp_channel(s.channel) == 0);
+	MUST(ibv_get_cq_event(s.channel, &cq, &context) == -1 && errno == EBADF);
+	MUST(ibv_close_device(s.context) == 0);
+	MUST(ibv_get_async_event(s.context, &event) == -1 && errno == EBADF);
+	scribble();
+}
+
 /* A context closed with a queue pair on it that listens to a group and whose completion queue is about to overflow. */
 static void listeners(struct side a, struct side b)
 {
@@ -102,18 +154,13 @@ static void listeners(struct side a, struct side b)
 	struct ibv_recv_wr *bad_recv, recv = { .sg_list = &to, .num_sge = 1 };
 	struct ibv_send_wr *bad_send, send = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND };
 	struct ibv_ah *ah = ibv_create_ah(b.pd, &path);
-	void *memory;
 
 	MUST(listens && speaks && ah);
 	MUST(ibv_attach_mcast(listens, &group, 0) == 0);
 	for (int i = 0; i < RECEIVES; i++)
 		MUST(ibv_post_recv(listens, &recv, &bad_recv) == 0);
 	MUST(ibv_close_device(a.context) == 0);
-	/* Whoever still looks at the context finds a mutex that is locked for ever. */
-	for (size_t size = 64; size < 4096; size += 16) {
-		MUST((memory = malloc(size)) != NULL);
-		memset(memory, 1, size);
-	}
+	scribble();
 	send.wr.ud.ah = ah;
 	send.wr.ud.remote_qpn = 0xffffff;
 	send.wr.ud.remote_qkey = QKEY;
@@ -139,6 +186,7 @@ int main(int argc, char **argv)
 	a = open_side(device, 1);
 	b = open_side(device, 64);
 	strangers(a, b);
+	waiters(device);
 	listeners(a, b);
 	puts("all as it must be");
 	return 0;
