@@ -1,6 +1,6 @@
-//! How large and how quick the manager is: brings up three-level fat trees in one process, cuts a cable, and says how many
-//! SMPs, how much processor time and how much memory it took. The fabric's own share is told by asking it the same
-//! questions again.
+//! Measures size and speed of the manager: brings up three-level fat trees in one process, cuts a cable, and prints
+//! SMPs, processor time and memory. To show the fabric's own share, it repeats the same requests against the fabric
+//! alone.
 //! `cargo run --release -p weft-sm --example bring_up [RADIX [HOSTS]]`.
 #![allow(clippy::disallowed_methods)]
 
@@ -15,7 +15,7 @@ use weft_sm::manager::{Event, Manager, Setup};
 use weft_verbs::Instant;
 use weft_wire::mad::Method;
 
-/// Work on as many threads as there are processors.
+/// Runs work on as many threads as there are processors.
 struct Threads(usize);
 
 impl Parallel for Threads {
@@ -47,13 +47,13 @@ fn resident_mib() -> f64 {
     pages * 4096.0 / f64::from(1 << 20)
 }
 
-/// Seconds of processor that this process's first thread has had.
+/// Processor time of this process's first thread, in seconds.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// What a run of the manager took.
+/// Cost of a run of the manager.
 #[derive(Default)]
 struct Took {
     smps: u64,
@@ -66,7 +66,7 @@ struct Run {
     manager: Manager,
     at: PortRef,
     now: Instant,
-    /// Keep what is sent, to ask the fabric alone afterwards.
+    /// Keep the SMPs sent, to repeat them against the fabric alone.
     keep: bool,
 }
 
@@ -76,7 +76,7 @@ impl Run {
         self.manager.handle_smp(self.now, &peer, &delivery.mad);
     }
 
-    /// Until nothing is under way.
+    /// Runs until nothing is pending.
     fn settle(&mut self) -> Took {
         let mut took = Took::default();
         let mut up = false;
@@ -138,7 +138,7 @@ impl Run {
         );
     }
 
-    /// Ask the fabric all that again, and nobody else.
+    /// Repeats these requests against the fabric alone.
     fn fabric_alone(&mut self, asked: &[SmpOut]) -> f64 {
         let clock = processor_seconds();
         for out in asked {

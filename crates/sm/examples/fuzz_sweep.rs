@@ -1,10 +1,11 @@
-//! Fuzzing of sweeps without nightly: agents that lie to the manager, for `--seconds N`. A fabric answers as it should, and
-//! a part of its answers is changed on the way: fields, whole attributes, status, method, transaction; or they come twice,
-//! late, or not at all, and traps come that nobody sent. A panic is a finding; the run is the same for the same `--seed`.
+//! Fuzzing of sweeps without nightly: agents that lie to the manager, for `--seconds N`. The fabric answers correctly,
+//! and the run changes some answers on the way: fields, whole attributes, status, method, transaction. Answers also
+//! come twice, late, or not at all, and unsolicited traps arrive. A panic is a finding; runs with the same `--seed` are
+//! the same.
 //!
 //! `cargo run --release -p weft-sm --example fuzz_sweep -- --seconds 60 [--seed N]`
 
-// A program for a person at a terminal, not part of the crate: it may look at the clock.
+// A program for a person at a terminal, not part of the crate: it may read the clock.
 #![allow(clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant as Clock};
@@ -20,11 +21,11 @@ use weft_verbs::Instant;
 use weft_wire::mad::{Mad, Method};
 use zerocopy::IntoBytes;
 
-/// Datagrams of one manager, until another begins.
+/// MADs of one manager, before a new one starts.
 const DATAGRAMS: u64 = 20_000;
 /// Answers that may be late.
 const LATE_MAX: usize = 64;
-/// Bytes of an SMP in which an attribute stands.
+/// Bytes of an SMP that hold the attribute.
 const ATTRIBUTE: std::ops::Range<usize> = 64..128;
 
 struct Random(u64);
@@ -75,7 +76,7 @@ struct Run {
     now: Instant,
     random: Random,
     late: Vec<Mad>,
-    /// One answer in so many is a lie.
+    /// One of this many answers is a lie.
     honesty: usize,
     datagrams: u64,
     lies: u64,
@@ -111,7 +112,7 @@ impl Run {
         }
     }
 
-    /// What nobody asked for.
+    /// Delivers an unsolicited MAD.
     fn disturb(&mut self) {
         if !self.late.is_empty() {
             let mut mad = self.late.swap_remove(self.random.below(self.late.len()));

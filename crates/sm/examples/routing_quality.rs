@@ -1,6 +1,6 @@
-//! Routes generated fabrics with every engine and prints how good the tables are, in the form of the record of OpenSM's,
-//! whose best figures for the fabric stand above ours. With `compare` for the first word it puts what `auto` takes, and
-//! `nue` on one lane and on eight, beside OpenSM's best, and fails where ours is worse.
+//! Routes generated fabrics with every engine and prints how good the tables are, in the same form as the record of
+//! OpenSM's results, whose best figures for the fabric come first. With `compare` as the first word it puts the choice
+//! of `auto`, and `nue` on one VL and on eight, beside OpenSM's best, and fails where Weft is worse.
 //!
 //! `cargo run --release -p weft-sm --example routing_quality -- [compare] [fabric[,fabric]] [engine[,engine]]`
 
@@ -25,7 +25,7 @@ mod trees;
 use record::{BEST, Best, NUE};
 use trees::Tree;
 
-/// As many threads as there are processors.
+/// Runs work on as many threads as there are processors.
 struct Threads(usize);
 
 impl Parallel for Threads {
@@ -51,7 +51,7 @@ impl Parallel for Threads {
     }
 }
 
-/// A generated fabric.
+/// Generates a fabric.
 fn of(shape: Shape) -> Graph {
     testing::generated(shape)
 }
@@ -60,13 +60,13 @@ fn full(radix: u8) -> Graph {
     of(Shape::FatTree { radix, levels: 3, hosts: None, hosts_per_leaf: None })
 }
 
-/// A tree of two levels.
+/// Builds a two-level tree.
 fn two(leaves: u32, spines: u32, hosts: u32) -> Graph {
     let (cables, up) = (hosts / spines, 0);
     Tree { pods: 1, leaves, spines, hosts, cables, up, cores: 0, side_by_side: false }.graph()
 }
 
-/// A tree of three levels, of so many pods with as many leaves and spines each as a leaf has hosts.
+/// Builds a three-level tree of `pods` pods, each with `half` leaves and `half` spines; a leaf has `half` hosts.
 fn three(pods: u32, half: u32, cores: u32, side_by_side: bool) -> Graph {
     Tree { pods, leaves: half, spines: half, hosts: half, cables: 1, up: half, cores, side_by_side }.graph()
 }
@@ -83,7 +83,7 @@ fn random(switches: u32, degree: u8, hosts_per_switch: u8) -> Graph {
     of(Shape::Random { switches, degree, hosts_per_switch, seed: 1 })
 }
 
-/// A fabric by name. With an x GUIDs are by lot.
+/// A fabric by name. An x at the end of the name stands for random GUIDs.
 type Fabric = (&'static str, fn() -> Graph);
 
 const FABRICS: &[Fabric] = &[
@@ -114,7 +114,7 @@ const FABRICS: &[Fabric] = &[
     ("rnd64", || random(64, 6, 4)),
 ];
 
-/// A fabric, and its ends in the order in which they stand for shifts.
+/// Builds a fabric, and returns it with its ends in shift order.
 fn made((name, make): &Fabric) -> (Graph, Vec<u32>) {
     let graph = make();
     let order = (0..graph.ends.len() as u32).collect();
@@ -150,7 +150,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Ours beside OpenSM's best on each fabric that has a record.
+/// Prints Weft's results beside OpenSM's best on each fabric that has a record.
 #[allow(clippy::disallowed_methods, reason = "a stopwatch for people, not part of the library")]
 fn compare(fabrics: &[&Fabric], threads: &Threads) -> ExitCode {
     println!(

@@ -1,5 +1,5 @@
-//! How many questions a second the administrator answers, on one processor: paths between the hosts of a fat tree, then
-//! joins of as many hosts to their groups, and the trees of all those groups.
+//! Measures SA queries per second on one processor: paths between the hosts of a fat tree, then joins of as many hosts
+//! to their groups, and the trees of all those groups.
 //!
 //! `cargo run --release -p weft-sm --example sa_rate -- [RADIX [LEVELS]]` (36 and 3: 11,664 hosts)
 #![allow(clippy::disallowed_methods)]
@@ -20,14 +20,14 @@ use weft_wire::mad::sa::{ComponentMask, JoinState, McMemberRecord, PathRecord, S
 use weft_wire::mad::{Attribute, Method};
 use zerocopy::IntoBytes;
 
-/// Questions that come before they are served, as from a socket that is read until it is empty.
+/// Queries that arrive before the SA serves them, as from a socket that is read until it is empty.
 const BATCH: usize = 64;
-/// Paths that are asked for.
+/// Path queries.
 const PATHS: u32 = 1_000_000;
 /// Members of a group.
 const MEMBERS: usize = 128;
 
-/// The same numbers in every run.
+/// Random numbers, the same in every run.
 struct Rng(u64);
 
 impl Rng {
@@ -37,7 +37,7 @@ impl Rng {
     }
 }
 
-/// Asks all of these, as from their LIDs; questions a second, and how many were not answered by success.
+/// Sends all queries from their LIDs; returns queries per second, and how many failed.
 fn ask(sa: &mut Administrator, fixture: &Fixture, questions: &[(u16, SaMad)]) -> (f64, usize) {
     let world = fixture.world();
     let began = Clock::now();
@@ -90,7 +90,7 @@ fn main() {
     grow(&sa, &fixture);
 }
 
-/// A host joins the group of its number, which begins with its first member.
+/// Joins a host to the group of its number; the first member creates the group.
 fn join(place: usize, host: &(u16, [u8; 16])) -> (u16, SaMad) {
     let mut mgid = [0; 16];
     (mgid[0], mgid[1]) = (0xff, 0x1e);
@@ -109,7 +109,7 @@ fn join(place: usize, host: &(u16, [u8; 16])) -> (u16, SaMad) {
     (host.0, question(Method::SET, mask, &asked))
 }
 
-/// All trees, and one of them again for a member more.
+/// Computes all trees, and then one of them again for an additional member.
 fn grow(sa: &Administrator, fixture: &Fixture) {
     let mut wanted = sa.wanted();
     let began = Clock::now();

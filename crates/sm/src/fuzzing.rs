@@ -1,4 +1,4 @@
-//! Fuzz target: an administrator's files. See [`weft_wire::fuzzing`].
+//! Fuzz target: the administrator's files. See [`weft_wire::fuzzing`].
 
 use crate::manager::keys::Keys;
 use crate::options::{self, Options, changes, create_config, sysconfig};
@@ -6,7 +6,8 @@ use crate::routing::torus::config::Config;
 use crate::subnet::lids::Lids;
 use crate::{partition, qos};
 
-/// No text panics as any of the manager's files; opensm.conf that was read is written and read again the same.
+/// Asserts that no text panics as any of the manager's files, and that a parsed opensm.conf survives a rewrite
+/// unchanged.
 pub fn configuration(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (read, _) = options::parse(&text, "opensm.conf", Options::default());
@@ -42,7 +43,7 @@ mod tests {
         random_lines(&lines, |text| configuration(text.as_bytes()));
     }
 
-    /// Lines in any order, a byte of each changed at times.
+    /// Feeds lines in random order, each sometimes with a changed byte.
     fn random_lines(lines: &[&str], each: impl Fn(&str)) {
         let mut state = 1u64;
         for _ in 0..300 {

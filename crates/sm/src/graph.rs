@@ -1,5 +1,6 @@
-//! What routing engines see of a fabric: switches, the ports that hang on them, the links between. Places in vectors name
-//! things, so that tables are vectors too. A graph does not change: a new one is made of every sweep.
+//! The fabric as routing engines see it: switches, the end ports attached to them, and the links between switches.
+//! Elements refer to each other by vector index, so that tables are vectors too. A graph is immutable: every sweep
+//! builds a new one.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,9 @@ use crate::subnet::{PortIx, Subnet};
 /// A fabric as routing engines see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// Every switch, in the order of their GUIDs.
+    /// Every switch, in GUID order.
     pub switches: Vec<Switch>,
-    /// Every port of an adapter or router that has a LID and hangs on a switch, in the order of their GUIDs.
+    /// Every port of an adapter or router that has a LID and is attached to a switch, in GUID order.
     pub ends: Vec<End>,
 }
 
@@ -26,39 +27,39 @@ pub struct Switch {
     pub name: String,
     /// LID of its port 0.
     pub lid: u16,
-    /// LMC of its port 0: it has `1 << lmc` LIDs.
+    /// LMC of its port 0: the switch has `1 << lmc` LIDs.
     pub lmc: u8,
-    /// By port number; entry 0 is port 0, which leads nowhere.
+    /// Indexed by port number; entry 0 is port 0, which leads nowhere.
     pub ports: Vec<Port>,
 }
 
 /// A port of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// What is at the other end of the cable.
+    /// The other end of the cable.
     pub peer: Peer,
-    /// Data lanes that both ends of the link can use: 1, 2, 4, 8 or 15.
+    /// Data VLs that both ends of the link support: 1, 2, 4, 8 or 15.
     pub vls: u8,
-    /// How much the link carries, in 0.1 Gb/s.
+    /// Link capacity in 0.1 Gb/s.
     pub capacity: u32,
-    /// What a hop through this port counts; 1 unless the administrator says otherwise.
+    /// Weight of a hop through this port; 1 unless configured otherwise.
     pub weight: u16,
 }
 
-/// What is at the other end of a cable.
+/// The other end of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
-    /// Nothing that can be used.
+    /// No usable peer.
     #[default]
     None,
     /// A port of another switch.
     Switch {
-        /// Place of the switch in [`Graph::switches`].
+        /// Index of the switch in [`Graph::switches`].
         switch: u32,
         /// Its port.
         port: u8,
     },
-    /// A port of an adapter or a router, by its place in [`Graph::ends`].
+    /// A port of an adapter or a router, as an index into [`Graph::ends`].
     End(u32),
 }
 
@@ -67,24 +68,24 @@ pub enum Peer {
 pub struct End {
     /// PortGUID.
     pub guid: u64,
-    /// NodeGUID: ports of one adapter have the same.
+    /// NodeGUID, shared by the ports of one adapter.
     pub node_guid: u64,
     /// NodeDescription, for people.
     pub name: String,
-    /// Whether it is a router's.
+    /// Whether the port belongs to a router.
     pub router: bool,
     /// Base LID.
     pub lid: u16,
-    /// It has `1 << lmc` LIDs.
+    /// LMC: the port has `1 << lmc` LIDs.
     pub lmc: u8,
-    /// The switch that it hangs on.
+    /// Index of the switch that the port is attached to.
     pub switch: u32,
-    /// The switch's port.
+    /// Port number on that switch.
     pub port: u8,
 }
 
 impl Switch {
-    /// The links to other switches: port, place of the other switch, its port.
+    /// Links to other switches: port, index of the other switch, its port.
     pub fn links(&self) -> impl Iterator<Item = (u8, u32, u8)> + '_ {
         (0..=u8::MAX).zip(&self.ports).filter_map(|(number, port)| match port.peer {
             Peer::Switch { switch, port } => Some((number, switch, port)),
@@ -92,7 +93,7 @@ impl Switch {
         })
     }
 
-    /// The adapters' and routers' ports that hang on it: port, place in [`Graph::ends`].
+    /// Attached adapter and router ports: switch port, index in [`Graph::ends`].
     pub fn hung(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
         (0..=u8::MAX).zip(&self.ports).filter_map(|(number, port)| match port.peer {
             Peer::End(end) => Some((number, end)),
@@ -100,33 +101,33 @@ impl Switch {
         })
     }
 
-    /// Its LIDs.
+    /// The switch's LIDs.
     pub fn lids(&self) -> std::ops::Range<u16> {
         self.lid..self.lid.saturating_add(1 << self.lmc)
     }
 }
 
 impl End {
-    /// Its LIDs.
+    /// The port's LIDs.
     pub fn lids(&self) -> std::ops::Range<u16> {
         self.lid..self.lid.saturating_add(1 << self.lmc)
     }
 }
 
 impl Graph {
-    /// The highest LID that is given to anybody; 0 if none is.
+    /// The highest LID in use; 0 if none is.
     pub fn lid_top(&self) -> u16 {
         let switches = self.switches.iter().map(Switch::lids);
         switches.chain(self.ends.iter().map(End::lids)).map(|lids| lids.end.saturating_sub(1)).max().unwrap_or(0)
     }
 
-    /// Switches.
+    /// The number of switches.
     pub fn switch_count(&self) -> usize {
         self.switches.len()
     }
 }
 
-/// Data lanes of a code as PortInfo has it.
+/// Number of data VLs for a PortInfo VLCap code.
 fn lanes(code: u8) -> u8 {
     match code {
         5.. => 15,
@@ -135,7 +136,7 @@ fn lanes(code: u8) -> u8 {
 }
 
 impl Graph {
-    /// The graph of a subnet: switches and ends that have LIDs, and the links between them that are up.
+    /// Builds the graph of a subnet: switches and ends that have LIDs, and the links between them that are up.
     pub(crate) fn of(subnet: &Subnet, max_op_vls: u8, weights: &BTreeMap<(u64, u8), u16>) -> Graph {
         let mut graph = Graph::default();
         let mut places = vec![u32::MAX; subnet.nodes.len()];
@@ -209,7 +210,7 @@ impl Graph {
     }
 }
 
-/// What a link carries, in 0.1 Gb/s.
+/// Link capacity in 0.1 Gb/s.
 fn capacity(info: &PortInfo) -> u32 {
     info.link_width_active.lanes() * Speed::active(info).map_or(0, Speed::tenths)
 }

@@ -1,13 +1,13 @@
-//! Several managers of one subnet: who is master, who stands by, how it passes from one to another (IBA 14.4).
+//! SM state machine of several managers on one subnet: master, standby, and the passage between them (IBA 14.4).
 //!
 //! ```text
-//!                      nobody greater                     found a master or somebody greater
+//!                      none is greater                    found a master or a greater manager
 //!            ┌────────────────────────────> Master <───────────────┐ ────────┐
 //!            │                               │ ^                   │         │
 //!            │            acknowledged, or    │ │ handed over       │         │
 //!            │            a greater master    v │                   │         v
 //!  ──> Discovering ───────────────────────> Standby <───── stand by ── Not active
-//!            ^        somebody greater       │    │                      ^
+//!            ^        a greater manager      │    │                      ^
 //!            └───────────────────────────────┘    └──────────────────────┘
 //!               the master is silent, or              disabled
 //!               asks to discover
@@ -15,24 +15,24 @@
 
 use weft_wire::mad::subn::{SmControl, SmState};
 
-/// What happens to a manager.
+/// Event of the SM state machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SmEvent {
-    /// Discovery is over and nobody is master or greater.
+    /// Discovery is over and found no master and no greater manager.
     Alone,
-    /// Discovery found a master, or a manager that is greater.
+    /// Discovery found a master or a greater manager.
     Greater,
-    /// The master that a standby asks does not answer any more, or is none any more.
+    /// The master that a standby polls no longer answers, or is no longer master.
     MasterSilent,
-    /// A handover was told by the master.
+    /// The master hands over.
     Handover,
-    /// Who a master handed over to says that it is master.
+    /// The manager that a master handed over to reports that it is master.
     Acknowledge,
-    /// The master disables this one.
+    /// The master disables this manager.
     Disable,
-    /// The master lets this one stand by again.
+    /// The master returns this manager to Standby.
     Standby,
-    /// The master lets this one discover.
+    /// The master tells this manager to discover.
     Discover,
 }
 
@@ -49,7 +49,7 @@ impl SmEvent {
         SmEvent::Discover,
     ];
 
-    /// What another manager's Set of SMInfo is.
+    /// Returns the event of another manager's Set(SMInfo).
     pub fn from_control(control: SmControl) -> Option<SmEvent> {
         Some(match control {
             SmControl::HANDOVER => SmEvent::Handover,
@@ -62,13 +62,13 @@ impl SmEvent {
     }
 }
 
-/// The state after an event; `None` where the event is not to be.
+/// Returns the state after an event; `None` if the event is invalid in that state.
 pub fn step(state: SmState, event: SmEvent) -> Option<SmState> {
     use SmEvent::*;
     Some(match (state, event) {
         (SmState::DISCOVERING, Alone) => SmState::MASTER,
         (SmState::DISCOVERING, Greater) => SmState::STANDBY,
-        // Who discovers is handed over to: it has the whole of a sweep before it in any case.
+        // A handover changes nothing for a discovering manager: it has the whole sweep before it in any case.
         (SmState::DISCOVERING, Handover) => SmState::DISCOVERING,
 
         (SmState::STANDBY, MasterSilent | Discover) => SmState::DISCOVERING,
@@ -80,13 +80,13 @@ pub fn step(state: SmState, event: SmEvent) -> Option<SmState> {
         (SmState::NOT_ACTIVE, Disable) => SmState::NOT_ACTIVE,
 
         (SmState::MASTER, Acknowledge | Greater) => SmState::STANDBY,
-        // From another master after two parts of a fabric were joined.
+        // A handover comes from another master after two parts of a fabric were joined.
         (SmState::MASTER, Handover | Alone) => SmState::MASTER,
         _ => return None,
     })
 }
 
-/// Whether a manager comes before another: by priority, then by the lower GUID.
+/// Whether a manager outranks another: by priority, then by the lower GUID.
 pub fn greater(priority: u8, guid: u64, than_priority: u8, than_guid: u64) -> bool {
     priority > than_priority || priority == than_priority && guid < than_guid
 }

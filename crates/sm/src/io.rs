@@ -1,20 +1,20 @@
-//! What goes between the manager and whoever owns its port: datagrams with addresses. The owner offers what Linux's ib_mad
-//! offers: it sends a request again as often as told, says when nobody answered, and carries out multi-packet transfers
-//! of the administrator's agent. `weft_mad::Port` does so within a process, libibumad outside.
+//! Interface between the manager and the owner of its port: MADs with addresses. The owner does what Linux's ib_mad
+//! does: it sends the retries of a request, reports a timeout, and carries out RMPP transfers of the SA.
+//! `weft_mad::Port` does so within a process, libibumad outside.
 
 use weft_verbs::Duration;
 use weft_wire::mad::Mad;
 
-/// How a datagram travels, or came: the address of the other end.
+/// Address of the other end of a MAD, sent or received.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Peer {
-    /// Its LID; the permissive LID where a directed route begins.
+    /// Its LID; the permissive LID at the start of a directed route.
     pub lid: u16,
     /// Its queue pair.
     pub qpn: u32,
-    /// Q_Key that it is sent with, or came with.
+    /// Q_Key of the MAD, sent or received.
     pub qkey: u32,
-    /// Entry of this port's P_Key table.
+    /// Index into this port's P_Key table.
     pub pkey_index: u16,
     /// Service level.
     pub sl: u8,
@@ -24,12 +24,12 @@ pub struct Peer {
     pub global: Option<Global>,
 }
 
-/// What a GRH says of the other end.
+/// GRH fields of the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Global {
     /// Its GID.
     pub gid: [u8; 16],
-    /// Entry of this port's GID table.
+    /// Index into this port's GID table.
     pub sgid_index: u8,
     /// Flow label, 20 bits.
     pub flow_label: u32,
@@ -39,28 +39,28 @@ pub struct Global {
     pub traffic_class: u8,
 }
 
-/// An SMP to be sent. The lower half of its transaction ID is the manager's and comes back with the answer.
+/// An SMP to send. The lower half of its transaction ID is the manager's; the answer returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmpOut {
-    /// Where it goes: only the LID counts, and that only if its route is not directed from its start.
+    /// Destination LID; it counts only if the route is not directed from its start.
     pub dlid: u16,
-    /// The datagram.
+    /// The MAD.
     pub mad: Mad,
-    /// How long each try waits for the answer; zero for what is not answered (an answer, a repress).
+    /// Timeout of each try; zero for a MAD without answer (an answer, a TrapRepress).
     pub timeout: Duration,
-    /// How often it is sent again.
+    /// Number of retries.
     pub retries: u32,
 }
 
-/// A datagram of the administrator to be sent: an answer, a report, or a question to another administrator.
+/// A MAD of the SA to send: an answer, a report, or a query to another SA.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GmpOut {
-    /// Where it goes.
+    /// Destination.
     pub to: Peer,
-    /// The datagram, 256 bytes; or all of a multi-packet transfer behind the headers of its first segment.
+    /// The MAD, 256 bytes; or a whole RMPP transfer behind the headers of its first segment.
     pub bytes: Vec<u8>,
-    /// How long each try waits for the answer; zero for what is not answered.
+    /// Timeout of each try; zero for a MAD without answer.
     pub timeout: Duration,
-    /// How often it is sent again.
+    /// Number of retries.
     pub retries: u32,
 }

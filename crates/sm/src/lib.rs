@@ -1,6 +1,6 @@
-//! A subnet manager and administrator: it finds what a fabric is made of, gives every port its LID, computes forwarding
-//! tables, brings the links up, and answers the questions of hosts. Values in, values out: time is passed in, and whoever
-//! owns a port carries the datagrams, the files and the processors.
+//! A subnet manager and administrator: it discovers a fabric, assigns a LID to every port, computes forwarding tables,
+//! brings the links up, and answers the queries of hosts. The crate does no I/O: the caller passes in the time, and
+//! owns the port, the files and the threads.
 #![forbid(unsafe_code)]
 
 pub mod dump;

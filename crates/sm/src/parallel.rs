@@ -1,15 +1,15 @@
-//! Work on several processors, if whoever runs the manager has some to give: the library itself starts no threads.
+//! Work on several processors, if the caller provides them: the library itself starts no threads.
 
-/// Runs pieces of work, in whatever order, several at once or one after another.
+/// Runs pieces of work in any order, several at once or one after another.
 pub trait Parallel: Sync {
     /// Calls `work` with every number below `count`, each once, and returns when all are done.
     fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync));
 
-    /// How many pieces run at once: how finely work is worth cutting.
+    /// Returns how many pieces run at once, so that callers know how finely to split the work.
     fn width(&self) -> usize;
 }
 
-/// One after another.
+/// Runs the pieces one after another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequential;
 

@@ -1,5 +1,4 @@
-//! What a routing engine computes: which port leads to which LID, which service level a path takes, which lane a service
-//! level is on.
+//! Results of a routing engine: the port that leads to a LID, the service level of a path, the VL of a service level.
 
 use crate::graph::Graph;
 
@@ -11,64 +10,67 @@ pub const NO_PATH: u8 = 0xff;
 pub struct Tables {
     /// The engine that computed them.
     pub engine: &'static str,
-    /// For each switch of the graph, by LID, the port that leads there; [`NO_PATH`] where none does. All have the length
-    /// of the highest LID and one.
+    /// For each switch of the graph, the port that leads to each LID, or [`NO_PATH`]. Each has an entry for every LID
+    /// up to the highest.
     pub lfts: Vec<Vec<u8>>,
     /// Service levels of paths.
     pub service_levels: ServiceLevels,
-    /// Bits of service levels that the engine leaves to the administrator, a partition or a QoS policy.
+    /// Bits of the SL value that the engine leaves for the SA, a partition or a QoS policy to choose.
     pub free_levels: u8,
-    /// Lanes of service levels.
+    /// VLs of service levels.
     pub lanes: Lanes,
 }
 
-/// Which service level a path has to take so that packets cannot block each other in a circle.
+/// Service level that a path has to use so that packets cannot deadlock in a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServiceLevels {
-    /// Any does: the administrator, a partition or a QoS policy chooses.
+    /// Any service level: the SA, a partition or a QoS policy chooses.
     #[default]
     Any,
-    /// By the switch that the source hangs on and the one that the destination hangs on (or is): row by row.
+    /// By the switch of the source and the switch of the destination, row by row. The switch of an end port is the one
+    /// that it is attached to.
     BySwitches(Vec<u8>),
-    /// By the switch that the source hangs on and the destination LID: row by row, each of the highest LID and one.
+    /// By the switch that the source is attached to and the destination LID: row by row, each as long as the highest
+    /// LID + 1.
     ByLid(Vec<u8>),
 }
 
-/// Which lane a packet of a service level is on.
+/// VL of a packet by its service level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Lanes {
-    /// What the quality of service says; the engine does not mind.
+    /// The QoS settings decide; the engine needs no particular VL.
     #[default]
     Any,
-    /// Each service level has the lane of its number, of so many lanes.
+    /// Each service level uses the VL of its own number; the engine uses `count` VLs.
     Identity {
-        /// How many lanes the engine uses.
+        /// How many VLs the engine uses.
         count: u8,
     },
-    /// By switch, port in and port out: `[switch][port_in * ports + port_out][sl]`, where `ports` counts port 0 too.
+    /// By switch, input port and output port: `[switch][port_in * ports + port_out][sl]`, where `ports` counts port 0
+    /// too.
     ByPorts {
-        /// How many lanes the engine uses.
+        /// How many VLs the engine uses.
         count: u8,
-        /// The maps.
+        /// The SL2VL tables.
         maps: Vec<Vec<[u8; 16]>>,
     },
 }
 
 impl Tables {
-    /// Tables that lead nowhere, of the right size.
+    /// Returns tables of the right size without any path.
     pub fn empty(engine: &'static str, graph: &Graph) -> Tables {
         let row = vec![NO_PATH; usize::from(graph.lid_top()) + 1];
         Tables { engine, lfts: vec![row; graph.switch_count()], ..Tables::default() }
     }
 
-    /// The port that leads from a switch to a LID.
+    /// Returns the port that leads from a switch to a LID.
     pub fn port(&self, switch: u32, lid: u16) -> Option<u8> {
         let port = *self.lfts.get(switch as usize)?.get(usize::from(lid))?;
         (port != NO_PATH).then_some(port)
     }
 
-    /// The service level that a path from what hangs on `source` to `lid`, which hangs on `destination`, has to take;
-    /// `None` if any does.
+    /// Returns the service level of a path to `lid` from an end port of switch `source`; `lid` belongs to switch
+    /// `destination` or is attached to it. `None` if any service level does.
     pub fn service_level(&self, source: u32, destination: u32, lid: u16) -> Option<u8> {
         match &self.service_levels {
             ServiceLevels::Any => None,
@@ -82,7 +84,7 @@ impl Tables {
         }
     }
 
-    /// The lane of a packet that goes through a switch; `ports` is how many it has, port 0 among them.
+    /// Returns the VL of a packet that crosses a switch; `ports` is the switch's number of ports, port 0 included.
     pub fn lane(&self, switch: u32, ports: usize, port_in: u8, port_out: u8, sl: u8) -> u8 {
         match &self.lanes {
             Lanes::Any => 0,
@@ -95,7 +97,7 @@ impl Tables {
         }
     }
 
-    /// How many lanes the engine needs.
+    /// Returns how many VLs the engine needs.
     pub fn lane_count(&self) -> u8 {
         match &self.lanes {
             Lanes::Any => 1,

@@ -1,4 +1,4 @@
-//! Graphs for tests, of the fabric's generators.
+//! Routing graphs of generated topologies, for tests.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use weft_fabric::topology::{NodeKind, Topology};
 
 use crate::graph::{End, Graph, Peer, Port, Switch};
 
-/// The graph of a generated topology.
+/// Returns the graph of a generated topology.
 pub fn generated(shape: Shape) -> Graph {
     graph(&Plan::new(shape).generate().expect("a topology"))
 }
 
-/// The graph of a topology: LIDs from 1, switches first, in the order of GUIDs; eight lanes everywhere.
+/// Returns the graph of a topology: LIDs from 1, switches first, in order of GUID; eight VLs on every link.
 pub fn graph(topology: &Topology) -> Graph {
     let mut switches: Vec<u32> = places(topology, true);
     let mut others: Vec<u32> = places(topology, false);

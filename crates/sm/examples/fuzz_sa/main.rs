@@ -1,9 +1,9 @@
-//! Fuzzing of subnet administration without nightly: datagrams of strangers, most of them nearly right, for `--seconds N`.
-//! A panic is a finding; the run is the same for the same `--seed`.
+//! Fuzzing of the SA without nightly: MADs of strangers, most of them nearly valid, for `--seconds N`. A panic is a
+//! finding; runs with the same `--seed` are the same.
 //!
 //! `cargo run --release -p weft-sm --example fuzz_sa -- --seconds 60 [--seed N]`
 
-// A program for a person at a terminal, not part of the crate: it may look at the clock.
+// A program for a person at a terminal, not part of the crate: it may read the clock.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "../../src/sa/tests/fixture.rs"]
@@ -17,10 +17,10 @@ use stranger::Stranger;
 use weft_fabric::topology::generate::{Plan, Shape};
 use weft_sm as sm;
 
-/// Inputs of one administrator, until it is restarted; and restarts, until another subnet begins.
+/// Inputs to one SA before it restarts, and restarts before the next subnet.
 const INPUTS: u64 = 1000;
 const RESTARTS: u64 = 10;
-/// Bytes of an input at most.
+/// Maximum bytes of an input.
 const LEN_MAX: usize = 1200;
 
 struct Random(u64);
@@ -33,7 +33,7 @@ impl Random {
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Bytes with long runs of zeros and ones, as masks and records have them.
+    /// Returns bytes with long runs of zeros and ones, as in masks and records.
     fn bytes(&mut self) -> Vec<u8> {
         let len = 1 + self.next() as usize % LEN_MAX;
         let mut bytes = Vec::with_capacity(len);

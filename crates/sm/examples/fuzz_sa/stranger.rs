@@ -1,5 +1,5 @@
-//! A stranger on a subnet: what it sends passes a port with its transfers of many packets and reaches the administrator, and
-//! the answers go back the same way. Whatever the bytes, nothing panics and nothing grows beyond its bounds.
+//! A stranger on a subnet: its MADs pass through a port with RMPP and reach the SA, and the answers go back the same
+//! way. No input may cause a panic or growth beyond the bounds.
 
 use weft_mad::limits::{INCOMING_TRANSFERS_MAX, OUTGOING_BYTES_MAX, REQUESTS_MAX};
 use weft_mad::{AgentId, AgentSpec, Port, Send, Wanted};
@@ -15,9 +15,9 @@ use zerocopy::FromBytes;
 
 use super::fixture::Fixture;
 
-/// Answers that the stranger remembers, to acknowledge them or to spoil that.
+/// Packets from the SA that the stranger remembers, to acknowledge them correctly or wrongly.
 const REMEMBERED_MAX: usize = 64;
-/// The administrator's agent is told of these unasked.
+/// Methods of unsolicited MADs that go to the SA's agent.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::SET,
@@ -28,7 +28,7 @@ const METHODS: [Method; 7] = [
     Method::DELETE,
 ];
 
-/// Where a datagram comes from or goes to.
+/// Address of the sender or receiver of a MAD.
 #[derive(Clone, Copy)]
 struct End(Peer);
 
@@ -38,7 +38,7 @@ impl weft_mad::Peer for End {
     }
 }
 
-/// What bytes say next; zeros where there are no more.
+/// Stream of input bytes; zeros after the end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -54,29 +54,29 @@ impl Bytes<'_> {
         self.take::<1>()[0]
     }
 
-    /// One of several.
+    /// Chooses one of `count` values.
     fn choose(&mut self, count: usize) -> usize {
         usize::from(self.byte()) % count
     }
 }
 
-/// An administrator, its port and the strangers on its subnet.
+/// An SA, its port and the strangers on its subnet.
 pub struct Stranger {
     fixture: Fixture,
     sa: Administrator,
     port: Port<End>,
     agent: AgentId,
     now: Instant,
-    /// What was sent to whom.
+    /// Packets from the SA, each with its recipient.
     remembered: Vec<(End, Mad)>,
     hosts: usize,
-    /// Questions that were answered, and how many of them by a refusal.
+    /// Queries answered, and how many of them with an error.
     pub answered: u64,
     pub refused: u64,
 }
 
 impl Stranger {
-    /// On a subnet of this kind.
+    /// Creates strangers on a subnet of this kind.
     pub fn new(fixture: Fixture) -> Stranger {
         let mut port = Port::default();
         let methods = METHODS.iter().fold(0, |mask: u128, method| mask | 1 << method.0);
@@ -88,7 +88,7 @@ impl Stranger {
         Stranger { fixture, sa, port, agent, now, remembered: Vec::new(), hosts, answered: 0, refused: 0 }
     }
 
-    /// Does what the bytes say.
+    /// Performs the actions that the bytes encode.
     pub fn play(&mut self, bytes: &[u8]) {
         let mut bytes = Bytes(bytes);
         while !bytes.0.is_empty() {
@@ -111,13 +111,13 @@ impl Stranger {
         }
     }
 
-    /// A port, or a LID that none has.
+    /// Returns the address of a port, or one with a LID that no port has.
     fn someone(&self, bytes: &mut Bytes<'_>) -> End {
         let lid = bytes.choose(self.hosts + 2) as u16;
         End(Peer { lid, qpn: 1 + u32::from(bytes.byte() & 1), qkey: GSI_QKEY, ..Peer::default() })
     }
 
-    /// A datagram that gets as far as it can.
+    /// Sends a MAD that gets as far into the SA as it can.
     fn ask(&mut self, bytes: &mut Bytes<'_>) {
         let from = self.someone(bytes);
         let method = METHODS[bytes.choose(METHODS.len())];
@@ -140,7 +140,7 @@ impl Stranger {
         self.port.handle(self.now, from, &mad.to_mad());
     }
 
-    /// Puts GIDs and LIDs of ports where records have theirs, and groups where they have those.
+    /// Puts GIDs and LIDs of ports where records have theirs, and groups where records have groups.
     fn name_ports(&self, mad: &mut SaMad, bytes: &mut Bytes<'_>, shape: u8) {
         let guids: Vec<u64> = self.fixture.subnet.by_port_guid.keys().copied().collect();
         let gid = |bytes: &mut Bytes<'_>| {
@@ -164,7 +164,7 @@ impl Stranger {
         }
     }
 
-    /// Acknowledges something that came, or seems to.
+    /// Acknowledges a received packet, or pretends to.
     fn acknowledge(&mut self, bytes: &mut Bytes<'_>) {
         let Some(last) = self.remembered.len().checked_sub(1) else { return };
         let (from, mut mad) = self.remembered[last - bytes.choose(last + 1)];
@@ -184,14 +184,14 @@ impl Stranger {
         self.port.handle(self.now, from, &mad);
     }
 
-    /// Time passes.
+    /// Lets time pass.
     fn wait(&mut self, bytes: &mut Bytes<'_>) {
         self.now = self.now + Duration::from_millis(u64::from(u16::from_be_bytes(bytes.take())));
         self.port.handle_timeout(self.now);
         self.sa.handle_timeout(self.now);
     }
 
-    /// Everything gets to where it goes.
+    /// Delivers all pending MADs.
     fn carry(&mut self) {
         let world = self.fixture.world();
         loop {
@@ -222,7 +222,7 @@ impl Stranger {
         }
     }
 
-    /// What must hold whatever came.
+    /// Checks the bounds that must hold for every input.
     fn check(&self) {
         let ports = self.hosts;
         assert!(self.sa.waiting() <= QUESTIONS_MAX);
@@ -233,7 +233,7 @@ impl Stranger {
         assert!(self.port.outgoing_bytes() <= OUTGOING_BYTES_MAX);
     }
 
-    /// What the administrator knows is kept, and read again by another.
+    /// Saves the SA's database, and restores it in a new SA.
     pub fn restart(&mut self) {
         let world = self.fixture.world();
         let text = self.sa.dump(self.now, &world);

@@ -1,4 +1,4 @@
-//! Every link from both its ends: `opensm-subnet.lst`, which ibdiagnet and scripts of administrators read.
+//! Every link from both of its ends: `opensm-subnet.lst`, which ibdiagnet and administrators' scripts read.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use weft_wire::mad::subn::{CapabilityMask, NodeType, PortState};
 
 use crate::subnet::{Node, NodeIx, Port, Subnet};
 
-/// A line for each port with a neighbor: the manager's own node first, then by GUID.
+/// Returns a line for each port with a neighbor: the manager's own node first, then by GUID.
 pub fn subnet_list(subnet: &Subnet) -> String {
     let own = subnet.own.map(|port| port.node);
     let others = subnet.by_guid.values().copied().filter(|at| Some(*at) != own);
@@ -25,7 +25,7 @@ pub fn subnet_list(subnet: &Subnet) -> String {
     out
 }
 
-/// One end. OpenSM writes numbers of the far one as it found them in NodeInfo's words.
+/// Formats one end. OpenSM writes the vendor and device ID of the far end as it found them in the words of NodeInfo.
 fn end(subnet: &Subnet, at: NodeIx, node: &Node, number: usize, far: bool) -> String {
     let info = &node.info;
     let kind = match info.node_type {
@@ -33,7 +33,7 @@ fn end(subnet: &Subnet, at: NodeIx, node: &Node, number: usize, far: bool) -> St
         NodeType::SWITCH => "SW",
         _ => "RT",
     };
-    // A switch has one LID, its port 0's.
+    // A switch has one LID, that of its port 0.
     let port = node.ports.get(if node.switch.is_some() { 0 } else { number });
     let (guid, lid) = port.map_or((0, 0), |port| (port.guid, port.info.lid));
     let manages = port.is_some_and(|port| port.info.capability_mask.contains(CapabilityMask::SM))

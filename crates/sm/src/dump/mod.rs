@@ -1,4 +1,4 @@
-//! The files that OpenSM dumps, which scripts of administrators read: forwarding tables, hops, links, groups.
+//! The dump files of OpenSM, which administrators' scripts read: forwarding tables, hops, links, groups.
 
 mod links;
 mod unicast;
@@ -11,10 +11,10 @@ pub use unicast::{forwarding, hops, matrix};
 
 use crate::subnet::{Node, Port, Subnet, SwitchState};
 
-/// Writes a file.
+/// Returns the text of a dump file.
 pub type Writer = fn(&Subnet) -> String;
 
-/// Files by name, and what writes them.
+/// Dump files by name, each with its writer.
 pub const FILES: &[(&str, Writer)] = &[
     ("opensm-lfts.dump", forwarding),
     ("opensm.fdbs", hops),
@@ -23,7 +23,7 @@ pub const FILES: &[(&str, Writer)] = &[
     ("opensm.mcfdbs", multicast),
 ];
 
-/// Every switch by its GUID.
+/// Yields every switch, in order of GUID.
 fn switches(subnet: &Subnet) -> impl Iterator<Item = (&Node, &SwitchState)> {
     subnet.by_guid.values().filter_map(|at| {
         let node = subnet.node(*at)?;
@@ -31,7 +31,7 @@ fn switches(subnet: &Subnet) -> impl Iterator<Item = (&Node, &SwitchState)> {
     })
 }
 
-/// Who has which LID, by LID; of several LIDs of a port each one.
+/// Returns the port of each LID; a port with several LIDs appears once for each.
 fn owners(subnet: &Subnet) -> BTreeMap<u16, (&Node, &Port)> {
     let owner = |(lid, at): (&u16, &crate::subnet::PortIx)| {
         let node = subnet.node(at.node)?;
@@ -40,7 +40,7 @@ fn owners(subnet: &Subnet) -> BTreeMap<u16, (&Node, &Port)> {
     subnet.by_lid.iter().filter_map(owner).collect()
 }
 
-/// Multicast tables of all switches that have some: `opensm.mcfdbs`.
+/// Writes the multicast tables of all switches that have any: `opensm.mcfdbs`.
 pub fn multicast(subnet: &Subnet) -> String {
     let mut out = String::new();
     for (node, switch) in switches(subnet).filter(|(_, switch)| !switch.mft.is_empty()) {

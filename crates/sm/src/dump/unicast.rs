@@ -1,4 +1,4 @@
-//! Forwarding tables and hops.
+//! Dumps of forwarding tables and hops.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use super::{owners, switches};
 use crate::subnet::{NodeIx, Subnet};
 use crate::tables::NO_PATH;
 
-/// Hops of what cannot be reached.
+/// Hop count of an unreachable destination.
 const FAR: u8 = 0xff;
 
-/// Forwarding tables with names: `opensm-lfts.dump`, which the engine `file` reads too.
+/// Writes forwarding tables with names: `opensm-lfts.dump`, which the engine `file` reads too.
 pub fn forwarding(subnet: &Subnet) -> String {
     let owners = owners(subnet);
     let mut out = String::new();
@@ -31,7 +31,7 @@ pub fn forwarding(subnet: &Subnet) -> String {
     out
 }
 
-/// Hops between switches along the shortest ways, from one switch to all, by place.
+/// Returns the fewest hops from one switch to all others, by node index.
 fn distances(subnet: &Subnet, from: NodeIx) -> Vec<u8> {
     let mut hops = vec![FAR; subnet.nodes.len()];
     let mut next = VecDeque::from([from]);
@@ -52,7 +52,7 @@ fn distances(subnet: &Subnet, from: NodeIx) -> Vec<u8> {
     hops
 }
 
-/// Hops to every LID, and whether they are the fewest: `opensm.fdbs`.
+/// Writes the hops to every LID, and whether they are the fewest: `opensm.fdbs`.
 pub fn hops(subnet: &Subnet) -> String {
     let mut out = String::new();
     for (node, switch) in switches(subnet) {
@@ -78,7 +78,7 @@ pub fn hops(subnet: &Subnet) -> String {
     out
 }
 
-/// The switch that a LID is of or hangs on, and the hops beyond it.
+/// Returns the switch that has a LID, or that the port with the LID is attached to, and the hops beyond that switch.
 fn place_of(subnet: &Subnet, lid: u16) -> Option<(NodeIx, u8)> {
     let at = subnet.at_lid(lid)?;
     match subnet.node(at.node)?.switch {
@@ -93,7 +93,7 @@ fn least(subnet: &Subnet, nearest: &[u8], lid: u16) -> Option<(u8, NodeIx)> {
     (hops != FAR).then(|| (hops.saturating_add(beyond), place))
 }
 
-/// Hops along the tables.
+/// Returns the hops along the forwarding tables.
 fn along(subnet: &Subnet, from: NodeIx, lid: u16) -> Option<u8> {
     let target = subnet.at_lid(lid)?;
     let mut at = from;
@@ -108,7 +108,7 @@ fn along(subnet: &Subnet, from: NodeIx, lid: u16) -> Option<u8> {
     None
 }
 
-/// Hops to every switch through each port: `opensm-lid-matrix.dump`.
+/// Writes the hops to every switch through each port: `opensm-lid-matrix.dump`.
 pub fn matrix(subnet: &Subnet) -> String {
     let mut rows: Vec<(u16, u64, NodeIx)> = Vec::new();
     for (node, _) in switches(subnet) {
@@ -116,7 +116,7 @@ pub fn matrix(subnet: &Subnet) -> String {
         rows.extend(subnet.by_guid.get(&node.info.node_guid).map(|at| (lid, node.info.node_guid, *at)));
     }
     rows.sort_unstable_by_key(|(lid, ..)| *lid);
-    // The way is as long in both directions.
+    // The distance is the same in both directions.
     let from: Vec<Vec<u8>> = rows.iter().map(|(.., at)| distances(subnet, *at)).collect();
     let mut out = String::new();
     for (node, _) in switches(subnet) {

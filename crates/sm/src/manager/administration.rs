@@ -1,4 +1,4 @@
-//! The administrator within the manager: what it is lent, and what follows from what it does.
+//! Connects the SA to the manager: lends it the manager's state, and carries out its changes.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ use crate::qos::policy::{Bound, Question};
 use crate::sa::{Administrator, Change, PathLevel, PathPolicy, PathQuestion, Settings, World};
 use crate::sweep::{Ask, What};
 
-/// The administrator and what it is lent.
+/// The SA and the state that the manager lends it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Administration {
     pub sa: Administrator,
-    /// Grows when what it is lent is another.
+    /// Grows with every change of the lent state.
     pub generation: u64,
-    /// The generation that trees were grown for.
+    /// The generation for which trees were last computed.
     pub grown_for: u64,
-    /// Groups have other members than their trees.
+    /// Members of groups changed since trees were last computed.
     pub regrow: bool,
     settings: Settings,
-    /// Service levels of partitions by P_Key without the bit of membership.
+    /// Service levels of partitions, by P_Key without the membership bit.
     levels: BTreeMap<u16, u8>,
     managers: Vec<SmInfo>,
     policy: Option<Policy>,
-    /// Groups of partitions as they were last told.
+    /// Groups of partitions as the SA last received them.
     groups: Vec<Group>,
     /// End ports that subscribers know of.
     known: std::collections::BTreeSet<u64>,
     restored: bool,
 }
 
-/// A policy as the administrator asks it.
+/// A QoS policy in the form that the SA queries.
 #[derive(Clone, Debug)]
 struct Policy(Bound);
 
@@ -62,17 +62,17 @@ impl Administration {
         Administration { settings: settings(setup), generation: 1, ..Administration::default() }
     }
 
-    /// The configuration was read anew.
+    /// Takes over a reloaded configuration.
     pub fn reload(&mut self, setup: &Setup) {
         self.settings = settings(setup);
         self.generation += 1;
     }
 }
 
-/// A P_Key without the bit of membership; the default partition's has all of them.
+/// A P_Key without the membership bit; the default partition's has all of these bits set.
 const KEY_BITS: u16 = 0x7fff;
 
-/// The code of 300 Gb/s, the highest rate of the first that were extended (IBA 15.2.5.16).
+/// The code of 300 Gb/s, the highest of the first extended rates (IBA 15.2.5.16).
 const RATE_300: u8 = 18;
 
 fn settings(setup: &Setup) -> Settings {
@@ -115,7 +115,7 @@ fn record(group: &Group) -> McMemberRecord {
 }
 
 impl Manager {
-    /// Let the administrator do something with what it is lent.
+    /// Runs an action of the SA with the state that the manager lends it.
     pub(crate) fn administer<R>(&mut self, act: impl FnOnce(&mut Administrator, Instant, &World<'_>) -> R) -> R {
         let mut sa = std::mem::take(&mut self.administration.sa);
         let lent = &self.administration;
@@ -136,7 +136,7 @@ impl Manager {
         done
     }
 
-    /// Do what the administrator wants to be done.
+    /// Carries out the changes that the SA requests.
     pub(crate) fn take_changes(&mut self) {
         while let Some(change) = self.administration.sa.poll_change() {
             match change {
@@ -151,13 +151,13 @@ impl Manager {
         }
     }
 
-    /// Another manager is known now, or this one is in another state.
+    /// Updates the list of managers, when another one appears or this one changes its state.
     pub(crate) fn list_managers(&mut self) {
         let own = self.sm_info_for(false);
         self.administration.managers = std::iter::once(own).chain(self.peers.infos()).collect();
     }
 
-    /// This manager's SMInfo as it is now.
+    /// Updates this manager's own SMInfo.
     pub(crate) fn renew_own(&mut self) {
         let own = self.sm_info_for(false);
         if let Some(first) = self.administration.managers.first_mut() {
@@ -165,7 +165,7 @@ impl Manager {
         }
     }
 
-    /// A sweep is over: the administrator sees what it found.
+    /// Passes the results of a sweep to the SA.
     pub(crate) fn end_administration(&mut self) {
         self.list_managers();
         if self.state != SmState::MASTER || !self.sweep.mastered {
@@ -179,7 +179,7 @@ impl Manager {
         self.administer(|sa, now, world| sa.refresh(now, world));
         if self.administration.groups != self.plan.groups {
             self.administration.groups.clone_from(&self.plan.groups);
-            // Who was there first has the first LIDs: the default partition's groups, as under OpenSM.
+            // The first groups get the first MLIDs: those of the default partition, as under OpenSM.
             let mut groups: Vec<&Group> = self.plan.groups.iter().collect();
             groups.sort_by_key(|group| group.pkey & KEY_BITS != KEY_BITS);
             let records: Vec<McMemberRecord> = groups.into_iter().map(record).collect();
@@ -189,13 +189,13 @@ impl Manager {
         self.take_changes();
     }
 
-    /// See who is in which group of the policy; some are named by what they are called.
+    /// Resolves the policy's port groups to ports; some groups select ports by node description.
     pub(crate) fn bind_policy(&mut self) {
         let policy = self.setup.policy.as_ref().filter(|_| self.setup.options.qos.qos);
         self.administration.policy = policy.map(|policy| Policy(policy.bind(&self.subnet, &self.plan)));
     }
 
-    /// What an administrator before this one knew.
+    /// Restores the database of an earlier SA.
     fn restore(&mut self) {
         if std::mem::replace(&mut self.administration.restored, true) || self.setup.sa_db.is_empty() {
             return;
@@ -206,7 +206,7 @@ impl Manager {
         }
     }
 
-    /// Who came and who went, subscribers are told of.
+    /// Tells subscribers which ports came and went.
     fn tell_subscribers(&mut self) {
         let departed = std::mem::take(&mut self.departed);
         let now: std::collections::BTreeSet<u64> = self.subnet.by_port_guid.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! What the manager works by, from opensm.conf and the files that it names.
+//! Builds the manager's [`Setup`] from opensm.conf and the files that it names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use crate::partition;
 use crate::qos::{self, Policy};
 use crate::routing::chain::Chain;
 
-/// SMPs that wait for answers at once where the file says no more than OpenSM does by itself.
+/// Maximum SMPs in flight if the file sets no more than OpenSM's default.
 const WIRE_SMPS: u32 = 128;
 
 impl Setup {
-    /// For a port, as options say and the files that they name; `read` fetches the text of a file, or says why it cannot.
+    /// Builds the setup of a port from options and the files that they name; `read` fetches the text of a file, or says
+    /// why it cannot.
     pub fn configured(
         own_guid: u64,
         options: &Options,
@@ -77,7 +78,7 @@ impl Setup {
     }
 }
 
-/// Names of nodes of the file that options name.
+/// Reads the node names from the file that the options name.
 fn names(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> BTreeMap<u64, String> {
     let Some(path) = &options.log.node_name_map_name else { return BTreeMap::new() };
     let (names, said) = match read(path) {
@@ -92,10 +93,10 @@ fn names(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> BTreeM
     names
 }
 
-/// How the text of a file is fetched.
+/// Fetches the text of a file.
 type Read<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
 
-/// Partitions of the file that options name; where there is no such file everybody is in the default partition.
+/// Reads partitions.conf; without the file, every port is in the default partition.
 fn partitions(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> partition::Config {
     let Some(path) = &options.partitions.partition_config_file else { return partition::Config::Absent };
     let Ok(text) = read(path) else { return partition::Config::Absent };
@@ -104,7 +105,7 @@ fn partitions(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> p
     config
 }
 
-/// The policy of the file that options name, if quality of service is on and there is such a file.
+/// Reads the QoS policy, if QoS is on and the file exists.
 fn policy(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Option<Policy> {
     let path = options.qos.qos_policy_file.as_ref().filter(|_| options.qos.qos)?;
     let text = read(path).ok()?;
@@ -113,7 +114,7 @@ fn policy(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Optio
     policy
 }
 
-/// Routers by prefix, of the file that options name; where there is none, nothing beyond the subnet is reached.
+/// Reads the routers by prefix; without the file, no port outside the subnet is reachable.
 fn prefix_routes(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Vec<(u64, u64)> {
     let Some(path) = &options.misc.prefix_routes_file else { return Vec::new() };
     let Ok(text) = read(path) else { return Vec::new() };

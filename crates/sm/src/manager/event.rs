@@ -1,23 +1,23 @@
-//! What the manager tells of: structured for programs, as text for logs in the words that OpenSM's logs have.
+//! Events that the manager reports: structured for programs, as text for logs in the words of OpenSM's logs.
 
 use weft_wire::mad::notice::Notice;
 use weft_wire::mad::subn::SmState;
 
-/// How grave an event is: a bit each, as `log_flags` has them.
+/// Severity of an event: a bit each, as in `log_flags`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// Something does not work: 0x01.
+    /// A failure: 0x01.
     Error,
-    /// What an administrator wants to know: 0x02.
+    /// Information for the administrator: 0x02.
     Info,
-    /// Beyond that: 0x04.
+    /// Details: 0x04.
     Verbose,
-    /// What belongs into the system's log too: 0x80.
+    /// A message that also goes to the system log: 0x80.
     System,
 }
 
 impl Level {
-    /// Its bit in `log_flags`.
+    /// Returns the bit in `log_flags`.
     pub fn bit(self) -> u8 {
         match self {
             Level::Error => 0x01,
@@ -28,57 +28,57 @@ impl Level {
     }
 }
 
-/// What a sweep did.
+/// Results of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SweepCounts {
-    /// Whether all was looked at.
+    /// Whether the sweep was heavy.
     pub heavy: bool,
-    /// Switches that are known.
+    /// Known switches.
     pub switches: u32,
-    /// Ports of adapters and routers that are known.
+    /// Known ports of adapters and routers.
     pub ends: u32,
-    /// SMPs that it took.
+    /// SMPs sent.
     pub smps: u64,
-    /// Nodes that came.
+    /// Nodes that appeared.
     pub came: u32,
-    /// Nodes that went.
+    /// Nodes that left.
     pub gone: u32,
-    /// Blocks of forwarding tables that were written.
+    /// Forwarding table blocks written.
     pub lft_blocks: u32,
 }
 
-/// Something happened.
+/// An event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// The manager is in another state.
+    /// The manager changed its state.
     State(SmState),
     /// A sweep began.
     SweepBegan {
-        /// Whether it looks at all.
+        /// Whether the sweep is heavy.
         heavy: bool,
     },
     /// A sweep ended.
     SweepEnded(SweepCounts),
-    /// Every port that is known has all that it needs.
+    /// Every known port is fully configured.
     SubnetUp,
-    /// Something was not done, and is tried again by another sweep.
+    /// A sweep left something undone; another sweep tries it again.
     Incomplete {
-        /// What.
+        /// The unfinished work.
         what: String,
     },
     /// Tables were computed.
     Routed {
-        /// By this engine.
+        /// The engine that computed them.
         engine: &'static str,
     },
-    /// An engine has no tables for this fabric.
+    /// An engine cannot route this fabric.
     EngineFailed {
         /// The engine.
         engine: &'static str,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         why: String,
     },
-    /// No engine has: the tables stay as they are.
+    /// No engine can route this fabric: the tables stay as they are.
     NoRouting,
     /// A node was found.
     Appeared {
@@ -87,7 +87,7 @@ pub enum Event {
         /// Name.
         name: String,
     },
-    /// A node is not found any more.
+    /// A node left.
     Gone {
         /// NodeGUID.
         guid: u64,
@@ -96,42 +96,42 @@ pub enum Event {
         /// Base LID of its first end port.
         lid: u16,
     },
-    /// A trap came and was repressed.
+    /// A trap arrived and was repressed.
     Trap {
-        /// What it says.
+        /// The trap's notice.
         notice: Notice,
-        /// LID that it came from.
+        /// LID of the sender.
         from: u16,
     },
     /// Two nodes have one GUID; the cable at `second` is not used.
     DuplicateGuid {
         /// The GUID.
         guid: u64,
-        /// Where it was found first: name and port.
+        /// Name and port where the GUID was found first.
         first: String,
-        /// Where it was found again.
+        /// Name and port where the GUID was found again.
         second: String,
     },
-    /// A port whose link is up leads to nobody who answers; its cable is not used.
+    /// The link of a port is up, but its peer does not answer; the cable is not used.
     Silent {
         /// The port: name and number.
         at: String,
     },
-    /// A node answers, and does not say what it is called.
+    /// A node answers, but not to NodeDescription.
     Nameless {
-        /// Who: its GUID.
+        /// The node, by its GUID.
         at: String,
     },
     /// A node answered with an error.
     Refused {
-        /// Who.
+        /// The node.
         at: String,
-        /// What was asked.
+        /// The attribute of the request.
         what: &'static str,
         /// The status of its answer.
         status: u16,
     },
-    /// A port that does not stop to send traps was disabled.
+    /// A port that kept sending traps was disabled.
     Babbling {
         /// The port.
         at: String,
@@ -147,40 +147,40 @@ pub enum Event {
         /// Its state.
         state: SmState,
     },
-    /// A manager that was known is none any more.
+    /// Another manager left.
     ManagerGone {
         /// PortGUID.
         guid: u64,
         /// Name of its node.
         name: String,
-        /// It did not say so: nobody answers.
+        /// The manager stopped answering without giving notice.
         silent: bool,
     },
-    /// The master that this manager asks does not answer.
+    /// The master that this standby polls does not answer.
     MasterSilent {
         /// Its PortGUID.
         guid: u64,
     },
-    /// LIDs were given: they are to be kept, see [`super::Manager::guid2lid`].
+    /// LID assignments changed; the caller should save [`super::Manager::guid2lid`].
     LidsChanged,
-    /// Ports have other M_Keys than before: they are to be kept, see [`super::Manager::guid2mkey`].
+    /// M_Keys of ports changed; the caller should save [`super::Manager::guid2mkey`].
     KeysChanged,
-    /// The administrator's data base is not what it was: see [`super::Manager::sa_db`].
+    /// The SA database changed: see [`super::Manager::sa_db`].
     DataBaseChanged,
-    /// A line of the administrator's data base says nothing that can be.
+    /// A line of the SA database cannot be parsed.
     BadDataBase {
-        /// Which, and why.
+        /// The line, and the reason.
         what: String,
     },
     /// No LID is left.
     NoLids {
-        /// The port that has none.
+        /// The port without a LID.
         guid: u64,
     },
 }
 
 impl Event {
-    /// Its name, for programs.
+    /// Returns the name for programs.
     pub fn name(&self) -> &'static str {
         match self {
             Event::State(_) => "state",
@@ -210,7 +210,7 @@ impl Event {
         }
     }
 
-    /// The source file of OpenSM that tells of such things, by which `per_module_logging_file` names them.
+    /// Returns the source file of OpenSM that logs such events; `per_module_logging_file` selects events by it.
     pub fn module(&self) -> &'static str {
         match self {
             Event::State(_) | Event::SweepBegan { .. } | Event::SweepEnded(_) => "osm_state_mgr.c",
@@ -227,7 +227,7 @@ impl Event {
         }
     }
 
-    /// How grave it is.
+    /// Returns the severity.
     pub fn level(&self) -> Level {
         match self {
             Event::State(_) => Level::System,
@@ -284,12 +284,12 @@ impl std::fmt::Display for Event {
                 "duplicate GUID 0x{guid:016x}: found at {first} and at {second}; the second is not used until one of \
                  the nodes has another GUID"
             ),
-            Event::Silent { at } => write!(f, "{at}: the link is up and nobody answers behind it; mis-set m_key?"),
+            Event::Silent { at } => write!(f, "{at}: the link is up but its peer does not answer; wrong m_key?"),
             Event::Nameless { at } => {
-                write!(f, "{at} does not say what it is called; the next heavy sweep asks again")
+                write!(f, "{at} does not answer NodeDescription; the next heavy sweep asks again")
             }
             Event::Refused { at, what, status } => write!(f, "{at} answered {what} with status 0x{status:04x}"),
-            Event::Babbling { at } => write!(f, "{at} does not stop to send traps: disabled"),
+            Event::Babbling { at } => write!(f, "{at} keeps sending traps: disabled"),
             Event::OtherManager { guid, name, priority, state } => write!(
                 f,
                 "another subnet manager: GUID 0x{guid:016x} ({name}), priority {priority}, {}",
@@ -302,7 +302,7 @@ impl std::fmt::Display for Event {
             ),
             Event::MasterSilent { guid } => write!(f, "the master with GUID 0x{guid:016x} does not answer"),
             Event::LidsChanged => f.write_str("LIDs were assigned"),
-            Event::KeysChanged => f.write_str("ports have other M_Keys than before"),
+            Event::KeysChanged => f.write_str("M_Keys of ports changed"),
             Event::DataBaseChanged => f.write_str("the data base of subnet administration changed"),
             Event::BadDataBase { what } => write!(f, "the saved data base of subnet administration: {what}"),
             Event::NoLids { guid } => write!(f, "no LID is left for port 0x{guid:016x}"),

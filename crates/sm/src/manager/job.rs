@@ -1,4 +1,4 @@
-//! What takes processors rather than datagrams: whoever runs the manager gives them, on threads or not.
+//! Jobs that take CPU time rather than MADs: the caller runs them, on threads or not.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::routing::chain::{self, Chain};
 use crate::routing::{Previous, Request, RoutingOptions};
 use crate::tables::Tables;
 
-/// Work that the manager waits for.
+/// A job that the manager waits for.
 #[must_use = "the manager waits until it is run and told of by `Manager::handle_job`"]
 pub struct Job(pub(crate) Work);
 
@@ -18,17 +18,17 @@ pub(crate) enum Work {
     Trees(Box<Trees>),
 }
 
-/// Tables are to be computed.
+/// A job that computes forwarding tables.
 pub(crate) struct Route {
     pub number: u64,
     pub graph: Arc<Graph>,
     pub options: RoutingOptions,
     pub engines: Chain,
-    /// What is in force, of which as much as possible is to stay.
+    /// The present tables, which the new ones should change as little as possible.
     pub previous: Option<(Arc<Graph>, Arc<Tables>)>,
 }
 
-/// Multicast trees are to be grown.
+/// A job that computes multicast trees.
 pub(crate) struct Trees {
     pub number: u64,
     pub graph: Arc<Graph>,
@@ -37,7 +37,7 @@ pub(crate) struct Trees {
     pub previous: Arc<Forest>,
 }
 
-/// What came of it.
+/// Result of a job.
 pub struct JobDone(pub(crate) Done);
 
 pub(crate) enum Done {
@@ -45,7 +45,7 @@ pub(crate) enum Done {
     Grown { number: u64, forest: Forest },
 }
 
-/// What the engines have.
+/// Result of the routing engines.
 pub(crate) struct Routed {
     pub number: u64,
     pub graph: Arc<Graph>,
@@ -53,7 +53,7 @@ pub(crate) struct Routed {
 }
 
 impl Job {
-    /// Do it.
+    /// Runs the job.
     pub fn run(self, parallel: &dyn Parallel) -> JobDone {
         JobDone(match self.0 {
             Work::Route(route) => Done::Routed(route.run(parallel)),

@@ -1,5 +1,5 @@
-//! M_Keys that ports are known to have (`guid2mkey`): where the administrator changes the key, a port takes the new one only
-//! from who knows the old one.
+//! Known M_Keys of ports (`guid2mkey`): when the administrator changes the key, a port accepts the new one only in an
+//! SMP that bears the old one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use crate::sweep::{Ask, What};
 
 /// Ports whose keys are kept: more than a subnet has.
 const PORTS_MAX: usize = 1 << 17;
-/// Keys that are tried on who does not answer: as many as there are tries.
+/// Keys to try on a port that does not answer: as many as there are tries.
 const KEYS_MAX: usize = 4;
 
-/// The keys.
+/// The M_Keys of ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     by_guid: BTreeMap<u64, u64>,
-    /// Those of a file, each once: for ports that are not known yet.
+    /// Distinct keys from the file, for ports not known yet.
     former: Vec<u64>,
 }
 
 impl Keys {
-    /// Reads what [`Keys::text`] wrote: a PortGUID and a key a line.
+    /// Parses the output of [`Keys::text`]: a PortGUID and a key per line.
     pub fn parse(text: &str) -> Keys {
         let pair = |line: &str| {
             let (guid, key) = line.split_once([' ', '\t'])?;
@@ -37,7 +37,7 @@ impl Keys {
         Keys { by_guid, former: former.into_iter().take(KEYS_MAX).collect() }
     }
 
-    /// The text of the file.
+    /// Returns the text of the guid2mkey file.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (guid, key) in &self.by_guid {
@@ -48,20 +48,20 @@ impl Keys {
 }
 
 impl Manager {
-    /// The end port whose key guards a port.
+    /// Returns the end port whose M_Key guards a port.
     fn guard(&self, at: PortIx) -> Option<u64> {
         let node = self.subnet.node(at.node)?;
         let port = node.ports.get(if node.switch.is_some() { 0 } else { usize::from(at.port) })?;
         Some(port.guid).filter(|guid| *guid != 0)
     }
 
-    /// The key that a port is known to have.
+    /// Returns the known M_Key of a port.
     pub(crate) fn key_of(&self, at: PortIx) -> u64 {
         let known = self.guard(at).and_then(|guid| self.keys.by_guid.get(&guid).copied());
         known.filter(|_| self.setup.options.device.m_key_lookup).unwrap_or(self.setup.m_key)
     }
 
-    /// The key that a question bears: the one that is known, and where nobody answers, others by turns.
+    /// Returns the M_Key of a request: first the known one, then others in turn if the port does not answer.
     pub(crate) fn key_for(&self, ask: Ask, tries: usize) -> u64 {
         if !self.setup.options.device.m_key_lookup {
             return self.setup.m_key;
@@ -82,11 +82,11 @@ impl Manager {
         all.get(tries % all.len()).copied().unwrap_or(first)
     }
 
-    /// A port says what it has, or was set to.
+    /// Records the M_Key that a port reports or was set to.
     pub(crate) fn see_key(&mut self, at: PortIx, info: &PortInfo, set: bool) {
         let end = self.subnet.port(at).is_some_and(|port| port.guid != 0);
         let Some(guid) = self.guard(at).filter(|_| end) else { return };
-        // One that hides its key shows none.
+        // A port that hides its key reports 0.
         let told = info.mkey != 0 || set;
         let known = self.keys.by_guid.get(&guid).copied();
         if !told || known.unwrap_or(0) == info.mkey || known.is_none() && self.keys.by_guid.len() >= PORTS_MAX {
@@ -96,7 +96,7 @@ impl Manager {
         self.keys_changed = true;
     }
 
-    /// Keys are to be kept, if there are others.
+    /// Reports changed M_Keys, so that the caller saves them.
     pub(crate) fn tell_keys(&mut self) {
         if std::mem::take(&mut self.keys_changed) {
             self.tell(Event::KeysChanged);

@@ -1,7 +1,8 @@
-//! The manager itself: one value that is told of datagrams and time, and says what is to be sent, computed and kept.
+//! The manager itself: a state machine that takes MADs and time, and returns MADs to send, jobs to run and state to
+//! save.
 //!
-//! Drive it as every state machine here: tell it what happened (`handle_*`, the commands), then fetch what came of it
-//! (`poll_*`) until there is nothing left. It reads no clock and starts nothing.
+//! Drive it like every state machine of this workspace: pass in what happened (`handle_*`, the commands), then fetch
+//! the results (`poll_*`) until none is left. It reads no clock and starts no threads.
 
 mod administration;
 mod configured;
@@ -43,12 +44,13 @@ use keys::Keys;
 use peers::Peers;
 use traps::Traps;
 
-/// Events that nobody fetched: the oldest are lost.
+/// Events kept until fetched: beyond that, the oldest are dropped.
 pub const EVENTS_MAX: usize = 1 << 16;
-/// Answers to other managers and represses that nobody fetched: more are lost, and asked for again.
+/// Answers to other managers and TrapRepress MADs kept until sent: beyond that they are dropped, and the peers ask
+/// again.
 pub const REPLIES_MAX: usize = 1 << 12;
 
-/// Questions to the administrator that are answered before others are looked for.
+/// SA queries answered before the manager looks for new ones.
 const QUESTIONS_AT_ONCE: usize = 16;
 
 /// A subnet manager and administrator.
@@ -61,39 +63,39 @@ pub struct Manager {
     pub(crate) sweep: Sweep,
     pub(crate) lids: Lids,
     pub(crate) keys: Keys,
-    /// They are others than those that were kept.
+    /// Keys changed since they were last saved.
     pub(crate) keys_changed: bool,
     pub(crate) graph: Arc<Graph>,
-    /// Places of nodes in the graph.
+    /// Indexes of switches in the graph.
     pub(crate) places: BTreeMap<NodeIx, u32>,
     pub(crate) tables: Arc<Tables>,
     pub(crate) weights: BTreeMap<(u64, u8), u16>,
-    /// The job that is out.
+    /// The routing job in progress.
     pub(crate) computing: Option<u64>,
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) job_count: u64,
     pub(crate) peers: Peers,
     pub(crate) traps: Traps,
-    /// Ports of adapters whose programs are to register again.
+    /// Ports of adapters whose clients should register again.
     pub(crate) reregister: BTreeSet<PortIx>,
-    /// What partitions come to.
+    /// The partition plan.
     pub(crate) plan: Plan,
-    /// Lanes by kind of port.
+    /// VL setup by kind of port.
     pub(crate) lanes: qos::Setup,
     pub(crate) administration: Administration,
     pub(crate) forest: Arc<Forest>,
-    /// Multicast tables of switches, by their places in the graph.
+    /// Multicast tables of switches, by their indexes in the graph.
     pub(crate) mfts: Vec<BTreeMap<u16, PortMask>>,
-    /// The job that grows trees.
+    /// The multicast job in progress.
     pub(crate) growing: Option<u64>,
-    /// PortGUIDs of who went since subscribers were last told.
+    /// PortGUIDs of ports that left since subscribers were last told.
     pub(crate) departed: Vec<u64>,
     replies: VecDeque<SmpOut>,
     events: VecDeque<Event>,
 }
 
 impl Manager {
-    /// A manager that begins to discover at once.
+    /// Creates a manager, which begins to discover at once.
     pub fn new(now: Instant, setup: Setup) -> Manager {
         let lids = if setup.reassign_lids { Lids::default() } else { Lids::parse(&setup.guid2lid) };
         let mut manager = Manager {
@@ -135,33 +137,33 @@ impl Manager {
         manager
     }
 
-    /// A datagram of subnet management came: an answer, a trap, a question of another manager.
+    /// Handles an SMP: an answer, a trap, or a request of another manager.
     pub fn handle_smp(&mut self, now: Instant, from: &Peer, mad: &Mad) {
         self.now = self.now.max(now);
         self.on_smp(from, mad);
         self.advance();
     }
 
-    /// Nobody answered a try of this.
+    /// Handles the timeout of one try of an SMP.
     pub fn handle_smp_timeout(&mut self, now: Instant, mad: &Mad) {
         self.now = self.now.max(now);
         self.on_smp_timeout(mad);
         self.advance();
     }
 
-    /// A datagram for the administrator came, or an answer to one of its own.
+    /// Handles a GMP for the SA, or the answer to one of the SA's own.
     pub fn handle_gmp(&mut self, now: Instant, from: &Peer, bytes: &[u8]) {
         self.now = self.now.max(now);
         self.administer(|sa, now, world| sa.handle(now, world, from, bytes));
     }
 
-    /// Nobody answered one of the administrator's.
+    /// Handles the timeout of a GMP of the SA.
     pub fn handle_gmp_timeout(&mut self, now: Instant, _to: &Peer, bytes: &[u8]) {
         self.now = self.now.max(now);
         self.administration.sa.handle_gmp_timeout(now, bytes);
     }
 
-    /// A job is done.
+    /// Handles the result of a job.
     pub fn handle_job(&mut self, now: Instant, done: JobDone) {
         self.now = self.now.max(now);
         match done.0 {
@@ -171,7 +173,7 @@ impl Manager {
         self.advance();
     }
 
-    /// Time went on.
+    /// Handles the passage of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.on_sweep_timer();
@@ -181,12 +183,12 @@ impl Manager {
         self.advance();
     }
 
-    /// When [`Manager::handle_timeout`] is wanted next.
+    /// Returns the time of the next [`Manager::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.sweep.next, self.peers.next_poll, self.administration.sa.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// The next SMP to be sent.
+    /// Returns the next SMP to send.
     pub fn poll_smp(&mut self) -> Option<SmpOut> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
@@ -201,7 +203,7 @@ impl Manager {
                     self.wire.take(number);
                     self.wire.counts.sent -= 1;
                     if ask.what == What::Poll {
-                        // There is no way to the master any more.
+                        // No route leads to the master any more.
                         self.on_missed();
                     }
                     self.advance();
@@ -211,7 +213,7 @@ impl Manager {
         None
     }
 
-    /// The next datagram of the administrator to be sent.
+    /// Returns the next GMP to send.
     pub fn poll_gmp(&mut self) -> Option<GmpOut> {
         loop {
             if let Some(out) = self.administration.sa.poll_gmp() {
@@ -227,25 +229,25 @@ impl Manager {
         }
     }
 
-    /// Work to be done: [`Manager::handle_job`] is told of it.
+    /// Returns the next job to run; its result goes to [`Manager::handle_job`].
     pub fn poll_job(&mut self) -> Option<Job> {
         self.jobs.pop_front()
     }
 
-    /// Something happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether the port is to say that a manager is behind it. Who is nobody to hand over to is not to be found: one that
-    /// never is master, one that yields while it stands by, one that goes.
+    /// Whether the port should advertise an SM (IsSM). A manager that cannot take a handover hides itself: one that
+    /// never becomes master, one that yields while in standby, or one that is leaving.
     pub fn is_sm(&self) -> bool {
         let yields = self.setup.yields && self.state == SmState::STANDBY;
         let leaves = self.peers.leaving && self.state != SmState::MASTER;
         self.state != SmState::NOT_ACTIVE && !self.setup.never_master && !yields && !leaves
     }
 
-    /// Sweep now, or as soon as what is going on is over.
+    /// Requests a sweep, which begins once the present activity ends.
     pub fn sweep(&mut self, heavy: bool) {
         match heavy {
             true => self.sweep.wanted.heavy = true,
@@ -254,7 +256,7 @@ impl Manager {
         self.advance();
     }
 
-    /// The configuration was read anew: all is looked at again and set as it is to be now.
+    /// Takes over a reloaded configuration: a heavy sweep reads everything again and applies it.
     pub fn reload(&mut self, setup: Setup) {
         self.wire.set_limit(setup.max_wire_smps);
         self.weights = setup.hop_weights.iter().map(|(guid, port, weight)| ((*guid, *port), *weight)).collect();
@@ -266,76 +268,75 @@ impl Manager {
         self.sweep(true);
     }
 
-    /// Look at the subnet from time to time and when something happens, or only when told; what is asked for meanwhile is done
-    /// when it is on again.
+    /// Turns sweeping, periodic and on events, on or off; sweeps requested while it is off begin when it is on again.
     pub fn set_sweeping(&mut self, on: bool) {
         self.sweep.halted = !on;
         self.advance();
     }
 
-    /// Whether the subnet is looked at.
+    /// Whether sweeping is on.
     pub fn is_sweeping(&self) -> bool {
         !self.sweep.halted
     }
 
-    /// Ask every node for its name again.
+    /// Asks every node for its NodeDescription again.
     pub fn read_names(&mut self) {
         self.sweep.nameless.extend(self.subnet.nodes().map(|(node, _)| node));
         self.advance();
     }
 
-    /// Whether everybody who was found was asked for its name: a subnet that is up has all that belongs to it then.
+    /// Whether every discovered node was asked for its description; only then is a subnet that is up fully described.
     pub fn has_names(&self) -> bool {
         self.sweep.nameless.is_empty() && self.sweep.phase != Phase::Names
     }
 
-    /// Have another priority from now on. Who is master hands over if another comes first now.
+    /// Changes the priority. A master hands over if another manager now outranks it.
     pub fn set_priority(&mut self, priority: u8) {
         self.setup.sm_priority = priority & 0xf;
         self.sweep(true);
     }
 
-    /// What is known of the subnet.
+    /// Returns the subnet model.
     pub fn subnet(&self) -> &Subnet {
         &self.subnet
     }
 
-    /// The tables that are in force, or being written.
+    /// Returns the tables in force, or being written.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// The graph that they were computed for.
+    /// Returns the graph for which the tables were computed.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The text of the guid2lid file, to be kept after [`Event::LidsChanged`].
+    /// Returns the text of the guid2lid file; save it after [`Event::LidsChanged`].
     pub fn guid2lid(&self) -> String {
         self.lids.text()
     }
 
-    /// The text of the guid2mkey file, to be kept after [`Event::KeysChanged`].
+    /// Returns the text of the guid2mkey file; save it after [`Event::KeysChanged`].
     pub fn guid2mkey(&self) -> String {
         self.keys.text()
     }
 
-    /// What the partitions of the subnet come to.
+    /// Returns the partition plan of the subnet.
     pub fn partitions(&self) -> &Plan {
         &self.plan
     }
 
-    /// The administrator.
+    /// Returns the SA.
     pub fn administrator(&self) -> &Administrator {
         &self.administration.sa
     }
 
-    /// The text of the administrator's data base, to be kept after [`Event::DataBaseChanged`].
+    /// Returns the text of the SA database; save it after [`Event::DataBaseChanged`].
     pub fn sa_db(&mut self) -> String {
         self.administer(|sa, now, world| sa.dump(now, world))
     }
 
-    /// What it works by.
+    /// Returns the present setup.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }

@@ -1,4 +1,4 @@
-//! Other managers: who there is, who is master, how it is told and asked (IBA 14.4). The states are those of
+//! Other managers: election of the master, polling and handover (IBA 14.4). The states are those of
 //! [`crate::handover`].
 
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use crate::io;
 use crate::subnet::{NodeIx, PortIx};
 use crate::sweep::{Ask, Phase, What};
 
-/// How long a master waits until it asks again who was still discovering.
+/// Wait before a master asks a discovering manager again.
 const DISCOVERING_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long a master waits until it looks again who asks what it is.
+/// Wait before a master again reads a port from which SMInfo was requested.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Polls that a master may miss, as the time of each is reckoned.
+/// Upper limit of missed polls, for computing the time of each.
 const POLLS_MAX: u32 = 1 << 10;
-/// Tries of a poll, as the time of each is reckoned.
+/// Upper limit of tries of a poll, for computing the time of each.
 const TRIES_MAX: u32 = 1 << 5;
-/// The least time of a try.
+/// Shortest timeout of a try.
 const TRY_MIN: Duration = Duration::from_millis(2);
 
-/// Another manager as it was last heard of.
+/// Last known state of another manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Other {
     pub guid: u64,
@@ -33,33 +33,33 @@ pub(crate) struct Other {
     pub state: SmState,
 }
 
-/// All of them.
+/// All other managers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peers {
-    /// Ports that say that a manager is behind them, and what it said.
+    /// Ports that advertise an SM, each with its last SMInfo.
     ports: BTreeMap<PortIx, Option<Other>>,
-    /// The one that who stands by asks.
+    /// The master that this standby polls.
     polled: Option<PortIx>,
     pub next_poll: Option<Instant>,
-    /// Polls in a row without the answer of a master.
+    /// Consecutive polls without the answer of a master.
     missed: u32,
-    /// Polls so far: this manager's ActCount is told by it.
+    /// Number of polls so far, a part of this manager's ActCount.
     act_count: u32,
-    /// This manager goes, and is nobody to hand over to.
+    /// This manager is leaving and accepts no handover.
     pub leaving: bool,
-    /// When a port was last looked at because a manager seemed to be behind it.
+    /// When the manager last read a port because it might run another manager.
     looked: Option<Instant>,
-    /// Who is handed over to when the sweep is over.
+    /// The manager to hand over to at the end of the sweep.
     handing_to: Option<PortIx>,
 }
 
 impl Peers {
-    /// A port says that a manager is behind it.
+    /// Records a port that advertises an SM.
     pub fn seen(&mut self, at: PortIx) {
         self.ports.entry(at).or_default();
     }
 
-    /// There is none behind this port: what was known of it.
+    /// Removes the manager behind a port, and returns its last known state.
     pub fn forget(&mut self, at: PortIx) -> Option<Other> {
         self.ports.remove(&at).flatten()
     }
@@ -68,7 +68,7 @@ impl Peers {
         self.ports.retain(|at, _| at.node != node);
     }
 
-    /// What is known of them as records say it.
+    /// Yields the known managers as SMInfo records.
     pub fn infos(&self) -> impl Iterator<Item = SmInfo> + '_ {
         self.ports.values().flatten().map(|other| SmInfo {
             guid: other.guid,
@@ -78,12 +78,12 @@ impl Peers {
         })
     }
 
-    /// Whether another is master too.
+    /// Whether another manager is master too.
     pub fn rivals(&self) -> bool {
         self.ports.values().flatten().any(|other| other.state == SmState::MASTER)
     }
 
-    /// Who is held to be master.
+    /// Returns the manager believed to be master.
     pub fn master(&self) -> Option<Other> {
         let polled = self.polled.and_then(|at| self.ports.get(&at).copied().flatten());
         polled.or_else(|| self.ports.values().flatten().find(|other| other.state == SmState::MASTER).copied())
@@ -91,19 +91,19 @@ impl Peers {
 }
 
 impl Manager {
-    /// SMInfo as others see it; the key only for managers.
+    /// Returns this manager's SMInfo; only other managers may see the SM_Key.
     pub(crate) fn sm_info_for(&self, manager: bool) -> SmInfo {
         SmInfo {
             guid: self.setup.own_guid,
             sm_key: if manager { self.setup.sm_key } else { 0 },
-            // Whatever it does counts (IBA 14.2.5.13): its polls, and the datagrams that it sends.
+            // ActCount counts all activity (IBA 14.2.5.13): polls, and SMPs sent.
             act_count: self.peers.act_count.wrapping_add(self.wire.counts.sent as u32),
             priority: self.setup.sm_priority & 0xf,
             state: self.state,
         }
     }
 
-    /// Ask every other manager that is known what it is.
+    /// Requests SMInfo from every other known manager.
     pub(crate) fn ask_managers(&mut self) {
         if self.setup.ignore_other_sm {
             return;
@@ -114,14 +114,14 @@ impl Manager {
         }
     }
 
-    /// Whether another comes before this manager.
+    /// Whether another manager outranks this one.
     fn is_greater(&self, other: &Other) -> bool {
         greater(other.priority, other.guid, self.setup.sm_priority, self.setup.own_guid)
     }
 
     pub(crate) fn on_sm_info(&mut self, ask: Ask, info: &SmInfo) {
         if info.guid == self.setup.own_guid || self.subnet.port(ask.at).is_none() {
-            // The LID that the master had is this port's own now.
+            // The LID that the master had now belongs to this port.
             if ask.what == What::Poll {
                 self.on_missed();
             }
@@ -149,8 +149,8 @@ impl Manager {
         }
     }
 
-    /// There is no manager behind a port any more. What one wrote that held itself to be master too, or was about to, nobody
-    /// knows.
+    /// Handles a port that no longer runs a manager. A manager that was master or discovering may have written
+    /// anything.
     pub(crate) fn on_peer_gone(&mut self, at: PortIx) {
         let gone = self.peers.forget(at);
         self.on_rival_gone(at, gone, false);
@@ -167,7 +167,7 @@ impl Manager {
         }
     }
 
-    /// Another manager does not answer.
+    /// Handles another manager that does not answer.
     pub(crate) fn on_peer_silent(&mut self, ask: Ask) {
         match ask.what {
             What::Poll => self.on_missed(),
@@ -182,7 +182,7 @@ impl Manager {
     pub(crate) fn on_missed(&mut self) {
         self.peers.missed += 1;
         if self.state == SmState::STANDBY {
-            // The next follow soon, so that all together take less than the time between two.
+            // The next polls follow quickly, so that all of them together fit into one polling interval.
             self.peers.next_poll = Some(self.now + self.doubt() / 2);
         }
         if self.state == SmState::STANDBY && self.peers.missed >= self.setup.polling_retry_number.max(1) {
@@ -192,13 +192,13 @@ impl Manager {
         }
     }
 
-    /// Time for each of the polls that a master which did not answer one is given: a standby knows that its master is gone
-    /// within less than twice the time between two polls, however many of them it takes.
+    /// Returns the time for each poll after the master has missed one: short enough that a standby detects a dead
+    /// master within two polling intervals, however many polls that takes.
     fn doubt(&self) -> Duration {
         self.setup.sminfo_polling_timeout / (self.setup.polling_retry_number.clamp(1, POLLS_MAX) + 1)
     }
 
-    /// How long an answer to a try of a question is waited for.
+    /// Returns the timeout of one try of a request.
     pub(crate) fn try_timeout(&self, what: What) -> Duration {
         let usual = self.setup.transaction_timeout;
         match what {
@@ -210,7 +210,7 @@ impl Manager {
         }
     }
 
-    /// Discovery is over: who rules?
+    /// Decides after discovery which manager becomes master.
     pub(crate) fn decide(&mut self) {
         let others: Vec<(PortIx, Other)> =
             self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?))).collect();
@@ -240,7 +240,7 @@ impl Manager {
         }
     }
 
-    /// Whom a master has to hand over to when its sweep is over.
+    /// Chooses the manager to which a master hands over at the end of its sweep.
     pub(crate) fn look_for_greater(&mut self) {
         let others = self.peers.ports.iter().filter_map(|(at, other)| Some((*at, (*other)?)));
         let greatest = others
@@ -251,7 +251,7 @@ impl Manager {
         self.peers.handing_to = greatest.map(|(at, _)| at);
     }
 
-    /// Hand over, now that all is in order.
+    /// Hands over to the chosen manager, now that the sweep is over.
     pub(crate) fn hand_over_if_greater(&mut self) {
         let Some(at) = self.peers.handing_to.take() else { return };
         if self.state == SmState::MASTER {
@@ -260,7 +260,7 @@ impl Manager {
         }
     }
 
-    /// End being master: another is to take over, if there is one that stands by.
+    /// Stops being master: hands over to a standby, if there is one.
     pub fn shut_down(&mut self) {
         self.peers.leaving = true;
         if self.state != SmState::MASTER {
@@ -275,7 +275,7 @@ impl Manager {
         }
     }
 
-    /// Something happens to this manager; `false` if it may not.
+    /// Applies an event to the state machine; `false` if the event is invalid.
     pub(crate) fn happen(&mut self, event: SmEvent) -> bool {
         let Some(next) = step(self.state, event) else { return false };
         if self.setup.never_master && next == SmState::MASTER {
@@ -284,7 +284,7 @@ impl Manager {
         let before = std::mem::replace(&mut self.state, next);
         if before == next {
             if event == SmEvent::Handover && next == SmState::MASTER {
-                // Another was master too, and wrote what it held to be right.
+                // Another manager was master too, and may have written anything.
                 self.forget_all();
                 self.sweep.wanted.heavy = true;
             }
@@ -324,7 +324,7 @@ impl Manager {
         }
     }
 
-    /// Whatever was written, another writes from now on.
+    /// Stops all work as master: from now on another manager writes.
     fn abdicate(&mut self) {
         self.wire.clear();
         self.jobs.clear();
@@ -344,7 +344,7 @@ impl Manager {
         nodes.into_iter().for_each(|node| self.forget_tables(node));
     }
 
-    /// Who stands by asks the master from time to time.
+    /// Polls the master while in standby.
     pub(crate) fn on_peer_timer(&mut self) {
         if self.peers.next_poll.is_none_or(|next| next > self.now) {
             return;
@@ -359,13 +359,13 @@ impl Manager {
         self.peers.next_poll = Some(self.now + self.setup.sminfo_polling_timeout);
         self.peers.act_count = self.peers.act_count.wrapping_add(1);
         let Some(at) = self.peers.polled else { return self.on_missed() };
-        // The way may be another by now, and LIDs find it; before there are any, only the way leads there.
+        // LIDs survive a change of route; before any are assigned, only the directed route works.
         let lid = self.subnet.port(at).map_or(0, |port| port.info.lid);
         let arg = if self.peers.missed.is_multiple_of(2) { lid.into() } else { 0 };
         self.wire.ask(Ask { what: What::Poll, at, arg });
     }
 
-    /// Somebody asks what this manager is.
+    /// Answers a Get of SMInfo.
     pub(crate) fn on_sm_info_asked(&mut self, from: &io::Peer, smp: &Smp) {
         self.peers.act_count = self.peers.act_count.wrapping_add(1);
         let asks_as_manager = self.setup.m_key == 0 || smp.mkey() == self.setup.m_key;
@@ -373,8 +373,8 @@ impl Manager {
         self.answer(from, smp, Status::SUCCESS, self.sm_info_for(asks_as_manager));
     }
 
-    /// Who asks may be a manager that came without the master's hearing of it. A program that asks is looked at in vain, so
-    /// that is not done often.
+    /// Reads the port that requested SMInfo, since it may run a manager that the master has not heard of. The read is
+    /// wasted if the requester is just a program, so it is rate-limited.
     fn look_who_asks(&mut self, lid: u16, smp: &Smp) {
         let lately = self.peers.looked.is_some_and(|looked| self.now.since(looked) < LOOK_AGAIN);
         if self.state != SmState::MASTER || lately || self.setup.ignore_other_sm {
@@ -394,8 +394,9 @@ impl Manager {
         };
     }
 
-    /// The way that a question came, from here back: its source, or as far as the way is known, and whether that is its end.
-    /// Who is not known may be behind a link that came up while another master was told of it.
+    /// Follows the route of a request back to its source. Returns the source, or the last known port of the route, and
+    /// whether that is the source. An unknown source may be behind a link that came up while its switch reported to
+    /// another master.
     fn way_back(&self, smp: &Smp) -> (Option<PortIx>, bool) {
         let hops = usize::from(smp.hop_count()).min(usize::from(HOPS_MAX));
         let mut at = self.subnet.own;
@@ -423,14 +424,14 @@ impl Manager {
         self.reply(from.lid, answer.to_mad());
     }
 
-    /// Another manager tells this one something.
+    /// Handles a Set of SMInfo by another manager.
     pub(crate) fn on_control(&mut self, from: &io::Peer, smp: &Smp) {
         let info = SmInfo::parse(&smp.data);
         let control = SmControl(smp.header.attr_mod());
         let trusted = info.sm_key == self.setup.sm_key || info.sm_key == 0 && self.setup.sm_key == 0;
         let event = SmEvent::from_control(control).filter(|_| trusted && info.state != SmState::NOT_ACTIVE);
         let event = event.filter(|event| step(self.state, *event).is_some());
-        // Who yields takes nothing back: it would pass from one to the other for ever.
+        // A yielding manager accepts no handover: mastership would pass back and forth forever.
         let takes = !(self.setup.never_master || self.setup.yields || self.peers.leaving);
         let refused = !takes && event == Some(SmEvent::Handover);
         let Some(event) = event.filter(|_| !refused) else {
@@ -454,8 +455,8 @@ impl Manager {
             let other = Other { guid: info.guid, priority: info.priority, state: info.state };
             self.peers.ports.insert(ask.at, Some(other));
         }
-        // OpenSM takes a subnet over without a word of acknowledgement: its answer is all that comes. What an
-        // acknowledgement says later changes nothing.
+        // OpenSM takes over a subnet without a Set of ACKNOWLEDGE: its answer is the only sign. A later ACKNOWLEDGE
+        // changes nothing.
         let taken = matches!(info.state, SmState::STANDBY | SmState::MASTER);
         if ask.arg == SmControl::HANDOVER.0 && taken && self.state == SmState::MASTER {
             self.happen(SmEvent::Acknowledge);

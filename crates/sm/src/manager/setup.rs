@@ -1,4 +1,4 @@
-//! What the manager is told when it begins, and again when its configuration is read anew: names as in opensm.conf.
+//! Setup of the manager, given at start and at each reload: names as in opensm.conf.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,103 +11,103 @@ use crate::{partition, qos};
 use crate::routing::RoutingOptions;
 use crate::routing::chain::Chain;
 
-/// What the manager works by.
+/// Setup of the manager.
 #[derive(Clone)]
 pub struct Setup {
     /// PortGUID of its own port (`guid`).
     pub own_guid: u64,
-    /// Management key that ports are guarded with (`m_key`).
+    /// M_Key of all ports (`m_key`).
     pub m_key: u64,
-    /// Seconds until a violated key is given up; 0: never (`m_key_lease_period`).
+    /// Seconds until a port drops a violated M_Key; 0: never (`m_key_lease_period`).
     pub m_key_lease_period: u16,
-    /// What the key guards (`m_key_protection_level`).
+    /// Protection level of the M_Key (`m_key_protection_level`).
     pub m_key_protection_level: u8,
-    /// Key by which managers know each other (`sm_key`).
+    /// Key with which managers trust each other (`sm_key`).
     pub sm_key: u64,
-    /// 0 to 15, the highest becomes master (`sm_priority`).
+    /// Priority, 0 to 15; the highest becomes master (`sm_priority`).
     pub sm_priority: u8,
     /// Never become master (`--never-master`).
     pub never_master: bool,
-    /// Hand over to any other manager that stands by, whatever its priority.
+    /// Hand over to any other manager in standby, whatever its priority.
     pub yields: bool,
-    /// Other managers do not count (`ignore_other_sm`).
+    /// Ignore other managers (`ignore_other_sm`).
     pub ignore_other_sm: bool,
     /// Upper half of the subnet's GIDs (`subnet_prefix`).
     pub subnet_prefix: u64,
     /// Each port has `1 << lmc` LIDs (`lmc`).
     pub lmc: u8,
-    /// So have enhanced switches' ports 0 (`lmc_esp0`).
+    /// Port 0 of an enhanced switch has as many (`lmc_esp0`).
     pub lmc_esp0: bool,
-    /// Service level to the manager (`sm_sl`).
+    /// Service level of packets to the manager (`sm_sl`).
     pub sm_sl: u8,
-    /// SMPs that wait for their answers at once, at most (`max_wire_smps`).
+    /// Maximum SMPs in flight (`max_wire_smps`).
     pub max_wire_smps: u32,
-    /// How long an answer is waited for (`transaction_timeout`).
+    /// Timeout of each try of an SMP (`transaction_timeout`).
     pub transaction_timeout: Duration,
-    /// The same for maps of lanes, which take a switch long (`long_transaction_timeout`).
+    /// The same for SL2VL tables, which switches process slowly (`long_transaction_timeout`).
     pub long_transaction_timeout: Duration,
-    /// How often an SMP is sent again (`transaction_retries`).
+    /// Retries of an SMP (`transaction_retries`).
     pub transaction_retries: u32,
-    /// Time between two sweeps; zero: only when told (`sweep_interval`).
+    /// Time between two sweeps; zero: only on request (`sweep_interval`).
     pub sweep_interval: Duration,
-    /// A trap makes a sweep (`sweep_on_trap`).
+    /// Sweep after a trap (`sweep_on_trap`).
     pub sweep_on_trap: bool,
-    /// Every sweep is a heavy one (`force_heavy_sweep`).
+    /// Make every sweep a heavy one (`force_heavy_sweep`).
     pub force_heavy_sweep: bool,
-    /// LIDs that ports have do not count (`reassign_lids`).
+    /// Ignore the LIDs that ports have (`reassign_lids`).
     pub reassign_lids: bool,
-    /// The saved LIDs count also for who comes out of standby (`honor_guid2lid_file`).
+    /// Honor the saved LIDs also when leaving standby (`honor_guid2lid_file`).
     pub honor_guid2lid_file: bool,
-    /// Time between two questions of who stands by to the master (`sminfo_polling_timeout`).
+    /// Time between two polls of the master by a standby (`sminfo_polling_timeout`).
     pub sminfo_polling_timeout: Duration,
-    /// How many of them in a row are not answered before the master is held to be gone (`polling_retry_number`).
+    /// Consecutive unanswered polls after which the master counts as dead (`polling_retry_number`).
     pub polling_retry_number: u32,
-    /// VLs in use, at most, as a code: 1 for VL0 up to 5 for VL0-14 (`max_op_vls`).
+    /// Maximum operational VLs, as a code: 1 for VL0 up to 5 for VL0-14 (`max_op_vls`).
     pub max_op_vls: u8,
-    /// How long a packet may stay in a switch (`packet_life_time`).
+    /// Longest time of a packet in a switch (`packet_life_time`).
     pub packet_life_time: u8,
-    /// How long a packet may stand at the head of a switch port's queue (`head_of_queue_lifetime`).
+    /// Longest time of a packet at the head of a switch port's queue (`head_of_queue_lifetime`).
     pub head_of_queue_lifetime: u8,
-    /// The same where adapters hang (`leaf_head_of_queue_lifetime`).
+    /// The same at ports that face hosts and routers (`leaf_head_of_queue_lifetime`).
     pub leaf_head_of_queue_lifetime: u8,
-    /// Packets dropped in a row until a lane is stalled (`vl_stall_count`).
+    /// Consecutive packets dropped before a VL counts as stalled (`vl_stall_count`).
     pub vl_stall_count: u8,
-    /// The same where adapters hang (`leaf_vl_stall_count`).
+    /// The same at ports that face hosts and routers (`leaf_vl_stall_count`).
     pub leaf_vl_stall_count: u8,
-    /// `local_phy_errors_threshold`.
+    /// Local link errors after which a port sends trap 129 (`local_phy_errors_threshold`).
     pub local_phy_errors_threshold: u8,
-    /// `overrun_errors_threshold`.
+    /// Credit overruns after which a port sends trap 130 (`overrun_errors_threshold`).
     pub overrun_errors_threshold: u8,
-    /// Time that a datagram may take through the subnet (`subnet_timeout`).
+    /// Longest time of a packet through the subnet (`subnet_timeout`).
     pub subnet_timeout: u8,
-    /// A port that does not stop to send traps is disabled (`babbling_port_policy`).
+    /// Disable a port that keeps sending traps (`babbling_port_policy`).
     pub babbling_port_policy: bool,
-    /// Routing engines in the order in which they are tried (`routing_engine`, `no_fallback`).
+    /// Routing engines in the order to try them (`routing_engine`, `no_fallback`).
     pub engines: Chain,
-    /// What the engines are told.
+    /// Options of the routing engines.
     pub routing: RoutingOptions,
-    /// What hops count: switch GUID, port, weight (`hop_weights_file`).
+    /// Hop weights: switch GUID, port, weight (`hop_weights_file`).
     pub hop_weights: Vec<(u64, u8, u16)>,
-    /// Names of nodes by GUID, in place of those that they have (`node_name_map_name`).
+    /// Node names by GUID, which replace the nodes' own (`node_name_map_name`).
     pub names: Arc<BTreeMap<u64, String>>,
-    /// Text of the file in which LIDs are kept.
+    /// Text of the saved guid2lid file.
     pub guid2lid: String,
-    /// Text of the file in which M_Keys are kept.
+    /// Text of the saved guid2mkey file.
     pub guid2mkey: String,
-    /// All options: what the above do not say is taken from them.
+    /// All options, for settings without a field above.
     pub options: Options,
-    /// What partitions.conf says.
+    /// Contents of partitions.conf.
     pub partitions: partition::Config,
-    /// What qos-policy.conf says; it counts where `qos` is on.
+    /// Contents of qos-policy.conf, in effect if `qos` is on.
     pub policy: Option<Arc<qos::Policy>>,
-    /// Which routers lead to which subnets: prefix and GUID, 0 for any (`prefix_routes_file`).
+    /// Routers to other subnets: prefix and GUID, 0 for any (`prefix_routes_file`).
     pub prefix_routes: Vec<(u64, u64)>,
-    /// Text of the administrator's data base, which a master that has none begins with.
+    /// Text of the SA database, which a master without one loads.
     pub sa_db: String,
 }
 
 impl Setup {
-    /// What OpenSM does unless told, for the port of this GUID, which is routed as the topology asks for.
+    /// Returns OpenSM's defaults for the port with this GUID, with the routing that the topology calls for.
     pub fn new(own_guid: u64) -> Setup {
         Setup {
             own_guid,

@@ -1,4 +1,4 @@
-//! Datagrams of subnet management that come: answers find what they answer, the rest goes to who knows of it.
+//! Incoming SMPs: matches answers to requests, and passes the rest to their handlers.
 
 use weft_wire::mad::subn::{NodeDescription, NodeInfo, PKeyTable, PortInfo, SmInfo, Smp, SwitchInfo};
 use weft_wire::mad::{AttrId, Mad, Method, Status};
@@ -60,14 +60,14 @@ impl Manager {
         }
     }
 
-    /// A node answered that it does not do what was asked.
+    /// Handles an error status from a node.
     fn on_refused(&mut self, ask: Ask, smp: &Smp) {
         let what = weft_wire::mad::subn::ATTRIBUTES.iter().find(|(id, _)| *id == smp.header.attr_id());
         let what = what.map_or("an SMP", |(_, name)| name);
         let at = self.subnet.call(ask.at);
         let hushed = match ask.what {
             What::SetSlToVl => self.setup.options.qos.suppress_sl2vl_mad_status_errors,
-            // So answers an adapter for a manager that has just ended.
+            // An adapter answers like this for a manager that has just ended.
             What::SmInfo | What::Poll => smp.status().common() == Status::BAD_METHOD_ATTRIBUTE,
             _ => false,
         };
@@ -75,7 +75,7 @@ impl Manager {
             self.tell(Event::Refused { at, what, status: smp.status().0 });
         }
         match ask.what {
-            // Some agents answer with what the port is, others with what they were sent.
+            // Some agents answer with the port's present settings, others with the settings they were sent.
             What::SetPort | What::Activate => self.read_back(ask),
             What::ReadBack => self.on_unreadable(ask, smp.status().0),
             What::SmInfo => self.on_peer_gone(ask.at),
@@ -87,7 +87,7 @@ impl Manager {
         }
     }
 
-    /// Somebody did not answer, however often it was asked.
+    /// Handles a node that did not answer any try of a request.
     fn on_silence(&mut self, ask: Ask) {
         match ask.what {
             What::NodeInfo => self.on_silent_end(ask.at),

@@ -1,10 +1,10 @@
-//! How the manager is doing, for people and monitors.
+//! Status of the manager, for people and monitors.
 
 use weft_wire::mad::subn::SmState;
 
 use super::{Manager, WireCounts};
 
-/// How the manager is doing.
+/// Status of the manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
     /// Its state.
@@ -13,11 +13,11 @@ pub struct Status {
     pub priority: u8,
     /// LID of its port.
     pub lid: u16,
-    /// Who is master, if it is known: PortGUID and priority.
+    /// PortGUID and priority of the master, if known.
     pub master: Option<(u64, u8)>,
-    /// What it is busy with.
+    /// Its present activity.
     pub busy: &'static str,
-    /// Questions of the sweep that wait or are under way.
+    /// Requests of the sweep that are queued or in flight.
     pub left: u64,
     /// Sweeps so far.
     pub sweeps: u64,
@@ -27,14 +27,14 @@ pub struct Status {
     pub is_up: bool,
     /// SMPs.
     pub wire: WireCounts,
-    /// The engine whose tables are in force; empty before there are any.
+    /// The engine whose tables are in force; empty before the first tables.
     pub engine: &'static str,
-    /// Traps that came.
+    /// Traps received.
     pub traps: u64,
 }
 
 impl Manager {
-    /// How it is doing.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         let master = match self.state {
             SmState::MASTER => Some((self.setup.own_guid, self.setup.sm_priority)),
@@ -56,7 +56,7 @@ impl Manager {
         }
     }
 
-    /// The LID that the own port has, whoever gave it.
+    /// Returns the LID of the own port, whichever manager assigned it.
     fn seen_lid(&self) -> u16 {
         let own = self.subnet.own.and_then(|own| self.subnet.port(own));
         own.map_or(0, |port| if port.lid == 0 { port.info.lid } else { port.lid })

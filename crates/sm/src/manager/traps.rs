@@ -1,4 +1,4 @@
-//! Traps: every one is repressed, told of, and followed by a look at what it is about.
+//! Traps: the manager represses and reports each one, and then reads the ports concerned.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::io::Peer;
 use crate::subnet::PortIx;
 use crate::sweep::{Ask, What};
 
-/// Traps of one port within [`BABBLE_TIME`] that are too many.
+/// Traps of one port within [`BABBLE_TIME`] that count as babbling.
 pub const BABBLE_TRAPS: u32 = 250;
-/// The time in which they are counted.
+/// Period in which traps are counted.
 pub const BABBLE_TIME: Duration = Duration::from_secs(60);
-/// Ports whose traps are counted.
+/// Upper limit of ports whose traps are counted.
 pub const BABBLERS_MAX: usize = 1 << 12;
 
-/// Traps that came.
+/// Trap counters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traps {
     pub count: u64,
-    /// How many a port sent since when.
+    /// Start of the counting period and number of traps, by port.
     babble: BTreeMap<PortIx, (Instant, u32)>,
 }
 
@@ -52,7 +52,7 @@ impl Manager {
         }
     }
 
-    /// Some port of a switch changed.
+    /// Handles a state change of some port of a switch.
     fn on_link_state(&mut self, lid: u16) {
         if !self.setup.sweep_on_trap {
             return;
@@ -65,7 +65,7 @@ impl Manager {
         }
     }
 
-    /// Something about an end port changed: its name, its capabilities.
+    /// Handles a change of an end port: its name or its capabilities.
     fn on_changes(&mut self, lid: u16) {
         if !self.setup.sweep_on_trap {
             return;
@@ -75,7 +75,7 @@ impl Manager {
         }
     }
 
-    /// A port has trouble with its link; one that does not stop to say so is shut, if the administrator wants that.
+    /// Handles a link problem of a port; a port that babbles is disabled if the policy says so.
     fn on_trouble(&mut self, lid: u16, port: u8) {
         let Some(end) = self.subnet.at_lid(lid) else { return };
         let at = match self.subnet.node(end.node).is_some_and(|node| node.switch.is_some()) {
@@ -94,7 +94,7 @@ impl Manager {
         if *count != BABBLE_TRAPS || !self.setup.babbling_port_policy {
             return;
         }
-        // The switch's end is shut where there is one: an adapter's own cannot be opened again from here.
+        // Disable the switch's end if there is one: an adapter's own port cannot be enabled again from here.
         let neighbor = self.subnet.port(at).and_then(|port| port.neighbor).filter(|_| at == end);
         let shut = neighbor.unwrap_or(at);
         if self.is_own(at) || self.is_own(shut) {

@@ -1,4 +1,4 @@
-//! How trees grow: from a root in the members' midst, along links that few other trees use.
+//! Growing of multicast trees: from a root central to the members, along links that few other trees use.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use crate::graph::{Graph, Peer};
 
 use super::tree::{Seat, Tree, clear, has, ports, set};
 
-/// No distance: not reached.
+/// Distance of a switch that is not reached.
 const FAR: u16 = u16::MAX;
 
 /// The fabric while trees grow in it.
 pub(super) struct Growth<'a> {
     graph: &'a Graph,
-    /// By place: the switch has no multicast table.
+    /// Whether the switch has no multicast table, by switch index.
     deaf: Vec<bool>,
-    /// By switch and port: trees that use the link.
+    /// Number of trees that use a link, by switch and port.
     load: Vec<u32>,
-    /// Ports of the switch that has most, port 0 with them.
+    /// Port count of the largest switch, including port 0.
     stride: usize,
-    /// By place: trees that grew from the switch.
+    /// Number of trees rooted at the switch, by switch index.
     roots: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Growth<'a> {
         Growth { graph, deaf: is_deaf, load: vec![0; count * stride], stride, roots: vec![0; count] }
     }
 
-    /// Counts what a tree uses that stands already.
+    /// Counts the links and the root of an existing tree.
     pub fn count(&mut self, tree: &Tree) {
         for (at, mask) in &tree.masks {
             for port in ports(mask) {
@@ -57,24 +57,24 @@ impl<'a> Growth<'a> {
         self.load.get(switch as usize * self.stride + usize::from(port)).copied().unwrap_or(0)
     }
 
-    /// Whether the switch is there and has a table.
+    /// Whether the switch exists and has a multicast table.
     fn hears(&self, switch: u32) -> bool {
         self.deaf.get(switch as usize) == Some(&false)
     }
 
-    /// Links of a switch to others with tables.
+    /// Links of a switch to other switches with multicast tables.
     fn links(&self, switch: u32) -> impl Iterator<Item = (u8, u32, u8)> + '_ {
         let links = self.graph.switches.get(switch as usize).into_iter().flat_map(|switch| switch.links());
         links.filter(|(_, other, _)| self.hears(*other))
     }
 
-    /// A tree for these members.
+    /// Grows a new tree for these members.
     pub fn grow(&mut self, mlid: u16, seats: &[Seat]) -> Tree {
         let mut tree = Tree { root: u32::MAX, masks: BTreeMap::new(), seats: seats.to_vec() };
         let mut left: Vec<u32> = seats.iter().map(|seat| seat.switch).filter(|at| self.hears(*at)).collect();
         left.sort_unstable();
         left.dedup();
-        // Where the fabric is in pieces, each piece has a tree.
+        // If the fabric is partitioned, each piece gets its own tree.
         while let Some(first) = left.first().copied() {
             let root = self.root(mlid, first, &left);
             let distances = self.distances(root);
@@ -96,7 +96,7 @@ impl<'a> Growth<'a> {
         tree
     }
 
-    /// The tree with these members instead of those that it has.
+    /// Changes the tree's members to these.
     pub fn adapt(&mut self, mut tree: Tree, seats: &[Seat]) -> Tree {
         for seat in std::mem::replace(&mut tree.seats, seats.to_vec()) {
             if let Some(mask) = tree.masks.get_mut(&seat.switch).filter(|mask| has(mask, seat.port)) {
@@ -114,7 +114,7 @@ impl<'a> Growth<'a> {
         tree
     }
 
-    /// Puts the members' ports into the masks.
+    /// Adds the members' ports to the masks.
     fn seat(&mut self, tree: &mut Tree) {
         for seat in tree.seats.iter().filter(|seat| seat.receives) {
             if let Some(mask) = tree.masks.get_mut(&seat.switch) {
@@ -124,8 +124,8 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// A switch in the members' midst: half way between two that are farthest from each other; of several, the one from
-    /// which the fewest trees grow.
+    /// Returns a switch central to the members: half way between two that are farthest from each other. Of several, it
+    /// takes the one that is the root of the fewest trees.
     fn root(&self, mlid: u16, first: u32, members: &[u32]) -> u32 {
         let (from_first, _) = self.farthest(first, members);
         if from_first == first {
@@ -139,12 +139,12 @@ impl<'a> Growth<'a> {
             away[at] != FAR && back[at] != FAR && away[at] + back[at] == length && away[at] == length / 2
         };
         let count = self.graph.switch_count() as u32;
-        // Which one is first among equals differs from group to group.
+        // The tie-break order differs from group to group.
         let turn = |at: u32| at.wrapping_add(u32::from(mlid).wrapping_mul(0x9e37_79b9)) % count.max(1);
         (0..count).filter(between).min_by_key(|at| (self.roots[*at as usize], turn(*at))).unwrap_or(first)
     }
 
-    /// The member that is farthest from a switch, and the distances from there.
+    /// The member that is farthest from a switch, and the distances from that switch.
     fn farthest(&self, from: u32, members: &[u32]) -> (u32, Vec<u16>) {
         let distances = self.distances(from);
         let near = members.iter().filter(|at| distances.get(**at as usize).is_some_and(|distance| *distance != FAR));
@@ -152,7 +152,7 @@ impl<'a> Growth<'a> {
         (far.unwrap_or(from), distances)
     }
 
-    /// Hops from a switch to each.
+    /// Hops from a switch to every switch.
     fn distances(&self, from: u32) -> Vec<u16> {
         let mut distances = vec![FAR; self.graph.switch_count()];
         let Some(start) = distances.get_mut(from as usize) else { return distances };
@@ -172,8 +172,8 @@ impl<'a> Growth<'a> {
         distances
     }
 
-    /// The way from a switch up to the root, as far as it is not in the tree: over switches that are, then links that
-    /// few use.
+    /// Adds the path from a switch up toward the root, until it meets the tree. Prefers switches already in the tree,
+    /// then lightly used links.
     fn climb(&mut self, tree: &mut Tree, distances: &[u16], from: u32, mlid: u16) {
         let mut way = Vec::new();
         let mut at = from;
@@ -191,7 +191,7 @@ impl<'a> Growth<'a> {
         self.take(tree, &way);
     }
 
-    /// The shortest way from a switch to the tree, along links that few use.
+    /// Adds the shortest path from a switch to the tree, along lightly used links.
     fn graft(&mut self, tree: &mut Tree, from: u32) {
         let mut came: BTreeMap<u32, (u32, u8, u8)> = BTreeMap::new();
         let mut queue = vec![from];
@@ -214,7 +214,7 @@ impl<'a> Growth<'a> {
                 break;
             }
         }
-        // A piece of the fabric that the tree does not reach has a tree of its own.
+        // A piece of the fabric that the tree does not reach gets its own tree.
         tree.masks.entry(from).or_default();
         let mut way = Vec::new();
         let mut at = met;
@@ -225,7 +225,7 @@ impl<'a> Growth<'a> {
         self.take(tree, &way);
     }
 
-    /// Takes links into a tree, by both their ends.
+    /// Adds links to a tree, at both ends.
     fn take(&mut self, tree: &mut Tree, way: &[(u32, u8, u32, u8)]) {
         for (at, port, other, back) in way {
             for (switch, port) in [(*at, *port), (*other, *back)] {
@@ -235,7 +235,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Cuts off switches that lead nowhere.
+    /// Removes switches that lead to no member.
     fn prune(&mut self, tree: &mut Tree) {
         let mut seats: Vec<u32> = tree.seats.iter().map(|seat| seat.switch).collect();
         seats.sort_unstable();
@@ -265,7 +265,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// The root was cut off: the tree counts as grown from what it hung on.
+    /// Moves the root after it was pruned: the tree now counts as rooted at the switch that the old root was linked to.
     fn uproot(&mut self, tree: &mut Tree, old: u32, new: Option<u32>) {
         let new = new.or_else(|| tree.masks.keys().next().copied()).unwrap_or(old);
         for (root, more) in [(old, -1), (new, 1)] {
@@ -276,7 +276,7 @@ impl<'a> Growth<'a> {
         tree.root = new;
     }
 
-    /// What a port of the tree leads to.
+    /// The switch and port at the other end of a port of the tree.
     fn peer(&self, at: u32, port: u8) -> Option<(u32, u8)> {
         match self.graph.switches.get(at as usize)?.ports.get(usize::from(port))?.peer {
             Peer::Switch { switch, port } => Some((switch, port)),

@@ -1,4 +1,4 @@
-//! Multicast groups and who is in them.
+//! Multicast groups and their members.
 
 use std::collections::BTreeMap;
 
@@ -6,46 +6,46 @@ use weft_wire::mad::sa::{JoinState, McMemberRecord};
 
 use super::Mlids;
 
-/// A port in a group.
+/// A port that has joined a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// GID that it joined with.
+    /// GID it joined with.
     pub gid: [u8; 16],
-    /// GUID of the port, whatever alias it joined with.
+    /// GUID of the port, even if it joined with an alias.
     pub port_guid: u64,
-    /// How it is in it.
+    /// Its JoinState.
     pub join_state: JoinState,
-    /// Somebody else put it into it.
+    /// Whether another port requested this membership.
     pub proxy: bool,
-    /// GUID of the port that asked for that, whose share of the tables it takes.
+    /// GUID of the requesting port; the membership counts against that port's share of the tables.
     pub by: u64,
 }
 
 impl Member {
-    /// Whether it keeps the group alive.
+    /// Whether the membership keeps the group alive.
     pub fn is_full(&self) -> bool {
         self.join_state.intersects(JoinState::FULL_MEMBER | JoinState::SEND_ONLY_FULL_MEMBER)
     }
 
-    /// Whether it receives what is sent to the group.
+    /// Whether the member receives packets sent to the group.
     pub fn receives(&self) -> bool {
         self.join_state.intersects(JoinState::FULL_MEMBER | JoinState::NON_MEMBER)
     }
 }
 
-/// A group.
+/// A multicast group.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Group {
-    /// What the group is: everything in it that is not a member's.
+    /// The group's properties: the MCMemberRecord without its per-member fields.
     pub record: McMemberRecord,
-    /// Who is in it, by the lower halves of the GIDs, in the byte order of [`order`].
+    /// The members, keyed by the lower half of their GIDs in the byte order of [`order`].
     pub members: BTreeMap<u64, Member>,
-    /// It stays when nobody is in it: the administrator made it.
+    /// Whether the group stays when it has no members, because the administrator created it.
     pub well_known: bool,
 }
 
-/// The order in which members and ports are listed: that of GUIDs read with their last byte first, as OpenSM's are on
-/// the machines that it runs on.
+/// Sort key for members and ports: the GUID read with its last byte first, which is OpenSM's order on little-endian
+/// machines.
 pub fn order(guid: u64) -> u64 {
     guid.swap_bytes()
 }
@@ -66,44 +66,44 @@ impl Group {
         self.members.get(&order(guid))
     }
 
-    /// Whether a member keeps it alive.
+    /// Whether any member keeps the group alive.
     pub fn is_kept(&self) -> bool {
         self.members.values().any(Member::is_full)
     }
 }
 
-/// Every group.
+/// All multicast groups of the subnet.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     by_mgid: BTreeMap<[u8; 16], Group>,
-    /// How many memberships there are by who asked for them.
+    /// Number of memberships by the GUID of the port that requested them.
     asked: BTreeMap<u64, usize>,
-    /// Their LIDs.
+    /// The groups' LIDs.
     pub mlids: Mlids,
 }
 
 impl Groups {
-    /// The group of this GID.
+    /// The group with this GID.
     pub fn get(&self, mgid: &[u8; 16]) -> Option<&Group> {
         self.by_mgid.get(mgid)
     }
 
-    /// The same, to be changed; its GID, LID and members stay.
+    /// The group with this GID, to modify; its GID, LID and members must not change.
     pub fn get_mut(&mut self, mgid: &[u8; 16]) -> Option<&mut Group> {
         self.by_mgid.get_mut(mgid)
     }
 
-    /// Every group, in the order of GIDs.
+    /// Every group, in GID order.
     pub fn iter(&self) -> impl Iterator<Item = &Group> {
         self.by_mgid.values()
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.by_mgid.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.by_mgid.is_empty()
     }
@@ -119,7 +119,7 @@ impl Groups {
         self.by_mgid.insert(group.record.mgid, group);
     }
 
-    /// Removes one.
+    /// Removes a group and releases its LID.
     pub fn remove(&mut self, mgid: &[u8; 16]) -> Option<Group> {
         let group = self.by_mgid.remove(mgid)?;
         self.mlids.release(group.record.mlid, mgid);
@@ -127,7 +127,7 @@ impl Groups {
         Some(group)
     }
 
-    /// Puts a port into a group, in the place of what it was there.
+    /// Puts a port into a group, replacing its previous membership.
     pub fn put(&mut self, mgid: &[u8; 16], member: Member) {
         let Some(group) = self.by_mgid.get_mut(mgid) else { return };
         *self.asked.entry(member.by).or_default() += 1;
@@ -136,19 +136,19 @@ impl Groups {
         }
     }
 
-    /// Takes the member out that joined with this GUID.
+    /// Removes the member that joined with this GUID.
     pub fn take(&mut self, mgid: &[u8; 16], guid: u64) {
         let member = self.by_mgid.get_mut(mgid).and_then(|group| group.members.remove(&order(guid)));
         member.into_iter().for_each(|member| uncount(&mut self.asked, member.by));
     }
 
-    /// How many memberships a port has asked for.
+    /// The number of memberships that a port has requested.
     pub fn asked_by(&self, guid: u64) -> usize {
         self.asked.get(&guid).copied().unwrap_or(0)
     }
 }
 
-/// A membership that a port asked for is no more.
+/// Decrements the count of memberships that a port requested.
 fn uncount(asked: &mut BTreeMap<u64, usize>, by: u64) {
     let Some(count) = asked.get_mut(&by) else { return };
     *count -= 1;

@@ -1,22 +1,22 @@
-//! LIDs of multicast groups: the lowest that is free, and shared ones when the switches' tables have no more.
+//! LIDs of multicast groups: the lowest free one, or a shared one when the switches' tables are full.
 
 use std::collections::BTreeMap;
 
-/// The first LID of a multicast group.
+/// The first multicast LID.
 pub const MLID_FIRST: u16 = 0xc000;
 /// The last one; 0xffff is the permissive LID.
 pub const MLID_LAST: u16 = 0xfffe;
 
-/// Groups of a LID.
+/// MGIDs of the groups that share a LID.
 type Mgids = Vec<[u8; 16]>;
 
-/// Which LIDs are given, and to whom.
+/// Assignment of multicast LIDs to groups.
 #[derive(Clone, Debug)]
 pub struct Mlids {
     used: BTreeMap<u16, Mgids>,
-    /// The last LID that every switch has an entry for.
+    /// The last LID for which every switch has a table entry.
     top: u16,
-    /// No LID below it is free.
+    /// No LID below this one is free.
     hint: u16,
 }
 
@@ -27,32 +27,32 @@ impl Default for Mlids {
 }
 
 impl Mlids {
-    /// Switches have so many entries of multicast tables.
+    /// Sets the number of multicast table entries that every switch has.
     pub fn set_capacity(&mut self, entries: u16) {
         self.top = MLID_FIRST.saturating_add(entries.saturating_sub(1)).min(MLID_LAST);
     }
 
-    /// The last LID that may be given.
+    /// The last LID that can be assigned.
     pub fn top(&self) -> u16 {
         self.top
     }
 
-    /// Groups that have a LID.
+    /// Groups that have this LID.
     pub fn groups(&self, mlid: u16) -> &[[u8; 16]] {
         self.used.get(&mlid).map_or(&[], Vec::as_slice)
     }
 
-    /// LIDs that are given, in their order.
+    /// Assigned LIDs, in order.
     pub fn used(&self) -> impl Iterator<Item = u16> + '_ {
         self.used.keys().copied()
     }
 
-    /// Whether nobody has it and it may be given.
+    /// Whether the LID can be assigned and no group has it.
     pub fn is_free(&self, mlid: u16) -> bool {
         (MLID_FIRST..=self.top).contains(&mlid) && !self.used.contains_key(&mlid)
     }
 
-    /// The lowest that is free.
+    /// The lowest free LID.
     pub fn free(&mut self) -> Option<u16> {
         let mut next = self.hint;
         for used in self.used.range(self.hint..).map(|(mlid, _)| *mlid) {
@@ -71,12 +71,12 @@ impl Mlids {
         fitting.min_by_key(|(_, groups)| groups.len()).map(|(mlid, _)| *mlid)
     }
 
-    /// A group has this LID now.
+    /// Assigns the LID to a group.
     pub fn take(&mut self, mlid: u16, mgid: [u8; 16]) {
         self.used.entry(mlid).or_default().push(mgid);
     }
 
-    /// A group has it no more.
+    /// Takes the LID from a group.
     pub fn release(&mut self, mlid: u16, mgid: &[u8; 16]) {
         if let Some(groups) = self.used.get_mut(&mlid) {
             groups.retain(|group| group != mgid);

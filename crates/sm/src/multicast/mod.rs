@@ -1,4 +1,5 @@
-//! Multicast: who is in which group, the trees along which groups are sent, and the tables that follow from them.
+//! Multicast: groups and their members, the spanning trees that carry them, and the switch tables computed from the
+//! trees.
 
 mod build;
 mod group;

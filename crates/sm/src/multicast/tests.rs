@@ -1,4 +1,4 @@
-//! Trees on generated fabrics: they are trees, reach all members and nobody else, and stay as they are where they can.
+//! Trees on generated fabrics: they are trees, reach the members and no other port, and change as little as they can.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,7 +23,7 @@ fn grown(graph: &Graph, wanted: &[Wanted], previous: &Forest) -> Forest {
     trees(&Request { graph, wanted, deaf: &[], previous })
 }
 
-/// Ends that a packet from a seat reaches; that it comes to no switch twice is checked on the way.
+/// Ends that a packet from a seat reaches. Asserts that it enters no switch twice.
 fn reached(graph: &Graph, tree: &Tree, from: Seat) -> BTreeSet<(u32, u8)> {
     let mut seen = BTreeSet::from([from.switch]);
     let mut queue = VecDeque::from([(from.switch, from.port)]);
@@ -93,7 +93,7 @@ fn roots_and_links_are_spread_over_groups() {
     check(&graph, &forest, &wanted);
     let mut roots: BTreeMap<u32, u32> = BTreeMap::new();
     forest.trees.values().for_each(|tree| *roots.entry(tree.root).or_default() += 1);
-    // Sixteen cores between the leaves, sixteen groups.
+    // Sixteen core switches between the leaves, sixteen groups.
     assert_eq!((roots.len(), roots.values().max()), (16, Some(&1)));
     let mut loads: BTreeMap<(u32, u8), u32> = BTreeMap::new();
     for tree in forest.trees.values() {
@@ -173,7 +173,7 @@ fn a_tree_moves_with_its_switches() {
     let wanted = [Wanted { mlid: 0xc000, seats: vec![seat(&graph, 0), seat(&graph, 127)] }];
     let mut before = grown(&graph, &wanted, &Forest::default());
     let plain = before.clone();
-    // The same as if a switch that is gone had stood first.
+    // As if a switch that has since left had come first.
     before.guids.insert(0, 1);
     let tree = before.trees.get_mut(&0xc000).expect("a tree");
     tree.masks = tree.masks.iter().map(|(at, mask)| (at + 1, *mask)).collect();

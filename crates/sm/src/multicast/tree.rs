@@ -1,5 +1,5 @@
-//! Trees: for each multicast LID the links along which its packets go. Members that come are grafted on, what nobody
-//! needs is cut off, and a tree is grown anew only when a link of it is gone.
+//! Multicast trees: for each multicast LID the links that carry its packets. New members are grafted on and unneeded
+//! branches pruned; a tree is grown anew only when it has lost a link.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use crate::graph::{Graph, Peer};
 
 use super::build::Growth;
 
-/// Ports as bits: port 0 is bit 0 of the first word.
+/// Port bit mask: port 0 is bit 0 of the first word.
 pub type PortMask = [u64; 4];
 
-/// A member's place.
+/// A member's attachment point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Seat {
-    /// The switch that it hangs on, or is, by its place in the graph.
+    /// Index of the switch that the member is attached to, or that it is, in the graph.
     pub switch: u32,
-    /// The switch's port; 0 is the switch's own.
+    /// The switch's port; 0 is the switch itself.
     pub port: u8,
-    /// Whether it receives what is sent to the group; else it only sends.
+    /// Whether the member receives packets sent to the group; otherwise it only sends.
     pub receives: bool,
 }
 
-/// Who is to be reached by a multicast LID.
+/// The members that a multicast LID must reach.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
     /// The LID.
@@ -30,34 +30,34 @@ pub struct Wanted {
     pub seats: Vec<Seat>,
 }
 
-/// A question for trees.
+/// Input for [`trees`].
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The fabric.
     pub graph: &'a Graph,
-    /// What every LID is to reach, in the order of LIDs; LIDs that are not in it lose their trees.
+    /// Members of every LID, in LID order; a LID that is not listed loses its tree.
     pub wanted: &'a [Wanted],
-    /// Switches without multicast tables, by their places in the graph, in their order.
+    /// Switches without multicast tables, by index in the graph, sorted.
     pub deaf: &'a [u32],
-    /// The trees as they are.
+    /// The current trees.
     pub previous: &'a Forest,
 }
 
 /// The tree of a LID.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tree {
-    /// The switch that it grew from.
+    /// The switch it is rooted at.
     pub root: u32,
-    /// Ports that packets leave by, of every switch that is in it.
+    /// Egress ports of each switch in the tree.
     pub masks: BTreeMap<u32, PortMask>,
-    /// Who it reaches.
+    /// The members it reaches.
     pub seats: Vec<Seat>,
 }
 
 /// The trees of a whole fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Forest {
-    /// GUIDs of the switches, in the order of their places in the graph that the trees are of.
+    /// GUIDs of the switches, in the order of the graph that the trees were computed for.
     pub guids: Vec<u64>,
     /// Trees by LID.
     pub trees: BTreeMap<u16, Tree>,
@@ -68,12 +68,12 @@ pub(super) fn has(mask: &PortMask, port: u8) -> bool {
     mask[usize::from(port / 64)] >> (port % 64) & 1 != 0
 }
 
-/// Puts a port into a mask.
+/// Adds a port to a mask.
 pub(super) fn set(mask: &mut PortMask, port: u8) {
     mask[usize::from(port / 64)] |= 1 << (port % 64);
 }
 
-/// Takes a port out of a mask.
+/// Removes a port from a mask.
 pub(super) fn clear(mask: &mut PortMask, port: u8) {
     mask[usize::from(port / 64)] &= !(1 << (port % 64));
 }
@@ -83,7 +83,7 @@ pub(super) fn ports(mask: &PortMask) -> impl Iterator<Item = u8> + '_ {
     (0..=u8::MAX).filter(|port| has(mask, *port))
 }
 
-/// Trees that reach everybody who can be reached, as like the previous ones as they can be.
+/// Computes trees that reach every reachable member and stay as close to the previous ones as possible.
 pub fn trees(request: &Request<'_>) -> Forest {
     let graph = request.graph;
     let guids: Vec<u64> = graph.switches.iter().map(|switch| switch.guid).collect();
@@ -110,13 +110,13 @@ pub fn trees(request: &Request<'_>) -> Forest {
 }
 
 impl Forest {
-    /// The multicast table of a switch, by its place: ports as bits, by LID.
+    /// The multicast table of a switch, by index: port masks by LID.
     pub fn rows(&self, switch: u32) -> BTreeMap<u16, PortMask> {
         let masks = self.trees.iter().filter_map(|(mlid, tree)| Some((*mlid, *tree.masks.get(&switch)?)));
         masks.filter(|(_, mask)| *mask != [0; 4]).collect()
     }
 
-    /// The tables of all switches, in the order of their places.
+    /// The tables of all switches, in index order.
     pub fn tables(&self) -> Vec<BTreeMap<u16, PortMask>> {
         let mut tables = vec![BTreeMap::new(); self.guids.len()];
         for (mlid, tree) in &self.trees {
@@ -146,9 +146,9 @@ impl Tree {
     }
 }
 
-/// How places in one graph are places in another: a switch keeps its GUID, not its place.
+/// Mapping of switch indices between two graphs: a switch keeps its GUID, not its index.
 struct Move {
-    /// By old place; `None` if all kept theirs.
+    /// New index by old index; `None` if no switch moved.
     to: Option<Vec<Option<u32>>>,
 }
 
@@ -161,7 +161,7 @@ impl Move {
         Move { to: Some(old.iter().map(|guid| places.get(guid).copied()).collect()) }
     }
 
-    /// The tree with places of the new graph; `None` if one of its switches is gone.
+    /// The tree with the new graph's indices; `None` if one of its switches is gone.
     fn tree(&self, tree: &Tree) -> Option<Tree> {
         let Some(to) = &self.to else { return Some(tree.clone()) };
         let place = |old: u32| to.get(old as usize).copied().flatten();

@@ -1,13 +1,13 @@
-//! Values that cannot be, or not together: what counts instead is said.
+//! Replaces impossible values and combinations, with a remark on the value used instead.
 
 use super::read::Lines;
 use super::{Lanes, Options, Remarks};
 use crate::qos;
 
-/// The link-speed codes that may be forced.
+/// Valid values of force_link_speed.
 const SPEEDS: [u8; 6] = [0, 1, 3, 5, 7, 15];
 
-/// Makes options possible.
+/// Replaces the impossible values of `options`.
 pub(super) fn check(options: &mut Options, lines: &Lines, remarks: &mut Remarks) {
     let mut bounds = Bounds { lines, remarks };
     let default = Options::default();
@@ -80,7 +80,7 @@ pub(super) fn check(options: &mut Options, lines: &Lines, remarks: &mut Remarks)
     together(options, &mut bounds);
 }
 
-/// Options that depend on each other.
+/// Checks options that depend on each other.
 fn together(options: &mut Options, bounds: &mut Bounds<'_>) {
     let timing = &mut options.timing;
     if timing.long_transaction_timeout < timing.transaction_timeout {

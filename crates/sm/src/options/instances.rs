@@ -1,19 +1,19 @@
-//! Which managers a host runs: `/etc/sysconfig/opensm` (`/etc/default/opensm` on Debian) names ports and a priority, files `opensm.conf.1`, `opensm.conf.2` ...
-//! are one manager each. Which files there are, the caller says.
+//! The managers that a host runs. `/etc/sysconfig/opensm` (`/etc/default/opensm` on Debian) names ports and a priority;
+//! each of the files `opensm.conf.1`, `opensm.conf.2` ... is one manager. The caller lists the files.
 
 use super::{Remark, Remarks, clip, number};
 
 /// Ports that one file may name: no host has more.
 pub const INSTANCES_MAX: usize = 256;
 
-/// What `/etc/sysconfig/opensm` says.
+/// Contents of `/etc/sysconfig/opensm`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sysconfig {
-    /// PortGUIDs of ports, each with a manager of its own (`GUIDS`).
+    /// PortGUIDs of ports with a manager of their own each (`GUIDS`).
     pub guids: Vec<u64>,
-    /// Every port of the host has one (`PORTS=ALL`): whoever knows the ports puts them into `guids`.
+    /// Every port of the host gets one (`PORTS=ALL`); the caller knows the ports and fills in `guids`.
     pub all_ports: bool,
-    /// No port has one (`PORTS=NONE`).
+    /// No port gets one (`PORTS=NONE`).
     pub no_ports: bool,
     /// Priority of the managers (`PRIORITY`).
     pub priority: Option<u8>,
@@ -21,24 +21,24 @@ pub struct Sysconfig {
     pub options: Vec<String>,
 }
 
-/// A manager that is to run.
+/// A manager to run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Instance {
-    /// Its name among the others: the number of its file, or of its port from 0.
+    /// Its name among the instances: the number of its file, or of its port from 0.
     pub name: String,
-    /// Its file of options; none: defaults.
+    /// Its options file; `None`: defaults.
     pub config: Option<String>,
-    /// Its port, if it is not the file that says it.
+    /// Its port, unless its file names one.
     pub guid: Option<u64>,
-    /// Its priority, if it is not the file that says it.
+    /// Its priority, unless its file sets it.
     pub priority: Option<u8>,
-    /// Its subnet prefix, if it is not the file that says it: two subnets of one host need different ones.
+    /// Its subnet prefix, unless its file sets it: two subnets of one host need different ones.
     pub subnet_prefix: Option<u64>,
     /// Further options of a command line.
     pub options: Vec<String>,
 }
 
-/// Reads assignments as a shell does, without expanding anything.
+/// Parses assignments as a shell does, without expanding anything.
 pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
     let mut remarks = Remarks::of(file);
     let mut said = Sysconfig::default();
@@ -110,7 +110,7 @@ fn guids(value: &str, at: u32, remarks: &mut Remarks) -> Vec<u64> {
     guids
 }
 
-/// The first word of a shell's line, without quotation marks; none if one has no end.
+/// Returns the first word of a shell line, without quotation marks; `None` if a quotation has no end.
 fn shell_word(text: &str) -> Option<String> {
     let mut word = String::new();
     let mut quote = None;
@@ -128,8 +128,8 @@ fn shell_word(text: &str) -> Option<String> {
     quote.is_none().then_some(word)
 }
 
-/// The managers that a host runs, of what the file says and of the files in the directory: one for each `opensm.conf.N`;
-/// without such, one for each of GUIDS; without these, one.
+/// Returns the managers that a host runs, from the sysconfig file and the files in the directory: one for each
+/// `opensm.conf.N`, else one for each of `GUIDS`, else a single one.
 pub fn instances(said: &Sysconfig, directory: &str, files: &[String]) -> Vec<Instance> {
     if said.no_ports {
         return Vec::new();
@@ -161,7 +161,7 @@ pub fn instances(said: &Sysconfig, directory: &str, files: &[String]) -> Vec<Ins
     (0u64..).zip(&said.guids).map(one).collect()
 }
 
-/// The number of a file `opensm.conf.N`; copies such as `opensm.conf.orig` and `opensm.conf.rpmnew` are none.
+/// Returns the number of a file `opensm.conf.N`; copies (`opensm.conf.orig`, `opensm.conf.rpmnew`) have none.
 fn numbered(file: &str) -> Option<u64> {
     let number = file.strip_prefix("opensm.conf.")?;
     (number.bytes().all(|digit| digit.is_ascii_digit())).then(|| number.parse().ok()).flatten()

@@ -1,6 +1,6 @@
 //! Configuration, as OpenSM 3.3.23 has it: every option of opensm.conf, the files that options name, and
-//! `/etc/sysconfig/opensm`. The groups are declared once, with what stands in the file; readers, writers and comparisons
-//! walk [`SECTIONS`].
+//! `/etc/sysconfig/opensm`. Each group is declared once, together with its text in the file; readers, writers and
+//! comparisons walk [`SECTIONS`].
 
 mod check;
 pub mod files;
@@ -32,28 +32,28 @@ pub use text::{FILE_LEN_MAX, bounded, clip, lines, number};
 pub use value::{BySl, Console, PartEnforce, PortMask, Value};
 pub use write::{Difference, changes, create_config, reloaded};
 
-/// Where the manager's files are, unless told otherwise.
+/// Default directory of the manager's files.
 pub const DIRECTORY: &str = "/etc/opensm";
 
-/// Where distributions keep opensm.conf and partitions.conf, in the order in which they are looked for.
+/// Directories in which distributions keep opensm.conf and partitions.conf, in search order.
 pub const DIRECTORIES: [&str; 2] = ["/etc/rdma", DIRECTORY];
 
-/// Everything that opensm.conf says.
+/// Every option of opensm.conf.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What ports are set to, and the keys.
+    /// Port settings and keys.
     pub device: Device,
     /// Partitions, and where they are enforced.
     pub partitions: Partitions,
-    /// When the subnet is looked at.
+    /// When to sweep the subnet.
     pub sweep: Sweep,
     /// Routing.
     pub routing: Routing,
     /// Several managers on one subnet.
     pub handover: Handover,
-    /// How many datagrams are under way, and how long they are waited for.
+    /// Number of MADs in flight, and their timeouts.
     pub timing: Timing,
-    /// What stands in no other group.
+    /// Options that belong to no other group.
     pub misc: Misc,
     /// OpenSM's performance manager and plug-ins.
     pub perfmgr: Perfmgr,
@@ -61,7 +61,7 @@ pub struct Options {
     pub log: Log,
     /// Quality of service.
     pub qos: Qos,
-    /// Lanes and arbitration by kind of port.
+    /// VLs and arbitration by kind of port.
     pub lanes: KindLanes,
     /// OpenSM's experimental congestion control.
     pub congestion: Congestion,
@@ -87,11 +87,11 @@ pub const SECTIONS: &[Section] = &[
     Section { title: "Congestion Control OPTIONS (EXPERIMENTAL)", specs: groups::congestion::SPECS },
 ];
 
-/// Names that options had before.
+/// Former names of options, each with its present one.
 const ALIASES: &[(&str, &str)] = &[("dimn_ports_file", "port_search_ordering_file")];
 
 impl Options {
-    /// The defaults of a manager whose files are in a directory.
+    /// Returns the defaults of a manager whose files are in `directory`.
     pub fn of_directory(directory: &str) -> Options {
         let mut options = Options::default();
         let directory = directory.trim_end_matches('/');
@@ -110,7 +110,7 @@ impl Options {
     }
 }
 
-/// The option of a name, present or former.
+/// Returns the option with a name, present or former.
 pub fn option(name: &str) -> Option<&'static Spec> {
     let name = ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
     SECTIONS.iter().flat_map(|section| section.specs).find(|spec| spec.name == name)

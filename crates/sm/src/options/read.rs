@@ -1,5 +1,5 @@
-//! opensm.conf is read: a name and a value a line. What is not understood is said with line and mend, and leaves the
-//! default; what has no effect is said once.
+//! Parser of opensm.conf: a name and a value per line. A line that cannot be parsed yields a remark with line number
+//! and fix, and leaves the default; an option without effect yields one remark.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::spec::{Effect, Spec};
 use super::text::clip;
 use super::{ALIASES, Options, Remark, Remarks, SECTIONS, bounded, option};
 
-/// Where options stand: the line of each that the file sets.
+/// Line number of each option that the file sets.
 pub(super) type Lines = BTreeMap<&'static str, u32>;
 
-/// What is meant by names that are in no version's list, and in administrators' guides all the same.
+/// Fixes for names that no version ever had, but that administrators' guides mention.
 const MEANT: &[(&str, &str)] = &[("logdir", "write log_file and dump_files_dir")];
 
-/// Reads a file over options, which are the defaults of the first reading; `file` names it in remarks.
+/// Parses a file over `options`, which are the defaults on the first read; `file` names it in remarks.
 pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Remark>) {
     let mut remarks = Remarks::of(file);
     let mut seen = Lines::new();
@@ -34,7 +34,7 @@ pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Rema
         }
         if let Err(wrong) = (spec.set)(&mut options, value) {
             let stays = (spec.show)(&options).join(", ");
-            remarks.error((line, 1), format!("{name}: {wrong}"), format!("mend the value; it is {stays} now"));
+            remarks.error((line, 1), format!("{name}: {wrong}"), format!("fix the value; it is {stays} now"));
         }
         if let Some(first) = seen.insert(spec.name, line)
             && (spec.show)(&options).len() == 1
@@ -51,11 +51,11 @@ pub fn parse(text: &str, file: &str, mut options: Options) -> (Options, Vec<Rema
     (options, remarks.into_list())
 }
 
-/// Sets options by name, as the command line does, over those of a file; `place` names it in remarks, of which those are
-/// left out that the file had earned already.
+/// Sets options by name, as the command line does, over those of a file; `place` names it in remarks. Remarks that the
+/// file alone already caused are left out.
 ///
 /// # Errors
-/// There is no such option, or the value is none of its kind.
+/// No such option exists, or the value does not fit it.
 pub fn set(options: &mut Options, words: &[(String, String)], place: &str) -> Result<Vec<Remark>, String> {
     let before = options.clone();
     let mut remarks = Remarks::of(place);
@@ -73,7 +73,7 @@ pub fn set(options: &mut Options, words: &[(String, String)], place: &str) -> Re
     Ok(remarks)
 }
 
-/// Names and values, without comments, blanks and quotation marks.
+/// Yields names and values, without comments, blanks and quotation marks.
 fn settings(text: &str) -> impl Iterator<Item = (u32, (&str, &str))> {
     super::lines(text).map(|(number, line)| {
         let (name, value) = line.split_once(|c: char| c.is_whitespace()).unwrap_or((line, ""));
@@ -85,7 +85,7 @@ fn unquoted(value: &str) -> &str {
     ['"', '\''].iter().find_map(|mark| value.strip_prefix(*mark)?.strip_suffix(*mark)).unwrap_or(value)
 }
 
-/// An option that does nothing is worth a line only where somebody wants something else than he gets.
+/// Warns about an option without effect, if its value differs from the default.
 fn say_if_idle(name: &str, line: u32, before: &Options, options: &Options, remarks: &mut Remarks) {
     let Some(&Spec { effect: Effect::Nothing(why), show, .. }) = option(name) else { return };
     if show(before) != show(options) {
@@ -97,7 +97,7 @@ fn say_if_idle(name: &str, line: u32, before: &Options, options: &Options, remar
     }
 }
 
-/// The option whose name is nearest to a wrong one, as a mend.
+/// Suggests the option whose name is nearest to a wrong one.
 fn near(wrong: &str) -> String {
     if let Some((_, mend)) = MEANT.iter().find(|(name, _)| *name == wrong) {
         return (*mend).to_owned();
@@ -110,7 +110,7 @@ fn near(wrong: &str) -> String {
     }
 }
 
-/// How many letters differ between two words (Levenshtein); words of more than 64 letters are not compared.
+/// Returns the Levenshtein distance of two words; words of more than 64 letters are not compared.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > 64 {
         return usize::MAX;

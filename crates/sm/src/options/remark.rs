@@ -1,35 +1,35 @@
-//! What is to be said of a configuration file: where, what, and how to mend it.
+//! Remarks on a configuration file: where, what, and how to fix it.
 
 use std::fmt;
 
-/// As many remarks as are kept of one file; what is above them is counted.
+/// Remarks kept per file; further ones are only counted.
 pub const REMARKS_MAX: usize = 500;
 
-/// How much a remark matters.
+/// Severity of a remark.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Level {
     /// Worth knowing.
     Note,
-    /// Done, but perhaps not what was meant.
+    /// Applied, but perhaps not what was meant.
     Warning,
-    /// Not done.
+    /// Not applied.
     Error,
 }
 
 /// A remark on a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remark {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// The file.
     pub file: String,
-    /// Line from 1; 0 where it is about the whole file.
+    /// Line from 1; 0 for the whole file.
     pub line: u32,
-    /// Column from 1; 0 where it is about the whole line.
+    /// Column from 1; 0 for the whole line.
     pub column: u32,
-    /// What is the matter, and what came of it.
+    /// The problem, and its consequence.
     pub what: String,
-    /// What to do; empty where there is nothing to do.
+    /// The fix; empty if none is needed.
     pub mend: String,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Remark {
     }
 }
 
-/// Collects remarks on one file, no more than [`REMARKS_MAX`].
+/// Collects remarks on one file, at most [`REMARKS_MAX`].
 #[derive(Clone, Debug, Default)]
 pub struct Remarks {
     file: String,
@@ -65,42 +65,42 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// None yet, on a file.
+    /// Returns an empty collection for a file.
     pub fn of(file: &str) -> Remarks {
         Remarks { file: file.to_owned(), ..Remarks::default() }
     }
 
-    /// Something that was not done.
+    /// Adds a remark on a setting that was not applied.
     pub fn error(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
         self.push(Level::Error, at, what.into(), mend.into());
     }
 
-    /// Something that was done but perhaps not meant.
+    /// Adds a remark on a setting that was applied, but perhaps not meant.
     pub fn warning(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
         self.push(Level::Warning, at, what.into(), mend.into());
     }
 
-    /// Something worth knowing.
+    /// Adds a remark worth knowing.
     pub fn note(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
         self.push(Level::Note, at, what.into(), mend.into());
     }
 
-    /// Whether further remarks are only counted: a mend for them need not be looked for.
+    /// Whether further remarks are only counted, so that the caller need not search for their fixes.
     pub fn is_full(&self) -> bool {
         self.list.len() >= REMARKS_MAX
     }
 
-    /// Whether something was not done.
+    /// Whether some setting was not applied.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|remark| remark.level == Level::Error)
     }
 
-    /// The remarks, by line.
+    /// Returns the remarks, sorted by line.
     pub fn into_list(mut self) -> Vec<Remark> {
         self.list.sort_by_key(|remark| (remark.line, remark.column));
         if self.more > 0 {
             let what = format!("{} more remarks are left out", self.more);
-            let (level, mend) = (Level::Note, "mend these first".to_owned());
+            let (level, mend) = (Level::Note, "fix these first".to_owned());
             self.list.push(Remark { level, file: self.file, line: 0, column: 0, what, mend });
         }
         self.list

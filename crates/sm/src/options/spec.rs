@@ -1,4 +1,4 @@
-//! What is known of an option: its name, its value, when a change counts, what it does.
+//! Description of an option: its name, its value, when a change takes effect, its effect here.
 
 use super::Options;
 
@@ -7,19 +7,19 @@ use super::Options;
 pub struct Spec {
     /// Its name in the file.
     pub name: &'static str,
-    /// What it is for, line by line.
+    /// Its purpose, line by line.
     pub about: &'static [&'static str],
-    /// When a change of it counts.
+    /// When a change takes effect.
     pub change: Change,
-    /// What it does here.
+    /// Its effect here.
     pub effect: Effect,
-    /// Sets it from its text; an error says what is wrong with the text.
+    /// Sets the option from text; an error says why the text is wrong.
     pub set: fn(&mut Options, &str) -> Result<(), String>,
-    /// Its text, in one line or several.
+    /// The option's text, in one line or several.
     pub show: fn(&Options) -> Vec<String>,
 }
 
-/// When a change of an option counts.
+/// When a change of an option takes effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
     /// As soon as the file is read again.
@@ -28,16 +28,16 @@ pub enum Change {
     Restart,
 }
 
-/// What an option does.
+/// Effect of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// What it says.
+    /// The documented one.
     Works,
-    /// Nothing, and why.
+    /// None, for this reason.
     Nothing(&'static str),
 }
 
-/// Options that stand together in the file.
+/// Options under one heading in the file.
 #[derive(Clone, Copy)]
 pub struct Section {
     /// The heading.
@@ -46,8 +46,8 @@ pub struct Section {
     pub specs: &'static [Spec],
 }
 
-/// Declares a group of options: the struct, its defaults and [`Spec`]s, of one list. The words about an option are those
-/// that stand in the file.
+/// Declares a group of options from one list: the struct, its defaults and [`Spec`]s. The doc comment of an option is
+/// also its text in the file.
 macro_rules! group {
     (
         $(#[$about:meta])*
@@ -67,7 +67,7 @@ macro_rules! group {
             }
         }
 
-        /// What is known of each.
+        /// Description of each option.
         pub(in crate::options) const SPECS: &[$crate::options::spec::Spec] = &[
             $( $crate::options::spec::Spec {
                 name: stringify!($field),

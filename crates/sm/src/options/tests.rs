@@ -1,4 +1,4 @@
-//! The file as a whole: what is read, written, compared; what is said of mistakes.
+//! Tests of whole files: reading, writing, comparing, and the remarks on mistakes.
 
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn mistakes_are_said_with_line_and_mend() {
         ]
     );
     assert!(said("logdir /var/log").first().is_some_and(|remark| remark.contains("log_file and dump_files_dir")));
-    assert_eq!(said("lmc seven"), ["opensm.conf:1:1: error: lmc: seven is not a number; mend the value; it is 0 now"]);
+    assert_eq!(said("lmc seven"), ["opensm.conf:1:1: error: lmc: seven is not a number; fix the value; it is 0 now"]);
     assert_eq!(said("lmc 9"), ["opensm.conf:1: error: lmc cannot be 9: it is 0; write 0 to 7"]);
     assert!(said("qos yes").first().is_some_and(|remark| remark.contains("counts as FALSE")));
     assert!(said("lmc 1\nlmc 2").first().is_some_and(|remark| remark.contains("set before, in line 1")));
@@ -109,13 +109,13 @@ proptest! {
     fn no_text_panics(text in "(\\PC|\n|[a-z_]{1,8} [0-9x,:]{0,9}\n|(lmc|guid|qos|cc_cct|max_op_vls|qos_ca_vlarb_high) \\PC{0,9}\n){0,60}") {
         let (options, remarks) = parse(&text, "f", Options::default());
         prop_assert!(remarks.len() <= REMARKS_MAX + 1);
-        // What came of it is a possible configuration.
+        // The result is a possible configuration.
         let (again, _) = parse(&create_config(&options), "f", Options::default());
         prop_assert_eq!(again, options);
     }
 }
 
-/// The option that is nearest to a wrong name is looked for only as long as it can be said.
+/// The nearest option name is searched only while the remark is kept.
 #[test]
 fn a_hundred_thousand_unknown_names_are_passed_over_in_one_go() {
     let text: String = (0..100_000).map(|n| format!("option{n} 1\n")).collect();

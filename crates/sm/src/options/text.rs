@@ -1,12 +1,12 @@
-//! Bits that the readers of configuration files share: numbers as C's strtoul reads them, lines without comments.
+//! Helpers shared by the parsers of configuration files: numbers as C's strtoul reads them, lines without comments.
 
-/// Bytes of a configuration file that are read; no real one comes near.
+/// Bytes of a configuration file that are read; no real file comes near.
 pub const FILE_LEN_MAX: usize = 8 << 20;
 
-/// Letters of a quotation in a remark.
+/// Characters of a quotation in a remark.
 const CLIP: usize = 60;
 
-/// A text as a remark quotes it: short, and without what would disturb a terminal.
+/// Shortens a text for a remark and removes control characters that would disturb a terminal.
 pub fn clip(text: &str) -> String {
     let mut short: String = text.chars().take(CLIP).map(|c| if c.is_control() { '?' } else { c }).collect();
     if text.chars().nth(CLIP).is_some() {
@@ -15,7 +15,7 @@ pub fn clip(text: &str) -> String {
     short
 }
 
-/// A number in decimal, with `0x` in hexadecimal, with a leading zero in octal.
+/// Parses a number: decimal, hexadecimal after `0x`, octal after a leading zero.
 pub fn number(text: &str) -> Result<u64, String> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -31,7 +31,7 @@ pub fn number(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, radix).map_err(|_| format!("{} is above 64 bits", clip(text)))
 }
 
-/// The part of a file that is read: up to [`FILE_LEN_MAX`], at a boundary of letters.
+/// Returns the part of a file that is read: up to [`FILE_LEN_MAX`] bytes, cut at a character boundary.
 pub fn bounded(text: &str) -> &str {
     let mut end = FILE_LEN_MAX.min(text.len());
     while !text.is_char_boundary(end) {
@@ -40,7 +40,7 @@ pub fn bounded(text: &str) -> &str {
     text.get(..end).unwrap_or("")
 }
 
-/// Lines with their numbers, without what follows a `#`, without blanks around; empty ones are left out.
+/// Yields numbered lines without comments (`#`) and surrounding blanks; empty lines are left out.
 pub fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     (1u32..).zip(bounded(text).lines()).filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();

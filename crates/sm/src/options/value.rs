@@ -1,16 +1,16 @@
-//! How options are written and read: numbers as C writes them, TRUE and FALSE, words, paths.
+//! Text form of option values: numbers as C writes them, TRUE and FALSE, words, paths.
 
 use super::text::{clip, number};
 
-/// The word that stands for no text.
+/// The word for an absent text.
 pub const NONE: &str = "(null)";
 
-/// A type of option.
+/// A type of option value.
 pub trait Value {
-    /// Takes a value over; an error says what is wrong with the text, and the value stays what it was.
+    /// Parses a value; an error says why the text is wrong and leaves the old value.
     fn update(&mut self, text: &str) -> Result<(), String>;
 
-    /// The value as it is written: most in one line, what is set by service level in several.
+    /// Returns the value as text: most kinds in one line, per-service-level values in several.
     fn lines(&self) -> Vec<String>;
 }
 
@@ -57,7 +57,7 @@ impl Value for i32 {
 }
 
 impl Value for bool {
-    /// Whatever is not TRUE is FALSE, as it always was; but it is said.
+    /// Any text but TRUE counts as FALSE, as in OpenSM, but a wrong word is also an error.
     fn update(&mut self, text: &str) -> Result<(), String> {
         *self = text == "TRUE";
         if *self || text == "FALSE" {
@@ -82,7 +82,7 @@ impl Value for Option<String> {
     }
 }
 
-/// Where switches drop packets of partitions that the host at the port is not in (`part_enforce`).
+/// Directions in which switches drop packets of partitions that the attached host is not in (`part_enforce`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum PartEnforce {
     /// Coming from the host and going to it.
@@ -96,17 +96,17 @@ pub enum PartEnforce {
     Off,
 }
 
-/// Who may reach the console (`console`).
+/// Clients that may reach the console (`console`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Console {
-    /// Nobody.
+    /// No client.
     #[default]
     Off,
-    /// Whoever started the manager, on its terminal.
+    /// The user at the terminal that started the manager.
     Local,
-    /// Programs of the same host.
+    /// Programs on the same host.
     Loopback,
-    /// Anybody.
+    /// Any host.
     Socket,
 }
 

@@ -1,11 +1,11 @@
-//! opensm.conf is written, with words about each option; and two configurations are compared.
+//! Writes opensm.conf with a description of each option, and compares two configurations.
 
 use std::fmt::Write;
 
 use super::spec::{Change, Effect, Spec};
 use super::{Options, SECTIONS};
 
-/// A commented file that says these options, for this manager and OpenSM alike.
+/// Returns a commented file with these options that this manager and OpenSM both read.
 pub fn create_config(options: &Options) -> String {
     let mut text = String::new();
     for section in SECTIONS {
@@ -25,7 +25,7 @@ fn option(text: &mut String, options: &Options, spec: &Spec) {
     if let Effect::Nothing(why) = spec.effect {
         let _ = writeln!(text, "# (no effect: {why})");
     }
-    // OpenSM does not know this one by every version; its default says nothing.
+    // Some OpenSM versions do not know this option, so its default stays commented out.
     let mark = if spec.name == "max_rate_enum" && options.misc.max_rate_enum == 255 { "#" } else { "" };
     for value in (spec.show)(options) {
         let _ = writeln!(text, "{mark}{} {value}", spec.name);
@@ -40,17 +40,17 @@ fn option(text: &mut String, options: &Options, spec: &Spec) {
 pub struct Difference {
     /// The option.
     pub name: &'static str,
-    /// What it was.
+    /// The old value.
     pub old: String,
-    /// What it is.
+    /// The new value.
     pub new: String,
-    /// When the change counts.
+    /// When the change takes effect.
     pub change: Change,
-    /// What the option does.
+    /// The option's effect.
     pub effect: Effect,
 }
 
-/// What a second reading changes.
+/// Returns the options that differ between two configurations.
 pub fn changes(old: &Options, new: &Options) -> Vec<Difference> {
     let specs = SECTIONS.iter().flat_map(|section| section.specs);
     let differing = specs.filter_map(|spec| {
@@ -60,12 +60,13 @@ pub fn changes(old: &Options, new: &Options) -> Vec<Difference> {
     differing.collect()
 }
 
-/// The options that count after a second reading: those of the file, but what needs a new start stays what it was.
+/// Returns the options in effect after a reload: those of the file, except that options that need a restart keep their
+/// old values.
 pub fn reloaded(old: &Options, new: &Options) -> Options {
     let mut options = new.clone();
     for spec in SECTIONS.iter().flat_map(|section| section.specs).filter(|spec| spec.change == Change::Restart) {
         for value in (spec.show)(old) {
-            // A text that an option gave of itself is one that it takes.
+            // An option accepts the text that it wrote itself.
             let _ = (spec.set)(&mut options, &value);
         }
     }

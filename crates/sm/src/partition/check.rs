@@ -1,4 +1,4 @@
-//! What partitions would change for whom, before they go live; and what looks wrong about them.
+//! Dry run of a partition change: its effects before it goes live, and likely mistakes.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use super::resolve::Partition;
 use crate::options::Options;
 use crate::subnet::{Node, Port, Subnet};
 
-/// Ports that are named in one line of a report; of more, the number is told.
+/// Port names in one line of a report; further ports are only counted.
 const NAMES_MAX: usize = 8;
 
-/// What a report says.
+/// Report on a partition change.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// What would change, a line each.
+    /// Changes, a line each.
     pub changes: Vec<String>,
-    /// What looks wrong, a line each.
+    /// Likely mistakes, a line each.
     pub warnings: Vec<String>,
 }
 
-/// Compares two configurations on a subnet. Pure: nothing is sent.
+/// Compares two configurations on a subnet, without sending anything.
 pub fn check(old: &Config, new: &Config, subnet: &Subnet, options: &Options) -> Report {
     let before = Plan::new(old, subnet, options, None);
     let after = Plan::new(new, subnet, options, Some(&before));
@@ -40,7 +40,7 @@ pub fn check(old: &Config, new: &Config, subnet: &Subnet, options: &Options) -> 
     report
 }
 
-/// A port by name, for people.
+/// Describes a port for people.
 fn name(node: &Node, port: &Port) -> String {
     let number = port.info.local_port_num;
     let text = node.description.text();
@@ -50,7 +50,7 @@ fn name(node: &Node, port: &Port) -> String {
     }
 }
 
-/// Names, no more than fit.
+/// Joins names, up to the limit.
 fn list(names: &[String]) -> String {
     let shown = names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMES_MAX) {
@@ -63,7 +63,7 @@ fn spelled(partition: &Partition) -> String {
     format!("{} ({:#06x})", partition.name, partition.key)
 }
 
-/// Who joins, leaves, becomes full or limited, by partition.
+/// Reports ports that join, leave, become full or limited, by partition.
 fn members(before: &Plan, after: &Plan, subnet: &Subnet, report: &mut Report) {
     let mut keys: BTreeMap<u16, String> = BTreeMap::new();
     for partition in before.partitions.iter().chain(&after.partitions) {
@@ -108,7 +108,7 @@ fn groups(before: &Plan, after: &Plan, report: &mut Report) {
     }
 }
 
-/// How many pairs of hosts reach each other: by classes of tables, so that it is quick on large subnets.
+/// Counts pairs of hosts that reach each other: by classes of equal tables, which is fast on large subnets.
 fn reach(before: &Plan, after: &Plan, subnet: &Subnet, report: &mut Report) {
     let pairs = |plan: &Plan| -> (u64, u64) {
         let mut classes: BTreeMap<&[u16], (u64, u64)> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn default_rule(new: &Config, report: &mut Report) {
     }
 }
 
-/// What looks wrong about a partition.
+/// Reports likely mistakes in a partition.
 fn judge(partition: &Partition, subnet: &Subnet, report: &mut Report) {
     let spelled = spelled(partition);
     let mut members = 0;
@@ -190,7 +190,7 @@ fn judge(partition: &Partition, subnet: &Subnet, report: &mut Report) {
     }
 }
 
-/// Why a port cannot join a group.
+/// Returns the reason why a port cannot join a group.
 fn kept_out(group: &Group, info: &PortInfo) -> Option<String> {
     if info.mtu_cap != 0 && info.mtu_cap < group.mtu {
         return Some(format!("MTU {} of its groups is above that of ports, which could not join", group.mtu));
@@ -202,7 +202,7 @@ fn kept_out(group: &Group, info: &PortInfo) -> Option<String> {
     })
 }
 
-/// Keys that find no room.
+/// Reports P_Keys for which a port's table has no room.
 fn room(plan: &Plan, subnet: &Subnet, report: &mut Report) {
     for (_, node, port) in subnet.end_ports() {
         let Some(keys) = plan.ports.get(&port.guid).filter(|keys| !keys.left_out.is_empty()) else { continue };

@@ -1,50 +1,50 @@
-//! What a file of partitions says, before anybody asks who is there.
+//! Contents of partitions.conf, before they are applied to a subnet.
 
-/// What is known of partitions.
+/// A partition configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Config {
-    /// There is no file: everybody is a full member of the default partition, which has an IPoIB broadcast group.
+    /// No file: every port is a full member of the default partition, which has an IPoIB broadcast group.
     #[default]
     Absent,
-    /// There is a file that cannot be used: the same as none.
+    /// An unusable file, which counts as none.
     Broken,
     /// The rules of the file.
     Rules(Vec<Rule>),
 }
 
-/// A rule: a partition and who is in it.
+/// A rule: a partition and its members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// Where it begins.
+    /// Line where it begins.
     pub line: u32,
     /// Its name; may be empty.
     pub name: String,
-    /// P_Key without the bit of membership; none if one is to be made up.
+    /// P_Key without the membership bit; `None` if the manager has to choose one.
     pub key: Option<u16>,
     /// The P_Key goes to index 0 of the tables.
     pub index0: bool,
-    /// There is an IPoIB broadcast group.
+    /// The partition has an IPoIB broadcast group.
     pub ipoib: bool,
-    /// What groups are like unless they say otherwise.
+    /// Defaults for groups.
     pub flags: GroupFlags,
-    /// Who is in it, and further groups, in order.
+    /// Members, in order.
     pub members: Vec<Member>,
     /// Further multicast groups.
     pub groups: Vec<Group>,
 }
 
-/// Who is in a partition, and how.
+/// A member of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// Where it stands.
+    /// Line of the member.
     pub line: u32,
-    /// Who.
+    /// The member ports.
     pub who: Who,
-    /// How.
+    /// Their membership.
     pub membership: Membership,
 }
 
-/// Who is in a partition.
+/// Selector of member ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
     /// Every end port.
@@ -61,19 +61,19 @@ pub enum Who {
     Guid(u64),
 }
 
-/// How one is in a partition.
+/// Membership of a port in a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Membership {
-    /// Speaks with full members only.
+    /// Communicates with full members only.
     #[default]
     Limited,
-    /// Speaks with all.
+    /// Communicates with all members.
     Full,
-    /// Both keys, where `allow_both_pkeys` is set; else full.
+    /// Both P_Keys if `allow_both_pkeys` is set; else full.
     Both,
 }
 
-/// What a multicast group is like.
+/// Properties of a multicast group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupFlags {
     /// MTU, as a code.
@@ -82,9 +82,9 @@ pub struct GroupFlags {
     pub rate: u8,
     /// Service level.
     pub sl: u8,
-    /// Scopes, a bit each; none is link-local.
+    /// Scopes, a bit each; without any bit, link-local.
     pub scopes: u16,
-    /// Q_Key; 0 is IPoIB's for IP groups.
+    /// Q_Key; for IP groups, 0 stands for IPoIB's.
     pub qkey: u32,
     /// Traffic class.
     pub tclass: u8,
@@ -92,15 +92,15 @@ pub struct GroupFlags {
     pub flow_label: u32,
 }
 
-/// MTU of groups unless told otherwise: 2048 bytes.
+/// Default MTU of groups: 2048 bytes.
 pub const MTU: u8 = 4;
-/// Rate of groups unless told otherwise: 10 Gb/s.
+/// Default rate of groups: 10 Gb/s.
 pub const RATE: u8 = 3;
-/// Scope of groups unless told otherwise: link-local.
+/// Default scope of groups: link-local.
 pub const SCOPE: u8 = 2;
-/// Q_Key of IPoIB groups unless told otherwise.
+/// Default Q_Key of IPoIB groups.
 pub const IPOIB_QKEY: u32 = 0xb1b;
-/// P_Key of the default partition, without the bit of membership.
+/// P_Key of the default partition, without the membership bit.
 pub const DEFAULT_KEY: u16 = 0x7fff;
 
 impl Default for GroupFlags {
@@ -112,16 +112,16 @@ impl Default for GroupFlags {
 /// A multicast group of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Where it stands.
+    /// Line of the group.
     pub line: u32,
     /// Its MGID as written.
     pub mgid: [u8; 16],
-    /// What it is like.
+    /// Its properties.
     pub flags: GroupFlags,
 }
 
 impl Group {
-    /// Whether it is one of IP, whose P_Key stands in the MGID.
+    /// Whether this is an IP group, whose MGID contains the P_Key.
     pub fn is_ip(&self) -> bool {
         matches!(self.mgid[2..4], [0x40 | 0x60, 0x1b])
     }
@@ -138,7 +138,7 @@ impl Config {
 }
 
 impl Rule {
-    /// Whether it is about the default partition.
+    /// Whether this rule is for the default partition.
     pub fn is_default(&self) -> bool {
         self.key.map_or(self.name == "Default", |key| key == DEFAULT_KEY)
     }

@@ -1,4 +1,4 @@
-//! Multicast groups that a partition has by itself: IPoIB's broadcast group, and those that its rules name.
+//! Multicast groups that the configuration creates: IPoIB's broadcast group, and those in the rules of a partition.
 
 use super::config::{self, GroupFlags, IPOIB_QKEY, SCOPE};
 use super::keys::FULL;
@@ -6,16 +6,16 @@ use super::keys::FULL;
 /// MGID of IPoIB's IPv4 broadcast group in the default partition.
 pub const BROADCAST: [u8; 16] = [0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff];
 
-/// A multicast group that is there without anybody having joined.
+/// A multicast group that exists without members.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Group {
     /// Its MGID.
     pub mgid: [u8; 16],
-    /// Its P_Key, with the bit of full members.
+    /// Its P_Key, with the full-membership bit.
     pub pkey: u16,
-    /// MTU, as a code; exactly.
+    /// MTU, as a code; exact.
     pub mtu: u8,
-    /// Rate, as a code; exactly.
+    /// Rate, as a code; exact.
     pub rate: u8,
     /// Service level.
     pub sl: u8,
@@ -33,13 +33,13 @@ pub struct Group {
     pub packet_life: u8,
 }
 
-/// The broadcast groups of a partition, one a scope.
+/// Returns the broadcast groups of a partition, one per scope.
 pub(super) fn broadcast(key: u16, flags: GroupFlags, packet_life: u8) -> Vec<Group> {
     let qkey = if flags.qkey == 0 { IPOIB_QKEY } else { flags.qkey };
     by_scope(key, with_key(BROADCAST, key), GroupFlags { qkey, ..flags }, packet_life)
 }
 
-/// A group that a rule names, one a scope; none if it disagrees with the partition.
+/// Returns the groups of a rule's group line, one per scope; none if it disagrees with the partition.
 pub(super) fn further(key: u16, group: &config::Group, partition: GroupFlags, packet_life: u8) -> Vec<Group> {
     if !group.is_ip() {
         return by_scope(key, group.mgid, group.flags, packet_life);

@@ -1,36 +1,37 @@
-//! At which index of a port's table a P_Key stands: as OpenSM places them, so that a change of managers moves none.
+//! Index of each P_Key in a port's table, chosen as OpenSM does, so that no key moves when the other manager takes
+//! over.
 
 use super::config::DEFAULT_KEY;
 
-/// The bit of full members.
+/// The full-membership bit.
 pub const FULL: u16 = 0x8000;
 
-/// A port's table, and where keys have stood before.
+/// A port's P_Key table, and the former indexes of keys.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Keys {
     /// P_Keys by index; 0 for none.
     pub table: Vec<u16>,
-    /// Keys that have had an index, the present ones among them: a key that comes back takes its own again, and a new
-    /// one does not take the index of one that was.
+    /// Keys with an index now or earlier, each with its index: a returning key gets its own index again, and a new key
+    /// gets none of these.
     pub history: Vec<(u16, u16)>,
-    /// Keys for which there was no room.
+    /// Keys without room in the table.
     pub left_out: Vec<u16>,
 }
 
-/// What a port's table is to hold.
+/// Wanted content of a port's table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
-    /// The keys with their bit of membership, in the order in which they get an index.
+    /// The keys with their membership bit, in the order of placement.
     pub keys: &'a [u16],
-    /// The one that goes to index 0 instead of the default key; 0: none.
+    /// The key for index 0 in place of the default key; 0: none.
     pub index0: u16,
-    /// Entries of the table.
+    /// Number of table entries.
     pub room: u16,
-    /// Full and limited keys of a partition are two.
+    /// Full and limited keys of a partition are distinct.
     pub both: bool,
 }
 
-/// Places keys in a table that is known to hold `present`.
+/// Places keys in a table whose present content is `present`.
 pub(super) fn place(wanted: Wanted<'_>, present: &[u16], history: &[(u16, u16)]) -> Keys {
     let mut placing = Placing { wanted, keys: Keys { history: history.to_vec(), ..Keys::default() } };
     let mut new: std::collections::VecDeque<u16> = std::collections::VecDeque::new();
@@ -69,7 +70,7 @@ impl Placing<'_> {
         if self.wanted.both { a == b } else { a & !FULL == b & !FULL }
     }
 
-    /// Whether a key is the one that goes to index 0.
+    /// Whether a key belongs at index 0.
     fn is_first(&self, key: u16) -> bool {
         match self.wanted.index0 {
             0 => self.is_default(key),
@@ -77,12 +78,12 @@ impl Placing<'_> {
         }
     }
 
-    /// Whether it is the default key: of two, the full one.
+    /// Whether a key is the default key: of two, the full one.
     fn is_default(&self, key: u16) -> bool {
         if self.wanted.both { key == DEFAULT_KEY | FULL } else { key & !FULL == DEFAULT_KEY }
     }
 
-    /// Where the key stands in the table as it is; of several the full one, of equals the first.
+    /// Returns the present index of a key: of several matches the full key, of equal ones the first.
     fn present_at(&self, key: u16, present: &[u16]) -> Option<u16> {
         let room = usize::from(self.wanted.room);
         let found = (0u16..).zip(present.iter().take(room)).filter(|(_, there)| **there & !FULL != 0);
@@ -92,7 +93,7 @@ impl Placing<'_> {
 
     fn stays(&self, key: u16, index: u16) -> bool {
         match self.wanted.index0 {
-            // Index 0 is for the default partition, and its full key is for index 0.
+            // Index 0 is reserved for the default partition, and its full key for index 0.
             0 if index == 0 => key & !FULL == DEFAULT_KEY,
             0 => !self.is_default(key),
             first => self.same(key, first) == (index == 0),
@@ -115,7 +116,7 @@ impl Placing<'_> {
         self.remember(key, index);
     }
 
-    /// The first index behind 0 that nothing stands at.
+    /// Returns the first free index after 0.
     fn free(&self) -> Option<u16> {
         let at = |index: u16| self.keys.table.get(usize::from(index)).copied().unwrap_or(0);
         (1..self.wanted.room).find(|index| at(*index) & !FULL == 0)

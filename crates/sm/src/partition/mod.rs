@@ -1,5 +1,5 @@
-//! Partitions: `partitions.conf` is read into a [`Config`]; with a subnet it makes a [`Plan`] of P_Key tables and groups;
-//! [`check`] says what a change of the file would change, before anything is sent.
+//! Partitions: the parser turns `partitions.conf` into a [`Config`]; a subnet turns that into a [`Plan`] of P_Key
+//! tables and groups; [`check`] reports the effects of a changed file before anything is sent.
 
 mod check;
 mod config;

@@ -1,5 +1,6 @@
-//! partitions.conf is read: `name=key,flags : members ;`, as OpenSM reads it, abbreviations included. What it passes over
-//! in silence is said here; what makes it give the whole file up does so here too, and all such mistakes are said at once.
+//! Parser of partitions.conf: `name=key,flags : members ;`, as OpenSM reads it, abbreviations included. Mistakes that
+//! OpenSM ignores silently get a remark here. Mistakes that make OpenSM reject the whole file make this parser reject
+//! it too, but it reports all of them at once.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +8,7 @@ use super::config::{Config, DEFAULT_KEY, Group, GroupFlags, Member, Membership, 
 use super::piece::Piece;
 use crate::options::{Remark, Remarks, bounded, clip, number};
 
-/// Words that stand for ports; the first that a word begins counts.
+/// Words for groups of ports; a word may be abbreviated, and the first match counts.
 const WHO: &[(&str, Who)] = &[
     ("ALL", Who::All),
     ("ALL_CAS", Who::Cas),
@@ -16,14 +17,14 @@ const WHO: &[(&str, Who)] = &[
     ("SELF", Who::Myself),
 ];
 
-/// Memberships; the first that a word begins counts.
+/// Memberships; a word may be abbreviated, and the first match counts.
 const MEMBERSHIPS: &[(&str, Membership)] =
     &[("full", Membership::Full), ("both", Membership::Both), ("limited", Membership::Limited)];
 
-/// Flags of groups; the first that a word begins counts.
+/// Flags of groups; a word may be abbreviated, and the first match counts.
 const GROUP_FLAGS: &[&str] = &["mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel"];
 
-/// Reads a file; `file` names it in remarks.
+/// Parses a file; `file` names it in remarks.
 pub fn parse(text: &str, file: &str) -> (Config, Vec<Remark>) {
     let mut parser = Parser { remarks: Remarks::of(file), rules: Vec::new(), open: None, broken: false };
     if bounded(text).len() < text.len() {
@@ -38,7 +39,7 @@ pub fn parse(text: &str, file: &str) -> (Config, Vec<Remark>) {
 struct Parser {
     remarks: Remarks,
     rules: Vec<Rule>,
-    /// The rule that has not ended, and its members' membership unless they say otherwise.
+    /// The unfinished rule, and the default membership of its members.
     open: Option<(Rule, Membership)>,
     broken: bool,
 }
@@ -60,8 +61,8 @@ impl Parser {
         }
     }
 
-    /// A `;` with nothing before it in its line. OpenSM gives the file up there; where the rule's first line ends at the colon
-    /// and members follow, it takes some such files and gives others up.
+    /// Handles a `;` at the beginning of a line. OpenSM rejects the file there; if the rule's first line ends at the
+    /// colon and members follow, it accepts some such files and rejects others.
     fn lone_end(&mut self, piece: Piece<'_>) {
         let what = "a ; stands by itself, where OpenSM gives the file up";
         let Some((rule, _)) = &self.open else {
@@ -107,7 +108,7 @@ impl Parser {
 
     fn name_and_key(&mut self, piece: Piece<'_>) -> Rule {
         let (name, key) = piece.cut('=');
-        // A number alone is a key.
+        // A lone number is a key.
         let alone = key.is_none() && name.text().starts_with(|c: char| c.is_ascii_digit());
         let key = if alone { Some(name) } else { key };
         let name_text = if alone { "" } else { name.text() };
@@ -168,7 +169,7 @@ impl Parser {
         }
     }
 
-    /// Takes a flag of groups over; false if it is none.
+    /// Applies a group flag; `false` if the name is not one.
     fn group_flag(&mut self, name: Piece<'_>, value: Option<Piece<'_>>, flags: &mut GroupFlags) -> bool {
         let Some(flag) = GROUP_FLAGS.iter().find(|flag| flag.starts_with(name.text())) else { return false };
         self.abbreviated(name, flag);
@@ -221,7 +222,7 @@ impl Parser {
                     self.group(value.unwrap_or(name), behind, rule);
                     return;
                 }
-                // The manual's example has it behind the colon, with a second one after it.
+                // The manual's example has defmember after the colon, and a second colon after it.
                 "defmember" if value.is_some_and(|value| value.cut(':').1.is_some()) => {
                     let (membership, member) = value.unwrap_or(name).cut(':');
                     let what =
@@ -321,7 +322,7 @@ impl Parser {
         }
     }
 
-    /// Groups of IP must agree with the broadcast group; those that do not are not created.
+    /// Checks that an IP group agrees with the broadcast group; one that does not is not created.
     fn check_ip_group(&mut self, mgid: Piece<'_>, group: &Group, rule: &Rule) {
         if !group.is_ip() {
             return;
@@ -358,7 +359,7 @@ impl Parser {
             self.remarks.error(
                 (0, 0),
                 what,
-                if self.broken { "mend the mistakes" } else { "write a rule, or remove the file" },
+                if self.broken { "fix the mistakes" } else { "write a rule, or remove the file" },
             );
             return (Config::Broken, self.remarks.into_list());
         }
@@ -372,7 +373,7 @@ impl Parser {
     }
 }
 
-/// What keeps a group of IP from being created in a partition.
+/// Returns the reason why an IP group cannot exist in a partition.
 pub(super) fn disagreement(group: &Group, flags: GroupFlags, key: Option<u16>) -> Option<String> {
     let in_mgid = u16::from_be_bytes([group.mgid[4], group.mgid[5]]);
     let broadcast = group.mgid == super::plan::BROADCAST;
@@ -391,7 +392,7 @@ pub(super) fn disagreement(group: &Group, flags: GroupFlags, key: Option<u16>) -
     None
 }
 
-/// A piece and the ones behind it, as one.
+/// Joins a piece with those that follow it.
 fn join<'a>(first: Piece<'a>, behind: Option<Piece<'a>>) -> Option<Piece<'a>> {
     Some(behind.map_or(first, |behind| first.through(behind)))
 }

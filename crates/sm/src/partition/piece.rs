@@ -1,4 +1,4 @@
-//! A piece of a line that knows where it stands.
+//! A piece of a line, with its line and column.
 
 /// A piece of a line.
 #[derive(Clone, Copy, Debug)]
@@ -7,29 +7,29 @@ pub(super) struct Piece<'a> {
     start: usize,
     end: usize,
     line: u32,
-    /// Letters before it: counted as pieces are cut off, for a line may have millions.
+    /// Characters before it, counted while pieces are cut off, since a line may have millions of pieces.
     column: u32,
 }
 
 impl<'a> Piece<'a> {
-    /// A whole line.
+    /// Returns a whole line.
     pub(super) fn of(line: u32, whole: &'a str) -> Piece<'a> {
         Piece { whole, start: 0, end: whole.len(), line, column: 0 }
     }
 
-    /// Its text, without blanks around.
+    /// Returns the text without surrounding blanks.
     pub(super) fn text(&self) -> &'a str {
         self.raw().trim()
     }
 
-    /// Line and column of its first letter.
+    /// Returns the line and column of the first character.
     pub(super) fn at(&self) -> (u32, u32) {
         let raw = self.raw();
         let blanks = raw.len() - raw.trim_start().len();
         (self.line, self.column.saturating_add(letters(raw.get(..blanks))).saturating_add(1))
     }
 
-    /// The piece before the first of a letter, and the one behind.
+    /// Splits at the first occurrence of a character.
     pub(super) fn cut(self, letter: char) -> (Piece<'a>, Option<Piece<'a>>) {
         match self.raw().find(letter) {
             Some(at) => {
@@ -41,7 +41,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The pieces between letters.
+    /// Yields the pieces between occurrences of a character.
     pub(super) fn split(self, letter: char) -> impl Iterator<Item = Piece<'a>> {
         let mut rest = Some(self);
         std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// From the beginning of this piece to the end of another of the same line.
+    /// Returns the span from the start of this piece to the end of another one on the same line.
     pub(super) fn through(self, last: Piece<'a>) -> Piece<'a> {
         Piece { end: last.end, ..self }
     }

@@ -1,5 +1,5 @@
-//! What the partitions of a subnet come to: the P_Key table of every end port, what switches enforce at the ports that
-//! face hosts, and the multicast groups that are there from the start.
+//! Plan of a subnet's partitions: the P_Key table of every end port, the enforcement at switch ports that face hosts,
+//! and the multicast groups that exist from the start.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use super::resolve::{Entry, Partition, Settings, resolve};
 use crate::options::{Options, PartEnforce};
 use crate::subnet::{Node, Port, PortIx, Subnet};
 
-/// What the partitions of a subnet come to.
+/// Plan of a subnet's partitions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
-    /// Partitions that have members, in the order of places.
+    /// Partitions that have members, in order of their keys' byte-swapped values.
     pub partitions: Vec<Partition>,
-    /// Tables of end ports, by PortGUID.
+    /// P_Key tables of end ports, by PortGUID.
     pub ports: BTreeMap<u64, Keys>,
-    /// What switches do at ports that face adapters and routers.
+    /// Enforcement at switch ports that face adapters and routers.
     pub enforced: BTreeMap<PortIx, Enforced>,
-    /// Groups that are there from the start, those of a partition together.
+    /// Groups that exist from the start, grouped by partition.
     pub groups: Vec<Group>,
-    /// Keys that were made up, by the name of the partition.
+    /// P_Keys that the manager chose, by partition name.
     made_up: BTreeMap<String, u16>,
 }
 
-/// What a switch does at a port that faces a host.
+/// Enforcement at a switch port that faces a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Enforced {
-    /// P_Keys that pass; empty if nothing is enforced, and the table is left as it is.
+    /// P_Keys that may pass; empty if nothing is enforced, and then the table stays as it is.
     pub table: Vec<u16>,
-    /// Packets from the host are held to it.
+    /// Filter packets from the host.
     pub inbound: bool,
-    /// Packets to the host are held to it.
+    /// Filter packets to the host.
     pub outbound: bool,
-    /// The switch has not enough entries, and lets everything pass.
+    /// The switch has too few entries, and lets every packet pass.
     pub overflowed: bool,
 }
 
 impl Plan {
-    /// Computes it. A former plan keeps indices and made-up keys what they were.
+    /// Computes the plan. Indexes and chosen keys of a former plan stay.
     pub fn new(config: &Config, subnet: &Subnet, options: &Options, former: Option<&Plan>) -> Plan {
         let own = subnet.own.and_then(|own| Some(subnet.port(own)?.guid));
         let settings = Settings { own, qos: options.qos.qos, packet_life: options.device.subnet_timeout };
@@ -64,20 +64,20 @@ impl Plan {
         plan
     }
 
-    /// The table of an end port, by PortGUID.
+    /// Returns the table of an end port, by PortGUID.
     pub fn table(&self, guid: u64) -> &[u16] {
         self.ports.get(&guid).map_or(&[], |keys| &keys.table)
     }
 
-    /// The partition of a P_Key, with the bit of membership or without.
+    /// Returns the partition of a P_Key, with or without the membership bit.
     pub fn partition(&self, pkey: u16) -> Option<&Partition> {
         let order = (pkey & !FULL).swap_bytes();
         let place = self.partitions.binary_search_by_key(&order, |partition| partition.key.swap_bytes()).ok()?;
         self.partitions.get(place)
     }
 
-    /// Whether two end ports may speak in some partition: then the P_Key with the bit of full members, the first of the
-    /// tables.
+    /// Returns the P_Key by which two end ports may communicate, with the full-membership bit: the first in the tables.
+    /// `None` if they share no partition.
     pub fn shared(&self, a: u64, b: u64) -> Option<u16> {
         let (a, b) = (self.table(a), self.table(b));
         let meets = |key: &u16| {
@@ -86,8 +86,8 @@ impl Plan {
         a.iter().find(|key| meets(key)).map(|key| key | FULL)
     }
 
-    /// End ports whose table another plan makes different, with the old table and the new one; ports that are in one plan
-    /// only have an empty table in the other.
+    /// Returns the end ports whose table differs in another plan, with the old and the new table; a port missing from
+    /// one plan has an empty table there.
     pub fn differences<'a>(&'a self, new: &'a Plan) -> Vec<(u64, &'a [u16], &'a [u16])> {
         let mut guids: Vec<u64> = self.ports.keys().chain(new.ports.keys()).copied().collect();
         guids.sort_unstable();
@@ -97,11 +97,11 @@ impl Plan {
     }
 }
 
-/// Keys of rules that give none, by name.
+/// Returns the keys of rules that give none, by name.
 fn made_up(config: &Config, partitions: &[Partition]) -> BTreeMap<String, u16> {
     let Config::Rules(rules) = config else { return BTreeMap::new() };
     let names = rules.iter().filter(|rule| rule.key.is_none() && !rule.name.is_empty()).map(|rule| &rule.name);
-    // Of several of one name the first counts.
+    // Of several partitions with one name, the first counts.
     let keys: BTreeMap<&String, u16> = partitions.iter().rev().map(|known| (&known.name, known.key)).collect();
     names.filter_map(|name| Some((name.clone(), *keys.get(name)?))).collect()
 }
@@ -138,7 +138,7 @@ fn port_keys(
     place(wanted, present, history)
 }
 
-/// What the switch at the other end of a host's cable does.
+/// Returns the enforcement at the switch port that a host is attached to.
 fn enforced(subnet: &Subnet, host: PortIx, keys: &Keys, enforce: PartEnforce) -> Option<(PortIx, Enforced)> {
     let peer = subnet.port(host)?.neighbor?;
     let room = usize::from(subnet.node(peer.node)?.switch.as_ref()?.info.partition_enforcement_cap);

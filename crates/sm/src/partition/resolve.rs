@@ -1,4 +1,5 @@
-//! Rules become partitions: those of one key are one, keys that none is given for are made up, who comes last counts.
+//! Turns rules into partitions: merges rules with the same key, chooses missing keys, and lets later rules override
+//! earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,13 @@ use super::groups::{Group, broadcast, further};
 /// A partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// P_Key without the bit of membership.
+    /// P_Key without the membership bit.
     pub key: u16,
-    /// Its name: of the first rule that has this key.
+    /// Its name: that of the first rule with this key.
     pub name: String,
     /// Service level.
     pub sl: u8,
-    /// Groups that it has by itself.
+    /// Groups that exist without members.
     pub groups: Vec<Group>,
     all: Option<Entry>,
     cas: Option<Entry>,
@@ -25,7 +26,7 @@ pub struct Partition {
     guids: BTreeMap<u64, Entry>,
 }
 
-/// What a rule says of somebody, and when: of two, the later counts.
+/// Membership from a rule, with its position: of two entries for one port, the later counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Entry {
     pub order: u32,
@@ -33,12 +34,12 @@ pub(super) struct Entry {
     pub index0: bool,
 }
 
-/// What of the options matters.
+/// Relevant options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Settings {
     /// PortGUID of the manager's own port.
     pub own: Option<u64>,
-    /// Without it, service levels are 0.
+    /// If off, all service levels are 0.
     pub qos: bool,
     /// Packet lifetime of groups.
     pub packet_life: u8,
@@ -59,12 +60,12 @@ impl Partition {
         }
     }
 
-    /// How a port is a member, if it is one.
+    /// Returns the membership of a port, if any.
     pub fn member(&self, guid: u64, kind: NodeType) -> Option<Membership> {
         self.entry(guid, kind).map(|entry| entry.membership)
     }
 
-    /// GUIDs that rules name, members of the subnet or not.
+    /// Yields the GUIDs in the rules, present on the subnet or not.
     pub fn named(&self) -> impl Iterator<Item = u64> {
         self.guids.keys().copied()
     }
@@ -93,8 +94,8 @@ impl Partition {
     }
 }
 
-/// The partitions of a configuration, in the order in which OpenSM gives their keys places: by the bytes of the key, the
-/// low one first. `former` are names whose keys were made up before.
+/// Returns the partitions of a configuration in the order in which OpenSM places their keys: by the bytes of the key,
+/// the low byte first. `former` has the names and keys that the manager chose before.
 pub(super) fn resolve(config: &Config, settings: Settings, former: &BTreeMap<String, u16>) -> Vec<Partition> {
     let mut resolver = Resolver {
         settings,
@@ -129,7 +130,7 @@ struct Resolver<'a> {
     settings: Settings,
     former: &'a BTreeMap<String, u16>,
     partitions: Vec<Partition>,
-    /// Their places, and of those of one name the first: a file may have millions of rules.
+    /// Indexes by key, and by name (the first of each name): a file may have millions of rules.
     by_key: BTreeMap<u16, usize>,
     by_name: BTreeMap<String, usize>,
     /// Groups that rules added, by the partition's key and the MGID.
@@ -153,7 +154,7 @@ impl Resolver<'_> {
             add_groups(partition, groups, broadcast(partition.key, flags, settings.packet_life));
         }
         for group in &rule.groups {
-            // A level that the group has of itself stays; one that it has of the partition goes with it.
+            // A group's own service level stays; one inherited from the partition follows the partition's.
             let own = if group.flags.sl == rule.flags.sl { sl } else { group.flags.sl };
             let group = super::config::Group { flags: GroupFlags { sl: own, ..group.flags }, ..*group };
             add_groups(partition, groups, further(partition.key, &group, flags, settings.packet_life));
@@ -164,7 +165,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A new partition, and its place.
+    /// Adds a partition, and returns its index.
     fn found(&mut self, key: u16, name: &str) -> usize {
         let place = self.partitions.len();
         self.partitions.push(Partition::new(key, name));
@@ -173,7 +174,7 @@ impl Resolver<'_> {
         place
     }
 
-    /// The place of a rule's partition, a new one or one that is there; none if no key is left.
+    /// Returns the index of a rule's partition, a new or an existing one; `None` if no key is left.
     fn partition(&mut self, rule: &Rule) -> Option<usize> {
         let known = match rule.key {
             Some(key) => self.by_key.get(&key).copied().ok_or(key),

@@ -1,5 +1,5 @@
-//! Partitions as OpenSM makes them: the tables here are those that it wrote on a simulated fabric of two leaves, two spines
-//! and six hosts with the same files.
+//! Compares partitions with OpenSM's: it wrote the tables below for the same files, on a simulated fabric of two
+//! leaves, two spines and six hosts.
 
 use proptest::prelude::*;
 use weft_wire::mad::subn::{NodeDescription, NodeInfo, NodeType, PortInfo, SwitchInfo};
@@ -8,7 +8,7 @@ use super::*;
 use crate::options::{Level, Options, PartEnforce};
 use crate::subnet::{Node, NodeIx, Port, PortIx, Subnet, SwitchState};
 
-/// PortGUID of the host of a number from 1.
+/// Returns the PortGUID of a host, numbered from 1.
 fn host(number: u64) -> u64 {
     0x0002_c903_0a00_0001 + (number - 1) * 0x10
 }
@@ -16,7 +16,7 @@ fn host(number: u64) -> u64 {
 /// Port 0 of leaf 1.
 const LEAF: u64 = 0x0002_c903_0010_0000;
 
-/// Two leaves with three hosts each; the manager is on host 1.
+/// Builds two leaves with three hosts each; the manager is on host 1.
 fn subnet() -> Subnet {
     let mut subnet = Subnet::default();
     for leaf in 0..2 {
@@ -110,8 +110,8 @@ fn the_guides_file_makes_opensms_tables() {
     );
 }
 
-/// What OpenSM 3.3.23 wrote for these files, on ports that all began with the default key: on hosts 1 (its own), 2 and 3, on
-/// port 0 of the first leaf, on port 2 of that leaf, which faces host 2.
+/// Tables that OpenSM 3.3.23 wrote for these files, on ports that all began with the default key: on hosts 1 (its own),
+/// 2 and 3, on port 0 of the first leaf, on port 2 of that leaf, which faces host 2.
 const WRITTEN: &[(&str, bool, [&[u16]; 5])] = &[
     (
         "Default=0x7fff : ALL=full ;\nX=0x5 : ALL=full, ALL_SW=limi ; X=5 : 0x2c9030a000011=limited, S=full;",
@@ -322,7 +322,7 @@ fn a_semicolon_by_itself_ends_no_rule() {
             "{text:?}: {remarks:?}"
         );
     }
-    // OpenSM takes some of these and gives others up.
+    // OpenSM accepts some of these and rejects others.
     let (config, remarks) = parse("A=0x1 :\n ALL=full\n ;", "p");
     assert!(config != Config::Broken, "{remarks:?}");
     assert!(remarks.iter().any(|remark| remark.to_string().contains("a ; stands by itself")), "{remarks:?}");
@@ -376,7 +376,7 @@ proptest! {
     }
 }
 
-/// Each of these took hours when every mistake, name and member was looked for from the beginning again.
+/// Each of these took hours while the parser searched for every mistake, name and member from the start.
 #[test]
 fn files_of_a_hundred_thousand_words_are_read_in_one_go() {
     const COUNT: usize = 100_000;

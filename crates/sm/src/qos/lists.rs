@@ -1,26 +1,26 @@
-//! The lists of opensm.conf: `vl:weight,...` and the lanes of service levels.
+//! Lists in opensm.conf: `vl:weight,...` and the VLs of service levels.
 
 use weft_wire::mad::subn::VlWeight;
 
 use crate::options::{clip, number};
 
-/// Entries of a table of arbitration.
+/// Entries of an arbitration table.
 pub const ARBITRATION_MAX: usize = 64;
 /// Service levels.
 pub const SERVICE_LEVELS: usize = 16;
-/// The lane that means: drop.
+/// The VL that drops packets.
 pub const DROP: u8 = 15;
 
-/// A list, and what is wrong with it: what it comes to all the same stands beside.
+/// A parsed list with its mistakes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct List<T> {
-    /// What it comes to.
+    /// The values, with defaults in place of mistakes.
     pub values: T,
-    /// What is wrong, a line each.
+    /// Mistakes, a line each.
     pub wrong: Vec<String>,
 }
 
-/// A table of arbitration: `vl:weight,...`. What is not a pair is lane 0 with weight 0, which is passed over.
+/// Parses an arbitration table: `vl:weight,...`. An invalid entry becomes VL 0 with weight 0, which arbitration skips.
 pub fn arbitration(text: &str) -> List<Vec<VlWeight>> {
     let mut list = List { values: Vec::new(), wrong: Vec::new() };
     for pair in items(text) {
@@ -51,7 +51,7 @@ pub fn arbitration(text: &str) -> List<Vec<VlWeight>> {
     list
 }
 
-/// Lanes of service levels: `vl,...`; those that are not listed have lane 0.
+/// Parses the VLs of service levels: `vl,...`; unlisted service levels get VL 0.
 pub fn lanes(text: &str) -> List<[u8; SERVICE_LEVELS]> {
     let mut list = List { values: [0; SERVICE_LEVELS], wrong: Vec::new() };
     let mut count = 0;
@@ -72,7 +72,7 @@ pub fn lanes(text: &str) -> List<[u8; SERVICE_LEVELS]> {
     list
 }
 
-/// Items between commas; a comma at the end is nothing.
+/// Yields the items between commas; a trailing comma adds none.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     let text = text.trim();
     text.strip_suffix(',').unwrap_or(text).split(',').map(str::trim).filter(move |_| !text.is_empty())

@@ -1,4 +1,4 @@
-//! Quality of service: lanes and arbitration of ports ([`Setup`]), and the policy that gives paths their service level.
+//! Quality of service: VLs and arbitration of ports ([`Setup`]), and the policy that sets the service level of paths.
 
 mod lists;
 pub mod policy;

@@ -1,5 +1,5 @@
-//! Lanes and arbitration of every port: what the options say for its kind, fitted to what it can; and where a routing
-//! engine needs lanes of its own, these.
+//! VLs and arbitration of every port: the options for its kind, limited to its capabilities; a routing engine that
+//! needs particular VLs overrides them.
 
 use weft_wire::mad::subn::{NodeType, PortInfo, VlArbitrationTable, VlWeight};
 
@@ -8,44 +8,44 @@ use crate::options::{self, Options};
 use crate::subnet::Node;
 use crate::tables;
 
-/// Entries in a block of a table of arbitration.
+/// Entries in a block of an arbitration table.
 const BLOCK: usize = 32;
 
-/// What is set up unless told otherwise: lanes in turn, lane 0 first, service level 15 on lane 7.
+/// Defaults: VL 0 has high priority, the other VLs share the rest equally, and service level 15 uses VL 7.
 const HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
 const LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
 const SL2VL: &str = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7";
 const MAX_VLS: u8 = 15;
 
-/// Kind of a port: each may have lanes of its own.
+/// Kind of a port: each may have VL settings of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// Of an adapter.
+    /// A port of an adapter.
     Ca,
     /// Port 0 of an enhanced switch.
     Sw0,
     /// Another port of a switch.
     Swe,
-    /// Of a router.
+    /// A port of a router.
     Rtr,
 }
 
-/// What is set up at ports of a kind.
+/// VL settings for ports of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KindSetup {
-    /// Data lanes.
+    /// Data VLs.
     pub max_vls: u8,
-    /// How much of high priority may go before one of low priority.
+    /// Limit of High Priority.
     pub high_limit: u8,
-    /// Arbitration of high priority.
+    /// High-priority arbitration table.
     pub high: Vec<VlWeight>,
-    /// Arbitration of low priority.
+    /// Low-priority arbitration table.
     pub low: Vec<VlWeight>,
-    /// Lanes of service levels.
+    /// VLs of service levels.
     pub sl2vl: [u8; SERVICE_LEVELS],
 }
 
-/// What is set up at ports of all kinds.
+/// VL settings for ports of all kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
     ca: KindSetup,
@@ -54,21 +54,21 @@ pub struct Setup {
     rtr: KindSetup,
 }
 
-/// Where a map of lanes stands in a switch.
+/// Position of an SL2VL table in a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InSwitch {
-    /// The switch by its place in the graph.
+    /// Index of the switch in the graph.
     pub switch: u32,
-    /// How many ports it has, port 0 among them.
+    /// Number of ports, port 0 included.
     pub ports: usize,
-    /// The port that a packet comes in by.
+    /// Input port.
     pub port_in: u8,
-    /// The port that it leaves by.
+    /// Output port.
     pub port_out: u8,
 }
 
 impl Kind {
-    /// Kind of a port; none for port 0 of a switch that is not enhanced, which has no lanes.
+    /// Returns the kind of a port; `None` for port 0 of a switch that is not enhanced, which has no VLs.
     pub fn of(node: &Node, port: u8) -> Option<Kind> {
         match node.info.node_type {
             NodeType::SWITCH if port > 0 => Some(Kind::Swe),
@@ -80,19 +80,19 @@ impl Kind {
 }
 
 impl Setup {
-    /// What the options say. Their mistakes were told when they were read.
+    /// Builds the setup from the options, whose mistakes the parser has already reported.
     pub fn new(options: &Options) -> Setup {
         let lanes = &options.lanes;
         let kind = |own| KindSetup::new(own, &lanes.all);
         Setup { ca: kind(&lanes.ca), sw0: kind(&lanes.sw0), swe: kind(&lanes.swe), rtr: kind(&lanes.rtr) }
     }
 
-    /// Whether anything is set up at all: where quality of service is on, or an engine needs lanes.
+    /// Whether the manager has to configure VLs: if QoS is on, or an engine needs VLs.
     pub fn is_needed(options: &Options, lanes: &tables::Lanes) -> bool {
         options.qos.qos || *lanes != tables::Lanes::Any
     }
 
-    /// What is set up at ports of a kind.
+    /// Returns the settings for a kind of port.
     pub fn kind(&self, kind: Kind) -> &KindSetup {
         match kind {
             Kind::Ca => &self.ca,
@@ -102,8 +102,8 @@ impl Setup {
         }
     }
 
-    /// The blocks of a port's tables of arbitration, each with its number: 1 and 2 low priority, 3 and 4 high priority.
-    /// A port with one data lane has none.
+    /// Returns the blocks of a port's arbitration tables, each with its number: 1 and 2 low priority, 3 and 4 high
+    /// priority. A port with one data VL has none.
     pub fn arbitration(&self, kind: Kind, info: &PortInfo) -> Vec<(u8, VlArbitrationTable)> {
         let setup = self.kind(kind);
         if info.vl_cap <= 1 {
@@ -116,8 +116,8 @@ impl Setup {
         numbered.collect()
     }
 
-    /// The lane of each service level at a port: of a host, or in a switch from a port to another, whose PortInfo counts.
-    /// What an engine needs goes before what the options say.
+    /// Returns the VL of each service level: at an end port, or in a switch from an input port to an output port.
+    /// `info` is the PortInfo of the end port or output port. The needs of an engine override the options.
     pub fn sl2vl(
         &self,
         kind: Kind,
@@ -160,7 +160,8 @@ impl KindSetup {
         }
     }
 
-    /// Lanes that a port of the kind uses: those in operation, no more than are wanted; a power of two or 15.
+    /// Returns the number of VLs that a port of this kind uses: at most the operational and the configured ones; a
+    /// power of two or 15.
     fn lanes(&self, info: &PortInfo) -> u8 {
         let wanted = match self.max_vls {
             0 | 1 => 1,
@@ -173,7 +174,7 @@ impl KindSetup {
     }
 }
 
-/// Data lanes in operation.
+/// Returns the number of operational data VLs.
 fn lanes_of(info: &PortInfo) -> u8 {
     match info.operational_vls {
         2 => 2,
@@ -184,7 +185,7 @@ fn lanes_of(info: &PortInfo) -> u8 {
     }
 }
 
-/// A table cut into blocks, as many as the port has, with lanes that it uses.
+/// Cuts a table into as many blocks as the port has, and maps its VLs to those in use.
 fn blocks(entries: &[VlWeight], cap: u8, lanes: u8) -> Vec<VlArbitrationTable> {
     let mut blocks = Vec::new();
     let cap = usize::from(cap).min(2 * BLOCK);

@@ -1,6 +1,7 @@
-//! No engine named: the fabric is looked at, and gets tables that suit it. A tree that `ftree` spreads as evenly as any
-//! tables can is routed as a tree; for whatever else, several engines that promise no credit loops compute tables, the best
-//! are taken and then polished, if the fabric is small enough to afford it; otherwise the first that the lanes suffice for.
+//! Default engine: examines the fabric and selects suitable tables. A tree that `ftree` balances as well as any tables
+//! could is routed with `ftree`. Otherwise, if the fabric is small enough, several engines that avoid credit loops
+//! compute tables, and the best ones are taken and polished. On larger fabrics the first engine with enough VLs is
+//! taken.
 
 use crate::graph::Graph;
 use crate::tables::Tables;
@@ -21,26 +22,26 @@ pub const ENGINE: Engine = Engine {
 /// Engines for a tree, the best first.
 const TREE: &[&str] = &["ftree", "dfsssp", "nue", "updn", "minhop"];
 
-/// Engines for anything else, the most special first. Each refuses what it is not made for; the last, which
-/// promises nothing but ways, never does.
+/// Engines for anything else, the most specialized first. Each refuses topologies that it does not support; only the
+/// last one, which does not avoid credit loops, never does.
 const OTHER: &[&str] = &["dragonfly", "torus-2QoS", "dfsssp", "lash", "nue", "dor", "updn", "minhop"];
 
-/// Entries of tables up to which engines are compared.
+/// Table entries up to which engines are compared.
 const COMPARED_MAX: usize = 1 << 18;
 
-/// Entries of tables up to which tables are polished, and engines compared on trees.
+/// Table entries up to which tables are polished, and on trees up to which engines are compared.
 const POLISHED_MAX: usize = 1 << 15;
 
-/// Shift permutations that a comparison tries.
+/// Shift permutations to test in a comparison.
 const SHIFTS: usize = 32;
 
-/// Random bisections that a comparison of polished tables draws...
+/// Random bisections to draw in a comparison of polished tables...
 const BISECTIONS: usize = 64;
-/// ... and the part of the bandwidth in them that polished tables keep at least.
+/// ... and the minimum share of their bandwidth that polished tables must keep.
 const BISECTION_KEPT: f64 = 0.97;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
-    // Whichever engine is best takes what lanes there are.
+    // All engines may use all available VLs.
     let options = RoutingOptions { nue_max_num_vls: 0, ..request.options.clone() };
     let request = &Request { options: &options, ..*request };
     let graph = request.graph;
@@ -49,7 +50,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     let engines: Vec<&Engine> = names.iter().filter_map(|name| engine(name)).collect();
     let entries = graph.switch_count() * (usize::from(graph.lid_top()) + 1);
     let compared_max = if is_tree { POLISHED_MAX } else { COMPARED_MAX };
-    // After a fault `ftree` changes few of its paths; a new comparison might change them all.
+    // After a fault `ftree` changes few of its paths; a new comparison could change all of them.
     let is_kept = is_tree && request.previous.is_some_and(|previous| previous.tables.engine == TREE[0]);
     if is_kept || entries > compared_max {
         return first(request, &engines);
@@ -59,7 +60,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     best.map_or_else(|| first(request, &engines), Ok)
 }
 
-/// The tables of the first engine that has some.
+/// The tables of the first engine that succeeds.
 fn first(request: &Request<'_>, engines: &[&Engine]) -> Result<Tables, RouteError> {
     let mut why = String::from("the fabric has no switches");
     for engine in engines {
@@ -71,15 +72,15 @@ fn first(request: &Request<'_>, engines: &[&Engine]) -> Result<Tables, RouteErro
     Err(RouteError { engine: ENGINE.name, why })
 }
 
-/// The tables of an engine, if no tables could load the worst link less.
+/// The tables of an engine, if no tables could have a lower worst link load.
 fn even(request: &Request<'_>, engine: &Engine) -> Option<Tables> {
     let tables = (engine.run)(request).ok()?;
     let quality = check(request.graph, &tables, &Checks { shifts: 0, ..Checks::default() }, request.parallel);
     (quality.is_sound() && quality.load.max <= least(request.graph)).then_some(tables)
 }
 
-/// The least that some link carries, whatever the tables: a switch sends all that hangs on it to every LID elsewhere over one
-/// of its links, and what comes in to its own LIDs comes over one or the other of them.
+/// Lower bound of the worst link load for any tables. A switch sends the traffic of its end ports to all other LIDs
+/// over its own links, and receives the traffic to its LIDs over them too.
 fn least(graph: &Graph) -> u64 {
     let lids = |switch: usize| graph.switches[switch].hung().map(|(_, end)| 1u64 << graph.ends[end as usize].lmc).sum();
     let own: Vec<u64> = (0..graph.switch_count()).map(lids).collect();
@@ -94,7 +95,7 @@ fn least(graph: &Graph) -> u64 {
     (0..graph.switch_count()).map(bound).max().unwrap_or(0)
 }
 
-/// The best tables of all engines that have sound ones, polished.
+/// The best sound tables of all engines, polished.
 fn best(request: &Request<'_>, engines: &[&Engine], entries: usize) -> Option<Tables> {
     let checks = Checks { shifts: SHIFTS, ..Checks::default() };
     let judged = engines.iter().filter_map(|engine| {
@@ -106,14 +107,15 @@ fn best(request: &Request<'_>, engines: &[&Engine], entries: usize) -> Option<Ta
     let least =
         |of: &dyn Fn(&Quality) -> f64| judged.iter().map(|(_, q)| of(q)).fold(f64::INFINITY, f64::min).max(1e-9);
     let (load, shift) = (least(&|q| q.load.max as f64), least(&|q| q.shift.worst_mean));
-    // Shifts count twice what all to all, their sum, does: collectives go one by one. Of equals the first.
+    // Shifts count twice as much as their sum, all-to-all: collectives run one shift at a time. Ties go to the first.
     let price = |q: &Quality| q.load.max as f64 / load + 2.0 * q.shift.worst_mean / shift;
     let at = (0..judged.len()).min_by(|a, b| price(&judged[*a].1).total_cmp(&price(&judged[*b].1)))?;
     let (tables, _) = judged.into_iter().nth(at)?;
     Some(if entries <= POLISHED_MAX { polished(request, tables) } else { tables })
 }
 
-/// The best variant of tables that is in nothing worse, or nearly so in random bisections; the tables if there is none.
+/// The best variant that is worse in no respect, except slightly in random bisections; the original tables if there is
+/// none.
 fn polished(request: &Request<'_>, tables: Tables) -> Tables {
     let judge = |tables: &Tables| {
         let quality = check(request.graph, tables, &Checks::default(), request.parallel);
@@ -132,7 +134,7 @@ fn polished(request: &Request<'_>, tables: Tables) -> Tables {
     };
     let priced =
         variants(ENGINE.name, request, &tables).into_iter().filter_map(|tables| Some((price(&tables)?, tables)));
-    // Of equals the first, and the tables before any variant.
+    // Ties go to the first variant, and to the original tables over any variant.
     priced
         .filter(|(price, _)| *price < 3.0)
         .min_by(|(a, _), (b, _)| a.total_cmp(b))

@@ -1,25 +1,25 @@
-//! Engines one after another: the first that has tables for the fabric is taken, as `routing_engine a,b` says it.
+//! Chain of engines: the first one that can route the fabric is used, as in `routing_engine a,b`.
 
 use crate::tables::Tables;
 
 use super::{Engine, Request, RouteError, engine};
 
-/// The engine that is taken when no other is named, and when all that are named refuse.
+/// The engine to use if none is configured, or if all configured ones refuse.
 pub const DEFAULT: &str = "auto";
 
-/// Engines in the order in which they are tried.
+/// Engines in the order to try them.
 #[derive(Clone)]
 pub struct Chain {
     engines: Vec<&'static Engine>,
     fallback: bool,
 }
 
-/// What a chain comes to.
+/// Result of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
-    /// The tables, if any engine has some.
+    /// The tables, if any engine succeeded.
     pub tables: Option<Tables>,
-    /// The engines that were to be taken before, and why they were not.
+    /// Errors of the engines tried before.
     pub refused: Vec<RouteError>,
 }
 
@@ -30,8 +30,8 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Engines by their names in `routing_engine`; words that are no engine's do not count, and none at all mean
-    /// [`DEFAULT`]. Without `fallback` (`no_fallback`) no other is taken when all refuse.
+    /// Creates a chain from names in `routing_engine`. Ignores unknown names; without any known name the chain is
+    /// [`DEFAULT`]. Without `fallback` (`no_fallback`), no other engine is tried when all refuse.
     pub fn new(names: &[&str], fallback: bool) -> Chain {
         let mut engines: Vec<&'static Engine> = names.iter().filter_map(|name| engine(name)).collect();
         if engines.is_empty() {
@@ -40,13 +40,13 @@ impl Chain {
         Chain { engines, fallback }
     }
 
-    /// The engines' names, in the order in which they are tried.
+    /// Names of the engines in the order to try them.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         let last = engine(DEFAULT).filter(|last| self.fallback && !self.engines.iter().any(|e| e.name == last.name));
         self.engines.iter().copied().chain(last).map(|engine| engine.name)
     }
 
-    /// Tables of the first engine that has some.
+    /// Tables of the first engine that succeeds.
     pub fn route(&self, request: &Request<'_>) -> Routed {
         let mut refused = Vec::new();
         for engine in self.names().filter_map(engine) {
@@ -68,7 +68,7 @@ mod tests {
     use crate::routing::{Request, RoutingOptions};
     use crate::testing::generated;
 
-    /// The engine that was taken, and how many refused before.
+    /// The engine that succeeded, and the number that refused before it.
     fn taken(names: &[&str], fallback: bool, shape: Shape) -> (Option<&'static str>, usize) {
         let (graph, options) = (generated(shape), RoutingOptions::default());
         let routed = Chain::new(names, fallback).route(&Request::new(&graph, &options, &Sequential));

@@ -1,5 +1,5 @@
-//! The paths of `sssp` on lanes, so that they cannot block each other in a circle (Domke, Hoefler, Nagel: "Deadlock-Free
-//! Oblivious Routing for Arbitrary Topologies").
+//! The paths of `sssp`, assigned to VLs so that they cannot deadlock (Domke, Hoefler, Nagel: "Deadlock-Free Oblivious
+//! Routing for Arbitrary Topologies").
 
 use crate::tables::Tables;
 

@@ -1,6 +1,6 @@
-//! Dimension order: of the shortest ways the one through the lowest port, so that on a mesh or a hypercube whose ports are
-//! cabled alike everywhere the dimensions are walked one after another, which cannot close a credit loop. On a torus it
-//! can: `torus-2QoS` is made for that. `dimn_ports_file` tells the order of ports where cables do not.
+//! Dimension-order routing: of the shortest paths, the one through the lowest port. On a mesh or a hypercube with
+//! uniformly cabled ports, paths traverse the dimensions in order, which cannot close a credit loop. On a torus they
+//! can: use `torus-2QoS`. `dimn_ports_file` sets the port order if the cabling does not.
 
 use crate::routing::work::map;
 use crate::tables::{NO_PATH, Tables};
@@ -39,7 +39,7 @@ fn row(request: &Request<'_>, net: &Net, far: &[Vec<u16>], switch: usize, length
     lft
 }
 
-/// The channels of a switch as dimensions follow each other.
+/// The channels of a switch in dimension order.
 fn order(request: &Request<'_>, net: &Net, switch: usize) -> Vec<usize> {
     let guid = request.graph.switches[switch].guid;
     let told = request.options.dimn_ports.iter().find(|(of, _)| *of == guid).map_or(&[][..], |(_, ports)| ports);
@@ -49,7 +49,7 @@ fn order(request: &Request<'_>, net: &Net, switch: usize) -> Vec<usize> {
     order
 }
 
-/// The port to a destination: the first neighbour in order that is nearer, by the emptiest of the cables to it.
+/// The port to a destination: the least loaded cable to the first neighbor, in dimension order, that is nearer.
 fn next(net: &Net, far: &[u16], switch: usize, order: &[usize], loads: &mut [u32]) -> Option<u8> {
     let nearer = |channel: &&usize| {
         let way = net.channels[**channel];

@@ -1,9 +1,10 @@
-//! Dragonflies (Kim, Dally, Scott, Abts: "Technology-Driven, Highly-Scalable Dragonfly Topology"): groups of switches that
-//! are cabled all to all, and cables from every group to every other. Between two groups there is often a single cable, and a shift
-//! permutation sends all of a group over it: so ways through a third group that are no longer share the load, on lanes that
-//! service levels choose. Where there are too few lanes for that, a path goes at most one hop within the first group, one to
-//! the other, one within that; what comes out of another group's cable is on a lane of its own, so that lanes follow from
-//! ports alone, every service level stays free for other uses, and no credit loop can be.
+//! Dragonflies (Kim, Dally, Scott, Abts: "Technology-Driven, Highly-Scalable Dragonfly Topology"): groups of fully
+//! connected switches, with cables from every group to every other. There is often a single cable between two groups,
+//! and a shift permutation sends the traffic of a whole group over it. So paths through a third group that are no
+//! longer than the direct ones share the load, on VLs selected by service level. With too few VLs for that, a path
+//! takes at most one hop within the first group, one to the other group, and one within that. Packets from a cable
+//! between groups get a VL of their own. The VL then depends on ports alone, every service level stays free for other
+//! uses, and no credit loop is possible.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ pub const ENGINE: Engine = Engine {
     run,
 };
 
-/// Lanes: before the cable between groups and behind it.
+/// VLs: before and after the cable between groups.
 const LANES: u8 = 2;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
@@ -39,7 +40,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     Ok(shared(request, &net, &groups).unwrap_or_else(|| direct(request, &net, &groups)))
 }
 
-/// The shortest ways, through third groups, too, as shifts share them best; `None` if lanes do not suffice for them.
+/// The shortest paths, including those through third groups, balanced for shifts; `None` if they need more VLs.
 fn shared(request: &Request<'_>, net: &Net, groups: &Groups) -> Option<Tables> {
     let far = net.distances(request.parallel);
     let order = groups.order(request.graph);
@@ -50,7 +51,7 @@ fn shared(request: &Request<'_>, net: &Net, groups: &Groups) -> Option<Tables> {
     Some(tables)
 }
 
-/// Over the one cable, on two lanes that follow from ports alone.
+/// Direct paths over the cable between two groups, on two VLs that depend on ports alone.
 fn direct(request: &Request<'_>, net: &Net, groups: &Groups) -> Tables {
     let far = map(request.parallel, net.switch_count(), |to| groups.distances_to(net, to));
     let trees = by_target(net, &far, &|way, to| groups.leads(way.from, way.to, to));
@@ -59,16 +60,16 @@ fn direct(request: &Request<'_>, net: &Net, groups: &Groups) -> Tables {
     tables
 }
 
-/// Which switch is in which group.
+/// Groups of switches.
 struct Groups {
     of: Vec<u32>,
-    /// By switch, the groups that its cables lead to.
+    /// Groups that each switch's cables lead to.
     gates: Vec<BTreeSet<u32>>,
 }
 
 impl Groups {
-    /// The groups of a dragonfly; `None` if it is none. Switches of a group have the others of it as neighbours in
-    /// common, so the links between switches with many neighbours in common are those within groups.
+    /// The groups of a dragonfly; `None` if the fabric is none. Switches of a group have the group's other switches as
+    /// common neighbors, so the links between switches with many common neighbors are those within groups.
     fn find(net: &Net) -> Option<Groups> {
         let beside: Vec<BTreeSet<u32>> = (0..net.switch_count())
             .map(|switch| net.channels[net.of(switch)].iter().map(|channel| channel.to).collect())
@@ -85,7 +86,7 @@ impl Groups {
         })
     }
 
-    /// The groups, if all within each and all of them among each other are cabled.
+    /// The groups, if each is fully connected and every pair of groups is.
     fn proven(net: &Net, beside: &[BTreeSet<u32>], of: Vec<u32>) -> Option<Groups> {
         let count = of.iter().max()? + 1;
         let mut sizes = vec![0usize; count as usize];
@@ -107,7 +108,7 @@ impl Groups {
         (all && count > 1 && (count as usize) < of.len()).then_some(Groups { of, gates })
     }
 
-    /// Ends in the order of groups, of switches within them, and of their own: groups and switches by their first end.
+    /// End ports sorted by group, by switch within it, and by index; groups and switches by their first end port.
     fn order(&self, graph: &Graph) -> Vec<u32> {
         let mut first = vec![u32::MAX; graph.switch_count()];
         let mut first_of_group = vec![u32::MAX; graph.switch_count()];
@@ -124,7 +125,7 @@ impl Groups {
         order
     }
 
-    /// Whether a hop is one of those that a path to a switch may take.
+    /// Whether a path to a switch may take a hop.
     fn leads(&self, from: u32, to: u32, target: u32) -> bool {
         let [from_group, to_group, target_group] = [from, to, target].map(|switch| self.of[switch as usize]);
         if from_group == target_group || to_group == target_group {
@@ -133,12 +134,12 @@ impl Groups {
         from_group == to_group && self.gates[to as usize].contains(&target_group)
     }
 
-    /// How far every switch is from one, by hops that lead there; one in another group takes its group's cable or goes to
-    /// a switch that has one.
+    /// Distance of every switch to one switch over permitted hops. A switch in another group uses its own cable to the
+    /// target's group, or goes to a switch that has one.
     fn distances_to(&self, net: &Net, target: usize) -> Vec<u16> {
         let mut far = vec![FAR; net.switch_count()];
         far[target] = 0;
-        // Three hops at most: within a group, out of another over its cable, within that one.
+        // At most three hops: within a group, over its cable to the other group, within that.
         for _ in 0..3 {
             let before = far.clone();
             for way in &net.channels {
@@ -152,7 +153,7 @@ impl Groups {
     }
 }
 
-/// Switches that are connected by some channels, numbered from 0.
+/// Numbers the switches by connected component, from 0, over some channels.
 fn joined(net: &Net, by: impl Fn(usize) -> bool) -> Vec<u32> {
     let mut of = vec![u32::MAX; net.switch_count()];
     let mut count = 0;
@@ -172,7 +173,7 @@ fn joined(net: &Net, by: impl Fn(usize) -> bool) -> Vec<u32> {
     of
 }
 
-/// What comes over a cable from another group is on the second lane.
+/// Packets that arrive over a cable from another group use the second VL.
 fn maps(graph: &Graph, groups: &Groups) -> Vec<Vec<[u8; 16]>> {
     let of_switch = |(at, switch): (usize, &crate::graph::Switch)| {
         let ports = switch.ports.len();

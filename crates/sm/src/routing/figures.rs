@@ -1,4 +1,4 @@
-//! The topologies that engines are measured on, by name.
+//! Named topologies on which engines are measured.
 
 use weft_fabric::topology::generate::Shape;
 
@@ -22,7 +22,7 @@ pub const TOPOLOGIES: &[(&str, Made)] = &[
     ("rnd64", || random(64, 6, 4)),
 ];
 
-/// A topology by name.
+/// The topology with this name.
 pub fn topology(name: &str) -> Graph {
     TOPOLOGIES.iter().find(|(of, _)| *of == name).expect("a topology").1()
 }

@@ -1,5 +1,5 @@
-//! Tables from a file, in the form in which OpenSM and dump_lfts write them. LIDs may have changed since: entries say whose
-//! they are by GUID. What the file does not lead to is routed as by `minhop`.
+//! Tables from a file in the format of OpenSM's dump and dump_lfts. LIDs may have changed since: entries name the
+//! owner's GUID. LIDs that the file does not reach are routed as by `minhop`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     Ok(tables)
 }
 
-/// Gives every LID that the file does not lead to from everywhere the entries of `minhop`.
+/// Uses `minhop` entries for every LID that the file does not reach from every switch.
 fn complete(request: &Request<'_>, tables: &mut Tables) -> Result<(), RouteError> {
     let missing = reaches(request.graph, tables);
     if missing.is_empty() {
@@ -49,13 +49,13 @@ fn complete(request: &Request<'_>, tables: &mut Tables) -> Result<(), RouteError
 
 /// A line of a dump.
 enum Line {
-    /// The entries of a switch follow.
+    /// Start of a switch's entries.
     Switch(u64),
-    /// A LID, the port to it, and whose it is.
+    /// An entry: a LID, the port to it, and the owner's GUID.
     Entry { lid: u16, port: u8, owner: Option<u64> },
 }
 
-/// Reads a dump, its lines with their numbers.
+/// Parses the lines of a dump.
 fn lines(text: &str) -> impl Iterator<Item = Result<Line, String>> + '_ {
     (1..).zip(text.lines()).filter_map(|(number, line)| {
         let line = line.trim();
@@ -70,25 +70,25 @@ fn lines(text: &str) -> impl Iterator<Item = Result<Line, String>> + '_ {
     })
 }
 
-/// The LID and the port that an entry begins with.
+/// The LID and the port at the start of an entry.
 fn entry(text: &str) -> Option<(u16, u8)> {
     let mut words = text.split_whitespace();
     let lid = u16::from_str_radix(words.next()?, 16).ok()?;
     Some((lid, words.next()?.parse().ok()?))
 }
 
-/// The GUID behind a word.
+/// The GUID after a keyword.
 fn guid_after(line: &str, word: &str) -> Option<u64> {
     let rest = line.split_once(word)?.1.trim_start().strip_prefix("0x")?;
     let digits = rest.find(|c: char| !c.is_ascii_hexdigit()).map_or(rest, |end| &rest[..end]);
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Fills tables from a dump; tells how many of the switches it has.
+/// Fills tables from a dump. Returns how many of the graph's switches it contains.
 fn read(graph: &Graph, text: &str, tables: &mut Tables) -> Result<usize, String> {
     let switches: BTreeMap<u64, usize> = graph.switches.iter().zip(0..).map(|(switch, at)| (switch.guid, at)).collect();
     let now = lids(graph);
-    // The least LID that the file knows of everybody.
+    // The lowest LID of each owner in the file.
     let mut then: BTreeMap<u64, u16> = BTreeMap::new();
     for line in lines(text) {
         if let Line::Entry { lid, owner: Some(owner), .. } = line? {
@@ -119,13 +119,13 @@ fn read(graph: &Graph, text: &str, tables: &mut Tables) -> Result<usize, String>
     Ok(found)
 }
 
-/// The LIDs of everybody by the GUID of their port.
+/// The current LIDs by owner GUID.
 fn lids(graph: &Graph) -> BTreeMap<u64, std::ops::Range<u16>> {
     let switches = graph.switches.iter().map(|switch| (switch.guid, switch.lids()));
     switches.chain(graph.ends.iter().map(|end| (end.guid, end.lids()))).collect()
 }
 
-/// Writes tables as OpenSM's dump of them (opensm-lfts.dump), which this engine reads.
+/// Writes tables in the format of OpenSM's dump (opensm-lfts.dump), which this engine reads.
 pub fn write(graph: &Graph, tables: &Tables) -> String {
     let mut owners: BTreeMap<u16, String> = BTreeMap::new();
     for switch in &graph.switches {
@@ -164,7 +164,7 @@ mod tests {
     use crate::tables::Tables;
     use crate::testing::generated;
 
-    /// What OpenSM 3.3.23 wrote of a fabric of two leaves, two spines and five hosts.
+    /// OpenSM 3.3.23's dump of a fabric with two leaves, two spines and five hosts.
     const OPENSM: &str = include_str!("../../testdata/opensm-lfts.dump");
 
     fn tree() -> Shape {

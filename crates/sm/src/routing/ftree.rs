@@ -1,6 +1,6 @@
-//! Fat trees: up to a common ancestor and down again, every destination over an ancestor of its own, so that shifts do not
-//! collide. Hosts are taken by where they are cabled, hosts that are missing count as if they were there, and trees may lack
-//! links and switches; compute nodes come first, so that storage does not spoil their balance.
+//! Fat trees: up to a common ancestor and down again, each destination over its own ancestor, so that shifts do not
+//! collide. Hosts are ordered by cabling, missing hosts count as present, and trees may lack links and switches.
+//! Compute nodes come first, so that storage nodes do not spoil their balance.
 
 use crate::graph::Graph;
 use crate::tables::Tables;
@@ -37,7 +37,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
         spread(ENGINE.name, request, &links, &groups, steady, &|to| levels.toward(&links, to, &lapses, hops(to)));
     if !is_right(request, &tables, &lapses) {
         return Err(refuse(
-            "some hosts have no common ancestor: mend the links, let max_reverse_hops and io_guid_file lead to them, \
+            "some hosts have no common ancestor: fix the links, let max_reverse_hops and io_guid_file lead to them, \
              or take auto or updn",
         ));
     }
@@ -48,7 +48,7 @@ fn refuse(why: &str) -> RouteError {
     RouteError { engine: ENGINE.name, why: format!("the fabric is no fat tree: {why}") }
 }
 
-/// Compute nodes first, if the administrator says which they are.
+/// Moves compute nodes to the front, if they are configured.
 fn by_class(request: &Request<'_>, groups: Vec<Group>) -> Vec<Group> {
     let (graph, options) = (request.graph, request.options);
     if options.cn_guids.is_empty() {
@@ -64,12 +64,12 @@ fn by_class(request: &Request<'_>, groups: Vec<Group>) -> Vec<Group> {
         first.push(Group { switch: group.switch, targets: compute });
         then.push(Group { switch: group.switch, targets: other });
     }
-    // Switches without ends stay last.
+    // Switches without end ports stay last.
     then.sort_by_key(|group| group.targets.iter().all(|target| target.end.is_none()));
     first.into_iter().chain(then).filter(|group| !group.targets.is_empty()).collect()
 }
 
-/// Puts a phantom where a leaf has no end and its fellows have one, if leaves are nearly full.
+/// Adds a phantom wherever a leaf lacks an end port that other leaves have, if leaves are nearly full.
 fn fill_up(graph: &Graph, groups: &mut [Group]) {
     let mut used: Vec<u8> = graph.ends.iter().map(|end| end.port).collect();
     used.sort_unstable();
@@ -88,7 +88,7 @@ fn fill_up(graph: &Graph, groups: &mut [Group]) {
     }
 }
 
-/// Which switches have I/O nodes.
+/// Whether each switch has I/O nodes.
 fn io_switches(request: &Request<'_>) -> Vec<bool> {
     let mut io = vec![false; request.graph.switch_count()];
     let guids = &request.options.io_guids;

@@ -1,4 +1,4 @@
-//! Fabrics that no rule made, for tests: leaves of unequal size, missing and parallel cables; and what `auto` makes of them.
+//! Irregular test fabrics: leaves of unequal size, missing and parallel cables; and the results of `auto` on them.
 
 use crate::graph::{Graph, Peer, Port, Switch};
 use crate::parallel::Sequential;
@@ -9,8 +9,8 @@ use crate::tables::Tables;
 use crate::testing::generated;
 use weft_fabric::topology::generate::Shape;
 
-/// A tree of two levels: by leaf, its hosts and its cables to each spine; and what the worst link carries, when all send to
-/// all, with the best of OpenSM's engines that close no credit loop.
+/// A two-level tree: the hosts of each leaf and its cables to each spine. `opensm` is the worst all-to-all link load of
+/// OpenSM's best engine without credit loops.
 struct Known {
     leaves: &'static [(u32, &'static [u32])],
     opensm: u64,
@@ -61,7 +61,7 @@ const PARALLEL_CABLES: Known = Known {
 };
 
 impl Known {
-    /// Ports of a switch lead to switches first, then to hosts.
+    /// Builds the graph. A switch's links to switches have the lowest ports, then come hosts.
     fn graph(&self) -> Graph {
         let spines = self.leaves[0].1.len();
         let mut graph = Graph::default();

@@ -1,5 +1,6 @@
-//! What stays of tables before a change: an entry whose port still leads to the same switch on a way that is still allowed.
-//! A cut then changes the entries that used it and few others. Where links have come, nothing is kept, so that they are used.
+//! Entries preserved from previous tables: those whose port still leads to the same switch on a path that is still
+//! allowed. After a link failure, few other entries change. If links were added, nothing is preserved, so that the new
+//! links are used.
 
 use crate::graph::{Graph, Peer};
 use crate::tables::{NO_PATH, Tables};
@@ -7,19 +8,19 @@ use crate::tables::{NO_PATH, Tables};
 use super::links::Links;
 use super::{Previous, Request};
 
-/// Entries of tables before.
+/// Entries of the previous tables.
 #[derive(Clone)]
 pub struct Kept<'a> {
     before: Option<&'a Tables>,
     graph: &'a Graph,
-    /// Place that each switch had.
+    /// Index that each switch had.
     was: Vec<Option<u32>>,
-    /// Whether a LID is whose it was and where it was.
+    /// Whether a LID has the same owner as before.
     same: Vec<bool>,
 }
 
 impl<'a> Kept<'a> {
-    /// What a request knows of tables before; they are of use only for the engine that made them.
+    /// Reads the previous tables of a request; they only help if the same engine made them.
     pub fn new(request: &Request<'a>) -> Kept<'a> {
         let graph = request.graph;
         let Some(Previous { graph: old, tables }) = request.previous else {
@@ -34,12 +35,12 @@ impl<'a> Kept<'a> {
         Kept { before: Some(tables), graph: old, was, same }
     }
 
-    /// Whether anything is kept.
+    /// Whether there are previous entries.
     pub fn is_any(&self) -> bool {
         self.before.is_some()
     }
 
-    /// The link that a switch had to a LID, if it is among `places`.
+    /// The link that a switch used for a LID, if it is in `places`.
     pub fn link(&self, links: &Links, switch: u32, places: &[u32], lid: u16) -> Option<u32> {
         let before = self.before?;
         if !self.same.get(usize::from(lid)).copied().unwrap_or(false) {
@@ -60,7 +61,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// Whether a graph has links that another has not: what came back is to be used, so all is spread anew.
+/// Whether a graph has links that the old one lacks: then all paths are spread anew, to use them.
 fn has_more(graph: &Graph, old: &Graph, was: &[Option<u32>]) -> bool {
     graph.switches.iter().zip(was).any(|(switch, was)| {
         let before = was.and_then(|was| old.switches.get(was as usize));
@@ -72,13 +73,13 @@ fn has_more(graph: &Graph, old: &Graph, was: &[Option<u32>]) -> bool {
     })
 }
 
-/// The place that a switch of a graph has in another.
+/// Index in the old graph of a switch.
 fn was_at(graph: &Graph, old: &Graph, switch: u32) -> Option<u32> {
     let guid = graph.switches.get(switch as usize)?.guid;
     old.switches.binary_search_by_key(&guid, |switch| switch.guid).ok().map(|at| at as u32)
 }
 
-/// Whose every LID is, by GUID.
+/// Owner GUID of every LID.
 fn owners(graph: &Graph) -> Vec<u64> {
     let mut owners = vec![0; usize::from(graph.lid_top()) + 1];
     for switch in &graph.switches {

@@ -1,21 +1,21 @@
-//! Paths on virtual lanes, such that packets of a lane cannot wait for each other in a circle: each lane's channel
-//! dependency graph (Dally, Seitz) stays free of circles while paths are put on it, kept in a topological order that is
-//! mended where a new dependency goes against it (Pearce, Kelly: "A Dynamic Topological Sort Algorithm").
+//! Assignment of paths to virtual lanes so that packets of a VL cannot wait for each other in a cycle. Each VL's
+//! channel dependency graph (Dally, Seitz) stays acyclic as paths are added. A topological order is maintained and
+//! repaired where a new dependency violates it (Pearce, Kelly: "A Dynamic Topological Sort Algorithm").
 
 use crate::graph::Graph;
 use crate::routing::net::{Net, by_distance};
 use crate::routing::trees::Tree;
 use crate::tables::{Lanes, ServiceLevels};
 
-/// Lanes that a mask can name: data lanes of InfiniBand.
+/// VLs that fit in a mask: the data VLs of InfiniBand.
 pub(super) const LANES_MAX: usize = 15;
 
-/// Dependencies between channels on several lanes, each without a circle.
+/// Acyclic channel dependency graphs of several VLs.
 pub(super) struct Dependencies<'a> {
     net: &'a Net,
-    /// By channel and place of the next among those of the switch between: the lanes that have the dependency.
+    /// Mask of the VLs that have a dependency, by channel and index of the next channel at the switch between.
     lanes_of: Vec<u16>,
-    /// By lane, by channel: its rank.
+    /// Topological rank of each channel, by VL.
     ranks: Vec<Vec<u32>>,
     before: Vec<u32>,
     after: Vec<u32>,
@@ -24,7 +24,7 @@ pub(super) struct Dependencies<'a> {
 }
 
 impl<'a> Dependencies<'a> {
-    /// None yet, on no lane.
+    /// Creates graphs without VLs.
     pub fn new(net: &'a Net) -> Dependencies<'a> {
         Dependencies {
             net,
@@ -37,28 +37,28 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// One lane more.
+    /// Adds a VL.
     pub fn open(&mut self) {
         self.open_in((0..self.net.channels.len() as u32).collect());
     }
 
-    /// One lane more, whose channels have these ranks at first, no two the same: dependencies that go upwards in them are
-    /// the cheapest to add.
+    /// Adds a VL with these distinct initial ranks of its channels: dependencies that go upward in them are the
+    /// cheapest to add.
     pub fn open_in(&mut self, ranks: Vec<u32>) {
         self.ranks.push(ranks);
     }
 
-    /// How many lanes there are.
+    /// The number of VLs.
     pub fn lanes(&self) -> usize {
         self.ranks.len()
     }
 
-    /// The lanes, as a mask, that have a dependency.
+    /// Mask of the VLs that have a dependency.
     pub fn lanes_of(&self, channel: usize, next: usize) -> u16 {
         self.lanes_of[self.at(channel, next)]
     }
 
-    /// Adds a dependency to a lane unless it would close a circle; tells whether the lane has it now.
+    /// Adds a dependency to a VL unless it would close a cycle. Returns whether the VL has it now.
     pub fn add(&mut self, lane: usize, channel: usize, next: usize) -> bool {
         let at = self.at(channel, next);
         if self.lanes_of[at] & 1 << lane != 0 {
@@ -71,13 +71,13 @@ impl<'a> Dependencies<'a> {
         true
     }
 
-    /// Takes a dependency off a lane.
+    /// Removes a dependency from a VL.
     pub fn remove(&mut self, lane: usize, channel: usize, next: usize) {
         let at = self.at(channel, next);
         self.lanes_of[at] &= !(1 << lane);
     }
 
-    /// Brings what is behind `next` behind `channel`, unless that is the same thing.
+    /// Moves the successors of `next` after `channel` in the order. Returns false if `channel` is one of them.
     fn reorder(&mut self, lane: usize, channel: usize, next: usize) -> bool {
         let (low, high) = (self.ranks[lane][next], self.ranks[lane][channel]);
         let open = self.gather_after(lane, next, channel, high);
@@ -154,16 +154,16 @@ impl<'a> Dependencies<'a> {
     }
 }
 
-/// Lanes of paths.
+/// VLs of paths.
 pub(super) struct Assigned {
-    /// By tree, by switch that is gone from.
+    /// VL by tree and source switch.
     pub lanes: Vec<Vec<u8>>,
-    /// How many there are.
+    /// The number of VLs.
     pub count: u8,
 }
 
 impl Assigned {
-    /// As tables say it, if there is a tree for each target of the net: every lane is the service level of its number.
+    /// Service levels and VLs for tables, given a tree for each target of the net: VL n has service level n.
     pub fn levels(&self, net: &Net, graph: &Graph) -> (ServiceLevels, Lanes) {
         if self.count <= 1 {
             return (ServiceLevels::Any, Lanes::Any);
@@ -179,8 +179,8 @@ impl Assigned {
     }
 }
 
-/// Puts paths on as few lanes as it can, and as evenly; `Err` says how many paths found none of `lanes_max`. Paths from
-/// switches without adapters are not asked for.
+/// Assigns paths to as few VLs as it can and balances them; `Err` has the number of paths that fit on none of
+/// `lanes_max` VLs. Skips paths from switches without adapters.
 pub(super) fn assign(net: &Net, far: &[Vec<u16>], trees: &[Tree], lanes_max: u8) -> Result<Assigned, usize> {
     let mut packer = Packer::new(net, usize::from(lanes_max).clamp(1, LANES_MAX));
     let mut left = 0;
@@ -197,7 +197,7 @@ struct Packer<'a> {
     net: &'a Net,
     on: Dependencies<'a>,
     lanes_max: usize,
-    /// By switch, the lanes that have every dependency of its path.
+    /// By switch, mask of the VLs that have every dependency of its path.
     have: Vec<u16>,
     order: Vec<u32>,
     added: Vec<(usize, usize)>,
@@ -210,7 +210,7 @@ impl<'a> Packer<'a> {
         Packer { net, on, lanes_max, have: vec![0; net.switch_count()], order: Vec::new(), added: Vec::new() }
     }
 
-    /// Puts the paths of a tree on lanes; tells how many found none.
+    /// Assigns the paths of a tree to VLs. Returns the number of paths without one.
     fn pack(&mut self, far: &[u16], tree: &Tree) -> usize {
         by_distance(far, &mut self.order);
         let order = std::mem::take(&mut self.order);
@@ -225,7 +225,7 @@ impl<'a> Packer<'a> {
         left
     }
 
-    /// The lanes that have a path already, if those of the next switch on it are known.
+    /// The VLs that already have all of a path, given those of the next switch on it.
     fn inherited(&self, at: usize, tree: &Tree) -> u16 {
         if at == tree.switch as usize {
             return u16::MAX;
@@ -238,7 +238,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Puts a path on the first lane that takes it.
+    /// Assigns a path to the first VL that can take it.
     fn place(&mut self, from: usize, tree: &Tree) -> bool {
         for lane in 0..self.lanes_max {
             if lane == self.on.lanes() {
@@ -252,7 +252,7 @@ impl<'a> Packer<'a> {
         false
     }
 
-    /// Adds what a lane misses of a path, or nothing.
+    /// Adds all missing dependencies of a path to a VL, or none.
     fn extend(&mut self, lane: usize, from: usize, tree: &Tree) -> bool {
         let mut at = from;
         self.added.clear();
@@ -286,7 +286,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Each path on the emptiest of the lanes that have all of it.
+    /// Moves each path to the least loaded of the VLs that have all of it.
     fn even(mut self, far: &[Vec<u16>], trees: &[Tree]) -> Assigned {
         let count = self.on.lanes();
         let mut taken = vec![0u64; count];

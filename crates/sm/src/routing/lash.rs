@@ -1,6 +1,6 @@
-//! Layered shortest paths (Skeie, Lysne, Theiss: "Layered Shortest Path (LASH) Routing in Irregular System Area Networks"):
-//! one path from switch to switch, and a lane for each pair of switches, so that no lane has a credit loop. Where every
-//! path fits on one lane, as in trees, adapters of one switch are reached over different links as well.
+//! Layered shortest paths (Skeie, Lysne, Theiss: "Layered Shortest Path (LASH) Routing in Irregular System Area
+//! Networks"): one path between each pair of switches, assigned to a VL so that no VL has a credit loop. If all paths
+//! fit on one VL, as in trees, adapters of one switch may also be reached over different links.
 
 use crate::graph::Graph;
 use crate::tables::{Lanes, ServiceLevels, Tables};
@@ -40,7 +40,7 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     Ok(tables)
 }
 
-/// Service levels by pairs of switches, from lane `first` on.
+/// Service levels by pairs of switches, from VL `first` on.
 fn levels(graph: &Graph, assigned: &Assigned, first: u8) -> (ServiceLevels, Lanes) {
     let switches = graph.switch_count();
     let mut levels = vec![first; switches * switches];

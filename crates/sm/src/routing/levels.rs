@@ -1,4 +1,5 @@
-//! Which hops go up and which down: levels of switches, found or told. Ways that go up first and then only down cannot close a circle, whatever the fabric looks like (Schroeder et al., Autonet, 1991).
+//! Up and down directions of hops: levels of switches, computed or configured. Paths that first go up and then only
+//! down cannot form a cycle, on any topology (Schroeder et al., Autonet, 1991).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,26 +10,26 @@ use super::links::Links;
 use super::ways::{FAR, Ways, spread_out};
 use super::work::map;
 
-/// An order of switches from the top downwards.
+/// An order of switches from the top downward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Where each switch stands: the lowest number is the top, no two are equal.
+    /// Rank of each switch: the lowest is the top, and all are distinct.
     rank: Vec<u64>,
 }
 
-/// How a switch gets to the destination.
+/// How a switch reaches the destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Down all the way.
     Direct,
     /// Up first.
     Climb,
-    /// Against the rule, for want of another way.
+    /// Against the rule, because there is no other path.
     Against,
 }
 
-/// The height of every switch over the leaves, if the fabric is a tree: every link joins neighbouring heights. Leaves are
-/// the switches with ends, or those with many if some have a few.
+/// Height of every switch above the leaves, if the fabric is a tree: every link joins adjacent heights. Leaves are the
+/// switches with end ports, or only those with many if others have a few.
 pub fn tree(graph: &Graph, links: &Links) -> Option<Vec<u32>> {
     let mut ends = vec![0u32; graph.switch_count()];
     graph.ends.iter().for_each(|end| ends[end.switch as usize] += 1);
@@ -44,7 +45,7 @@ pub fn tree(graph: &Graph, links: &Links) -> Option<Vec<u32>> {
     })
 }
 
-/// How far every switch is from the nearest of some.
+/// Distance of every switch from the nearest of some switches.
 fn from_all(links: &Links, from: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut distance = vec![FAR; links.switch_count()];
     let mut queue: VecDeque<u32> = from.collect();
@@ -60,13 +61,13 @@ fn from_all(links: &Links, from: impl Iterator<Item = u32>) -> Vec<u32> {
     distance
 }
 
-/// The switch that is nearest to all ends: a root for a fabric that has none.
+/// The switch nearest to all end ports: a root for a fabric without one.
 pub fn centre(graph: &Graph, links: &Links, parallel: &dyn crate::parallel::Parallel) -> u32 {
     let mut ends = vec![0u64; graph.switch_count()];
     graph.ends.iter().for_each(|end| ends[end.switch as usize] += 1);
     let sums = map(parallel, graph.switch_count(), |switch| {
         let distance = super::ways::distances(links, switch as u32);
-        // Whoever reaches the most is the first choice, in a fabric of several parts.
+        // In a fabric of several parts, the switch that reaches the most comes first.
         let reached = distance.iter().zip(&ends).filter(|(d, _)| **d != FAR);
         let (count, sum) = reached.fold((0, 0), |(n, s), (d, ends)| (n + 1, s + u64::from(*d) * (ends + 1)));
         (std::cmp::Reverse(count), sum, std::cmp::Reverse(links.of(switch as u32).len()))
@@ -75,13 +76,13 @@ pub fn centre(graph: &Graph, links: &Links, parallel: &dyn crate::parallel::Para
 }
 
 impl Levels {
-    /// Levels by heights: the highest is the top.
+    /// Creates levels from heights: the highest is the top.
     pub fn by_height(height: &[u32]) -> Levels {
         let top = height.iter().copied().max().unwrap_or(0);
         Levels::ranked(height.iter().map(|height| top - height))
     }
 
-    /// Levels by the distance from roots.
+    /// Creates levels from the distance to roots.
     pub fn by_roots(links: &Links, roots: &[u32]) -> Levels {
         Levels::ranked(from_all(links, roots.iter().copied()).into_iter())
     }
@@ -95,8 +96,8 @@ impl Levels {
         self.rank[to as usize] < self.rank[from as usize]
     }
 
-    /// The ways to a switch that go up and then down. What has no other way gets one against the rule, as far as `lapses`
-    /// allow it.
+    /// The paths to a switch that go up and then down. A switch without such a path gets one against the rule if
+    /// `lapses` permits.
     pub fn toward(&self, links: &Links, to: u32, lapses: &Lapses, reverse: u32) -> Ways {
         let mut distance = vec![FAR; links.switch_count()];
         distance[to as usize] = 0;
@@ -117,27 +118,27 @@ impl Levels {
     }
 }
 
-/// Who may go against the rule, and who did.
+/// Exceptions to the up/down rule: the switches that may have them, and those that occurred.
 #[derive(Debug, Default)]
 pub struct Lapses {
-    /// Switches without ends: nobody waits for what only they send, and they are sent little.
+    /// Switches without end ports: no other traffic waits for packets that only they send, and they receive few.
     bare: Vec<bool>,
-    /// Whether ends got ways to a switch against the rule, which may close credit loops.
+    /// Whether end ports got paths to a switch against the rule, which may close credit loops.
     pub to_switches: AtomicBool,
-    /// Whether ends were left without a way.
+    /// Whether end ports were left without a path.
     pub cut: AtomicBool,
 }
 
 impl Lapses {
-    /// None yet.
+    /// Creates an instance without exceptions.
     pub fn new(graph: &Graph) -> Lapses {
         let mut bare = vec![true; graph.switch_count()];
         graph.ends.iter().for_each(|end| bare[end.switch as usize] = false);
         Lapses { bare, ..Lapses::default() }
     }
 
-    /// Distances for switches from which no rightful way leads to `to`, over `reverse` hops against the rule at most if
-    /// that is where somebody hangs.
+    /// Sets distances of switches that have no path to `to` by the rule. Between switches with end ports, a path may
+    /// take at most `reverse` hops against the rule.
     fn against(&self, links: &Links, distance: &mut [u32], lost: Vec<u32>, to: u32, reverse: u32) {
         let is_bare = |switch: u32| self.bare[switch as usize];
         if is_bare(to) && lost.iter().any(|switch| !is_bare(*switch)) {

@@ -1,27 +1,27 @@
-//! The links between switches in vectors, in the order in which engines try them.
+//! The links between switches as vectors, in the order in which engines try them.
 
 use crate::graph::{Graph, Peer};
 
 use super::{Request, RoutingOptions};
 
-/// A link as one switch sees it.
+/// A link as seen from one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its port.
+    /// The switch's port.
     pub port: u8,
     /// The port at the other end.
     pub back: u8,
     /// The other switch.
     pub peer: u32,
-    /// What a hop through it counts, at least 1.
+    /// Weight of a hop, at least 1.
     pub weight: u16,
-    /// What a hop the other way counts.
+    /// Weight of a hop in the opposite direction.
     pub back_weight: u16,
-    /// What a path more counts for its load: more for slow links.
+    /// Load that one path adds: higher for slow links.
     pub scale: u16,
 }
 
-/// Every link of a fabric, switch by switch.
+/// Every link of a fabric, grouped by switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
     start: Vec<u32>,
@@ -29,11 +29,11 @@ pub struct Links {
     weighted: bool,
 }
 
-/// The load of a path through the fastest links.
+/// Load that one path adds to the fastest links.
 pub const SCALE: u16 = 16;
 
 impl Links {
-    /// The links of a graph, tried in the order of ports.
+    /// The links of a graph, in port order.
     pub fn new(graph: &Graph) -> Links {
         let fastest = graph.switches.iter().flat_map(|s| &s.ports).map(|p| p.capacity).max().unwrap_or(0);
         let mut all = Links { start: vec![0], ..Links::default() };
@@ -53,7 +53,7 @@ impl Links {
         all
     }
 
-    /// The links in the order that the administrator wishes.
+    /// The links in the configured order.
     pub fn ordered(request: &Request<'_>) -> Links {
         let mut links = Links::new(request.graph);
         for (place, switch) in request.graph.switches.iter().enumerate() {
@@ -82,28 +82,28 @@ impl Links {
         &self.links[self.range(switch as usize)]
     }
 
-    /// The links of a switch, each with its place among all.
+    /// The links of a switch, each with its index among all links.
     pub fn numbered(&self, switch: u32) -> impl Iterator<Item = (u32, &Link)> + '_ {
         let of = self.range(switch as usize);
         (of.start as u32..).zip(&self.links[of])
     }
 
-    /// The link at a place among all.
+    /// The link with this index among all links.
     pub fn at(&self, place: u32) -> &Link {
         &self.links[place as usize]
     }
 
-    /// How many there are, each counted from both ends.
+    /// The number of links, each counted from both ends.
     pub fn count(&self) -> usize {
         self.links.len()
     }
 
-    /// How many switches there are.
+    /// The number of switches.
     pub fn switch_count(&self) -> usize {
         self.start.len() - 1
     }
 
-    /// Whether hops count different amounts.
+    /// Whether hop weights differ.
     pub fn is_weighted(&self) -> bool {
         self.weighted
     }

@@ -1,4 +1,4 @@
-//! Engines that promise paths without credit loops, on whole topologies and on ones with links and switches missing.
+//! Engines that avoid credit loops, on complete topologies and on ones that lack links and switches.
 
 use proptest::prelude::*;
 use weft_fabric::topology::generate::Shape;
@@ -12,10 +12,10 @@ use crate::routing::{Request, RouteError, RoutingOptions, engine};
 use crate::tables::Tables;
 use crate::testing::generated;
 
-/// Engines that route anything, on so many lanes.
+/// Engines for any topology, with numbers of VLs.
 const GENERAL: &[(&str, u8)] = &[("dfsssp", 8), ("lash", 8), ("nue", 1), ("nue", 2), ("nue", 8)];
 
-/// Options that allow so many lanes.
+/// Options that allow this number of VLs.
 fn on_lanes(lanes: u8) -> RoutingOptions {
     RoutingOptions { lanes_max: lanes, nue_max_num_vls: lanes, ..RoutingOptions::default() }
 }
@@ -24,14 +24,14 @@ pub fn route(name: &str, graph: &Graph, options: &RoutingOptions) -> Result<Tabl
     (engine(name).expect("an engine").run)(&Request::new(graph, options, &Sequential))
 }
 
-/// The quality of an engine's tables, shifts in the order of ends.
+/// The quality of an engine's tables, with shifts in end port order.
 pub fn judge(name: &str, graph: &Graph, options: &RoutingOptions) -> Quality {
     let tables = route(name, graph, options).expect("tables");
     let order = (0..graph.ends.len() as u32).collect();
     check(graph, &tables, &Checks { shifts: 64, order, ..Checks::default() }, &Sequential)
 }
 
-/// What a quality is pinned by: worst load, lanes.
+/// The figures that tests pin: worst load, VLs.
 fn pin(name: &str, on: &str) -> (u64, u8) {
     let quality = judge(name, &topology(on), &RoutingOptions::default());
     assert_eq!(quality.reach.broken, 0, "{name} on {on}: {:?}", quality.reach.first);
@@ -46,7 +46,7 @@ pub fn cut(graph: &mut Graph, switch: u32, port: u8) {
     }
 }
 
-/// The graph without a link; which one, the number says.
+/// The graph without one link, selected by `number`.
 pub fn without_link(mut graph: Graph, number: usize) -> Graph {
     let links: Vec<(u32, u8)> = (0u32..)
         .zip(&graph.switches)
@@ -58,7 +58,7 @@ pub fn without_link(mut graph: Graph, number: usize) -> Graph {
     graph
 }
 
-/// The graph without a switch and what hangs on it.
+/// The graph without a switch and its end ports.
 pub fn without_switch(graph: &Graph, gone: u32) -> Graph {
     let moved = |switch: u32| if switch > gone { switch - 1 } else { switch };
     let mut left = Graph::default();
@@ -82,7 +82,7 @@ pub fn without_switch(graph: &Graph, gone: u32) -> Graph {
     left
 }
 
-/// Whether every switch is reached from the first.
+/// Whether every switch is reachable from the first.
 fn connected(graph: &Graph) -> bool {
     let mut seen = vec![false; graph.switch_count()];
     let mut next = vec![0u32];
@@ -116,8 +116,8 @@ fn small_topologies_are_routed_soundly() {
     }
 }
 
-/// Every worst load is at most that of the best engine of OpenSM 3.3.23 on the same topology (48, 576, 640, 88, 1472, 22,
-/// 528), and the tori, where OpenSM's find no lanes, have some left.
+/// Every worst load is at most that of OpenSM 3.3.23's best engine on the same topology (48, 576, 640, 88, 1472, 22,
+/// 528). On the tori, where OpenSM's engines run out of VLs, some VLs are left.
 #[test]
 fn balanced_engines_keep_their_figures() {
     let pins: &[(&str, &str, (u64, u8))] = &[
@@ -136,8 +136,7 @@ fn balanced_engines_keep_their_figures() {
     }
 }
 
-/// What `auto` takes is no worse than the best of OpenSM's engines, in neither figure; larger fabrics are compared by the
-/// example.
+/// Neither figure of `auto` is worse than that of OpenSM's best engine; larger fabrics are compared by the example.
 #[test]
 fn no_engine_of_opensm_loads_links_less() {
     for name in ["ft324", "t444", "t1616", "df264", "rnd10", "rnd64"] {
@@ -152,7 +151,8 @@ fn no_engine_of_opensm_loads_links_less() {
     }
 }
 
-/// What ours may come to at most, worst link of all to all and mean of shifts' worst ones: far below OpenSM's in most.
+/// Upper bounds for Weft's nue: worst all-to-all link load, mean worst link load of shifts. Most are far below
+/// OpenSM's.
 const NUE_PINS: &[(&str, u8, u64, f64)] = &[
     ("ft324", 1, 306, 1.0),
     ("ft1944", 1, 1926, 1.0),
@@ -180,12 +180,12 @@ fn nue_is_no_worse_than_opensms_and_than_it_was() {
         let order = (0..graph.ends.len() as u32).collect();
         let ours = check(&graph, &tables, &Checks { order, ..Checks::default() }, &Sequential);
         assert!(ours.is_sound() && ours.lanes <= *lanes, "{name} on {lanes}: {ours}");
-        // Pins are known to two digits.
+        // The pins have two decimals.
         assert!(ours.load.max <= *load && ours.shift.worst_mean <= *shift + 0.005, "{name} on {lanes}: {ours}");
     }
 }
 
-/// Where `auto` takes the ways that shifts share best.
+/// Topologies on which `auto` selects the paths that balance shifts best.
 #[test]
 fn auto_shares_shifts_on_random_graphs() {
     for (name, load, shift) in [("rnd10", 18, 2.12), ("rnd64", 472, 6.92)] {
@@ -243,7 +243,7 @@ fn dimension_order_on_a_torus_is_as_opensms() {
 
 #[test]
 fn the_order_of_dimensions_can_be_told() {
-    // Ports 1 and 2 are a dimension, 3 and 4 the other: told the other way round, the other comes first.
+    // Ports 1 and 2 are one dimension, 3 and 4 the other; the configuration reverses their order.
     let graph = generated(Shape::Torus { sizes: vec![3, 3], hosts_per_switch: 1, wraps: true });
     let far = graph.ends[4].lid;
     let plain = route("dor", &graph, &RoutingOptions::default()).expect("tables");

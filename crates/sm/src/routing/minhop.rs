@@ -1,4 +1,4 @@
-//! The shortest ways, balanced: OpenSM's default. Credit loops can arise wherever the fabric has rings.
+//! Balanced shortest paths: OpenSM's default. Credit loops can occur if the fabric has rings.
 
 use crate::tables::Tables;
 
@@ -40,7 +40,7 @@ mod tests {
     use crate::tables::Tables;
     use crate::testing::generated;
 
-    /// The links of the path from an end to a LID, as (switch, port), the last one's among them.
+    /// The links of the path from an end port to a LID, as (switch, port), including the last one.
     fn path(graph: &Graph, tables: &Tables, from: u32, lid: u16) -> Vec<(u32, u8)> {
         let mut path: Vec<(u32, u8)> = Vec::new();
         let mut at = graph.ends[from as usize].switch;
@@ -71,7 +71,7 @@ mod tests {
         }
         let links: usize = graph.switches.iter().map(|switch| switch.links().count()).sum();
         assert_eq!(load.len(), links, "every link is used");
-        // 54 hosts, 3 at a leaf: a link from a leaf carries what the 3 send to the 51 others, spread over 3 links.
+        // 54 hosts, 3 per leaf: a leaf's uplinks carry the paths of its 3 hosts to the 51 others, spread over 3 links.
         assert_eq!(load.values().max(), Some(&51));
     }
 }

@@ -1,4 +1,5 @@
-//! Routing engines: pure functions from a graph to tables, one file each, one line in [`ENGINES`] each.
+//! Routing engines: pure functions from a graph to forwarding tables, each with its own file and an entry in
+//! [`ENGINES`].
 
 mod auto;
 pub mod chain;
@@ -47,7 +48,7 @@ use crate::graph::Graph;
 use crate::parallel::Parallel;
 use crate::tables::Tables;
 
-/// What the administrator says of routing; names as in opensm.conf.
+/// Routing configuration; option names as in opensm.conf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingOptions {
     /// GUIDs of root switches, for `updn`, `dnup` and `ftree` (`root_guid_file`).
@@ -56,35 +57,36 @@ pub struct RoutingOptions {
     pub cn_guids: Vec<u64>,
     /// GUIDs of I/O nodes, for `ftree` (`io_guid_file`).
     pub io_guids: Vec<u64>,
-    /// How often a path to an I/O node may go the wrong way (`max_reverse_hops`).
+    /// Number of hops in the wrong direction that a path to an I/O node may take (`max_reverse_hops`).
     pub max_reverse_hops: u8,
-    /// Roots reach each other too (`connect_roots`).
+    /// Whether to connect root switches to each other (`connect_roots`).
     pub connect_roots: bool,
-    /// Ports in the order in which they are routed (`guid_routing_order_file`); others follow.
+    /// Port GUIDs to route first, in order (`guid_routing_order_file`); other ports follow.
     pub guid_routing_order: Vec<u64>,
-    /// Do not take the order of the file alone, for `guid_routing_order_no_scatter`.
+    /// Do not scatter the ports of `guid_routing_order` (`guid_routing_order_no_scatter`).
     pub guid_routing_order_no_scatter: bool,
-    /// Choose among equal ports at random, with this seed; 0: by load alone (`scatter_ports`).
+    /// Seed of the random choice among equally loaded ports; 0: no random choice (`scatter_ports`).
     pub scatter_ports: u32,
     /// Shift the order of ports by switch (`port_shifting`).
     pub port_shifting: bool,
-    /// Seek ports of remote switches first (`remote_guid_sorting`).
+    /// Try ports in the order of the remote switches' GUIDs (`remote_guid_sorting`).
     pub remote_guid_sorting: bool,
-    /// Data lanes that engines may use (`max_op_vls` as a number of lanes).
+    /// Data VLs that engines may use (`max_op_vls` as a number of VLs).
     pub lanes_max: u8,
-    /// The first lane of `lash` (`lash_start_vl`).
+    /// The first VL of `lash` (`lash_start_vl`).
     pub lash_start_vl: u8,
-    /// `lash` does not need to be told (`do_mesh_analysis`).
+    /// Mesh analysis for `lash`, which does not need it (`do_mesh_analysis`).
     pub do_mesh_analysis: bool,
-    /// Lanes of `nue`, 0: all (`nue_max_num_vls`).
+    /// Number of VLs for `nue`; 0: all (`nue_max_num_vls`).
     pub nue_max_num_vls: u8,
-    /// `nue` counts switches as destinations too (`nue_include_switches`).
+    /// Whether `nue` counts switches as destinations too (`nue_include_switches`).
     pub nue_include_switches: bool,
-    /// Dimensions of ports in `dor` and hop weights (`dimn_ports_file`): switch GUID, ports in order.
+    /// Order of a switch's ports, which defines the dimensions of `dor` (`dimn_ports_file`): switch GUID, ports in
+    /// order.
     pub dimn_ports: Vec<(u64, Vec<u8>)>,
-    /// Text of `torus_config`.
+    /// Content of the `torus_config` file.
     pub torus_config: String,
-    /// Text of the tables that `file` loads (`lfts_file`).
+    /// Content of the `lfts_file` that the engine `file` loads.
     pub lfts_file: String,
 }
 
@@ -113,51 +115,51 @@ impl Default for RoutingOptions {
     }
 }
 
-/// What an engine is asked.
+/// Input for a routing engine.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The fabric.
     pub graph: &'a Graph,
-    /// What the administrator says.
+    /// Routing configuration.
     pub options: &'a RoutingOptions,
-    /// Processors.
+    /// Executor for parallel work.
     pub parallel: &'a dyn Parallel,
-    /// Tables of the same fabric before a change, of which as much as possible is to stay; graphs may differ.
+    /// The same fabric's tables before a change, to be preserved as far as possible; the graphs may differ.
     pub previous: Option<Previous<'a>>,
 }
 
-/// What was routed before.
+/// A previous routing of the fabric.
 #[derive(Clone, Copy)]
 pub struct Previous<'a> {
-    /// The fabric as it was.
+    /// The previous graph.
     pub graph: &'a Graph,
     /// Its tables.
     pub tables: &'a Tables,
 }
 
 impl<'a> Request<'a> {
-    /// A request that knows nothing of tables before.
+    /// Creates a request without previous tables.
     pub fn new(graph: &'a Graph, options: &'a RoutingOptions, parallel: &'a dyn Parallel) -> Request<'a> {
         Request { graph, options, parallel, previous: None }
     }
 }
 
-/// Why an engine has no tables for a fabric.
+/// Error of an engine that cannot route a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{engine}: {why}")]
 pub struct RouteError {
     /// The engine.
     pub engine: &'static str,
-    /// What it misses, and what to do.
+    /// Reason and remedy.
     pub why: String,
 }
 
-/// An engine.
+/// A routing engine.
 #[derive(Clone, Copy)]
 pub struct Engine {
     /// Its name in `routing_engine`.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// One-line description.
     pub about: &'static str,
     /// Computes tables.
     pub run: fn(&Request<'_>) -> Result<Tables, RouteError>,
@@ -180,7 +182,7 @@ pub const ENGINES: &[Engine] = &[
     nue::ENGINE,
 ];
 
-/// The engine of this name.
+/// The engine with this name.
 pub fn engine(name: &str) -> Option<&'static Engine> {
     ENGINES.iter().find(|engine| engine.name == name)
 }

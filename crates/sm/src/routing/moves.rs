@@ -1,5 +1,5 @@
-//! Shift permutations that meet less: switches are moved from one place of a tree to another, with all that hangs behind
-//! them, as long as that makes the worst links of shifts better and keeps to whatever hops and turns are allowed.
+//! Local search for shift permutations: moves switches within a tree, with everything behind them, as long as that
+//! lowers the worst link loads of shifts and respects the permitted hops and turns.
 
 use std::ops::Range;
 
@@ -8,37 +8,38 @@ use crate::routing::net::{NOWHERE, Net};
 use crate::routing::shift_loads::ShiftLoads;
 use crate::routing::trees::Tree;
 
-/// All trees are gone through at most so often...
+/// Maximum number of passes over all trees...
 const ROUNDS_MAX: usize = 4;
-/// ... and only so often that no more loads than this are looked at.
+/// ... and an upper bound of the loads to examine in these passes.
 const WORK_MAX: usize = 1 << 28;
-/// What each path beyond the most that a link may carry of all shifts costs.
+/// Cost of each path beyond a link's limit on all-to-all load.
 const BEYOND: f64 = 1e3;
-/// What a hop costs a path, beside what it adds to a link that is as loaded as the worst of its shift and carries one.
+/// Cost of a hop for each path. The unit is the cost of the first path on a link that is the worst of its shift with a
+/// load of one.
 const HOP: f64 = 0.1;
 
-/// What trees have to keep to.
+/// Constraints on trees.
 pub(super) struct Rules<'a> {
-    /// Whether a channel may lead to a switch.
+    /// Whether a path to a switch may use a channel.
     pub hop: &'a dyn Fn(u32, usize) -> bool,
     /// Whether, on the way to a switch, the second channel may follow the first.
     pub turn: &'a dyn Fn(u32, usize, usize) -> bool,
-    /// By how many hundredths the load of the worst link may grow when all send to all.
+    /// Increase of the worst all-to-all load that is acceptable, in percent.
     pub room: u32,
-    /// The most that a link shall carry when all send to all: links beyond it give paths away. Overrides `room`.
+    /// Limit on the all-to-all load of a link: links beyond it give paths away. Overrides `room`.
     pub cap: Option<u32>,
 }
 
-/// How good trees are.
+/// Quality figures of trees.
 pub(super) struct Figures {
-    /// What the worst link carries when all send to all.
+    /// All-to-all load of the worst link.
     pub all: f64,
-    /// The mean of what the worst link of each shift carries.
+    /// Mean over all shifts of the worst link's load.
     pub shift: f64,
 }
 
-/// Moves switches in the trees of adapters' first LIDs; `order` is that of ends, by their places. `None`, and nothing
-/// changed, if the fabric is too large for it.
+/// Improves the trees of adapters' first LIDs. `order` lists end ports by index in shift order. Returns `None` and
+/// changes nothing if the fabric is too large.
 pub(super) fn improve(
     net: &Net,
     graph: &Graph,
@@ -50,7 +51,7 @@ pub(super) fn improve(
     let loads = ShiftLoads::new(net, graph, order)?;
     let mut hops = 0usize;
     trees.iter().for_each(|tree| tree.flow(net, |_, _, paths| hops += paths as usize));
-    // Every switch of every tree tries all its channels, with the paths behind it, for as many hops as are left.
+    // Every switch of every tree tries all its channels, with the paths behind it, for all remaining hops.
     let work = (hops / count).saturating_mul(hops / count).saturating_mul(net.degree).max(1);
     let rounds = (WORK_MAX / work).min(ROUNDS_MAX);
     if rounds == 0 {
@@ -88,13 +89,13 @@ pub(super) fn improve(
 struct Mover<'a> {
     net: &'a Net,
     loads: ShiftLoads<'a>,
-    /// What no channel may carry of all shifts.
+    /// Limit on the all-to-all load of a channel.
     cap: u32,
-    /// Whether channels that carry more give paths away; otherwise they only take none.
+    /// Whether channels beyond the limit give paths away; otherwise they only accept none.
     relieves: bool,
-    /// By shift, what its loads count.
+    /// Weight of each shift's loads.
     weights: Vec<f32>,
-    /// Shifts of the paths that a move takes along, and the same as ranges.
+    /// Shifts of the paths that a move takes along, as a list and as ranges.
     shifts: Vec<u32>,
     runs: Vec<Range<usize>>,
     old: Vec<usize>,
@@ -116,18 +117,18 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// How bad the trees are: the load beyond the cap first, if channels are to be relieved of it, then shifts.
+    /// Cost of the trees: first the load beyond the cap if channels must be relieved of it, then the shifts.
     fn rating(&self, worst: u32) -> (u32, u64) {
         (if self.relieves { worst.saturating_sub(self.cap) } else { 0 }, self.loads.worst())
     }
 
-    /// Loads count by how near they come to the worst of their shift.
+    /// Sets the weights so that a load counts relative to the worst one of its shift.
     fn emphasise(&mut self) {
         let worst = self.loads.worst_by_shift();
         self.weights = worst.into_iter().map(|worst| 1.0 / f32::from(worst.max(1))).collect();
     }
 
-    /// Moves every switch of a tree that has a better place; tells whether one had.
+    /// Moves every switch of a tree that has a better next hop. Returns whether any moved.
     fn move_in(&mut self, tree: &mut Tree, to: u32, rules: &Rules<'_>) -> bool {
         let net = self.net;
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); net.switch_count()];
@@ -163,7 +164,7 @@ impl<'a> Mover<'a> {
         moved
     }
 
-    /// The shifts of all paths to an end that pass a switch.
+    /// Collects the shifts of all paths to an end port that pass a switch.
     fn gather(&mut self, at: usize, children: &[Vec<u32>], to: u32) {
         self.shifts.clear();
         let mut next = vec![at as u32];
@@ -183,7 +184,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Writes down the channels from a switch on.
+    /// Records the channels from a switch to the target. Returns false if they form a loop.
     fn trace(&mut self, at: usize, first: usize, ways: &[u8], new: bool) -> bool {
         let net = self.net;
         let path = if new { &mut self.new } else { &mut self.old };
@@ -200,14 +201,14 @@ impl<'a> Mover<'a> {
         true
     }
 
-    /// The paths that are moved come upon the channels that were written down, or leave them.
+    /// Adds the moved paths to the recorded channels or removes them.
     fn shift_loads(&mut self, new: bool) {
         for channel in if new { &self.new } else { &self.old } {
             self.loads.weigh_channel(*channel, &self.shifts, new);
         }
     }
 
-    /// The place of the channel that a switch had better take.
+    /// Index of a better next-hop channel for a switch, if there is one.
     fn better(&mut self, at: usize, now: usize, tree: &Tree, children: &[u32], rules: &Rules<'_>) -> Option<u8> {
         let net = self.net;
         let (target, ways) = (tree.switch, &tree.ways);
@@ -243,7 +244,7 @@ impl<'a> Mover<'a> {
         best.1
     }
 
-    /// What the paths that are moved cost on a channel, coming or going.
+    /// Cost of adding the moved paths to a channel, or saving from removing them.
     fn price(&self, channel: usize, new: bool) -> f64 {
         let row = self.loads.row(channel);
         let less = u16::from(!new);

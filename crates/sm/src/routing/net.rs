@@ -1,5 +1,5 @@
-//! The fabric as channels: what engines that weigh and order links compute on. A channel is one direction of a link
-//! between switches; channels of a switch stand together, in the order of its ports.
+//! The fabric as channels, for engines that weigh and order links. A channel is one direction of a link between
+//! switches. The channels of a switch are contiguous, in port order.
 
 use crate::graph::{Graph, Peer};
 use crate::parallel::Parallel;
@@ -8,63 +8,63 @@ use crate::routing::trees::Tree;
 use crate::routing::work::map;
 use crate::tables::{NO_PATH, Tables};
 
-/// A way that is not there.
+/// Distance of an unreachable switch.
 pub(super) const FAR: u16 = u16::MAX;
-/// The place among its switch's channels that no channel has.
+/// Channel index for "no channel".
 pub(super) const NOWHERE: u8 = u8::MAX;
 
 /// One direction of a link between switches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
-    /// Whence.
+    /// Source switch.
     pub from: u32,
-    /// Whither.
+    /// Destination switch.
     pub to: u32,
     /// Port of `from`.
     pub port: u8,
     /// Port of `to`.
     pub port_in: u8,
-    /// The other direction.
+    /// The channel in the opposite direction.
     pub back: u32,
-    /// What a hop counts.
+    /// Weight of a hop.
     pub weight: u16,
-    /// What a path on it costs beside one on the fastest link: 256 for the fastest.
+    /// Relative cost of a path on this channel: 256 for the fastest link.
     pub scale: u32,
 }
 
-/// Something that has a LID.
+/// A LID and its location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
-    /// The switch that it hangs on, or is.
+    /// The switch that the LID's port is attached to, or that has the LID.
     pub switch: u32,
     /// The LID.
     pub lid: u16,
     /// The switch's port.
     pub port: u8,
-    /// How many LIDs of the same port come before.
+    /// Index of the LID among the port's LIDs.
     pub rank: u8,
-    /// Not a switch.
+    /// Whether the LID belongs to an end port and not to a switch.
     pub end: bool,
 }
 
-/// A fabric's channels and what they lead to.
+/// A fabric's channels and LIDs.
 #[derive(Clone, Debug)]
 pub(super) struct Net {
-    /// By switch, its first channel; one entry more at the end.
+    /// First channel of each switch; one more entry at the end.
     pub first: Vec<u32>,
     /// All channels.
     pub channels: Vec<Channel>,
-    /// By switch, how many adapters' ports hang on it.
+    /// Number of adapter ports at each switch.
     pub hung: Vec<u32>,
-    /// Everything that has a LID: first LIDs of adapters' ports first, one of each switch at a time; then further ones;
+    /// Every LID: first the first LIDs of adapter ports, round robin over the switches; then their further LIDs;
     /// switches last.
     pub targets: Vec<Target>,
-    /// Most channels of a switch.
+    /// Maximum number of channels of a switch.
     pub degree: usize,
 }
 
 impl Net {
-    /// The channels of a graph. Links that only one end knows of are left out.
+    /// The channels of a graph. Skips links that only one end reports.
     pub fn new(graph: &Graph) -> Net {
         let mut first = vec![0];
         let mut channels = Vec::new();
@@ -91,22 +91,22 @@ impl Net {
         net
     }
 
-    /// How many switches there are.
+    /// The number of switches.
     pub fn switch_count(&self) -> usize {
         self.first.len() - 1
     }
 
-    /// The channels that begin at a switch.
+    /// The channels that start at a switch.
     pub fn of(&self, switch: usize) -> std::ops::Range<usize> {
         self.first[switch] as usize..self.first[switch + 1] as usize
     }
 
-    /// The channel at this place among its switch's; `None` for [`NOWHERE`].
+    /// The channel with this index among the switch's channels; `None` for [`NOWHERE`].
     pub fn channel(&self, switch: usize, place: u8) -> Option<usize> {
         (place != NOWHERE).then(|| self.first[switch] as usize + usize::from(place))
     }
 
-    /// Lanes that may be used: as many as the administrator allows and every link between switches has.
+    /// Number of usable VLs: limited by the configuration and by every link between switches.
     pub fn lanes_max(&self, request: &Request<'_>) -> u8 {
         let has =
             |channel: &Channel| request.graph.switches[channel.from as usize].ports[usize::from(channel.port)].vls;
@@ -114,12 +114,12 @@ impl Net {
         request.options.lanes_max.min(least).max(1)
     }
 
-    /// How far every switch is from every other, by the one that is gone to.
+    /// Distances of all switches to every switch, by destination.
     pub fn distances(&self, parallel: &dyn Parallel) -> Vec<Vec<u16>> {
         map(parallel, self.switch_count(), |target| self.distances_to(target))
     }
 
-    /// How far every switch is from one; [`FAR`] where no way leads.
+    /// Distances of all switches to one switch; [`FAR`] if there is no path.
     pub fn distances_to(&self, target: usize) -> Vec<u16> {
         let mut far = vec![FAR; self.switch_count()];
         let mut rings: Vec<Vec<u32>> = vec![vec![target as u32]];
@@ -145,7 +145,7 @@ impl Net {
         far
     }
 
-    /// Forwarding tables of trees, one for each target.
+    /// Forwarding tables for trees, one tree for each target.
     pub fn tables<'t>(&self, engine: &'static str, graph: &Graph, trees: impl Iterator<Item = &'t Tree>) -> Tables {
         let mut tables = Tables::empty(engine, graph);
         for (target, tree) in self.targets.iter().zip(trees) {
@@ -161,7 +161,7 @@ impl Net {
     }
 }
 
-/// Switches by distance, nearest first; those that no way leads from are left out.
+/// Switches sorted by distance, nearest first, without unreachable ones.
 pub(super) fn by_distance(far: &[u16], order: &mut Vec<u32>) {
     let top = far.iter().filter(|far| **far != FAR).max().copied().unwrap_or(0);
     let mut starts = vec![0usize; usize::from(top) + 2];
@@ -180,7 +180,7 @@ pub(super) fn by_distance(far: &[u16], order: &mut Vec<u32>) {
     }
 }
 
-/// Whether the port at the other end says the same of a link.
+/// Whether the port at the other end reports the same link.
 fn answered(graph: &Graph, from: u32, port: u8, to: u32, port_in: u8) -> bool {
     let other = graph.switches.get(to as usize).and_then(|switch| switch.ports.get(usize::from(port_in)));
     to != from && other.is_some_and(|other| other.peer == Peer::Switch { switch: from, port })

@@ -1,5 +1,5 @@
-//! In which order destinations are routed. Neighbours in the fabric come one after another, by the ports that they are
-//! cabled to and not by their GUIDs: so the loads of a regular fabric come out regular, whoever numbered it.
+//! Order in which destinations are routed. Neighbors in the fabric follow each other by cabled port, not by GUID, so
+//! that the loads of a regular fabric come out regular, however its GUIDs are assigned.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::RoutingOptions;
 use super::links::Links;
 use super::ways::FAR;
 
-/// LIDs that end at the same switch and are routed together.
+/// LIDs behind the same switch, routed together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// The switch.
@@ -18,41 +18,41 @@ pub struct Group {
     pub targets: Vec<Target>,
 }
 
-/// A LID to be routed.
+/// A LID to route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The LID.
     pub lid: u16,
     /// The port of its last switch; 0 for the switch itself.
     pub port: u8,
-    /// Whose it is, by place in the graph's ends; `None` for a switch's.
+    /// Index of the LID's end port in the graph; `None` for a switch's LID.
     pub end: Option<u32>,
-    /// Which of its owner's LIDs it is.
+    /// Index of the LID among its owner's LIDs.
     pub layer: u16,
 }
 
-/// The port of a target that is not there.
+/// Port of a phantom target.
 const PHANTOM: u8 = 0xff;
 
 impl Target {
-    /// An end that is missing where other switches have one. Its load is counted, so that destinations behind it are
-    /// spread as if it were there.
+    /// Creates a placeholder for an end port that is missing where other switches have one. Its load counts, so that
+    /// the other destinations are spread as if it were there.
     pub fn phantom() -> Target {
         Target { lid: 0, port: PHANTOM, end: None, layer: 0 }
     }
 
-    /// Whether there is nobody.
+    /// Whether the target is a placeholder.
     pub fn is_phantom(&self) -> bool {
         self.port == PHANTOM
     }
 
-    /// Whether its paths do not count as load: a switch's own.
+    /// Whether its paths do not count as load: true for a switch's own LIDs.
     pub fn is_free(&self) -> bool {
         self.end.is_none() && !self.is_phantom()
     }
 }
 
-/// Every LID of a graph: those of the ports that the administrator names, then of all other ends, then of switches.
+/// Every LID of a graph: first the ports in the configured order, then all other end ports, then switches.
 pub fn groups(graph: &Graph, links: &Links, options: &RoutingOptions) -> Vec<Group> {
     let mut done = vec![false; graph.ends.len()];
     let mut groups: Vec<Group> = Vec::new();
@@ -81,7 +81,7 @@ pub fn groups(graph: &Graph, links: &Links, options: &RoutingOptions) -> Vec<Gro
     groups
 }
 
-/// The LIDs of an end.
+/// The LIDs of an end port.
 fn layers(graph: &Graph, place: u32) -> impl Iterator<Item = Target> + '_ {
     let end = &graph.ends[place as usize];
     (0u16..).zip(end.lids()).map(move |(layer, lid)| Target { lid, port: end.port, end: Some(place), layer })
@@ -93,7 +93,8 @@ fn own(switch: &Switch) -> impl Iterator<Item = Target> + '_ {
     lids.map(|(layer, lid)| Target { lid, port: 0, end: None, layer })
 }
 
-/// All switches, breadth first in the order of ports, from one that is as far from ends as any: the top of a tree.
+/// All switches, breadth first in port order, starting from one at the greatest distance from end ports: the top of a
+/// tree.
 pub fn walk(graph: &Graph, links: &Links) -> Vec<u32> {
     let height = heights(graph, links);
     let mut tops: Vec<u32> = (0..graph.switch_count() as u32).collect();
@@ -119,7 +120,7 @@ pub fn walk(graph: &Graph, links: &Links) -> Vec<u32> {
     order
 }
 
-/// How far each switch is from the nearest that has ends; 0 where nothing has any.
+/// Distance of each switch from the nearest one with end ports; 0 if there is none in reach.
 pub fn heights(graph: &Graph, links: &Links) -> Vec<u32> {
     let mut height = vec![FAR; graph.switch_count()];
     let mut queue = VecDeque::new();

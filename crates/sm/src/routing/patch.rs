@@ -1,6 +1,6 @@
-//! Tables after a loss: those before it, changed where they led over what is gone. To a switch that a destination hangs on,
-//! all its LIDs may take the same ways, so what was lost for one takes a port that another of them has; only destinations
-//! to which some switch has no such port are routed anew. What was not lost is neither looked for nor moved.
+//! Tables after a loss: the previous ones, changed where they led over lost links. All LIDs behind a switch may use the
+//! same links, so an entry that lost its port takes a port that another of these LIDs uses. Only destinations for which
+//! some switch has no such port are routed anew. Other entries are neither examined nor moved.
 
 use crate::graph::{Graph, Peer};
 use crate::routing::levels::Levels;
@@ -9,17 +9,17 @@ use crate::routing::order::Group;
 use crate::routing::{Previous, Request};
 use crate::tables::{NO_PATH, Tables};
 
-/// Tables that are right but for some destinations.
+/// Tables that are valid except for some destinations.
 pub struct Patch {
     /// The tables.
     pub tables: Tables,
-    /// Which of the groups are to be routed anew.
+    /// Indices of the groups to route anew.
     pub left: Vec<usize>,
 }
 
 impl Patch {
-    /// From what a request knows of tables before; `None` if more than losses lies between, or nothing does: then somebody
-    /// wants all anew.
+    /// Patches the previous tables of a request. Returns `None` if there are other changes than losses, or no change:
+    /// then the caller wants all paths anew.
     pub fn new(engine: &'static str, request: &Request<'_>, groups: &[Group]) -> Option<Patch> {
         let Previous { graph: old, tables: before } = request.previous.filter(|old| old.tables.engine == engine)?;
         let graph = request.graph;
@@ -48,7 +48,7 @@ impl Patch {
     }
 }
 
-/// Gives what led out of dead ports of a switch other ports, the least used first.
+/// Gives entries that used dead ports of a switch other ports, the least used first.
 fn mend(row: &mut [u8], switch: u32, dead: &[bool], groups: &[Group], stale: &mut [bool]) {
     let is_dead = |port: u8| dead.get(usize::from(port)).copied().unwrap_or(true);
     let mut used = [0u32; 256];
@@ -77,16 +77,16 @@ fn mend(row: &mut [u8], switch: u32, dead: &[bool], groups: &[Group], stale: &mu
     }
 }
 
-/// What a fabric has lost.
+/// Switches and links that a fabric has lost.
 struct Lost {
-    /// The place that each switch had.
+    /// Index that each switch had.
     was: Vec<u32>,
-    /// By switch, by port: whether it led to a switch that it leads to no more.
+    /// By switch and port: whether a link to another switch was lost.
     dead: Vec<Vec<bool>>,
 }
 
 impl Lost {
-    /// `None` if something came between switches, or is another than it was.
+    /// Returns `None` if a switch or a link between switches was added or changed.
     fn between(old: &Graph, new: &Graph) -> Option<Lost> {
         let was_at = |guid: u64| old.switches.binary_search_by_key(&guid, |switch| switch.guid).ok();
         let was: Vec<u32> =
@@ -113,7 +113,7 @@ impl Lost {
     }
 }
 
-/// By LID, whose it is and where: GUID, the switch's GUID and its port.
+/// Owner and location of each LID: its GUID, the switch's GUID and port.
 fn homes(graph: &Graph) -> Vec<Option<(u64, u64, u8)>> {
     let mut homes = vec![None; usize::from(graph.lid_top()) + 1];
     for switch in &graph.switches {
@@ -126,8 +126,8 @@ fn homes(graph: &Graph) -> Vec<Option<(u64, u64, u8)>> {
     homes
 }
 
-/// Whether every link that is still there goes up or down as it did when a request's tables before were made, by levels
-/// that `of` finds: ways by the old ones and ways by new ones can close circles together.
+/// Whether every remaining link has the same up/down direction as when the previous tables were made, by the levels
+/// that `of` returns. Old and new paths with different directions can form cycles together.
 pub fn is_steady(request: &Request<'_>, links: &Links, levels: &Levels, of: impl Fn(&Graph) -> Option<Levels>) -> bool {
     let Some(old) = request.previous else { return false };
     let Some(before) = of(old.graph) else { return false };

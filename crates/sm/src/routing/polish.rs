@@ -1,5 +1,5 @@
-//! Tables of shortest paths made better: the worst link carries less when all send to all, and shifts meet less, while every
-//! path stays as short as it was and lanes keep it free of credit loops.
+//! Improves tables of shortest paths: lowers the worst all-to-all load and the conflicts in shifts. Paths keep their
+//! length and stay free of credit loops through VLs.
 
 use crate::tables::Tables;
 
@@ -12,11 +12,11 @@ use super::relief::relieve;
 use super::trees::{Tree, by_tables};
 use super::work::map;
 
-/// Hundredths by which the worst link may carry more than the least found, in tries of their own: room for shifts.
+/// Increases over the least worst load found, in percent, to try: room for shifts.
 const ROOMS: &[u32] = &[0, 3, 6];
 
-/// Variants of tables whose paths are all shortest, under the name of `engine`; none if some path is not, if links differ in
-/// speed, or if the fabric is too large.
+/// Improved variants of tables of shortest paths, under the name of `engine`. Returns none if some path is not a
+/// shortest one, if links differ in speed, or if the fabric is too large.
 pub(super) fn variants(engine: &'static str, request: &Request<'_>, tables: &Tables) -> Vec<Tables> {
     let net = Net::new(request.graph);
     let even = net.channels.windows(2).all(|pair| pair[0].scale == pair[1].scale);
@@ -49,7 +49,7 @@ pub(super) fn variants(engine: &'static str, request: &Request<'_>, tables: &Tab
     improved.into_iter().flatten().collect()
 }
 
-/// Whether all ways of a tree are shortest ones.
+/// Whether all paths of a tree are shortest paths.
 fn is_shortest(net: &Net, far: &[Vec<u16>], tree: &Tree) -> bool {
     let far = &far[tree.switch as usize];
     tree.ways.iter().enumerate().all(|(at, place)| match net.channel(at, *place) {
@@ -58,7 +58,7 @@ fn is_shortest(net: &Net, far: &[Vec<u16>], tree: &Tree) -> bool {
     })
 }
 
-/// Whether a shortest way may take a channel, given distances to its end.
+/// Whether a channel is on a shortest path, given distances to the destination.
 fn is_nearer(net: &Net, far: &[u16], channel: usize) -> bool {
     let way = net.channels[channel];
     let (here, there) = (far[way.from as usize], far[way.to as usize]);

@@ -1,13 +1,13 @@
-//! What the tables of OpenSM 3.3.23 are worth on fabrics that tests and the comparison know by name, judged as
-//! [`super::quality`] judges: the bounds of ours.
+//! Reference figures of OpenSM 3.3.23's tables on named fabrics, measured with [`super::quality`]: upper bounds for
+//! Weft's engines.
 
-/// The best of all its engines on a fabric, each figure for itself, whether that engine closes credit loops or not.
+/// The best figures of all OpenSM engines on a fabric, each on its own, including engines with credit loops.
 pub struct Best {
     /// The fabric.
     pub fabric: &'static str,
-    /// What the worst link carries when all send to all, and whose figure it is.
+    /// All-to-all load of the worst link, and the engine.
     pub all_to_all: (u64, &'static str),
-    /// The mean over shift permutations of what the worst link carries, and whose figure it is.
+    /// Mean over shift permutations of the worst link's load, and the engine.
     pub shift: (f64, &'static str),
 }
 
@@ -15,7 +15,7 @@ const fn best(fabric: &'static str, all: u64, by: &'static str, shift: f64, shif
     Best { fabric, all_to_all: (all, by), shift: (shift, shift_by) }
 }
 
-/// By fabric. With an x GUIDs are by lot.
+/// By fabric. A trailing x means random GUIDs.
 pub const BEST: &[Best] = &[
     best("ft64", 48, "ftree", 1.0, "ftree"),
     best("ft324", 306, "ftree", 1.0, "ftree"),
@@ -40,7 +40,7 @@ pub const BEST: &[Best] = &[
     best("rnd64", 528, "nue", 9.55, "nue"),
 ];
 
-/// Its nue: fabric, lanes, worst link of all to all, mean worst link of shifts.
+/// OpenSM's nue: fabric, VLs, worst all-to-all link load, mean worst link load of shifts.
 pub const NUE: &[(&str, u8, u64, f64)] = &[
     ("ft324", 1, 504, 4.17),
     ("ft648", 1, 1026, 3.09),

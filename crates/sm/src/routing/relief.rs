@@ -1,21 +1,21 @@
-//! Relief of the worst links when all send to all: switches of a tree move from one next hop to another that is as near, with
-//! all that hangs behind them, as long as the sum of a high power of all loads falls. Growing whole trees by the load that
-//! others leave stops short of that, because a tree does not see what its own branches add to a link.
+//! Relief of the worst links for all-to-all traffic: switches of a tree move from one next hop to another at the same
+//! distance, with everything behind them, as long as the sum of a high power of all loads falls. Growing whole trees by
+//! the loads of other trees achieves less, because a tree does not see the load that its own branches add to a link.
 
 use crate::routing::net::{NOWHERE, Net, by_distance};
 use crate::routing::trees::Tree;
 
-/// Powers of loads whose sum falls, one after another: the higher, the more the worst link counts.
+/// Successive exponents of the loads in the sum to minimize: the higher, the more the worst link counts.
 const POWERS: &[i32] = &[4, 8, 16, 32];
-/// Rounds over all trees with each power at most...
+/// Maximum number of passes over all trees for each exponent...
 const ROUNDS_MAX: usize = 6;
-/// ... and of all powers together only so many that no more channels than this are looked at.
+/// ... and an upper bound of the channels to examine for all exponents together.
 const WORK_MAX: usize = 60_000_000;
-/// Changes of the sum that count as none.
+/// Changes of the sum up to this count as none.
 const LEAST: f64 = 1e-12;
 
-/// Moves switches in trees of shortest paths until the worst link carries as little as moves can bring about, and
-/// returns what it carries then. Trees of other ranks than the first stay as they are.
+/// Moves switches in trees of shortest paths to minimize the load of the worst link, and returns that load. Only
+/// changes trees of rank 0.
 pub(super) fn relieve(net: &Net, far: &[Vec<u16>], trees: &mut [Tree]) -> u32 {
     let of_rank = |tree: &&mut Tree| tree.rank == 0 && tree.paths > 0;
     let count = trees.iter_mut().filter(of_rank).count();
@@ -45,19 +45,19 @@ pub(super) fn relieve(net: &Net, far: &[Vec<u16>], trees: &mut [Tree]) -> u32 {
     best.0.0.try_into().unwrap_or(u32::MAX)
 }
 
-/// Loads, and what a tree needs while its switches move.
+/// Loads, and scratch space for moving the switches of a tree.
 struct Reliever<'a> {
     net: &'a Net,
-    /// By channel, the paths that cross it.
+    /// Number of paths on each channel.
     loads: Vec<u64>,
-    /// The load that counts one.
+    /// Load that counts as one.
     top: f64,
     power: i32,
     /// Switches, the nearest to the tree's target first.
     order: Vec<u32>,
-    /// By switch, the paths of the tree that pass it.
+    /// Number of paths of the tree through each switch.
     below: Vec<u32>,
-    /// Channels of the way before a move, and after it.
+    /// Channels of the path before and after a move.
     old: Vec<usize>,
     new: Vec<usize>,
 }
@@ -74,13 +74,14 @@ impl<'a> Reliever<'a> {
         tree.flow(net, |channel, _, paths| loads[channel] += u64::from(paths));
     }
 
-    /// The worst load, and the sum of squares.
+    /// The worst load and the sum of squared loads.
     fn worst(&self) -> (u64, u128) {
         let squares = self.loads.iter().map(|load| u128::from(*load) * u128::from(*load)).sum();
         (self.loads.iter().copied().max().unwrap_or(0), squares)
     }
 
-    /// Moves every switch of a tree that has a better next hop, the nearest to the target first; tells whether one had.
+    /// Moves every switch of a tree that has a better next hop, the nearest to the target first. Returns whether any
+    /// moved.
     fn move_in(&mut self, far: &[u16], tree: &mut Tree) -> bool {
         let net = self.net;
         by_distance(far, &mut self.order);
@@ -107,7 +108,7 @@ impl<'a> Reliever<'a> {
         moved
     }
 
-    /// The place of the channel that a switch had better take.
+    /// Index of a better next-hop channel for a switch, if there is one.
     fn better(&mut self, at: usize, now: usize, far: &[u16], tree: &Tree) -> Option<u8> {
         let net = self.net;
         let flow = self.below[at];
@@ -132,7 +133,7 @@ impl<'a> Reliever<'a> {
         best.1
     }
 
-    /// The change of the sum by `flow` paths more on a channel, or by as many less.
+    /// Change of the sum if a channel gains or loses `flow` paths.
     fn price(&self, channel: usize, flow: u32, more: bool) -> f64 {
         let flow = u64::from(flow);
         let load = self.loads[channel];
@@ -140,7 +141,7 @@ impl<'a> Reliever<'a> {
         (high as f64 / self.top).powi(self.power) - (low as f64 / self.top).powi(self.power)
     }
 
-    /// Gives a switch another next hop.
+    /// Changes the next hop of a switch.
     fn shift(&mut self, at: usize, now: usize, place: u8, tree: &mut Tree) {
         let net = self.net;
         let flow = self.below[at];
@@ -158,7 +159,7 @@ impl<'a> Reliever<'a> {
     }
 }
 
-/// Writes down the channels from one on.
+/// Records the path that starts with a channel.
 fn trace(net: &Net, first: usize, ways: &[u8], path: &mut Vec<usize>) {
     path.clear();
     let mut next = Some(first);

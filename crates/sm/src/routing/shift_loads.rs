@@ -1,28 +1,28 @@
-//! What links carry in shift permutations, one after the other, and in all of them: when all send to all.
+//! Link loads of each shift permutation, and of all shifts together, which is all-to-all traffic.
 
 use crate::graph::{Graph, Peer};
 
 use super::net::{Net, Target};
 use super::trees::Tree;
 
-/// Loads, of a link in a shift, that are worth their memory.
+/// Loads, one for each channel and shift, that are worth their memory.
 const LOADS_MAX: usize = 1 << 24;
 
 /// Loads of channels in every shift.
 pub(super) struct ShiftLoads<'a> {
     net: &'a Net,
-    /// Ends, and so shifts.
+    /// Number of end ports, and so of shifts.
     pub count: u32,
-    /// By switch, the places in order of the ends that hang on it.
+    /// Positions in shift order of the end ports at each switch.
     pub sources: Vec<Vec<u32>>,
-    /// By channel, by shift: the paths that cross it.
+    /// Number of paths, by channel and shift.
     by_shift: Vec<u16>,
-    /// By channel: the paths of all shifts.
+    /// Number of paths of all shifts, by channel.
     pub all: Vec<u32>,
 }
 
 impl<'a> ShiftLoads<'a> {
-    /// Nothing yet; `order` is that of ends, by their places. `None` if the fabric is too large for it.
+    /// Creates empty loads. `order` lists end ports by index in shift order. Returns `None` if the fabric is too large.
     pub fn new(net: &'a Net, graph: &Graph, order: &[u32]) -> Option<ShiftLoads<'a>> {
         let count = order.len();
         let loads = count.checked_mul(net.channels.len()).filter(|loads| *loads <= LOADS_MAX && count > 1)?;
@@ -34,7 +34,7 @@ impl<'a> ShiftLoads<'a> {
         Some(ShiftLoads { net, count: count as u32, sources, by_shift: vec![0; loads], all })
     }
 
-    /// The trees of first LIDs of ends, with the places of these in order.
+    /// Indices of the trees to the first LIDs of end ports, with the end ports' positions in shift order.
     pub fn targets(&self, graph: &Graph, order: &[u32], trees: &[Tree]) -> Vec<(usize, u32)> {
         let mut places = vec![u32::MAX; graph.ends.len()];
         (0u32..).zip(order).for_each(|(place, end)| places[*end as usize] = place);
@@ -47,12 +47,12 @@ impl<'a> ShiftLoads<'a> {
         trees.filter_map(of).filter(|(_, place)| *place != u32::MAX).collect()
     }
 
-    /// The shift in which an end sends to another.
+    /// The shift in which an end port sends to another.
     pub fn shift(&self, from: u32, to: u32) -> usize {
         (if to >= from { to - from } else { to + self.count - from }) as usize
     }
 
-    /// Adds the paths from a switch's ends, or takes them away.
+    /// Adds the paths from a switch's end ports or removes them.
     pub fn weigh_from(&mut self, from: usize, ways: &[u8], to: u32, add: bool) {
         let mut at = from;
         while let Some(channel) = self.net.channel(at, ways[at]) {
@@ -67,12 +67,12 @@ impl<'a> ShiftLoads<'a> {
         }
     }
 
-    /// What a channel carries, by shift.
+    /// The loads of a channel, by shift.
     pub fn row(&self, channel: usize) -> &[u16] {
         &self.by_shift[channel * self.count as usize..][..self.count as usize]
     }
 
-    /// Adds paths of these shifts to a channel, or takes them away.
+    /// Adds paths of these shifts to a channel or removes them.
     pub fn weigh_channel(&mut self, channel: usize, shifts: &[u32], add: bool) {
         let row = &mut self.by_shift[channel * self.count as usize..][..self.count as usize];
         for shift in shifts {
@@ -83,12 +83,12 @@ impl<'a> ShiftLoads<'a> {
         *all = if add { *all + paths } else { *all - paths };
     }
 
-    /// What the worst links of all shifts carry, in sum.
+    /// Sum over all shifts of the worst link's load.
     pub fn worst(&self) -> u64 {
         self.worst_by_shift().into_iter().map(u64::from).sum()
     }
 
-    /// What the worst link of each shift carries.
+    /// Load of the worst link in each shift.
     pub fn worst_by_shift(&self) -> Vec<u16> {
         let mut worst = vec![0u16; self.count as usize];
         for row in self.by_shift.chunks_exact(self.count as usize) {

@@ -1,27 +1,27 @@
-//! Trees that shift permutations share the links of well, where all shortest ways together do not bound them: in a shift
-//! the ends of a group send to those of another, so that what all to all finds even may pile up. Trees are taken out and
-//! grown again, one at a time, each source by what its own shift finds on a link, and no link gets much more of all to all
-//! than it had.
+//! Balances trees for shift permutations when the balance of all shortest paths together does not suffice. In a shift
+//! the end ports of one group send to those of another, so that paths which are even for all-to-all traffic may pile
+//! up. Removes trees and grows them again, one at a time, routing each source by the loads of its own shift, while no
+//! link gets much more all-to-all load than before.
 
 use crate::graph::Graph;
 use crate::routing::net::{NOWHERE, Net, by_distance};
 use crate::routing::shift_loads::ShiftLoads;
 use crate::routing::trees::Tree;
 
-/// Trees are grown again at most so often...
+/// Maximum number of passes that grow all trees again...
 const ROUNDS_MAX: usize = 12;
-/// ... only while they get better, but for so many rounds ...
+/// ... number of passes without improvement after which to stop...
 const IDLE_MAX: usize = 2;
-/// ... and only so often that no more loads than this are looked at.
+/// ... and an upper bound of the loads to examine in these passes.
 const WORK_MAX: usize = 1 << 30;
-/// Of what the worst link carried of all to all, so many hundredths more may come.
+/// Increase of the worst all-to-all load that is acceptable, in percent.
 const ROOM: u32 = 30;
-/// What a link that has reached this counts beside one that is the worst of a shift...
+/// Cost of a link at its limit, relative to one that is the worst of a shift...
 const FULL: f64 = 4.0;
-/// ... and what each path beyond it counts.
+/// ... and cost of each path beyond the limit.
 const BEYOND: f64 = 1e3;
 
-/// Gives the trees of adapters' first LIDs ways that shifts share better; `order` is that of ends, by their places.
+/// Improves the trees of adapters' first LIDs for shifts. `order` lists end ports by index in shift order.
 pub(super) fn share(net: &Net, graph: &Graph, far: &[Vec<u16>], trees: &mut [Tree], order: &[u32]) {
     let Some(loads) = ShiftLoads::new(net, graph, order) else { return };
     let targets = loads.targets(graph, order, trees);
@@ -53,30 +53,30 @@ pub(super) fn share(net: &Net, graph: &Graph, far: &[Vec<u16>], trees: &mut [Tre
     trees.clone_from_slice(&best.1);
 }
 
-/// Loads, and the tree that is being made.
+/// Channel loads and scratch space for growing a tree.
 struct Sharer<'a> {
     net: &'a Net,
     loads: ShiftLoads<'a>,
-    /// What no channel may carry of all shifts.
+    /// Limit on the all-to-all load of a channel.
     cap: u32,
-    /// By shift, what its loads count.
+    /// Weight of each shift's loads.
     weights: Vec<f64>,
     order: Vec<u32>,
 }
 
 impl Sharer<'_> {
-    /// Adds a tree's paths to the loads, or takes them away.
+    /// Adds a tree's paths to the loads or removes them.
     fn weigh(&mut self, far: &[u16], tree: &Tree, to: u32, add: bool) {
         (0..far.len()).for_each(|from| self.loads.weigh_from(from, &tree.ways, to, add));
     }
 
-    /// Loads count by how near they come to the worst of their shift.
+    /// Sets the weights so that a load counts relative to the worst one of its shift.
     fn emphasise(&mut self) {
         let worst = self.loads.worst_by_shift();
         self.weights = worst.into_iter().map(|worst| 1.0 / f64::from(worst.max(1))).collect();
     }
 
-    /// The shortest ways on which each switch's own sources meet the least; their loads are added.
+    /// Shortest paths on which each switch's own sources meet the least load; adds their loads.
     fn grow(&mut self, far: &[u16], tree: &Tree, to: u32) -> Vec<u8> {
         let net = self.net;
         let mut ways = vec![NOWHERE; far.len()];
@@ -97,7 +97,7 @@ impl Sharer<'_> {
         ways
     }
 
-    /// What a switch's sources meet over a channel and on.
+    /// Cost for a switch's sources of a channel and the channels after it.
     fn price(&self, from: usize, channel: usize, ways: &[u8], to: u32) -> f64 {
         let sources = &self.loads.sources[from];
         let mut price = 0.0;

@@ -1,7 +1,8 @@
-//! Spreads paths over the ways that an engine allows, so that every link carries as much as its fellows. Destinations come
-//! one after another; for each the furthest switches choose first, so that whoever chooses knows how many sources stand
-//! behind it, and the load of a link is the number of paths that really cross it, not the number of entries that name it.
-//! Where that falls short of what is possible, destinations are taken off and spread again, knowing the load of all others.
+//! Spreads paths over the links that an engine allows, so that links carry equal loads. Destinations are routed one
+//! after another. For each one the furthest switches choose first, so that a choosing switch knows the number of
+//! sources behind it. The load of a link is the number of paths that cross it, not the number of table entries that
+//! name it. If the result falls short of the optimum, destinations are removed and spread again with the load of all
+//! others known.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -15,17 +16,17 @@ use super::order::{Group, Target};
 use super::patch::Patch;
 use super::ways::Ways;
 
-/// Destinations whose ways are found while those before are spread.
+/// Groups whose paths are computed in parallel while the previous batch is spread.
 const BATCH: usize = 64;
 
-/// How often paths are spread again at most.
+/// Maximum number of passes that spread paths again.
 const AGAIN_MAX: usize = 4;
 
-/// Entries of tables that are worth spreading again: more take too long.
+/// Table entries up to which paths are spread again: more take too long.
 const ENTRIES_MAX: usize = 4 << 20;
 
-/// Tables in which every LID's paths take the ways that `toward` finds to its switch. If `is_steady`, ways that are still
-/// there are as good as they were when the request's tables before were made, and stay.
+/// Computes tables in which the paths to every LID use the links that `toward` returns for its switch. With
+/// `is_steady`, links that are still there are as valid as when the previous tables were made, and keep their paths.
 pub fn spread(
     engine: &'static str,
     request: &Request<'_>,
@@ -42,7 +43,7 @@ pub fn spread(
         return spreader.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).tables;
     }
     let targets: usize = groups.iter().map(|group| group.targets.len()).sum();
-    // What is kept of tables before does not move, however often it is looked at.
+    // Entries kept from previous tables do not move in further passes.
     let is_kept = lock(&spreader).kept.is_any();
     let again = if is_kept || targets * links.switch_count() > ENTRIES_MAX { 0 } else { AGAIN_MAX };
     let mut best: Option<(u64, Vec<Vec<u8>>)> = None;
@@ -73,12 +74,12 @@ fn lock<'a, 'b>(spreader: &'a Mutex<Spreader<'b>>) -> std::sync::MutexGuard<'a, 
     spreader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether only a switch's own LIDs are in a group: they do not count for loads.
+/// Whether a group has only a switch's own LIDs, which do not count as load.
 fn is_bare(group: &Group) -> bool {
     group.targets.iter().all(|target| target.end.is_none())
 }
 
-/// Groups of one target each, of those that count.
+/// Splits groups into groups of one target each, leaving out targets that do not count as load.
 fn one_by_one(groups: &[Group]) -> Vec<Group> {
     let of = |group: &Group| {
         let switch = group.switch;
@@ -88,14 +89,14 @@ fn one_by_one(groups: &[Group]) -> Vec<Group> {
     groups.iter().flat_map(of).collect()
 }
 
-/// What is prepared for a group while others are spread.
+/// Prepared input for a group.
 enum Ready {
     Ways(Ways),
-    /// For a group without ends: the port of every switch for each target, one after another.
+    /// For a group without end ports: the port of every switch, for each target.
     Columns(Vec<Vec<u8>>),
 }
 
-/// Spreads all groups once: some are prepared while those before are spread.
+/// Spreads all groups once, preparing the next batch while the previous one is spread.
 fn run(request: &Request<'_>, groups: &[Group], toward: &(dyn Fn(u32) -> Ways + Sync), spreader: &Mutex<Spreader<'_>>) {
     let (links, kept) = lock(spreader).means();
     let mut ready: Vec<Ready> = Vec::new();
@@ -141,19 +142,20 @@ struct Spreader<'a> {
     links: &'a Links,
     tables: Tables,
     kept: Kept<'a>,
-    /// What every link carries.
+    /// Load of each link.
     load: Vec<u64>,
-    /// Sources at each switch.
+    /// Number of end ports at each switch.
     sources: Vec<u32>,
-    /// Paths to each target of the group that pass each switch.
+    /// Number of paths to each target of the group through each switch.
     flow: Vec<u32>,
-    /// What links from each switch on carry in all, raised to a power that makes the worst one count.
+    /// Cost of the best path onward from each switch: the worst link's load, or a sum of cubed loads that emphasizes
+    /// it.
     ahead: Vec<f64>,
-    /// Loads of the links among which is chosen.
+    /// Loads of the candidate links.
     near: Vec<u64>,
-    /// Whether everything has its place and is to find a better one.
+    /// Whether everything is routed and this pass improves it.
     again: bool,
-    /// Seed of the lot among equals, if lots are drawn.
+    /// Seed of the random choice among equal links; 0: no random choice.
     lot: u64,
     shift: bool,
 }
@@ -179,12 +181,12 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// What whoever prepares groups needs to know.
+    /// Data for preparing groups.
     fn means(&self) -> (&'a Links, Kept<'a>) {
         (self.links, self.kept.clone())
     }
 
-    /// A load that some link has to carry, whatever is done: what leaves a switch for others, over all its links.
+    /// Lower bound of the worst link load: the traffic leaving a switch, divided by its number of links.
     fn least(&self) -> u64 {
         let lids = |switch: u32| -> u64 {
             let hung = self.graph.switches[switch as usize].hung();
@@ -194,7 +196,7 @@ impl<'a> Spreader<'a> {
         let bound = |switch: u32| {
             let links = self.links.of(switch);
             let out = u64::from(self.sources[switch as usize]) * (all - lids(switch)) * u64::from(SCALE);
-            // A hundredth more is not worth the trouble.
+            // A worst load within one percent of the bound is good enough.
             (!links.is_empty()).then(|| out.div_ceil(links.len() as u64) * 101 / 100)
         };
         (0..self.sources.len() as u32).filter_map(bound).max().unwrap_or(0)
@@ -208,7 +210,7 @@ impl<'a> Spreader<'a> {
                 Ready::Columns(ports) => columns.extend(group.targets.iter().map(|target| target.lid).zip(ports)),
             }
         }
-        // Row by row, so that a row is fetched once for all of them.
+        // Row by row, so that each row is loaded into the cache once for all columns.
         for (at, row) in self.tables.lfts.iter_mut().enumerate() {
             columns.iter().for_each(|(lid, ports)| row[usize::from(*lid)] = ports[at]);
         }
@@ -227,7 +229,7 @@ impl<'a> Spreader<'a> {
         if ways.forks.is_empty() {
             return self.place(&group.targets, ways);
         }
-        // Whoever has a choice on the way down minds what lies before it, of this target and the others: one by one.
+        // Switches with a choice on the way down consider the loads ahead, so targets are placed one by one.
         for target in &group.targets {
             self.look_down(ways);
             self.place(std::slice::from_ref(target), ways);
@@ -256,7 +258,7 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// The least that the worst link carries on the way down from each switch above the destination.
+    /// Computes the least worst link load on the way down from each switch above the destination.
     fn look_down(&mut self, ways: &Ways) {
         self.ahead.fill(0.0);
         for (at, switch) in ways.order.iter().enumerate().rev().filter(|(at, _)| ways.forks[*at]) {
@@ -269,7 +271,7 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// Sources of paths to the targets of a group.
+    /// Initializes the flows with the sources of paths to the targets of a group.
     fn start(&mut self, targets: &[Target]) {
         let count = targets.len();
         self.flow.resize(self.sources.len() * count, 0);
@@ -281,7 +283,7 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// Takes the paths to targets off the links.
+    /// Removes the paths to targets from the links.
     fn take_off(&mut self, targets: &[Target], ways: &Ways) {
         self.start(targets);
         let count = targets.len();
@@ -297,7 +299,7 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// What a path more would meet from each switch on.
+    /// Computes the cost of one more path from each switch onward.
     fn look_ahead(&mut self, ways: &Ways) {
         self.ahead.fill(0.0);
         for (at, switch) in ways.order.iter().enumerate().rev() {
@@ -306,13 +308,13 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// What a path more costs over a link and what follows.
+    /// Cost of one more path over a link and onward.
     fn price(&self, place: u32) -> f64 {
         let load = self.load[place as usize] as f64;
         load * load * load + self.ahead[self.links.at(place).peer as usize]
     }
 
-    /// The link for a target, by its place among `places`.
+    /// The link for a target, as an index in `places`.
     fn choose(
         &self,
         switch: u32,
@@ -329,7 +331,7 @@ impl<'a> Spreader<'a> {
             return places.iter().position(|other| *other == place);
         }
         if flow == 0 {
-            // Nobody's path but the switch's own: spread by number.
+            // Only the switch itself sends along this path: spread by LID.
             return Some((at + usize::from(target.lid)) % places.len());
         }
         if target.layer > 0 {
@@ -357,7 +359,7 @@ impl<'a> Spreader<'a> {
         }
     }
 
-    /// The link that costs least, with all that follows.
+    /// The link with the least cost, including the path onward.
     fn cheapest(&self, places: &[u32], flow: u32) -> Option<usize> {
         let price = |at: usize| {
             let link = self.links.at(places[at]);
@@ -368,7 +370,7 @@ impl<'a> Spreader<'a> {
         prices.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
     }
 
-    /// The link for one more LID of an end: another switch than for its LIDs before, if there is one.
+    /// The link for a further LID of an end port: if possible to a different switch than its earlier LIDs.
     fn other(&self, switch: u32, places: &[u32], target: &Target) -> Option<usize> {
         let base = target.lid - target.layer;
         let row = &self.tables.lfts[switch as usize];
@@ -383,7 +385,7 @@ impl<'a> Spreader<'a> {
         })
     }
 
-    /// One of the least loaded links, by lot.
+    /// A random one of the least loaded links.
     fn by_lot(&self, switch: u32, target: &Target) -> Option<usize> {
         let (least, _) = least(&self.near)?;
         let equal: Vec<usize> = (0..self.near.len()).filter(|at| self.near[*at] == least).collect();
@@ -393,13 +395,13 @@ impl<'a> Spreader<'a> {
     }
 }
 
-/// The least of some loads and the first place that has it.
+/// The minimum of some loads and its first index.
 fn least(loads: &[u64]) -> Option<(u64, usize)> {
     let least = loads.iter().copied().min()?;
     loads.iter().position(|load| *load == least).map(|at| (least, at))
 }
 
-/// Scatters the bits of a number (the finaliser of SplitMix64).
+/// Mixes the bits of a number (the finalizer of SplitMix64).
 pub fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

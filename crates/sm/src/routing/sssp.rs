@@ -1,6 +1,6 @@
-//! Single-source shortest paths (Hoefler, Schneider, Lumsdaine: "Optimized Routing for Large-Scale InfiniBand Networks"):
-//! every destination takes the shortest ways that those before it have left emptiest. Credit loops can arise wherever the
-//! fabric has rings; `dfsssp` puts the same paths on lanes.
+//! Single-source shortest paths (Hoefler, Schneider, Lumsdaine: "Optimized Routing for Large-Scale InfiniBand
+//! Networks"): every destination takes the shortest paths that earlier ones have loaded least. Credit loops can occur
+//! if the fabric has rings; `dfsssp` assigns the same paths to VLs.
 
 use crate::tables::Tables;
 

@@ -1,9 +1,9 @@
-//! Trees for tests that the generators do not draw: parallel cables, missing ones, GUIDs by lot.
+//! Test trees that the generators cannot build: parallel cables, missing cables, random GUIDs.
 
 use crate::graph::{End, Graph, Peer, Port, Switch};
 
-/// A tree of three levels: `pods` with so many leaves and spines each, every leaf with `cables` to every spine of its pod,
-/// and every spine with `up` cables to cores. With no cores it has two levels, if there is one pod.
+/// A three-level tree: `pods`, each with `leaves` and `spines`; every leaf has `cables` to every spine of its pod, and
+/// every spine has `up` cables to cores. A single pod without cores has two levels.
 #[derive(Clone, Copy)]
 pub struct Tree {
     pub pods: u32,
@@ -13,17 +13,17 @@ pub struct Tree {
     pub cables: u32,
     pub up: u32,
     pub cores: u32,
-    /// Whether the cables of a spine lie on as few cores as possible, several on each; otherwise on as many.
+    /// Whether a spine's cables go to as few cores as possible, several to each; otherwise to as many as possible.
     pub side_by_side: bool,
 }
 
 impl Tree {
-    /// Cables from a pod to a core.
+    /// Number of cables from a pod to a core.
     fn rounds(&self) -> u32 {
         (self.spines * self.up).div_ceil(self.cores.max(1))
     }
 
-    /// The graph, switches before hosts in GUIDs and LIDs.
+    /// Builds the graph; switches precede hosts in GUIDs and LIDs.
     pub fn graph(&self) -> Graph {
         let ports = 1
             + (self.hosts + self.spines * self.cables)
@@ -63,7 +63,7 @@ impl Tree {
     }
 }
 
-/// Cables two ports.
+/// Connects two ports with a cable.
 pub fn join(graph: &mut Graph, a: (u32, u32), b: (u32, u32)) {
     for (from, to) in [(a, b), (b, a)] {
         let peer = Peer::Switch { switch: to.0, port: to.1 as u8 };
@@ -71,7 +71,7 @@ pub fn join(graph: &mut Graph, a: (u32, u32), b: (u32, u32)) {
     }
 }
 
-/// Hangs one more end on a port.
+/// Attaches another end port to a switch port.
 pub fn hang(graph: &mut Graph, switch: u32, port: u8) {
     let place = graph.ends.len() as u32;
     let lid = (graph.switch_count() + graph.ends.len()) as u16 + 1;
@@ -81,7 +81,7 @@ pub fn hang(graph: &mut Graph, switch: u32, port: u8) {
     graph.ends.push(End { guid, node_guid: guid, name, router: false, lid, lmc: 0, switch, port });
 }
 
-/// The same cables with other GUIDs, and so other places and LIDs; and the ends in the order in which they stood.
+/// The same cabling with random GUIDs, and so other indices and LIDs; and the end ports in their original order.
 pub fn shuffled(graph: &Graph, seed: u64) -> (Graph, Vec<u32>) {
     let by_lot = |count: usize, salt: u64| {
         let mut order: Vec<u32> = (0..count as u32).collect();

@@ -1,4 +1,4 @@
-//! The engines for trees on trees: full ones, thinned ones, with GUIDs by lot, with links and hosts missing.
+//! Tree engines on trees: full and thinned ones, with random GUIDs, with missing links and hosts.
 
 use proptest::prelude::*;
 use weft_fabric::topology::generate::Shape;
@@ -21,7 +21,7 @@ fn tables(name: &str, graph: &Graph, options: &RoutingOptions, previous: Option<
     (engine(name).expect("an engine").run)(&request).expect("tables")
 }
 
-/// The quality on a graph whose ends stand for shifts in this order.
+/// The quality on a graph with this shift order of end ports.
 fn in_order(name: &str, graph: &Graph, order: Vec<u32>) -> Quality {
     let tables = tables(name, graph, &RoutingOptions::default(), None);
     check(graph, &tables, &Checks { order, ..Checks::default() }, &Sequential)
@@ -38,7 +38,7 @@ fn no_shift_collides_on_a_full_tree_whoever_numbered_it() {
         full(8, 2),
         full(8, 3),
         full(4, 4),
-        // Two cables from a spine to each core; and cores that several spines of a pod lead to.
+        // Two cables from a spine to each core; then cores shared by several spines of a pod.
         Tree { pods: 3, leaves: 6, spines: 6, hosts: 6, up: 6, cores: 3, ..SMALL }.graph(),
         Tree { pods: 4, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 8, ..SMALL }.graph(),
         Tree { pods: 4, leaves: 4, spines: 4, hosts: 4, up: 4, cores: 8, side_by_side: true, ..SMALL }.graph(),
@@ -65,7 +65,7 @@ fn no_shift_collides_on_a_full_tree_whoever_numbered_it() {
 
 #[test]
 fn a_thinned_tree_is_loaded_evenly() {
-    // Eight hosts for two cables up.
+    // Eight hosts for two uplinks.
     let graph = generated(Shape::FatTree { radix: 10, levels: 2, hosts: None, hosts_per_leaf: Some(8) });
     let quality = judge("ftree", &graph, &RoutingOptions::default());
     assert!(quality.is_sound() && quality.load.max_over_mean() < 1.001, "{quality}");
@@ -75,7 +75,7 @@ fn a_thinned_tree_is_loaded_evenly() {
 #[test]
 fn missing_hosts_do_not_bring_shifts_into_disorder() {
     let mut graph = full(12, 3);
-    // One host of every seventh leaf is gone: where it stood there is a gap.
+    // One host of every seventh leaf is missing and leaves a gap.
     let mut order: Vec<u32> = Vec::new();
     let ends = std::mem::take(&mut graph.ends);
     for (at, end) in ends.into_iter().enumerate() {
@@ -110,7 +110,7 @@ fn compute_nodes_are_spread_first() {
 #[test]
 fn storage_at_a_root_is_reached_backwards_as_far_as_is_allowed() {
     let mut graph = SMALL.graph();
-    // Both cores have storage; from one to the other it goes down and up again.
+    // Both cores have storage; the path between them goes down and up again.
     let cores = [8u32, 9];
     cores.iter().for_each(|core| {
         graph.switches[*core as usize].ports.resize(10, Port::default());
@@ -170,8 +170,8 @@ fn a_cut_changes_little_and_what_comes_back_is_used() {
     }
 }
 
-/// Fabrics that lose one link after another, each time routed from the tables before: nobody is cut off, and no circle
-/// closes but for minhop, which does not promise that.
+/// Fabrics that lose one link after another, each time routed from the previous tables: no host is cut off, and no
+/// credit loop occurs except with minhop, which does not prevent them.
 #[test]
 fn losses_one_after_another_are_patched_soundly() {
     let options = RoutingOptions::default();

@@ -1,30 +1,30 @@
-//! Shortest-path trees that share the links well: each destination's tree avoids what the trees before it load; then trees
-//! are taken out and set in again, one at a time, until none finds better ways.
+//! Balanced shortest-path trees: each destination's tree avoids links loaded by earlier trees. Then trees are removed
+//! and grown again, one at a time, until no tree finds better paths.
 
 use crate::routing::net::{Channel, NOWHERE, Net, Target, by_distance};
 use crate::tables::Tables;
 
-/// Trees are set in again at most so often...
+/// Maximum number of passes that grow all trees again...
 const ROUNDS_MAX: usize = 8;
-/// ... and only so often that no more channels than this are looked at.
+/// ... and an upper bound of the channels to examine in these passes.
 const WORK_MAX: usize = 200_000_000;
 
-/// The ways to one destination.
+/// The paths to one destination.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// The switch that the ways lead to.
+    /// Destination switch.
     pub switch: u32,
-    /// Trees of one rank are balanced among themselves.
+    /// Trees of the same rank are balanced against each other.
     pub rank: u8,
-    /// Adapters' ports that the ways lead to.
+    /// Number of adapter ports that the tree leads to.
     pub paths: u32,
-    /// By switch, the place among its channels of the one to take.
+    /// Next hop of each switch, as an index among the switch's channels.
     pub ways: Vec<u8>,
 }
 
 impl Tree {
-    /// Tells of every channel of the tree the place of the next among those of the switch between, if there is a next, and
-    /// the paths that cross it.
+    /// Calls `tell` for every channel of the tree with the number of paths that cross it, and with the next channel, if
+    /// there is one, as an index among the channels of the switch between.
     pub fn flow(&self, net: &Net, mut tell: impl FnMut(usize, Option<usize>, u32)) {
         if self.paths == 0 {
             return;
@@ -49,17 +49,17 @@ impl Tree {
     }
 }
 
-/// Whether a channel may be taken to a switch.
+/// Whether a channel may be used on the way to a switch.
 pub(super) type Allowed<'a> = &'a dyn Fn(&Channel, u32) -> bool;
 
-/// A tree for every target of a net, in the same order, of the channels that are allowed. A switch is reached as the first
-/// adapter on it is: that asks for no turns of its own.
+/// A tree for every target of a net, in the same order, using allowed channels. A switch's own LIDs share the tree of
+/// the first adapter port on it, so that they add no turns.
 pub(super) fn by_target(net: &Net, far: &[Vec<u16>], allowed: Allowed<'_>) -> Vec<Tree> {
     by_target_and(net, far, allowed, |_| {})
 }
 
-/// The same, with trees that are changed before switches have theirs; those of adapters are the first, in the order of
-/// targets.
+/// Like [`by_target`], but `change` modifies the adapters' trees before switches get theirs. The adapters' trees come
+/// first, in target order.
 pub(super) fn by_target_and(
     net: &Net,
     far: &[Vec<u16>],
@@ -87,7 +87,7 @@ pub(super) fn by_target_and(
     trees
 }
 
-/// The trees by which tables lead to every target of a net.
+/// The trees that tables form, one for every target of a net.
 pub(super) fn by_tables(net: &Net, tables: &Tables) -> Vec<Tree> {
     let of = |target: &Target| {
         let place = |switch: usize| {
@@ -109,7 +109,7 @@ pub(super) fn by_switch(net: &Net, far: &[Vec<u16>]) -> Vec<Tree> {
     trees
 }
 
-/// Gives trees their ways.
+/// Grows trees, then improves them in further passes.
 fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree], allowed: Allowed<'_>) {
     let mut planter = Planter::new(net, allowed);
     for tree in &mut *trees {
@@ -134,11 +134,11 @@ fn balance(net: &Net, far: &[Vec<u16>], trees: &mut [Tree], allowed: Allowed<'_>
     }
 }
 
-/// Loads of channels, and the tree that is being made.
+/// Channel loads and scratch space for growing a tree.
 struct Planter<'a> {
     net: &'a Net,
     allowed: Allowed<'a>,
-    /// By rank, by channel: the paths that cross it.
+    /// Number of paths on each channel, by rank and channel.
     loads: Vec<Vec<u32>>,
     cost: Vec<u64>,
     below: Vec<u32>,
@@ -152,7 +152,7 @@ impl<'a> Planter<'a> {
         Planter { net, allowed, loads: Vec::new(), cost: vec![0; switches], below: vec![0; switches], order }
     }
 
-    /// The shortest ways whose links have the least squares of loads in sum; among equals, the first.
+    /// Shortest paths with the least sum of squared link loads; ties go to the first.
     fn grow(&mut self, far: &[u16], tree: &Tree) -> Vec<u8> {
         let (net, target) = (self.net, tree.switch as usize);
         self.loads.resize_with(self.loads.len().max(usize::from(tree.rank) + 1), || vec![0; net.channels.len()]);
@@ -180,7 +180,7 @@ impl<'a> Planter<'a> {
         ways
     }
 
-    /// Adds a tree's paths to the loads, or takes them away.
+    /// Adds a tree's paths to the loads or removes them.
     fn weigh(&mut self, far: &[u16], tree: &Tree, add: bool) {
         if tree.paths == 0 {
             return;
@@ -199,7 +199,7 @@ impl<'a> Planter<'a> {
     }
 }
 
-/// The loads of a rank, and those of the rank before, which it had better differ from.
+/// The loads of a rank, and those of the previous rank, which its trees should avoid.
 fn ranked(loads: &[Vec<u32>], rank: u8) -> (&[u32], Option<&[u32]>) {
     let rank = usize::from(rank);
     (&loads[rank], rank.checked_sub(1).map(|before| loads[before].as_slice()))

@@ -1,5 +1,6 @@
-//! Up and down: switches stand on levels below the roots, and a path goes up, then down, never up again; or the other way
-//! round for `dnup`. No credit loop can arise. Roots are told, or the tops of a tree, or the middle of anything else.
+//! Up/down routing: switches have levels below the roots, and a path goes up, then down, never up again; for `dnup`,
+//! the reverse. No credit loop can occur. Roots are the configured ones, or the tops of a tree, or the center of any
+//! other fabric.
 
 use std::sync::atomic::Ordering;
 
@@ -44,7 +45,7 @@ fn run(name: &'static str, request: &Request<'_>) -> Result<Tables, RouteError> 
         .map_or_else(|| around(name, request, &links, told.first().copied()), Ok)
 }
 
-/// Levels below the roots that the administrator names, or those of a tree; `None` if it is none.
+/// Levels below the configured roots, or those of a tree; `None` if the fabric is no tree.
 pub fn told_or_tree(request: &Request<'_>, graph: &Graph, links: &Links) -> Option<Levels> {
     let told = places(graph, &request.options.root_guids);
     match told.is_empty() {
@@ -53,7 +54,7 @@ pub fn told_or_tree(request: &Request<'_>, graph: &Graph, links: &Links) -> Opti
     }
 }
 
-/// The root switches that the administrator names.
+/// The configured root switches.
 pub fn told(name: &'static str, request: &Request<'_>) -> Result<Vec<u32>, RouteError> {
     let told = places(request.graph, &request.options.root_guids);
     if told.is_empty() && !request.options.root_guids.is_empty() {
@@ -63,14 +64,14 @@ pub fn told(name: &'static str, request: &Request<'_>) -> Result<Vec<u32>, Route
     Ok(told)
 }
 
-/// Tables around a single root: whoever is connected meets there, where several roots would only meet below.
+/// Tables around a single root, where all paths can meet; several roots may leave switches that only meet below them.
 fn around(name: &'static str, request: &Request<'_>, links: &Links, root: Option<u32>) -> Result<Tables, RouteError> {
     let root = root.unwrap_or_else(|| centre(request.graph, links, request.parallel));
     by_levels(name, request, links, &Levels::by_roots(links, &[root]), false)
         .ok_or_else(|| RouteError { engine: name, why: "the fabric is in parts that no cable joins".into() })
 }
 
-/// Tables for levels, unless they cut hosts from each other or close a credit loop on the way to some switch.
+/// Tables for these levels; `None` if they disconnect hosts or close a credit loop on the way to some switch.
 fn by_levels(
     name: &'static str,
     request: &Request<'_>,
@@ -84,13 +85,13 @@ fn by_levels(
     is_right(request, &tables, &lapses).then_some(tables)
 }
 
-/// Whether tables leave nobody without a way and close no credit loop where they went against the rule.
+/// Whether all hosts have paths, and paths against the rule close no credit loop.
 pub fn is_right(request: &Request<'_>, tables: &Tables, lapses: &Lapses) -> bool {
     let is_safe = || credit_loop(request.graph, tables, request.parallel).is_none();
     !lapses.cut.load(Ordering::Relaxed) && (!lapses.to_switches.load(Ordering::Relaxed) || is_safe())
 }
 
-/// The switches of some GUIDs.
+/// The switches with these GUIDs.
 fn places(graph: &Graph, guids: &[u64]) -> Vec<u32> {
     let named = (0u32..).zip(&graph.switches).filter(|(_, switch)| guids.contains(&switch.guid));
     named.map(|(place, _)| place).collect()

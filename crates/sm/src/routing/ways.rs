@@ -1,29 +1,29 @@
-//! Which links a packet to a destination may take from each switch: a graph without circles in which every way ends at
-//! the destination. Engines differ in the ways that they allow; [`super::spread`] chooses among them.
+//! Links that a packet to a destination may take from each switch: an acyclic graph in which every path ends at the
+//! destination. Engines differ in the links that they allow; [`super::spread`] selects among them.
 
 use std::collections::VecDeque;
 
 use super::links::Links;
 
-/// Further away than anything.
+/// Distance of an unreachable switch.
 pub const FAR: u32 = u32::MAX;
 
-/// The ways to a destination.
+/// The allowed paths to a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
-    /// Switches that have a way, the furthest first; the destination itself is not among them.
+    /// Switches that have a path, the furthest first; without the destination itself.
     pub order: Vec<u32>,
-    /// Where the links of each of these begin in `links`, and where the last one's end.
+    /// Start of each of these switches' links in `links`, and the end of the last one's.
     pub start: Vec<u32>,
-    /// Places of links among all.
+    /// Indices of links among all links.
     pub links: Vec<u32>,
-    /// Which of `order` stand above the destination and go down only, if some of these have a choice of switches; empty
-    /// otherwise.
+    /// Which of `order` are above the destination and only go down, if any of these has a choice of next switches;
+    /// otherwise empty.
     pub forks: Vec<bool>,
 }
 
 impl Ways {
-    /// The ways of which every hop brings a packet nearer, where `may` allows it.
+    /// The paths on which every hop permitted by `may` brings a packet nearer.
     pub fn nearer(links: &Links, distance: &[u32], may: impl Fn(u32, u32) -> bool) -> Ways {
         let mut order: Vec<u32> =
             (0u32..).zip(distance).filter(|(_, d)| **d != FAR && **d != 0).map(|(s, _)| s).collect();
@@ -44,7 +44,7 @@ impl Ways {
         ways
     }
 
-    /// The same with `forks`: `is_direct` tells who goes down only.
+    /// Adds `forks`: `is_direct` returns whether a switch only goes down.
     pub fn forked(mut self, links: &Links, is_direct: impl Fn(u32) -> bool) -> Ways {
         let is_fork = |(switch, places): (u32, &[u32])| {
             let peer = |place: &u32| links.at(*place).peer;
@@ -56,7 +56,7 @@ impl Ways {
         self
     }
 
-    /// Each switch that has a way, the furthest first, with its links.
+    /// Each switch that has a path, the furthest first, with its links.
     pub fn each(&self) -> impl Iterator<Item = (u32, &[u32])> + '_ {
         self.order
             .iter()
@@ -65,7 +65,7 @@ impl Ways {
     }
 }
 
-/// How far every switch is from `to`, in hops or by their weights.
+/// Distance of every switch from `to`, in hops or by hop weights.
 pub fn distances(links: &Links, to: u32) -> Vec<u32> {
     let mut distance = vec![FAR; links.switch_count()];
     distance[to as usize] = 0;
@@ -73,7 +73,7 @@ pub fn distances(links: &Links, to: u32) -> Vec<u32> {
     distance
 }
 
-/// Lets distances spread from the switches that have one, over links for which `may(from, to)` allows the hop towards the
+/// Propagates distances from the switches that have one, over links on which `may(from, to)` allows the hop toward the
 /// destination.
 pub fn spread_out(links: &Links, distance: &mut [u32], may: impl Fn(u32, u32) -> bool) {
     let mut first: Vec<u32> = (0u32..).zip(&*distance).filter(|(_, d)| **d != FAR).map(|(s, _)| s).collect();

@@ -1,10 +1,10 @@
-//! Work on several processors for engines: results in their order, whoever computes them when.
+//! Parallel work for engines, with results in deterministic order.
 
 use std::sync::OnceLock;
 
 use crate::parallel::Parallel;
 
-/// What `work` makes of every number below `count`, in order.
+/// Results of `work` for every number below `count`, in order.
 pub fn map<T: Send + Sync>(parallel: &dyn Parallel, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let slots: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
     parallel.each(count, &|at| {

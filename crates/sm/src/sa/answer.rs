@@ -1,4 +1,4 @@
-//! Answers: the question's header turned round, and records behind it.
+//! Responses: the request's header turned into a response header, followed by records.
 
 use weft_wire::mad::rmpp::RmppHeader;
 use weft_wire::mad::sa::{SaMad, attribute_offset};
@@ -7,31 +7,31 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::limits::ANSWER_BYTES_MAX;
 
-/// What there is to say to a question.
+/// A response under construction.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The datagram from its first byte on; the header is written last.
+    /// The datagram from its first byte; the header is written last.
     bytes: Vec<u8>,
     count: usize,
-    /// Words of eight bytes from one record to the next.
+    /// Attribute offset: distance between records in units of eight bytes.
     offset: u16,
-    /// A Get: one record is asked for.
+    /// A method that returns a single record, so more than one is an error.
     single: bool,
     overflow: bool,
-    /// The attribute of the answer, where it is not the question's.
+    /// AttributeID of the response if it differs from the request's.
     attr_id: Option<AttrId>,
 }
 
-/// Why there is no answer.
+/// Reason to return no records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
-    /// This status says why.
+    /// Respond with this status.
     Status(Status),
-    /// Who asks is not told.
+    /// Send no response.
     Silent,
 }
 
-/// The usual refusals.
+/// The common refusals.
 impl Refusal {
     pub const INVALID: Refusal = Refusal::Status(Status::SA_REQ_INVALID);
     pub const NO_RECORDS: Refusal = Refusal::Status(Status::SA_NO_RECORDS);
@@ -42,7 +42,7 @@ impl Refusal {
     pub const METHOD: Refusal = Refusal::Status(Status::BAD_METHOD_ATTRIBUTE);
 }
 
-/// Whether a question goes on.
+/// Result of handling a request.
 pub(super) type Outcome = Result<(), Refusal>;
 
 impl Answer {
@@ -53,7 +53,7 @@ impl Answer {
         Answer { bytes, count: 0, offset: 0, single, overflow: false, attr_id: None }
     }
 
-    /// Adds a record. Whether more of them make sense.
+    /// Adds a record. Returns whether more records are useful.
     pub fn push<A: Attribute>(&mut self, record: &A) -> bool {
         let at = self.bytes.len();
         self.offset = attribute_offset::<A>();
@@ -70,32 +70,32 @@ impl Answer {
         self.wants_more()
     }
 
-    /// Whether another record would be looked at: of a Get a second one is already an error.
+    /// Whether another record is useful. For a Get, a second record is already an error.
     pub fn wants_more(&self) -> bool {
         !(self.overflow || self.single && self.count > 1)
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether one record is asked for.
+    /// Whether the method returns a single record.
     pub fn is_single(&self) -> bool {
         self.single
     }
 
-    /// There are more records than an answer holds.
+    /// Marks the response as too large.
     pub fn overflow(&mut self) {
         self.overflow = true;
     }
 
-    /// Answer with another attribute than the question's.
+    /// Sets an AttributeID that differs from the request's.
     pub fn set_attr_id(&mut self, attr_id: AttrId) {
         self.attr_id = Some(attr_id);
     }
 
-    /// The datagram that answers: 256 bytes, or a transfer of many.
+    /// Returns the response datagram: 256 bytes, or the whole of a multi-packet (RMPP) transfer.
     pub fn finish(mut self, question: &SaMad, outcome: Outcome) -> Option<Vec<u8>> {
         let refusal = match outcome {
             Err(refusal) => Some(refusal),
@@ -120,7 +120,7 @@ impl Answer {
     }
 }
 
-/// The question's header turned round.
+/// The request's header turned into a response header.
 fn header(question: &SaMad, attr_id: Option<AttrId>, offset: u16, table: bool) -> SaMad {
     let mut mad = *question;
     mad.header.set_method(question.header.method().response());
@@ -137,7 +137,7 @@ fn header(question: &SaMad, attr_id: Option<AttrId>, offset: u16, table: bool) -
     mad
 }
 
-/// The answer that says no, with the question in it.
+/// The error response: the request with this status.
 pub(super) fn refuse(question: &SaMad, status: Status) -> Vec<u8> {
     let attr_id = match question.attr_id() {
         AttrId::SA_MULTI_PATH_RECORD => Some(AttrId::SA_PATH_RECORD),

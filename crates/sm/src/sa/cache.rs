@@ -1,5 +1,5 @@
-//! What the administrator keeps over a restart, as the text that OpenSM writes and reads (`opensm-sa.dump`,
-//! `sa_db_file`): further GUIDs of ports, groups with their members, subscriptions, services.
+//! SA state kept over a restart, in the text format that OpenSM writes and reads (`opensm-sa.dump`, `sa_db_file`):
+//! alias GUIDs, groups and their members, subscriptions, services.
 
 use std::fmt::Write;
 
@@ -16,21 +16,21 @@ use super::{Administrator, Change};
 use crate::io::Peer;
 use crate::multicast::{Group, Member, guid_of, prefix_of};
 
-/// GUIDs of a block.
+/// Number of GUIDs in a block.
 const BLOCK: usize = 8;
 
-/// A line that cannot be read.
+/// A line that cannot be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct CacheError {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Reason.
     pub why: String,
 }
 
 impl Administrator {
-    /// Everything that a restart needs.
+    /// Writes everything needed after a restart.
     pub fn dump(&self, now: Instant, world: &World<'_>) -> String {
         let mut text = String::new();
         for (guid, guids) in &self.aliases {
@@ -50,8 +50,8 @@ impl Administrator {
         text
     }
 
-    /// Takes in what [`Administrator::dump`] wrote: what is there already stays. Lines that cannot be read are passed
-    /// over; the first [`CACHE_ERRORS_MAX`] of them are told, and how many more there were.
+    /// Restores the output of [`Administrator::dump`]; existing entries take precedence. Skips lines that it cannot
+    /// parse, and returns the first [`CACHE_ERRORS_MAX`] errors plus the number of further ones.
     pub fn restore(&mut self, now: Instant, world: &World<'_>, text: &str) -> Vec<CacheError> {
         self.refresh(now, world);
         let mut group: Option<McMemberRecord> = None;
@@ -139,7 +139,7 @@ impl Administrator {
         let proxy = line.number(" proxy_join=0x")? != 0;
         let Some((_, port)) = self.index.at_guid(guid_of(&gid)) else { return Ok(()) };
         let port = *port;
-        // Who asked for it is not kept: it counts as the port itself.
+        // The file does not record the requester: the membership counts against the port itself.
         let joins = Member { gid, port_guid: port.guid, join_state: state, proxy, by: port.guid };
         let added = self.add_member(now, world, group, joins);
         added.map(|_| ()).map_err(|_| "the group has too many members, or the member too many groups".to_owned())
@@ -165,7 +165,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Groups that came back without anybody who keeps them alive.
+    /// Removes restored groups without a member that keeps them alive.
     fn end_empty_groups(&mut self) {
         let empty = self.groups.iter().filter(|group| !group.well_known && !group.is_kept());
         let empty: Vec<[u8; 16]> = empty.map(|group| group.record.mgid).collect();
@@ -314,7 +314,7 @@ fn write_service(text: &mut String, now: Instant, service: &Service) {
     let record = &service.record;
     let halves = |bytes: &[u8; 16]| format!("0x{:016x}:0x{:016x}", prefix_of(bytes), guid_of(bytes));
     let name = String::from_utf8_lossy(record.service_name.split(|byte| *byte == 0).next().unwrap_or_default());
-    // A name is between quotes and on one line.
+    // A name must fit between quotes on one line.
     let name: String = name.chars().filter(|c| !c.is_control() && *c != '\'').collect();
     let words = |words: &[u16]| words.iter().map(|word| format!("{word:04x}")).collect::<String>();
     let lease = match service.until {
@@ -374,18 +374,18 @@ fn read_service(line: &mut Fields<'_>) -> Result<ServiceRecord, String> {
     })
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
-    /// What comes behind a mark.
+    /// Skips past a mark.
     fn skip(&mut self, mark: &str) -> Result<(), String> {
         let (_, rest) = self.0.split_once(mark).ok_or_else(|| format!("{:?} is missing", mark.trim()))?;
         self.0 = rest;
         Ok(())
     }
 
-    /// A number of hexadecimal digits behind a mark.
+    /// Parses a hexadecimal number that follows a mark.
     fn number(&mut self, mark: &str) -> Result<u64, String> {
         self.skip(mark)?;
         let end = self.0.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(self.0.len());
@@ -394,12 +394,12 @@ impl<'a> Fields<'a> {
         u64::from_str_radix(digits, 16).map_err(|_| format!("no number behind {:?}", mark.trim()))
     }
 
-    /// Two numbers, the halves of a GID.
+    /// Parses a GID given as two numbers.
     fn gid(&mut self, mark: &str) -> Result<[u8; 16], String> {
         Ok(super::index::gid(self.number(mark)?, self.number(":0x")?))
     }
 
-    /// What stands between quotes.
+    /// Parses a quoted string.
     fn quoted(&mut self, mark: &str) -> Result<&'a str, String> {
         self.skip(mark)?;
         let (text, rest) = self.0.split_once('\'').ok_or("a name without its last quote")?;

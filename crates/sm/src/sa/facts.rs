@@ -1,5 +1,5 @@
-//! What the look-ups were made of: a sweep that finds all as it was leaves them as they are. On a large subnet to make them
-//! takes as long as thousands of answers.
+//! Snapshot of the inputs of the index. If a sweep finds them unchanged, the index stays: on a large subnet a rebuild
+//! takes as long as thousands of responses.
 
 use std::ops::ControlFlow;
 
@@ -8,12 +8,12 @@ use super::world::World;
 use crate::graph::Peer;
 use crate::subnet::{Node, Port, PortIx};
 
-/// Everything that [`super::index::Index::new`] reads, as numbers in the order of nodes and switches.
+/// Everything that [`super::index::Index::new`] reads, as numbers in node and switch order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Facts(Vec<u64>);
 
 impl Facts {
-    /// Those of a world.
+    /// Reads the facts of a world.
     pub fn of(world: &World<'_>) -> Facts {
         let mut facts = Vec::new();
         let _ = tell(world, &mut |fact| {
@@ -23,7 +23,7 @@ impl Facts {
         Facts(facts)
     }
 
-    /// Whether they are those of a world.
+    /// Whether a world still has these facts.
     pub fn are(&self, world: &World<'_>) -> bool {
         let mut known = self.0.iter();
         let same = tell(world, &mut |fact| match known.next() {
@@ -34,7 +34,7 @@ impl Facts {
     }
 }
 
-/// Who takes facts, as long as it wants more.
+/// Visitor for facts; breaks to stop early.
 type Take<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 fn tell(world: &World<'_>, take: Take<'_>) -> ControlFlow<()> {
@@ -48,7 +48,7 @@ fn tell(world: &World<'_>, take: Take<'_>) -> ControlFlow<()> {
     }
     for switch in &world.graph.switches {
         take(switch.guid)?;
-        // Switches are found by their GUIDs.
+        // The index finds switches by GUID.
         take(world.subnet.by_guid.get(&switch.guid).map_or(u64::MAX, |node| node.0.into()))?;
         take(switch.ports.len() as u64)?;
         for port in &switch.ports {

@@ -1,5 +1,5 @@
-//! GuidInfoRecord (IBA 15.2.5.18): further GUIDs of ports. A port's GUIDs are asked for, set and taken away by whoever
-//! shares a partition with it; those that are set as 0 the administrator makes.
+//! GuidInfoRecord (IBA 15.2.5.18): alias GUIDs of ports. Any port that shares a partition with a port can query, set
+//! and delete the port's GUIDs. The administrator assigns a GUID for an entry set to 0.
 
 use weft_wire::mad::Method;
 use weft_wire::mad::sa::{ComponentMask, GuidInfoRecord};
@@ -11,7 +11,7 @@ use super::question::Question;
 use super::world::World;
 use super::{Administrator, Change};
 
-/// What every change names.
+/// Components that every change must name.
 const CHANGE: ComponentMask = GuidInfoRecord::LID.or(GuidInfoRecord::BLOCK_NUM);
 /// The entries of a block.
 const ENTRIES: [ComponentMask; 8] = [
@@ -24,13 +24,13 @@ const ENTRIES: [ComponentMask; 8] = [
     GuidInfoRecord::GUID6,
     GuidInfoRecord::GUID7,
 ];
-/// Vendor's part of GUIDs that the administrator makes.
+/// Company ID of the GUIDs that the administrator assigns.
 const ASSIGNED: u64 = 0x00_1405 << 40;
-/// GUIDs that are tried until one is free.
+/// GUIDs to try until a free one is found.
 const TRIES_MAX: u32 = 1000;
 
 impl Administrator {
-    /// Answers it.
+    /// Answers GuidInfoRecord.
     pub(super) fn guid_info_records(
         &mut self,
         world: &World<'_>,
@@ -54,7 +54,7 @@ impl Administrator {
             return Err(Refusal::NO_RECORDS);
         }
         if asked.block_num == 0 && question.mask().contains(GuidInfoRecord::GUID0) {
-            // The first is the port's own.
+            // Entry 0 is the port's own GUID.
             return Err(Refusal::INVALID);
         }
         let first = usize::from(asked.block_num) * usize::from(GUID_BLOCK);
@@ -78,7 +78,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// GUIDs of a port, its own first: as they were set here, else as the port has them.
+    /// GUIDs of a port, its own first: as set here, otherwise as read from the port.
     fn guids(&self, world: &World<'_>, entry: &Entry) -> Vec<u64> {
         if let Some(guids) = self.aliases.get(&entry.guid) {
             return guids.clone();
@@ -99,7 +99,7 @@ impl Administrator {
         let mask = question.mask();
         let lid = mask.contains(GuidInfoRecord::LID).then_some(asked.lid);
         let mut entries = self.ports_asked_for(lid);
-        // They are told node by node.
+        // The records come node by node.
         let node = |entry: &Entry| world.subnet.node(entry.at.node).map_or(0, |node| node.info.node_guid);
         entries.sort_by_cached_key(|entry| (crate::multicast::order(node(entry)), entry.at.port));
         for entry in entries {
@@ -124,7 +124,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Sets entries of a block; whether that changed any. One that another port has stays as it is.
+    /// Sets entries of a block and returns whether any changed. Skips a GUID that another port has.
     fn set_guids(
         &mut self,
         world: &World<'_>,
@@ -153,7 +153,7 @@ impl Administrator {
         Ok(changed)
     }
 
-    /// Takes entries of a block away; whether there were any. One that is in a group stays.
+    /// Deletes entries of a block and returns whether there were any. Refuses if one of them is in a multicast group.
     fn delete_guids(
         &mut self,
         entry: &Entry,
@@ -173,7 +173,7 @@ impl Administrator {
         Ok(!going.is_empty())
     }
 
-    /// A GUID that no port has.
+    /// Returns an unused GUID.
     fn assigned_guid(&mut self, world: &World<'_>) -> Option<u64> {
         for _ in 0..TRIES_MAX {
             self.guids_assigned = self.guids_assigned.checked_add(1)?;

@@ -1,5 +1,5 @@
-//! What the administrator looks up by the hundred thousand a second: ports by GUID and LID, and what each hop of a path
-//! carries. Made once of every sweep.
+//! Lookup tables for hundreds of thousands of requests a second: ports by GUID and LID, and the MTU and rate of each
+//! hop of a path. Built once per sweep.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::graph::{Graph, Peer};
 use crate::multicast::Seat;
 use crate::subnet::{NodeIx, Port, PortIx, Subnet};
 
-/// No place.
+/// No index.
 pub(super) const NOWHERE: u32 = u32::MAX;
-/// LIDs of ports are below it.
+/// Upper bound of unicast LIDs (exclusive).
 const LIDS: usize = 0xc000;
 
 /// An end port.
@@ -27,22 +27,22 @@ pub(super) struct Entry {
     pub at: PortIx,
     pub lid: u16,
     pub lmc: u8,
-    /// Switch in the graph that it hangs on or is; [`NOWHERE`] if it hangs on none.
+    /// Index in the graph of the switch that it is attached to or that it is; [`NOWHERE`] if none.
     pub switch: u32,
-    /// The switch's port; 0 if it is the switch.
+    /// The switch's port; 0 if the entry is the switch itself.
     pub port: u8,
     pub is_switch: bool,
-    /// What the port itself can.
+    /// MTU and rate of the port itself.
     pub own: Carries,
-    /// What the port of the switch at the other end can.
+    /// MTU and rate of the switch port at the other end.
     pub far: Carries,
-    /// Class of its P_Key table.
+    /// Class of its P_Key table (see [`Classes`]).
     pub class: u32,
-    /// The port at the other end of its cable, where that is no switch's.
+    /// Entry at the other end of the cable if that is not a switch.
     pub peer: u32,
 }
 
-/// What a port or a path carries: the largest MTU, and the rate by its rank.
+/// MTU and rate of a port or a path: the largest MTU, and the rate as a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Carries {
     pub mtu: u8,
@@ -61,18 +61,18 @@ impl Carries {
     }
 }
 
-/// The rate at which a port runs.
+/// The active rate of a port.
 pub(super) fn rate(info: &PortInfo) -> Rate {
     let speed = Speed::active(info).unwrap_or(Speed::Sdr);
     Rate::of_link(info.link_width_active, speed).unwrap_or(Rate::GBPS_2_5)
 }
 
-/// The base LID of an end port: that which it is given, else that which it has.
+/// The base LID of an end port: the assigned one, otherwise the one read from the port.
 pub(super) fn base_lid(port: &Port) -> u16 {
     if port.lid != 0 { port.lid } else { port.info.lid }
 }
 
-/// Rates from the slowest to the fastest: a rate's rank is its place.
+/// Rates from the slowest to the fastest: a rate's rank is its index.
 const RATES: [Rate; 24] = [
     Rate::GBPS_2_5,
     Rate::GBPS_5,
@@ -100,56 +100,56 @@ const RATES: [Rate; 24] = [
     Rate::GBPS_1600,
 ];
 
-/// Whether this number is a rate.
+/// Whether this code is a known rate.
 pub(super) fn is_rate(rate: Rate) -> bool {
     RATES.contains(&rate)
 }
 
-/// How fast a rate is among all; of what is no rate that of the slowest.
+/// The rank of a rate; an unknown rate has the rank of the slowest.
 pub(super) fn rank(rate: Rate) -> u8 {
     RATES.iter().position(|other| *other == rate).unwrap_or(0) as u8
 }
 
-/// The rate of a rank.
+/// The rate with a rank.
 pub(super) fn ranked(rank: u8) -> Rate {
     RATES.get(usize::from(rank)).copied().unwrap_or(Rate::GBPS_2_5)
 }
 
-/// A port of a switch as paths see it.
+/// A hop from a switch port, for walking paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hop {
-    /// The switch or end port at the other end: places of ends stand after those of switches.
+    /// The switch or end port at the other end: indices of end ports follow those of switches.
     pub next: u32,
     /// The port of the switch at the other end.
     pub port: u8,
-    /// What both ends carry.
+    /// MTU and rate that both ends support.
     pub carries: Carries,
 }
 
 const NO_HOP: Hop = Hop { next: NOWHERE, port: 0, carries: Carries::ALL };
 
-/// The look-ups.
+/// The lookup tables.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     pub generation: u64,
-    /// What it was made of.
+    /// The inputs it was built from.
     pub facts: Facts,
-    /// End ports in the order of [`crate::multicast::order`] of their GUIDs.
+    /// End ports, sorted by [`crate::multicast::order`] of their GUIDs.
     pub entries: Vec<Entry>,
-    /// Nodes in that order.
+    /// Nodes, sorted by the same order of their GUIDs.
     pub nodes: Vec<NodeIx>,
     by_guid: FxHashMap<u64, u32>,
     by_lid: Vec<u32>,
-    /// Entries of the graph's switches, by place.
+    /// Entries of the graph's switches, by switch index.
     pub switches: Vec<u32>,
     hops: Vec<Hop>,
     stride: usize,
     pub classes: Classes,
-    /// Entries of the smallest multicast table.
+    /// Capacity of the smallest multicast table.
     pub mft_cap: u16,
     /// Switches without a multicast table.
     pub deaf: Vec<u32>,
-    /// The largest MTU and rate that every adapter has.
+    /// The largest MTU and rate that every adapter supports.
     pub least: Carries,
 }
 
@@ -174,7 +174,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Makes it of a sweep. `aliases` are further GUIDs by those of their ports.
+    /// Builds the index of a sweep. `aliases` are alias GUIDs by PortGUID.
     pub fn new(world: &World<'_>, aliases: &BTreeMap<u64, Vec<u64>>) -> Index {
         let mut index = Index { generation: world.generation, facts: Facts::of(world), ..Index::default() };
         index.list(world.subnet);
@@ -187,7 +187,7 @@ impl Index {
         index
     }
 
-    /// Every end port and node.
+    /// Lists every end port and node.
     fn list(&mut self, subnet: &Subnet) {
         self.by_lid = vec![NOWHERE; LIDS];
         self.nodes = subnet.nodes().map(|(place, _)| place).collect();
@@ -225,7 +225,7 @@ impl Index {
         }
     }
 
-    /// Where end ports are in the graph.
+    /// Finds the attachment point of every end port in the graph.
     fn place(&mut self, subnet: &Subnet, graph: &Graph) {
         self.switches = vec![NOWHERE; graph.switch_count()];
         for (place, switch) in (0u32..).zip(&graph.switches) {
@@ -258,7 +258,7 @@ impl Index {
         }
     }
 
-    /// What each port of each switch leads to and carries.
+    /// Fills in the hop of each switch port.
     fn link(&mut self, subnet: &Subnet, graph: &Graph) {
         self.stride = graph.switches.iter().map(|switch| switch.ports.len()).max().unwrap_or(0);
         self.hops = vec![NO_HOP; self.stride * graph.switch_count()];
@@ -287,7 +287,7 @@ impl Index {
         }
     }
 
-    /// What the switches' multicast tables hold.
+    /// Reads the multicast table sizes of the switches.
     fn read_switches(&mut self, subnet: &Subnet, graph: &Graph) {
         self.mft_cap = u16::MAX;
         for (place, switch) in (0u32..).zip(&graph.switches) {
@@ -299,44 +299,44 @@ impl Index {
         }
     }
 
-    /// Another GUID of a port.
+    /// Adds an alias GUID of a port.
     pub fn add_alias(&mut self, guid: u64, alias: u64) {
         if let Some(entry) = self.by_guid.get(&guid).copied().filter(|_| alias != 0) {
             self.by_guid.entry(alias).or_insert(entry);
         }
     }
 
-    /// A GUID is no port's any more, unless it is a port's own.
+    /// Removes an alias GUID; a port's own GUID stays.
     pub fn remove_alias(&mut self, alias: u64) {
         if self.at_guid(alias).is_some_and(|(_, entry)| entry.guid != alias) {
             self.by_guid.remove(&alias);
         }
     }
 
-    /// The port with this GUID, or one of whose aliases it is, and its place.
+    /// The port with this GUID or alias GUID, and its index.
     pub fn at_guid(&self, guid: u64) -> Option<(u32, &Entry)> {
         let place = *self.by_guid.get(&guid)?;
         Some((place, self.entries.get(place as usize)?))
     }
 
-    /// The port with this LID, and its place.
+    /// The port with this LID, and its index.
     pub fn at_lid(&self, lid: u16) -> Option<(u32, &Entry)> {
         let place = *self.by_lid.get(usize::from(lid))?;
         Some((place, self.entries.get(place as usize)?))
     }
 
-    /// The port at a place.
+    /// The port at an index.
     #[inline]
     pub fn entry(&self, place: u32) -> Option<&Entry> {
         self.entries.get(place as usize)
     }
 
-    /// The highest LID that a port has.
+    /// The highest LID of any port.
     pub fn lid_top(&self) -> u16 {
         self.entries.iter().map(|entry| *entry.lids().end()).max().unwrap_or(0)
     }
 
-    /// What a port of a switch leads to.
+    /// The hop from a switch port.
     #[inline]
     pub fn hop(&self, switch: u32, port: u8) -> Option<&Hop> {
         if usize::from(port) >= self.stride {
@@ -345,25 +345,25 @@ impl Index {
         self.hops.get(switch as usize * self.stride + usize::from(port)).filter(|hop| hop.next != NOWHERE)
     }
 
-    /// The entry that a hop ends at, if it ends at one.
+    /// The entry that a hop leads to if it is not a switch.
     #[inline]
     pub fn end_of(&self, hop: &Hop) -> Option<u32> {
         hop.next.checked_sub(self.switches.len() as u32)
     }
 
-    /// P_Keys of a port.
+    /// The P_Key table of a port.
     pub fn pkeys(&self, entry: &Entry) -> &[u16] {
         self.classes.table(entry.class)
     }
 
-    /// Whether two ports may know of each other.
+    /// Whether two ports share a partition and so may know of each other.
     pub fn share(&mut self, a: u32, b: u32) -> bool {
         let (Some(first), Some(second)) = (self.entry(a), self.entry(b)) else { return false };
         let (first, second) = (first.class, second.class);
         a == b || self.classes.common(first, second).is_some()
     }
 
-    /// Where a port stands in trees.
+    /// A port's attachment point, for multicast trees.
     pub fn seat(&self, guid: u64, receives: bool) -> Option<Seat> {
         let (_, entry) = self.at_guid(guid)?;
         (entry.switch != NOWHERE).then_some(Seat { switch: entry.switch, port: entry.port, receives })
@@ -371,18 +371,18 @@ impl Index {
 }
 
 impl Entry {
-    /// Its LIDs.
+    /// The port's LIDs.
     pub fn lids(&self) -> std::ops::RangeInclusive<u16> {
         self.lid..=self.lid.saturating_add((1 << self.lmc) - 1)
     }
 
-    /// Its GID.
+    /// The port's GID.
     pub fn gid(&self) -> [u8; 16] {
         gid(self.prefix, self.guid)
     }
 }
 
-/// A GID of its halves.
+/// The GID with these halves.
 pub(super) fn gid(prefix: u64, guid: u64) -> [u8; 16] {
     (u128::from(prefix) << 64 | u128::from(guid)).to_be_bytes()
 }

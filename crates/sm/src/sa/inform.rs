@@ -1,4 +1,4 @@
-//! InformInfo (IBA 13.4.8.3) and InformInfoRecord (15.2.5.12): who wants to be told of which notices.
+//! InformInfo (IBA 13.4.8.3) and InformInfoRecord (15.2.5.12): subscriptions to notices.
 
 use weft_wire::mad::notice::{InformInfo, Notice, ProducerType, TrapNumber};
 use weft_wire::mad::sa::InformInfoRecord;
@@ -10,22 +10,22 @@ use super::{Administrator, Change};
 use crate::io::Peer;
 use crate::multicast::guid_of;
 
-/// Everybody's notices.
+/// LIDRangeBegin for notices from every LID.
 const EVERY_LID: u16 = 0xffff;
 
-/// Who is told.
+/// A subscriber and its subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Subscription {
-    /// The subscriber and what it wants.
+    /// The subscriber and the notices it wants.
     pub record: InformInfoRecord,
-    /// Where reports go.
+    /// Destination of reports.
     pub to: Peer,
-    /// Reports that nobody acknowledged, one after another.
+    /// Consecutive reports without an acknowledgment.
     pub lost: u32,
 }
 
 impl Subscription {
-    /// Whether it is of the same subscriber for the same notices.
+    /// Whether this is the same subscriber's subscription to the same notices.
     fn is(&self, to: &Peer, info: &InformInfo) -> bool {
         let own = &self.record.inform_info;
         let same_source = match info.gid != [0; 16] {
@@ -43,7 +43,7 @@ impl Subscription {
                 == (info.inform_type, info.trap_number, info.producer_type)
     }
 
-    /// Whether it wants a notice.
+    /// Whether the subscription matches a notice.
     pub fn wants(&self, notice: &Notice) -> bool {
         let info = &self.record.inform_info;
         let last = if info.lid_range_end == 0 { info.lid_range_begin } else { info.lid_range_end };
@@ -89,7 +89,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Takes a subscription in.
+    /// Adds a subscription.
     pub(super) fn subscribe(&mut self, subscription: Subscription) -> Outcome {
         let lid = subscription.to.lid;
         let own = self.subscriptions.values().filter(|own| own.to.lid == lid).take(SUBSCRIPTIONS_PER_LID_MAX).count();
@@ -102,7 +102,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Whether the asker may hear of those whose notices it wants (IBA o13-14.1.1).
+    /// Whether the requester may receive notices from the sources it names (IBA o13-14.1.1).
     fn may_hear(&mut self, question: &Question<'_>, asked: &InformInfo) -> Outcome {
         if asked.gid != [0; 16] {
             let (source, _) = self.index.at_guid(guid_of(&asked.gid)).ok_or(Refusal::INVALID)?;

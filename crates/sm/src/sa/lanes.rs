@@ -1,5 +1,5 @@
-//! Records of lanes: SLtoVLMappingTableRecord (IBA 15.2.5.4) and VLArbitrationTableRecord (15.2.5.9). Where nothing is
-//! set they are zeros.
+//! VL records: SLtoVLMappingTableRecord (IBA 15.2.5.4) and VLArbitrationTableRecord (15.2.5.9). Tables that are not set
+//! read as zeros.
 
 use weft_wire::mad::sa::{SlToVlTableRecord, VlArbitrationTableRecord};
 
@@ -11,11 +11,11 @@ use super::question::Question;
 use super::world::World;
 use crate::subnet::{Node, PortIx};
 
-/// Quarters of a table of arbitration.
+/// Blocks of a VL arbitration table, a quarter each.
 const BLOCKS: std::ops::RangeInclusive<u8> = 1..=4;
 
 impl Administrator {
-    /// End ports: that with the LID that was asked for, or all.
+    /// End ports: the one with the requested LID, or all.
     pub(super) fn ports_asked_for(&self, lid: Option<u16>) -> Vec<Entry> {
         match lid {
             Some(lid) => self.index.at_lid(lid).map(|(_, entry)| *entry).into_iter().collect(),
@@ -23,7 +23,7 @@ impl Administrator {
         }
     }
 
-    /// Ports that belong to an end port: of a switch all, of others that one.
+    /// Ports behind an end port: all ports of a switch, otherwise the port itself.
     pub(super) fn ports_of<'a>(
         &self,
         world: &World<'a>,

@@ -1,4 +1,4 @@
-//! LinkRecord (IBA 15.2.5.13): cables, once from each end.
+//! LinkRecord (IBA 15.2.5.13): every cable, once from each end.
 
 use weft_wire::mad::sa::LinkRecord;
 
@@ -18,7 +18,7 @@ fn lid_of(world: &World<'_>, at: PortIx) -> Option<u16> {
 }
 
 impl Administrator {
-    /// Answers it.
+    /// Answers LinkRecord.
     pub(super) fn link_records(&mut self, world: &World<'_>, question: &Question<'_>, answer: &mut Answer) -> Outcome {
         let asked: LinkRecord = question.record()?;
         let mask = question.mask();
@@ -33,7 +33,7 @@ impl Administrator {
         let own = requester.and_then(|at| world.subnet.port(at)).map_or(&[][..], |port| &port.pkeys);
         let nodes: Vec<NodeIx> = match (from, to) {
             (Some(entry), _) => vec![entry.at.node],
-            // The cables that end at a node are those that begin there, seen from the other end.
+            // Links to a node are the links from its neighbors.
             (None, Some(entry)) => self.neighbors(world, entry.at.node),
             (None, None) => self.index.nodes.clone(),
         };
@@ -54,7 +54,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Nodes with a cable to a node, in the order in which nodes are told.
+    /// Nodes with a cable to a node, in response order.
     fn neighbors(&self, world: &World<'_>, at: NodeIx) -> Vec<NodeIx> {
         let ports = world.subnet.node(at).map_or(&[][..], |node| &node.ports);
         let there: std::collections::BTreeSet<NodeIx> =
@@ -63,7 +63,7 @@ impl Administrator {
     }
 }
 
-/// The cables of a node of which somebody with these P_Keys may know.
+/// The cables of a node that a requester with these P_Keys may know of.
 fn links<'a>(world: &World<'a>, at: NodeIx, own: &'a [u16]) -> impl Iterator<Item = LinkRecord> + 'a {
     let world = *world;
     let ports = world.subnet.node(at).map_or(&[][..], |node| &node.ports);

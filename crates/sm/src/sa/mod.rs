@@ -1,6 +1,6 @@
-//! Subnet administration (IBA 15): the questions of hosts and their answers, one file a record. [`Administrator`] is a
-//! value: datagrams and time go in, datagrams and [`Change`]s come out. Questions wait in a queue that gives every LID its
-//! turn, so that who floods it delays himself.
+//! Subnet administration (IBA 15): requests from hosts and their responses, one file for each record. [`Administrator`]
+//! does no I/O: datagrams and time go in, datagrams and [`Change`]s come out. Requests wait in a queue that serves LIDs
+//! in turn, so that a flood delays only its sender.
 
 mod answer;
 mod cache;
@@ -48,40 +48,40 @@ use queue::{Queue, Waiting};
 use report::Reports;
 use service::Services;
 
-/// What the manager has to do.
+/// Work for the manager that results from requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Change {
-    /// Who is in the groups of this LID changed: their tree is to be computed anew.
+    /// The members of this LID's groups changed: recompute their tree.
     Multicast(u16),
-    /// A block of a port's GUIDs is to be written: [`Administrator::guids_of`].
+    /// Write a block of a port's GUIDs: [`Administrator::guids_of`].
     Guids {
         /// The port.
         port_guid: u64,
-        /// Which eight.
+        /// Block number; a block has eight GUIDs.
         block: u8,
     },
-    /// What [`Administrator::dump`] writes is not what it was.
+    /// The output of [`Administrator::dump`] changed.
     Cache,
 }
 
-/// How much there was to do.
+/// Counters of datagrams and requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Datagrams that came.
+    /// Datagrams received.
     pub received: u64,
-    /// Questions that were answered.
+    /// Requests answered.
     pub answered: u64,
-    /// Questions that were answered by a status other than success.
+    /// Requests answered with a status other than success.
     pub refused: u64,
-    /// Datagrams that were passed over: not ours, no master, a wrong key, an asker that is not known.
+    /// Datagrams ignored: not an SA request, manager not master, wrong key, or unknown requester.
     pub ignored: u64,
-    /// Questions dropped because too many waited.
+    /// Requests dropped because the queue was full.
     pub overrun: u64,
-    /// Reports dropped because too many waited.
+    /// Reports dropped because the queue was full.
     pub reports_dropped: u64,
 }
 
-/// The administrator.
+/// The subnet administrator.
 #[derive(Clone, Debug, Default)]
 pub struct Administrator {
     index: Index,
@@ -93,17 +93,17 @@ pub struct Administrator {
     subscriptions: BTreeMap<u64, Subscription>,
     last_subscription: u64,
     reports: Reports,
-    /// GUIDs of ports that have more than their own, by PortGUID.
+    /// All GUIDs of ports that have alias GUIDs, by PortGUID.
     aliases: BTreeMap<u64, Vec<u64>>,
     mgids_assigned: u32,
     guids_assigned: u32,
     counters: Counters,
 }
 
-/// Answers a question about a record.
+/// Handler of a record.
 type Run = fn(&mut Administrator, Instant, &World<'_>, &Question<'_>, &mut Answer) -> Outcome;
 
-/// A record: what may be asked of it, and who answers.
+/// A record: its methods and handler.
 struct Row {
     attr_id: AttrId,
     methods: &'static [Method],
@@ -113,7 +113,7 @@ struct Row {
 const READ: &[Method] = &[Method::GET, Method::GET_TABLE];
 const CHANGED: &[Method] = &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE];
 
-/// Every record.
+/// Every supported record.
 const ROWS: &[Row] = &[
     Row { attr_id: AttrId::SA_PATH_RECORD, methods: READ, run: |sa, _, w, q, a| sa.path_records(w, q, a) },
     Row {
@@ -163,17 +163,18 @@ const ROWS: &[Row] = &[
     Row { attr_id: AttrId::CLASS_PORT_INFO, methods: &[Method::GET], run: |sa, _, w, _, a| sa.class_port_info(w, a) },
 ];
 
-/// Methods that ask for something.
+/// Methods of requests.
 const ASKING: &[Method] =
     &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE, Method::GET_MULTI, Method::GET_TRACE_TABLE];
 
-/// Whether this code is an MTU: 256 to 4096 bytes.
+/// Whether the code is a valid MTU: 256 to 4096 bytes.
 fn is_mtu(code: u8) -> bool {
     (1..=5).contains(&code)
 }
 
 impl Administrator {
-    /// Takes a datagram in; `serve` answers it. A longer one is the whole of a multi-packet transfer.
+    /// Takes in a received datagram; [`Self::serve`] answers requests. `bytes` beyond one MAD are the whole of a
+    /// multi-packet transfer.
     pub fn handle(&mut self, now: Instant, world: &World<'_>, from: &Peer, bytes: &[u8]) {
         let _ = now;
         self.counters.received += 1;
@@ -186,15 +187,15 @@ impl Administrator {
         if method == Method::REPORT_RESP {
             self.on_report_response(from, &mad);
         } else if method.is_response() || key != 0 && key != world.settings.sa_key || !ASKING.contains(&method) {
-            // A wrong key is not worth an answer (IBA C15-0.1.5).
+            // A wrong key gets no response (IBA C15-0.1.5).
             self.counters.ignored += 1;
         } else if !self.queue.push(self.turn_of(from.lid), Waiting { from: *from, mad }) {
             self.counters.overrun += 1;
         }
     }
 
-    /// Answers so many of the questions that wait, each LID in its turn, fewer if their answers are long: those are to be
-    /// sent before there are more. How many it were.
+    /// Answers up to `most` pending requests, LIDs in turn. Stops early after long responses, which must be sent before
+    /// more are built. Returns the number of requests answered.
     pub fn serve(&mut self, now: Instant, world: &World<'_>, most: usize) -> usize {
         self.refresh(now, world);
         let mut bytes = 0;
@@ -208,44 +209,44 @@ impl Administrator {
         most
     }
 
-    /// By what turns are counted: a port has as many as another, however many LIDs it has.
+    /// Round-robin key of a LID: a port gets one turn, however many LIDs it has.
     fn turn_of(&self, lid: u16) -> u16 {
         self.index.at_lid(lid).map_or(lid, |(_, entry)| entry.lid)
     }
 
-    /// How many questions wait.
+    /// The number of pending requests.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether there is something to be sent, or a question waits.
+    /// Whether a datagram or a request is pending.
     pub fn has_more(&self) -> bool {
         !self.out.is_empty() || self.queue.len() > 0
     }
 
-    /// A datagram to be sent.
+    /// The next datagram to send.
     pub fn poll_gmp(&mut self) -> Option<GmpOut> {
         self.out.pop_front()
     }
 
-    /// What the manager has to do.
+    /// The next change for the manager.
     pub fn poll_change(&mut self) -> Option<Change> {
         self.changes.pop_first()
     }
 
-    /// When [`Administrator::handle_timeout`] is to be called.
+    /// Time of the next [`Administrator::handle_timeout`] call.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.services.next_end()
     }
 
-    /// Ends leases of services whose time is over.
+    /// Removes services whose lease has ended.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.services.expire(now) {
             self.changes.insert(Change::Cache);
         }
     }
 
-    /// How much there was to do.
+    /// Current counters.
     pub fn counters(&self) -> Counters {
         Counters { reports_dropped: self.reports.dropped, ..self.counters }
     }
@@ -255,22 +256,22 @@ impl Administrator {
         self.groups.iter()
     }
 
-    /// The last LID that multicast groups are given.
+    /// The last LID available to multicast groups.
     pub fn mlid_top(&self) -> u16 {
         self.groups.mlids.top()
     }
 
-    /// The last LID that a multicast group has; 0 if none has any.
+    /// The highest LID that a multicast group has; 0 if there is none.
     pub fn mlid_last(&self) -> u16 {
         self.groups.mlids.used().last().unwrap_or(0)
     }
 
-    /// Who subscribed to what.
+    /// The number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         self.subscriptions.len()
     }
 
-    /// How many services are registered.
+    /// The number of registered services.
     pub fn service_count(&self) -> usize {
         self.services.iter().count()
     }
@@ -280,29 +281,29 @@ impl Administrator {
         self.aliases.get(&port_guid).map(Vec::as_slice)
     }
 
-    /// Switches without a multicast table, by their places in the graph.
+    /// Switches without a multicast table, by index in the graph.
     pub fn deaf(&self) -> &[u32] {
         &self.index.deaf
     }
 
-    /// Who is to be reached by each multicast LID, for [`crate::multicast::trees`].
+    /// The members of every multicast LID, for [`crate::multicast::trees`].
     pub fn wanted(&self) -> Vec<Wanted> {
         self.groups.mlids.used().map(|mlid| self.wanted_at(mlid)).collect()
     }
 
-    /// Who is to be reached by a multicast LID.
+    /// The members of a multicast LID.
     pub fn wanted_at(&self, mlid: u16) -> Wanted {
         let members = self.groups.at_mlid(mlid).flat_map(|group| group.members.values());
         let seats = members.filter_map(|member| self.index.seat(member.port_guid, member.receives()));
         let mut seats: Vec<_> = seats.collect();
-        // A port that is in it twice receives if it does so once.
+        // A port in two groups of the LID receives if it does in either one.
         seats.sort_unstable_by_key(|seat| (seat.switch, seat.port, !seat.receives));
         seats.dedup_by_key(|seat| (seat.switch, seat.port));
         Wanted { mlid, seats }
     }
 
-    /// The groups that partitions have: those that are not there begin, with the LIDs in their records if these are not
-    /// 0 and free, and stay when nobody is in them; those that are no partition's any more go with their last member.
+    /// Sets the groups of partitions. Creates missing ones, with the LID in their record if it is not 0 and free; they
+    /// stay without members. A group that no longer belongs to a partition is removed with its last member.
     pub fn set_well_known(&mut self, now: Instant, world: &World<'_>, groups: &[McMemberRecord]) {
         self.refresh(now, world);
         let wanted: BTreeSet<[u8; 16]> = groups.iter().map(|group| group.mgid).collect();
@@ -335,7 +336,7 @@ impl Administrator {
             | McMemberRecord::RATE_SELECTOR
             | McMemberRecord::PACKET_LIFE_TIME;
         let mut plain = world.settings.clone();
-        // What the administrator of the subnet wrote is not judged like a host's wish.
+        // IPoIB validation is for hosts' requests, not for the configuration.
         plain.ipoib_mcgroup_creation_validation = false;
         let world = World { settings: &plain, ..*world };
         let exact = weft_wire::mad::sa::Selector::EXACTLY;
@@ -345,7 +346,7 @@ impl Administrator {
         }
     }
 
-    /// Forgets who wants to be told of what, and what services there are: whoever needs them registers again.
+    /// Removes all subscriptions and services; their owners register again.
     pub fn forget_registrations(&mut self) {
         let subscriptions = !std::mem::take(&mut self.subscriptions).is_empty();
         if self.services.clear() || subscriptions {
@@ -353,13 +354,13 @@ impl Administrator {
         }
     }
 
-    /// Looks at the world anew if it is another one: ports that are gone are in no group and told of nothing.
+    /// Rebuilds the index if the world has changed; removes the memberships and subscriptions of ports that are gone.
     pub fn refresh(&mut self, now: Instant, world: &World<'_>) {
         if self.index.generation == world.generation && !self.index.entries.is_empty() {
             return;
         }
         if !self.index.entries.is_empty() && self.index.facts.are(world) {
-            // A sweep found all as it was.
+            // The sweep found no change.
             self.index.generation = world.generation;
             return;
         }
@@ -389,12 +390,12 @@ impl Administrator {
         }
     }
 
-    /// Answers a question, or not: the bytes of the answer.
+    /// Answers or ignores a request. Returns the response's size in bytes.
     fn answer(&mut self, now: Instant, world: &World<'_>, waiting: &Waiting) -> usize {
         let mad = &waiting.mad;
         let method = mad.header.method();
         let requester = self.index.at_lid(waiting.from.lid).map(|(place, _)| place);
-        // Who is not known is not told anything: a LID that no port has cannot be answered either.
+        // An unknown requester gets no response: no port has its LID.
         let Some(requester) = requester.filter(|_| world.serving) else {
             self.counters.ignored += 1;
             return 0;
@@ -403,7 +404,7 @@ impl Administrator {
         let mut answer = Answer::new(method);
         let outcome = match ROWS.iter().find(|row| row.attr_id == mad.attr_id()) {
             Some(row) if row.methods.contains(&method) => (row.run)(self, now, world, &question, &mut answer),
-            // As OpenSM has it.
+            // As OpenSM does.
             Some(row) if row.attr_id == AttrId::CLASS_PORT_INFO => Err(Refusal::INVALID),
             _ => Err(Refusal::METHOD),
         };
@@ -420,12 +421,12 @@ impl Administrator {
     }
 }
 
-/// A datagram that is not to be answered, to where a question came from.
+/// A response datagram to the sender of a request; it needs no response itself.
 fn reply(to: &Peer, bytes: Vec<u8>) -> GmpOut {
     GmpOut { to: *to, bytes, timeout: weft_verbs::Duration::ZERO, retries: 0 }
 }
 
-/// A datagram of the class; of a transfer as much as a question has.
+/// Parses an SA datagram. Of a multi-packet transfer it takes the first MAD.
 fn datagram(bytes: &[u8]) -> Option<SaMad> {
     let mut whole = [0; MAD_LEN];
     let len = bytes.len().min(MAD_LEN);

@@ -1,4 +1,4 @@
-//! NodeRecord (IBA 15.2.5.2): nodes, seen at each of their end ports.
+//! NodeRecord (IBA 15.2.5.2): one record for each end port of a node.
 
 use weft_wire::mad::sa::{ComponentMask, NodeRecord, Record};
 
@@ -9,18 +9,18 @@ use super::question::Question;
 use super::world::World;
 use crate::subnet::NodeIx;
 
-/// Components that are compared by hand, or say nothing.
+/// Components compared separately, or without meaning.
 const APART: ComponentMask = NodeRecord::LID.or(NodeRecord::RESERVED1).or(NodeRecord::NODE_DESCRIPTION);
 
 impl Administrator {
-    /// Answers it.
+    /// Answers NodeRecord.
     pub(super) fn node_records(&mut self, world: &World<'_>, question: &Question<'_>, answer: &mut Answer) -> Outcome {
         let asked: NodeRecord = question.record()?;
         let mask = question.mask();
         for at in self.nodes_asked_for(world, &asked, mask) {
             let Some(node) = world.subnet.node(at) else { continue };
             for port in &node.ports {
-                // Ports of switches other than their own have no GUID.
+                // Switch ports other than port 0 have no GUID.
                 let Some((place, entry)) = self.index.at_guid(port.guid).filter(|(_, entry)| entry.at.node == at)
                 else {
                     continue;
@@ -41,7 +41,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Nodes that come into question, in the order in which they are told.
+    /// Candidate nodes, in response order.
     fn nodes_asked_for(&self, world: &World<'_>, asked: &NodeRecord, mask: ComponentMask) -> Vec<NodeIx> {
         let at = |entry: Option<(u32, &Entry)>| entry.map(|(_, entry)| entry.at.node).into_iter().collect();
         if mask.contains(NodeRecord::LID) {

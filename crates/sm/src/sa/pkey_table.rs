@@ -1,4 +1,4 @@
-//! P_KeyTableRecord (IBA 15.2.5.11): the partitions of ports, for those who show the key.
+//! P_KeyTableRecord (IBA 15.2.5.11): the P_Key tables of ports, for trusted requests.
 
 use weft_wire::mad::sa::PKeyTableRecord;
 use weft_wire::mad::subn::PKEY_BLOCK;
@@ -8,11 +8,11 @@ use super::answer::{Answer, Outcome, Refusal};
 use super::question::Question;
 use super::world::World;
 
-/// What a table holds until it is written.
+/// The first entry of a table before any write.
 const DEFAULT: u16 = 0xffff;
 
 impl Administrator {
-    /// Answers it.
+    /// Answers P_KeyTableRecord.
     pub(super) fn pkey_table_records(
         &mut self,
         world: &World<'_>,
@@ -33,7 +33,7 @@ impl Administrator {
                 if entry.is_switch && wanted.is_some_and(|wanted| wanted != number) {
                     continue;
                 }
-                // A switch has tables of its own size for its ports; its port 0 is like an adapter's.
+                // The tables of a switch's external ports have their own size; that of port 0 is like an adapter's.
                 let enforced =
                     node.and_then(|node| node.switch.as_ref()).map(|switch| switch.info.partition_enforcement_cap);
                 let own = node.map_or(0, |node| node.info.partition_cap);
@@ -45,7 +45,7 @@ impl Administrator {
                     let mut pkeys = [0; 32];
                     let first = usize::from(block_num) * usize::from(PKEY_BLOCK);
                     if port.pkeys.is_empty() && first == 0 {
-                        // A table that nobody wrote is as it began (IBA 10.9.2).
+                        // A table not yet written has its initial contents (IBA 10.9.2).
                         pkeys[0] = DEFAULT;
                     }
                     pkeys.iter_mut().zip(port.pkeys.iter().skip(first)).for_each(|(to, from)| *to = *from);

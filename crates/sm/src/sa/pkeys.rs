@@ -1,26 +1,26 @@
-//! Partitions that ports share. Ports with the same P_Key table are a class; what two classes share is found out once.
+//! Partitions that ports share. Ports with the same P_Key table form a class; the result for two classes is cached.
 
 use rustc_hash::FxHashMap;
 
-/// The bit of a full member.
+/// The full membership bit.
 const FULL: u16 = 0x8000;
-/// The partition of a port whose table is not known.
+/// P_Key of a port whose table is unknown.
 const DEFAULT: u16 = 0xffff;
-/// Pairs of classes that are remembered.
+/// Cached pairs of classes.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// The number of a P_Key without the membership bit.
+/// A P_Key without the membership bit.
 fn base(pkey: u16) -> u16 {
     pkey & !FULL
 }
 
-/// Whether two P_Keys go together: the same partition, and one of them a full member.
+/// Whether two P_Keys match: the same partition, and at least one is a full member's.
 pub(super) fn matches(a: u16, b: u16) -> bool {
     base(a) == base(b) && (a | b) & FULL != 0 && base(a) != 0
 }
 
-/// A table in the order in which shared P_Keys are sought: by number, its last byte first, as OpenSM reads them on the
-/// machines that it runs on.
+/// Sorts a table in the search order for shared P_Keys: by number with its last byte first, which is OpenSM's order on
+/// little-endian machines.
 fn sorted(pkeys: &[u16]) -> Vec<u16> {
     let mut sorted: Vec<u16> = pkeys.iter().copied().filter(|pkey| base(*pkey) != 0).collect();
     sorted.sort_unstable_by_key(|pkey| (base(*pkey).swap_bytes(), std::cmp::Reverse(pkey & FULL)));
@@ -28,7 +28,7 @@ fn sorted(pkeys: &[u16]) -> Vec<u16> {
     sorted
 }
 
-/// The first P_Key of `a` that goes together with one of `b`. Both are sorted.
+/// The first P_Key of `a` that matches one of `b`. Both are sorted.
 fn first_common(a: &[u16], b: &[u16]) -> Option<u16> {
     if a.is_empty() || b.is_empty() {
         return Some(a.first().or(b.first()).copied().unwrap_or(DEFAULT));
@@ -48,19 +48,19 @@ fn first_common(a: &[u16], b: &[u16]) -> Option<u16> {
     None
 }
 
-/// Whether ports with these tables may know of each other. A port without a table is everybody's.
+/// Whether ports with these tables share a partition. A port without a table shares one with every port.
 pub(super) fn share(a: &[u16], b: &[u16]) -> bool {
     let empty = |table: &[u16]| table.iter().all(|pkey| base(*pkey) == 0);
     empty(a) || empty(b) || a.iter().any(|pkey| b.iter().any(|other| matches(*pkey, *other)))
 }
 
-/// Whether a port with this table is in a partition, however.
+/// Whether a port with this table is a full or limited member of a partition.
 pub(super) fn has(table: &[u16], pkey: u16) -> bool {
     let mut keys = table.iter().filter(|entry| base(**entry) != 0).peekable();
     base(pkey) == 0 || keys.peek().is_none() || keys.any(|entry| base(*entry) == base(pkey))
 }
 
-/// Whether ports with these tables can talk in this partition.
+/// Whether ports with these tables can communicate in this partition.
 pub(super) fn share_this(a: &[u16], b: &[u16], pkey: u16) -> bool {
     let in_it = |table: &[u16], full: bool| {
         let unknown = table.iter().all(|entry| base(*entry) == 0);
@@ -69,7 +69,7 @@ pub(super) fn share_this(a: &[u16], b: &[u16], pkey: u16) -> bool {
     base(pkey) != 0 && in_it(a, false) && in_it(b, false) && (in_it(a, true) || in_it(b, true))
 }
 
-/// Classes of ports.
+/// Classes of ports with the same P_Key table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
     tables: Vec<Vec<u16>>,
@@ -95,7 +95,7 @@ impl Classes {
         self.tables.get(class as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The P_Key by which ports of two classes talk: the first's own, with its membership.
+    /// The P_Key with which ports of two classes communicate: the entry of the first, with its membership bit.
     pub fn common(&mut self, a: u32, b: u32) -> Option<u16> {
         if let Some(known) = self.pairs.get(&(a, b)) {
             return *known;

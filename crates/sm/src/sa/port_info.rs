@@ -1,4 +1,4 @@
-//! PortInfoRecord (IBA 15.2.5.3): every port of every node.
+//! PortInfoRecord (IBA 15.2.5.3): one record for every port of every node.
 
 use weft_wire::mad::sa::{ComponentMask, PortInfoRecord, Record};
 use weft_wire::mad::subn::{CapabilityMask, LinkSpeed, PortInfo};
@@ -11,7 +11,7 @@ use super::question::Question;
 use super::world::World;
 use crate::subnet::{Node, NodeIx, Port, PortIx};
 
-/// Components that are compared by hand, or say nothing.
+/// Components compared separately, or without meaning.
 const APART: ComponentMask = PortInfoRecord::LID
     .or(PortInfoRecord::OPTIONS)
     .or(PortInfoRecord::CAPABILITY_MASK)
@@ -21,13 +21,13 @@ const APART: ComponentMask = PortInfoRecord::LID
     .or(PortInfoRecord::RESERVED4)
     .or(PortInfoRecord::RESERVED5)
     .or(PortInfoRecord::RESERVED7);
-/// Of the options: capabilities are compared as a mask, and speeds told as they are.
+/// Options bit: compare capabilities as a mask, and report speeds unchanged.
 const ENHANCED: u8 = 0x80;
-/// Of the attribute modifier: capabilities are compared as a mask (IBA 15.4.6, of a question without the options).
+/// AttributeModifier bit: compare capabilities as a mask (IBA 15.4.6, for requests without the options).
 const COMPARE_AS_MASK: u32 = 1 << 31;
 
 impl Administrator {
-    /// Answers it.
+    /// Answers PortInfoRecord.
     pub(super) fn port_info_records(
         &mut self,
         world: &World<'_>,
@@ -54,19 +54,19 @@ impl Administrator {
     }
 }
 
-/// What is told to whom.
+/// The request and its sender.
 struct Tell<'a> {
     asked: &'a PortInfoRecord,
     mask: ComponentMask,
-    /// The asker's P_Keys and port.
+    /// The requester's P_Keys and port.
     own: &'a [u16],
     requester: PortIx,
-    /// Capabilities are compared as a mask.
+    /// Whether to compare capabilities as a mask.
     enhanced: bool,
 }
 
 impl Tell<'_> {
-    /// The ports of a node. Whether more are wanted.
+    /// Adds the ports of a node. Returns whether more records are useful.
     fn node(&self, world: &World<'_>, at: NodeIx, answer: &mut Answer) -> bool {
         let Some(node) = world.subnet.node(at) else { return true };
         (0..=u8::MAX).zip(&node.ports).skip(usize::from(node.switch.is_none())).all(|(number, port)| {
@@ -78,7 +78,7 @@ impl Tell<'_> {
         })
     }
 
-    /// The record of a port, if it is one that was asked for.
+    /// The record of a port if it matches the request.
     fn record(&self, node: &Node, number: u8, port: &Port) -> Option<PortInfoRecord> {
         let end = if node.switch.is_some() { node.ports.first()? } else { port };
         let (lid, base) = (base_lid(end), &end.info);
@@ -96,7 +96,7 @@ impl Tell<'_> {
         let extended = base.capability_mask.contains(CapabilityMask::EXTENDED_SPEEDS);
         let mut record = PortInfoRecord { options, ..record };
         if plain && extended && !port.info.link_speed_ext_active.is_empty() {
-            // Who does not know of extended speeds sees the fastest of the others.
+            // A requester that does not know extended speeds sees the fastest legacy speed.
             record.port_info.link_speed_active |= LinkSpeed::QDR;
             record.port_info.link_speed_enabled |= LinkSpeed::QDR;
             record.port_info.link_speed_supported |= LinkSpeed::QDR;
@@ -104,7 +104,7 @@ impl Tell<'_> {
         Some(record)
     }
 
-    /// Capabilities are compared one by one, or all of those asked for must be there.
+    /// Whether the capabilities are equal, or, compared as a mask, include all requested ones.
     fn capabilities_fit(&self, info: &PortInfo) -> bool {
         let wanted = &self.asked.port_info;
         let enhanced =

@@ -1,4 +1,4 @@
-//! A question while it is answered.
+//! A request in progress.
 
 use weft_wire::mad::sa::{ComponentMask, SaMad};
 use weft_wire::mad::{Attribute, Method};
@@ -6,29 +6,29 @@ use weft_wire::mad::{Attribute, Method};
 use super::answer::Refusal;
 use crate::io::Peer;
 
-/// A question, and who asks.
+/// A request and its sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question<'a> {
     pub from: &'a Peer,
     pub mad: &'a SaMad,
-    /// The asker's entry.
+    /// Index entry of the requester.
     pub requester: u32,
-    /// It shows the key.
+    /// Whether the request carries the SM_Key (a trusted request).
     pub trusted: bool,
 }
 
 impl Question<'_> {
-    /// Which components it names.
+    /// The component mask.
     pub fn mask(&self) -> ComponentMask {
         self.mad.component_mask()
     }
 
-    /// Its record.
+    /// The request's record.
     pub fn record<A: Attribute>(&self) -> Result<A, Refusal> {
         self.mad.record().ok_or(Refusal::INVALID)
     }
 
-    /// Whether one record is asked for.
+    /// Whether the method is Get.
     pub fn is_get(&self) -> bool {
         self.mad.header.method() == Method::GET
     }

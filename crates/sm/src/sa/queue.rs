@@ -1,4 +1,5 @@
-//! Questions that wait for their answers, in a queue for each LID: each LID has its turn, however many another asks.
+//! Queue of pending requests, one line for each LID, served round robin: a flood from one LID does not starve the
+//! others.
 
 use std::collections::VecDeque;
 
@@ -8,32 +9,32 @@ use weft_wire::mad::sa::SaMad;
 use super::limits::{ANSWER_BYTES_PER_TURN, QUESTIONS_MAX, QUESTIONS_PER_LID_MAX};
 use crate::io::Peer;
 
-/// A question that waits.
+/// A pending request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub from: Peer,
     pub mad: SaMad,
 }
 
-/// Those that wait.
+/// The pending requests of all LIDs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     by_lid: FxHashMap<u16, Line>,
-    /// LIDs whose questions wait, in the order of their turns.
+    /// LIDs with pending requests, in round-robin order.
     turns: VecDeque<u16>,
     len: usize,
 }
 
-/// The questions of a LID.
+/// The pending requests of one LID.
 #[derive(Clone, Debug, Default)]
 struct Line {
     waiting: VecDeque<Waiting>,
-    /// Turns that it passes, because its last answer was long.
+    /// Turns that the LID must skip because its last response was long.
     debt: usize,
 }
 
 impl Queue {
-    /// Takes a question in, unless its LID or all together have too many. Turns are counted by `lid`.
+    /// Adds a request unless the limit of its LID or the overall limit is reached. `lid` is the round-robin key.
     pub fn push(&mut self, lid: u16, waiting: Waiting) -> bool {
         if self.len >= QUESTIONS_MAX {
             return false;
@@ -50,9 +51,9 @@ impl Queue {
         true
     }
 
-    /// The next question: the oldest of the LID whose turn it is.
+    /// Removes the next request: the oldest one of the LID whose turn it is.
     pub fn pop(&mut self) -> Option<Waiting> {
-        // Each turn that is passed pays for so many bytes of an answer, so this ends.
+        // Each skipped turn pays for a fixed number of response bytes, so the loop ends.
         while self.turns.len() > 1 {
             let lid = *self.turns.front()?;
             let line = self.by_lid.get_mut(&lid).filter(|line| line.debt > 0);
@@ -72,14 +73,14 @@ impl Queue {
         next
     }
 
-    /// A LID was given an answer of so many bytes: a long one costs it turns.
+    /// Charges a LID for a response of this size: a long one costs it turns.
     pub fn charge(&mut self, lid: u16, bytes: usize) {
         if let Some(line) = self.by_lid.get_mut(&lid) {
             line.debt = bytes / ANSWER_BYTES_PER_TURN;
         }
     }
 
-    /// How many wait.
+    /// The number of pending requests.
     pub fn len(&self) -> usize {
         self.len
     }

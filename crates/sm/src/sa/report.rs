@@ -1,5 +1,5 @@
-//! Notices passed on to their subscribers (IBA 13.4.11): each a report that is repeated until it is acknowledged, so
-//! many at once and the rest in their turn.
+//! Notices forwarded to subscribers (IBA 13.4.11). Each is a report, repeated until acknowledged or given up; a limited
+//! number is in flight at once, the rest wait in a queue.
 
 use std::collections::VecDeque;
 
@@ -18,21 +18,21 @@ use super::{Administrator, Change};
 use crate::io::{GmpOut, Peer};
 use crate::multicast::guid_of;
 
-/// Reports on their way.
+/// Reports in flight and queued.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
-    /// Subscriptions of those under way, by the lower half of their transaction IDs.
+    /// Subscriptions of reports in flight, by the lower half of the transaction ID.
     under_way: FxHashMap<u32, u64>,
-    /// Those that wait.
+    /// Queued reports.
     waiting: VecDeque<(u64, Box<Notice>)>,
     last_tid: u32,
-    /// Those that were dropped because too many wait.
+    /// Number of reports dropped because the queue was full.
     pub dropped: u64,
 }
 
 impl Administrator {
-    /// Tells subscribers of a notice: of a trap that the manager was sent, or that it makes itself. Its issuer's GID is
-    /// filled in if it is not.
+    /// Reports a notice to its subscribers: a trap that the manager received, or a notice of its own. Fills in the
+    /// issuer's GID if it is 0.
     pub fn notice(&mut self, now: Instant, world: &World<'_>, notice: &Notice) {
         let _ = now;
         self.refresh(now, world);
@@ -60,7 +60,7 @@ impl Administrator {
         self.send_reports();
     }
 
-    /// Tells of a group that begins or ends.
+    /// Notifies subscribers of the creation or deletion of a group.
     pub(super) fn tell_of_group(
         &mut self,
         now: Instant,
@@ -76,8 +76,8 @@ impl Administrator {
         self.notice(now, world, &notice);
     }
 
-    /// Whether a subscriber may hear of a notice (IBA o13-17.1.1): of ports that it shares a partition with, of groups
-    /// in its partitions.
+    /// Whether a subscriber may receive a notice (IBA o13-17.1.1): about ports that it shares a partition with, and
+    /// about groups in its partitions.
     fn access(&mut self, key: u64, notice: &Notice) -> Access {
         let Some(subscription) = self.subscriptions.get(&key) else { return Access::Denied };
         let everybody = subscription.record.inform_info.lid_range_begin == u16::MAX;
@@ -99,13 +99,13 @@ impl Administrator {
             Some(source) if self.index.share(source, subscriber) => Access::Allowed,
             Some(_) if !everybody => Access::Never,
             Some(_) => Access::Denied,
-            // A port that is gone is still to be told of.
+            // Subscribers must still hear about a port that is gone.
             None if details.is_some() => Access::Allowed,
             None => Access::Denied,
         }
     }
 
-    /// Sends reports that wait, as many as may be under way.
+    /// Sends queued reports, up to the limit in flight.
     pub(super) fn send_reports(&mut self) {
         while self.reports.under_way.len() < REPORTS_UNDER_WAY_MAX {
             let Some((key, notice)) = self.reports.waiting.pop_front() else { return };
@@ -119,7 +119,7 @@ impl Administrator {
         }
     }
 
-    /// A report was acknowledged.
+    /// Handles the acknowledgment of a report.
     pub(super) fn on_report_response(&mut self, from: &Peer, mad: &SaMad) {
         let tid = mad.header.tid() as u32;
         let Some(key) = self.reports.under_way.get(&tid).copied() else { return };
@@ -132,8 +132,8 @@ impl Administrator {
         self.send_reports();
     }
 
-    /// Nobody answered a datagram, however often it was sent; `bytes` are its first ones. Who does not acknowledge
-    /// report after report is not told any more.
+    /// Handles a datagram that stayed unanswered after all retries; `bytes` is its start. After a run of
+    /// unacknowledged reports the subscription is dropped.
     pub fn handle_gmp_timeout(&mut self, now: Instant, bytes: &[u8]) {
         let _ = now;
         let Ok((header, _)) = MadHeader::read_from_prefix(bytes) else { return };
@@ -150,11 +150,11 @@ impl Administrator {
     }
 }
 
-/// Whether somebody may hear of something.
+/// Access of a subscriber to a notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Access {
     Allowed,
     Denied,
-    /// Not now and not later: the subscription goes (IBA o13-17.1.2).
+    /// Denied for good: remove the subscription (IBA o13-17.1.2).
     Never,
 }

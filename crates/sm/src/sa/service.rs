@@ -1,4 +1,4 @@
-//! ServiceRecord (IBA 15.2.5.14): services that ports register, for good or for so many seconds.
+//! ServiceRecord (IBA 15.2.5.14): services that ports register, with a lease in seconds or without end.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use super::question::Question;
 use super::{Administrator, Change};
 use crate::multicast::guid_of;
 
-/// A lease that does not end.
+/// A lease without end.
 pub(super) const FOR_GOOD: u32 = u32::MAX;
-/// The partition that is told where none was named.
+/// P_Key in the response if the request named none.
 const DEFAULT_PKEY: u16 = 0xffff;
 
-/// What a service is known by: its ID, its port, its partition.
+/// Key of a service: its ID, port GID and P_Key.
 type Key = (u64, [u8; 16], u16);
 
-/// A service.
+/// A registered service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Service {
     pub record: ServiceRecord,
-    /// When its lease ends.
+    /// End of its lease; `None` for a lease without end.
     pub until: Option<Instant>,
     /// GUID of the port that registered it.
     pub by: u64,
 }
 
-/// Services, and when their leases end.
+/// Services and the ends of their leases.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Services {
     by_key: BTreeMap<Key, Service>,
     ends: std::collections::BTreeSet<(Instant, Key)>,
-    /// How many there are by who registered them.
+    /// Number of services by the GUID of the port that registered them.
     registered: BTreeMap<u64, usize>,
 }
 
@@ -45,8 +45,8 @@ fn key(record: &ServiceRecord) -> Key {
 }
 
 impl Services {
-    /// Adds a service that the port `by` registers, or puts it in the place of that which was there. False: there are too
-    /// many, or it has too many.
+    /// Adds or replaces a service that the port `by` registers. Returns false if the overall limit or the port's limit
+    /// is reached.
     pub fn insert(&mut self, now: Instant, record: ServiceRecord, by: u64) -> bool {
         let lease = record.service_lease;
         let until = (lease != FOR_GOOD).then(|| now + Duration::from_secs(u64::from(lease.max(1))));
@@ -66,7 +66,7 @@ impl Services {
         true
     }
 
-    /// Removes all; whether there was any.
+    /// Removes all services and returns whether there were any.
     pub fn clear(&mut self) -> bool {
         self.ends.clear();
         self.registered.clear();
@@ -93,7 +93,7 @@ impl Services {
         Some(service)
     }
 
-    /// Whether there is one.
+    /// Whether the service is registered.
     pub fn contains(&self, record: &ServiceRecord) -> bool {
         self.by_key.contains_key(&key(record))
     }
@@ -103,7 +103,7 @@ impl Services {
         self.by_key.values()
     }
 
-    /// Ends leases whose time is over; whether there were any.
+    /// Removes services whose lease has ended and returns whether there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((until, key)) = self.ends.first().copied().filter(|(until, _)| *until <= now) {
@@ -114,14 +114,14 @@ impl Services {
         any
     }
 
-    /// When the next lease ends.
+    /// Time when the next lease ends.
     pub fn next_end(&self) -> Option<Instant> {
         self.ends.first().map(|(until, _)| *until)
     }
 }
 
 impl Administrator {
-    /// Answers it.
+    /// Answers ServiceRecord.
     pub(super) fn service_records(&mut self, now: Instant, question: &Question<'_>, answer: &mut Answer) -> Outcome {
         let asked: ServiceRecord = question.record()?;
         match question.mad.header.method() {
@@ -137,7 +137,7 @@ impl Administrator {
         }
     }
 
-    /// Whether the asker and the service's port are in the service's partition.
+    /// Checks that the requester and the service's port are in the service's partition.
     fn may_register(&self, question: &Question<'_>, asked: &ServiceRecord) -> Outcome {
         let mask = question.mask();
         if !mask.contains(ServiceRecord::SERVICE_PKEY) {
@@ -194,7 +194,7 @@ impl Administrator {
     }
 }
 
-/// Tells a service; its key only to those who show that of the administrator.
+/// Adds a service to the response; only a trusted request sees its ServiceKey.
 fn tell(question: &Question<'_>, mut record: ServiceRecord, answer: &mut Answer) -> bool {
     if !question.trusted {
         record.service_key = [0; 16];

@@ -1,4 +1,5 @@
-//! SMInfoRecord (IBA 15.2.5.10) and the class's ClassPortInfo (15.2.4): the managers, and what the administrator can.
+//! SMInfoRecord (IBA 15.2.5.10) and the SA's ClassPortInfo (15.2.4): the managers, and the administrator's
+//! capabilities.
 
 use weft_wire::mad::sa::{CLASS_VERSION, Capability, SmInfoRecord};
 use weft_wire::mad::{ClassPortInfo, GSI_QKEY, GSI_QPN, MadHeader};
@@ -8,18 +9,17 @@ use super::answer::{Answer, Outcome};
 use super::question::Question;
 use super::world::World;
 
-/// Bits of the capability mask that goes on: whole PortInfo records, extended speeds, alias GUIDs, services of multicast
-/// groups, PortInfo by the second capability mask, members that only send and keep a group alive, links of two lanes,
-/// HDR.
+/// CapabilityMask2: full PortInfo records, extended speeds, alias GUIDs, multicast group services, PortInfo queries by
+/// CapabilityMask2, send-only full members, 2x link width, HDR.
 const CAPABILITIES2: u32 = 0xb5e0;
-/// Paths know the quality of service.
+/// CapabilityMask2: paths respect QoS.
 const QOS: u32 = 1 << 1;
-/// Switches are told the last entry of their multicast tables.
+/// CapabilityMask2: the manager writes MulticastFDBTop to switches.
 const MULTICAST_TOP: u32 = 1 << 3;
-/// The shortest response time that is told, a code.
+/// The smallest response time code to report.
 const RESPONSE_TIME_LEAST: u8 = 8;
 
-/// The code of a time of at least so many milliseconds: 4.096 us * 2^n.
+/// The smallest code of a time (4.096 us * 2^n) that is at least this many milliseconds.
 fn response_time(ms: u32) -> u8 {
     let fits = |code: &u8| (4096_u64 << code) / 1_000_000 >= u64::from(ms);
     (RESPONSE_TIME_LEAST..31).find(fits).unwrap_or(31)

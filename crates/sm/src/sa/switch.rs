@@ -1,4 +1,4 @@
-//! Records of switches: SwitchInfoRecord (IBA 15.2.5.5) and their forwarding tables (15.2.5.6 and .8).
+//! Switch records: SwitchInfoRecord (IBA 15.2.5.5) and forwarding tables (15.2.5.6 and .8).
 
 use weft_wire::mad::Block;
 use weft_wire::mad::sa::{
@@ -15,7 +15,7 @@ use crate::multicast::MLID_FIRST;
 use crate::subnet::SwitchState;
 
 impl Administrator {
-    /// Switches whose LID was asked for, if one was, and of which the asker may know; with their state.
+    /// Switches that the requester may know of, with their state: the one with the requested LID, or all.
     fn switches_asked_for<'a>(
         &mut self,
         world: &World<'a>,
@@ -64,7 +64,7 @@ impl Administrator {
         let lid = mask.contains(LinearForwardingTableRecord::LID).then_some(asked.lid);
         let block = mask.contains(LinearForwardingTableRecord::BLOCK_NUM).then_some(asked.block_num);
         for (entry, state) in self.switches_asked_for(world, question, lid) {
-            // As much of it as is in use.
+            // Only the part in use.
             let last = state.info.linear_fdb_top / LFT_BLOCK;
             for number in 0..=last {
                 if block.is_some_and(|block| block != number) {
@@ -106,7 +106,7 @@ impl Administrator {
     }
 }
 
-/// Whether a block of a multicast table is one that was asked for.
+/// Whether a block of a multicast table was requested.
 fn named(mask: ComponentMask, asked: &MulticastForwardingTableRecord, block: u16, position: u8) -> bool {
     (!mask.contains(MulticastForwardingTableRecord::BLOCK_NUM) || asked.block_num == block)
         && (!mask.contains(MulticastForwardingTableRecord::POSITION) || asked.position == position)
@@ -120,7 +120,7 @@ fn lft_block(lft: &[u8], number: u16) -> Block<64> {
     block
 }
 
-/// A block of a multicast table: sixteen ports of 32 LIDs.
+/// A block of a multicast forwarding table: sixteen ports of 32 LIDs.
 fn mft_block(lid: u16, state: &SwitchState, block: u16, position: u8) -> MulticastForwardingTableRecord {
     let mut record = MulticastForwardingTableRecord { lid, position, block_num: block, ..Default::default() };
     let first = MLID_FIRST.saturating_add(block * MFT_BLOCK);

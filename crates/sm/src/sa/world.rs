@@ -1,4 +1,4 @@
-//! What the administrator sees of its manager while it answers.
+//! The manager's state that the administrator reads while it answers requests.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,30 @@ use crate::graph::Graph;
 use crate::subnet::{NodeIx, PortIx, Subnet};
 use crate::tables::Tables;
 
-/// What the manager lends the administrator, for a call.
+/// The manager's state, borrowed for one call.
 #[derive(Clone, Copy)]
 pub struct World<'a> {
-    /// Changes whenever one of the following is another one than before; whole sweeps alone make it change, so that a
-    /// subnet half discovered is never taken for one from which ports have gone.
+    /// Changes whenever one of the following fields changes. Only complete sweeps change it, so that a partly
+    /// discovered subnet never looks like one that has lost ports.
     pub generation: u64,
-    /// The manager is master and its first sweep is done; else nobody is answered (IBA C15-0.1.3).
+    /// Whether the manager is master and has finished its first sweep; otherwise all requests are ignored (IBA
+    /// C15-0.1.3).
     pub serving: bool,
     /// The subnet.
     pub subnet: &'a Subnet,
-    /// The same as routing sees it.
+    /// The subnet as the routing engines see it.
     pub graph: &'a Graph,
-    /// The tables that the switches have.
+    /// The forwarding tables that the switches have.
     pub tables: &'a Tables,
-    /// What the administrator of the subnet set.
+    /// Configuration.
     pub settings: &'a Settings,
-    /// Service levels of partitions, by P_Key without membership bit.
+    /// Service levels of partitions, by P_Key without the membership bit.
     pub partitions: &'a BTreeMap<u16, u8>,
-    /// What the quality of service says of paths.
+    /// QoS policy for paths.
     pub policy: Option<&'a dyn PathPolicy>,
-    /// Lane tables as they are set.
+    /// SL-to-VL and VL arbitration tables as set on ports.
     pub lanes: Option<&'a dyn LaneTables>,
-    /// This manager first, then the others that are known.
+    /// SMInfo of this manager, then of the other known managers.
     pub managers: &'a [SmInfo],
 }
 
@@ -41,29 +42,29 @@ pub struct World<'a> {
 pub struct Settings {
     /// Upper half of the subnet's GIDs (`subnet_prefix`).
     pub subnet_prefix: u64,
-    /// Key that makes a question a trusted one (`sa_key`).
+    /// Key that makes a request a trusted one (`sa_key`).
     pub sa_key: u64,
-    /// Time that a datagram may take through the subnet, as a code (`subnet_timeout`).
+    /// Maximum propagation delay through the subnet, as a code (`subnet_timeout`).
     pub subnet_timeout: u8,
-    /// Milliseconds that answers are waited for (`transaction_timeout`).
+    /// Milliseconds to wait for a response (`transaction_timeout`).
     pub transaction_timeout_ms: u32,
-    /// Quality of service is set up (`qos`).
+    /// Whether QoS is enabled (`qos`).
     pub qos: bool,
-    /// There are no multicast groups (`disable_multicast`).
+    /// Whether multicast groups are disabled (`disable_multicast`).
     pub disable_multicast: bool,
-    /// Switches are told the last entry of their multicast tables (`use_mfttop`).
+    /// Whether the manager writes the top of the multicast tables to switches (`use_mfttop`).
     pub use_mfttop: bool,
-    /// Groups of IPoIB must fit their broadcast group (`ipoib_mcgroup_creation_validation`).
+    /// IPoIB groups must match their broadcast group (`ipoib_mcgroup_creation_validation`).
     pub ipoib_mcgroup_creation_validation: bool,
-    /// Who joins must name the group's properties as they are (`mcgroup_join_validation`).
+    /// A join must name the group's actual properties (`mcgroup_join_validation`).
     pub mcgroup_join_validation: bool,
-    /// Groups of IPv6 solicited nodes share LIDs (`consolidate_ipv6_snm_req`).
+    /// IPv6 solicited-node groups share LIDs (`consolidate_ipv6_snm_req`).
     pub consolidate_ipv6_snm_req: bool,
-    /// The largest number of a rate that askers understand (`max_rate_enum`).
+    /// The largest rate code that requesters understand (`max_rate_enum`).
     pub max_rate_enum: u8,
-    /// A byte of the GUIDs that the administrator makes (`sm_assigned_guid`).
+    /// A byte of the GUIDs that the administrator assigns (`sm_assigned_guid`).
     pub sm_assigned_guid: u8,
-    /// Which routers lead to which subnets: prefix (0: any) and the router's GUID (0: any), the first that fits
+    /// Routers by destination subnet: prefix (0: any) and router GUID (0: any); the first match applies
     /// (`prefix_routes_file`).
     pub prefix_routes: Vec<(u64, u64)>,
 }
@@ -88,45 +89,45 @@ impl Default for Settings {
     }
 }
 
-/// What a QoS level asks of a path.
+/// The constraints of a QoS level on a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathLevel {
     /// Service level.
     pub sl: Option<u8>,
-    /// The largest MTU, a code.
+    /// Maximum MTU code.
     pub mtu_limit: Option<u8>,
-    /// The highest rate, a code.
+    /// Maximum rate code.
     pub rate_limit: Option<u8>,
-    /// Packet life time, a code.
+    /// Packet life time code.
     pub packet_life: Option<u8>,
-    /// First and last P_Key of each range that paths may use; any if there is none.
+    /// First and last P_Key of each range that paths may use; empty if any P_Key may be used.
     pub pkeys: Vec<(u16, u16)>,
 }
 
-/// A question for a path, as a policy sees it.
+/// A path request, as input for a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct PathQuestion<'a> {
-    /// PortGUID of its beginning.
+    /// PortGUID of the source.
     pub source: u64,
-    /// PortGUID of its end.
+    /// PortGUID of the destination.
     pub destination: u64,
-    /// What was asked.
+    /// The requested path.
     pub asked: &'a PathRecord,
-    /// Which components of that were named.
+    /// Component mask of the request.
     pub mask: ComponentMask,
 }
 
-/// A policy for paths (qos-policy.conf).
+/// A QoS policy for paths (qos-policy.conf).
 pub trait PathPolicy {
-    /// The level of a path; `None` if no rule fits.
+    /// The QoS level of a path; `None` if no rule matches.
     fn level(&self, question: &PathQuestion<'_>) -> Option<PathLevel>;
 }
 
-/// Lane tables as they are set on ports.
+/// SL-to-VL and VL arbitration tables as set on ports.
 pub trait LaneTables {
-    /// The lane of each service level from one port of a node to another; of adapters `port_in` is 0.
+    /// The VL of each service level from one port of a node to another; for adapters `port_in` is 0.
     fn sl_to_vl(&self, node: NodeIx, port_in: u8, port_out: u8) -> Option<[u8; 16]>;
 
-    /// A quarter of a port's arbitration: 1 and 2 of the low priority, 3 and 4 of the high priority.
+    /// A quarter of a port's VL arbitration table: blocks 1 and 2 are low priority, 3 and 4 high priority.
     fn arbitration(&self, port: PortIx, block: u8) -> Option<[VlWeight; 32]>;
 }

@@ -1,4 +1,4 @@
-//! How the picture of a subnet changes: nodes come and go, cables are found and lost, ways are found anew.
+//! Changes to the subnet model: nodes come and go, cables are found and lost, routes are recomputed.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::{Node, NodeIx, Port, PortIx, Route, Subnet, SwitchState};
 pub const NODES_MAX: usize = 1 << 16;
 
 impl Subnet {
-    /// A node that was not known, its ports as nobody has looked at them; `None` if there are too many.
+    /// Inserts a new node, with its ports not read yet; `None` if the subnet has too many nodes.
     pub(crate) fn insert(&mut self, info: NodeInfo, route: Route) -> Option<NodeIx> {
         let holes = self.by_guid.len() < self.nodes.len();
         let hole = if holes { self.nodes.iter().position(Option::is_none) } else { None };
@@ -30,7 +30,7 @@ impl Subnet {
         Some(node)
     }
 
-    /// Name an end port by its GUID. `false`: another port has it.
+    /// Records the GUID of an end port; `false` if another port has it.
     pub(crate) fn name_port(&mut self, at: PortIx, guid: u64) -> bool {
         match self.by_port_guid.get(&guid) {
             Some(other) if *other != at => return false,
@@ -46,7 +46,7 @@ impl Subnet {
         true
     }
 
-    /// Take a node out, with all that names it.
+    /// Removes a node and every reference to it.
     pub(crate) fn remove(&mut self, at: NodeIx) -> Option<Node> {
         let ports = self.node(at)?.ports.len();
         for port in 0..ports {
@@ -63,17 +63,17 @@ impl Subnet {
         Some(node)
     }
 
-    /// The node at a place.
+    /// Returns the node at an index.
     pub(crate) fn node_mut(&mut self, node: NodeIx) -> Option<&mut Node> {
         self.nodes.get_mut(node.0 as usize)?.as_mut()
     }
 
-    /// The port at a place.
+    /// Returns the port at an index.
     pub(crate) fn port_mut(&mut self, at: PortIx) -> Option<&mut Port> {
         self.node_mut(at.node)?.ports.get_mut(usize::from(at.port))
     }
 
-    /// Two ports are joined by a cable; from whatever they were joined to, they are parted.
+    /// Joins two ports with a cable, and parts each from its former neighbor.
     pub(crate) fn link(&mut self, a: PortIx, b: PortIx) {
         if self.port(a).is_some_and(|port| port.neighbor == Some(b)) {
             return;
@@ -87,7 +87,7 @@ impl Subnet {
         }
     }
 
-    /// There is no cable at a port: what it was joined to.
+    /// Removes the cable at a port; returns the port that it led to.
     pub(crate) fn unlink(&mut self, at: PortIx) -> Option<PortIx> {
         let other = self.port_mut(at)?.neighbor.take()?;
         if let Some(port) = self.port_mut(other).filter(|port| port.neighbor == Some(at)) {
@@ -96,7 +96,7 @@ impl Subnet {
         Some(other)
     }
 
-    /// Find the shortest ways from the manager's port anew: the nodes that there is none to.
+    /// Recomputes the shortest routes from the manager's port; returns the nodes that no route reaches.
     pub(crate) fn find_ways(&mut self) -> Vec<NodeIx> {
         let mut reached = vec![false; self.nodes.len()];
         let mut border = VecDeque::new();
@@ -124,7 +124,7 @@ impl Subnet {
         lost.map(|(place, _)| place).collect()
     }
 
-    /// Where one gets from a node, and by which port.
+    /// Returns the neighbors to which a route may go on from a node, each with the port that leads there.
     fn onward(&self, at: NodeIx) -> Vec<(u8, NodeIx)> {
         let Some(node) = self.node(at) else { return Vec::new() };
         let own = self.own.filter(|own| own.node == at);
@@ -136,8 +136,9 @@ impl Subnet {
         ports.filter(|(port, _)| mine(*port)).filter_map(|(port, state)| Some((port, state.neighbor?.node))).collect()
     }
 
-    /// Write the directed route to a port's agent, entries from 1 on, and say how many hops it has. Each port of an adapter
-    /// has an agent of its own: the other ports of the manager's adapter are reached over their cables, too, or not at all.
+    /// Writes the directed route to a port's SMA into `path`, from entry 1 on, and returns the number of hops. Each
+    /// port of an adapter has an SMA of its own: the other ports of the manager's adapter are reached over their
+    /// cables, or not at all.
     pub(crate) fn write_route(&self, at: PortIx, path: &mut [u8; 64]) -> Option<u8> {
         let node = self.node(at.node)?;
         let own = self.own?;
@@ -159,12 +160,12 @@ impl Subnet {
             && self.port(at).and_then(|port| port.neighbor).is_some_and(|neighbor| is_switch(neighbor.node))
     }
 
-    /// Whether there is a link at a port.
+    /// Whether the link at a port is up.
     pub(crate) fn is_up(&self, at: PortIx) -> bool {
         self.port(at).is_some_and(|port| port.info.port_state >= PortState::INIT)
     }
 
-    /// A port as people call it: the node's name and GUID, and the number.
+    /// Describes a port for people: the node's name and GUID, and the port number.
     pub(crate) fn call(&self, at: PortIx) -> String {
         match self.node(at.node) {
             Some(node) => match (self.name(node), node.info.node_guid) {
@@ -181,7 +182,7 @@ fn copy(route: &Route, path: &mut [u8; 64]) -> Option<u8> {
     Some(route.len() as u8)
 }
 
-/// The LIDs of a port.
+/// Returns the LIDs of a port.
 pub(crate) fn lids(lid: u16, lmc: u8) -> std::ops::Range<u16> {
     if lid == 0 { 0..0 } else { lid..lid.saturating_add(1 << (lmc & 7)) }
 }

@@ -1,5 +1,5 @@
-//! LIDs: who has which, and had which. A port keeps its LID for as long as anybody remembers it: over sweeps by the
-//! picture of the subnet, over restarts by the text of the guid2lid file, and else by what the port itself says.
+//! LID assignments, present and past. A port keeps its LID as long as any record of it exists: the subnet model across
+//! sweeps, the text of the guid2lid file across restarts, and otherwise the LID in the port's own PortInfo.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,35 +8,35 @@ use super::change::lids;
 use super::{PortIx, Subnet};
 use weft_wire::mad::subn::NodeType;
 
-/// The first LID that is no unicast LID.
+/// The first LID above the unicast LIDs.
 const LID_END: u16 = 0xc000;
 
-/// What a port is to have.
+/// LIDs of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LidRange {
     /// Base LID.
     pub first: u16,
-    /// The last that is the port's.
+    /// Last LID of the port.
     pub last: u16,
 }
 
-/// How LIDs are given.
+/// Rules of LID assignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub lmc: u8,
     pub lmc_esp0: bool,
-    /// What ports say of themselves does not count.
+    /// Ignore the LIDs that ports report.
     pub reassign: bool,
 }
 
-/// Who has which LIDs, by PortGUID; who is gone too.
+/// LID ranges by PortGUID, including those of ports that left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lids {
     ranges: BTreeMap<u64, LidRange>,
 }
 
 impl Lids {
-    /// What the text of a guid2lid file says; lines that say nothing that can be are passed over.
+    /// Parses the text of a guid2lid file; impossible lines are skipped.
     pub fn parse(text: &str) -> Lids {
         let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let mut ranges = BTreeMap::new();
@@ -54,7 +54,7 @@ impl Lids {
         Lids { ranges }
     }
 
-    /// The text of a guid2lid file.
+    /// Returns the text of a guid2lid file.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.ranges.len() * 34);
         for (guid, range) in &self.ranges {
@@ -63,13 +63,13 @@ impl Lids {
         text
     }
 
-    /// Forget everything.
+    /// Forgets all assignments.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
-    /// Give every end port of a subnet its LIDs, and write them into it. Whether anybody has others than before, and the
-    /// ports for which there are none.
+    /// Assigns LIDs to every end port of a subnet and writes them into it. Returns whether any assignment changed, and
+    /// the ports left without LIDs.
     pub(crate) fn assign(&mut self, subnet: &mut Subnet, rules: Rules) -> (bool, Vec<u64>) {
         let before = self.ranges.clone();
         let wanted: Vec<(u64, PortIx, u8)> = in_order(subnet, rules);
@@ -89,7 +89,7 @@ impl Lids {
         (self.ranges != before, none)
     }
 
-    /// A live port's range stays if it is of the right size and nobody's yet.
+    /// Keeps a live port's range if it has the right size and no other port has taken it.
     fn keep(&mut self, guid: u64, lmc: u8, taken: &mut Taken) {
         let Some(has) = self.ranges.get(&guid).copied() else { return };
         let fits = is_range(has.first, lmc) && has == range(has.first, lmc);
@@ -98,10 +98,10 @@ impl Lids {
         }
     }
 
-    /// Give ranges to who has none: first such as nobody ever had, then those of who is gone.
+    /// Assigns ranges to ports without one: LIDs never assigned come first, then LIDs of ports that left.
     fn give(&mut self, missing: &[(u64, PortIx, u8)], live: &[(u64, PortIx, u8)], mut taken: Taken) -> Vec<u64> {
         let living: std::collections::BTreeSet<u64> = live.iter().map(|(guid, ..)| *guid).collect();
-        // Whom the live took something from has nothing any more.
+        // A port that left loses its range if a live port took any LID of it.
         let gone: Vec<_> =
             self.ranges.iter().filter(|(guid, _)| !living.contains(guid)).map(|(g, r)| (*g, *r)).collect();
         let mut held = Vec::new();
@@ -148,7 +148,7 @@ impl Lids {
     }
 }
 
-/// Every end port with the LMC that it is to have: the manager's own first, then by GUID.
+/// Returns every end port with the LMC to assign: the manager's own first, then by GUID.
 fn in_order(subnet: &Subnet, rules: Rules) -> Vec<(u64, PortIx, u8)> {
     let lmc = |at: PortIx| match subnet.node(at.node) {
         Some(node) if node.info.node_type == NodeType::SWITCH => {
@@ -173,7 +173,7 @@ fn range(lid: u16, lmc: u8) -> LidRange {
     LidRange { first: lid, last: lid + (1 << lmc) - 1 }
 }
 
-/// LIDs that are somebody's, a bit each.
+/// Assigned LIDs, a bit each.
 struct Taken(Vec<u64>);
 
 impl Default for Taken {
@@ -193,7 +193,7 @@ impl Taken {
         if taken { *word |= bit } else { *word &= !bit }
     }
 
-    /// Take a range, unless somebody has a part of it.
+    /// Takes a range, unless any LID of it is taken.
     fn take(&mut self, lid: u16, lmc: u8) -> bool {
         let free = !lids(lid, lmc).any(|lid| self.has(lid));
         if free {
@@ -202,7 +202,7 @@ impl Taken {
         free
     }
 
-    /// The first range that is free, from a LID on.
+    /// Returns the first free range at or after a LID.
     fn free(&self, from: u16, lmc: u8) -> Option<u16> {
         let size = 1_usize << lmc;
         let first = usize::from(from).next_multiple_of(size).max(size);
@@ -256,7 +256,8 @@ mod tests {
             net.port_mut(at).expect("a port").info.lid = lid;
         }
         lids.assign(&mut net, RULES);
-        // 0x31 says 7, which is 0x11's; 0x41 says what 0x21 says; 1 is kept for who is gone.
+        // 0x31 reports 7, which belongs to 0x11; 0x41 reports the same LID as 0x21; 1 stays reserved for a port that
+        // left.
         assert_eq!(given(&net), [7, 9, 2, 3]);
         lids.clear();
         lids.assign(&mut net, Rules { reassign: true, ..RULES });

@@ -1,4 +1,4 @@
-//! What the manager asks of nodes and sets in them, and the datagram that says so.
+//! Requests of the manager to nodes (Get and Set), and the SMPs that carry them.
 
 use weft_wire::mad::subn::Smp;
 use weft_wire::mad::{AttrId, Mad, Method};
@@ -6,41 +6,41 @@ use weft_wire::mad::{AttrId, Mad, Method};
 use crate::manager::Manager;
 use crate::subnet::PortIx;
 
-/// A question, or something to be set.
+/// A Get or Set request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub what: What,
-    /// Whom.
+    /// Target port.
     pub at: PortIx,
-    /// What else says what is meant: a block, an input port.
+    /// Further selector: a block, an input port.
     pub arg: u32,
 }
 
-/// What it is about.
+/// Subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// NodeInfo of the manager's own node.
     OwnNode,
-    /// NodeInfo of what is at the other end of a port's cable.
+    /// NodeInfo of the node at the other end of a port's cable.
     NodeInfo,
-    /// The same, to see whether two nodes have one GUID: `arg` is the place in the list of doubts.
+    /// The same, to check whether two nodes share one GUID: `arg` is the index in [`super::Sweep::doubts`].
     Verify,
     NodeDescription,
     SwitchInfo,
-    /// SwitchInfo in a light sweep: whether anything changed.
+    /// SwitchInfo in a light sweep, which shows whether anything changed.
     Changed,
     PortInfo,
     PKeys,
-    /// Clear PortStateChange before a switch's ports are looked at.
+    /// Clears PortStateChange before the manager reads a switch's ports.
     ClearChange,
     SetSwitchInfo,
-    /// Configure a port, and arm it if its link is up.
+    /// Configures a port, and arms it if its link is up.
     SetPort,
-    /// Let a port carry data.
+    /// Moves a port to Active.
     Activate,
-    /// Let a port be down for good.
+    /// Disables a port for good.
     Disable,
-    /// PortInfo of a port that refused [`What::SetPort`] (`arg` 0) or [`What::Activate`] (1): what it is after that.
+    /// PortInfo of a port after it refused [`What::SetPort`] (`arg` 0) or [`What::Activate`] (1).
     ReadBack,
     SetLft,
     SetMft,
@@ -50,19 +50,19 @@ pub(crate) enum What {
     SetGuids,
     /// SMInfo in a sweep.
     SmInfo,
-    /// SMInfo of the master, asked by who stands by: `arg` is the LID that it is asked by, 0 for a directed route.
+    /// SMInfo of the master, polled by a standby: `arg` is the LID to poll, 0 for a directed route.
     Poll,
-    /// Tell another manager something: `arg` is what.
+    /// Set of SMInfo at another manager: `arg` is the control.
     Control,
 }
 
 impl What {
-    /// Whether the sweep waits for it.
+    /// Whether the sweep waits for the answer.
     pub fn of_sweep(self) -> bool {
         !matches!(self, What::Poll | What::Control | What::Disable)
     }
 
-    /// Whether it goes to the far end of a port's cable rather than to the port.
+    /// Whether the request goes to the far end of a port's cable rather than to the port.
     pub fn is_beyond(self) -> bool {
         matches!(self, What::NodeInfo | What::Verify)
     }
@@ -89,14 +89,14 @@ impl What {
     }
 }
 
-/// Where a datagram goes.
+/// An SMP with its destination.
 pub(crate) struct Addressed {
     pub dlid: u16,
     pub mad: Mad,
 }
 
 impl Manager {
-    /// The datagram of a question; `None` if it has lost its sense meanwhile.
+    /// Builds the SMP of a request; `None` if the request has become pointless.
     pub(crate) fn datagram(&self, ask: Ask, number: u32) -> Option<Addressed> {
         let (method, attribute) = ask.what.attribute();
         let modifier = self.modifier(ask);
@@ -118,7 +118,7 @@ impl Manager {
         Some(Addressed { dlid, mad: smp.to_mad() })
     }
 
-    /// Write the way of a question, and say how many hops it has.
+    /// Writes the directed route of a request into `path`, and returns the number of hops.
     fn route(&self, ask: Ask, path: &mut [u8; 64]) -> Option<u8> {
         if ask.what == What::OwnNode {
             return Some(0);
@@ -147,7 +147,7 @@ impl Manager {
         }
     }
 
-    /// What is set.
+    /// Returns the attribute content of a Set.
     fn content(&self, ask: Ask) -> Option<[u8; 64]> {
         use What::*;
         match ask.what {

@@ -1,4 +1,4 @@
-//! Configuration of ports: what each is to have, and the way of its link from Initialize to Active.
+//! Configuration of ports: the wanted settings of each, and the path of its link from Initialize to Active.
 
 use std::hash::Hasher;
 
@@ -12,7 +12,7 @@ use crate::manager::Manager;
 use crate::subnet::{NodeIx, PortIx};
 
 impl Manager {
-    /// Every port of the subnet.
+    /// Returns every port of the subnet.
     pub(crate) fn every_port(&self) -> Vec<PortIx> {
         let nodes = self.subnet.nodes();
         nodes
@@ -20,7 +20,7 @@ impl Manager {
             .collect()
     }
 
-    /// Set what is not as it has to be, and arm every link that is to carry data.
+    /// Writes settings that differ from the wanted ones, and arms every link that should carry data.
     pub(crate) fn configure_ports(&mut self) {
         self.write_pkeys();
         for at in self.every_port() {
@@ -30,12 +30,12 @@ impl Manager {
         }
     }
 
-    /// Whether the port has an agent of its own: it has a LID and all that belongs to it.
+    /// Whether the port has an SMA of its own, and with it a LID and the settings of an end port.
     fn is_end(&self, at: PortIx) -> bool {
         self.subnet.port(at).is_some_and(|port| port.guid != 0)
     }
 
-    /// What a port is to be.
+    /// Returns the wanted settings of a port.
     fn wanted_port(&self, at: PortIx) -> Option<PortInfo> {
         let port = self.subnet.port(at)?;
         let mut info = port.info;
@@ -55,7 +55,7 @@ impl Manager {
         Some(info)
     }
 
-    /// What both ends of a link have to agree on, and how a switch treats what stands in front of it.
+    /// Adds the settings that both ends of a link have to agree on, and the queue limits of a switch port.
     fn want_link(&self, at: PortIx, info: &mut PortInfo) {
         let Some(neighbor) = self.subnet.port(at).and_then(|port| port.neighbor) else { return };
         let Some(other) = self.subnet.port(neighbor) else { return };
@@ -78,7 +78,7 @@ impl Manager {
         }
     }
 
-    /// Widths and speeds that the next training of a link may choose from.
+    /// Adds the widths and speeds that the next training of a link may choose from.
     fn want_training(&self, info: &mut PortInfo) {
         let device = &self.setup.options.device;
         let (width, width_all) = (device.force_link_width, LinkWidth::ALL_SUPPORTED.bits());
@@ -97,14 +97,14 @@ impl Manager {
         let bits = forced(speed, all, info.link_speed_ext_enabled.bits(), able);
         info.link_speed_ext_enabled = LinkSpeedExt::from_bits_retain(bits);
         if speed != 0 && speed != all && speed & able != 0 {
-            // Who says HDR does not mean NDR, which has a field of its own.
+            // A mask of extended speeds up to HDR excludes NDR, which has a field of its own.
             info.link_speed_ext_enabled2 = LinkSpeedExt2::empty();
         }
     }
 
-    /// What is to be set at a port; `None` if it is so already.
+    /// Returns the PortInfo to set at a port; `None` if the port needs no change.
     pub(crate) fn port_to_send(&self, at: PortIx) -> Option<PortInfo> {
-        // Of a port that did not say what it is nothing is known that could be set.
+        // A port that has not reported its PortInfo cannot be set.
         let port = self.subnet.port(at).filter(|port| port.info.port_state != PortState::NO_CHANGE)?;
         let mut info = self.wanted_port(at)?;
         let arm = port.neighbor.is_some() && at.port != 0 && port.info.port_state == PortState::INIT;
@@ -123,14 +123,14 @@ impl Manager {
         Some(trained(unchanged(info, state), &info, &port.info))
     }
 
-    /// Whether a port was set so before, and did not become it.
+    /// Whether an earlier Set of the same settings did not take effect at the port.
     fn is_stubborn(&self, at: PortIx, wanted: &PortInfo) -> bool {
         let Some(port) = self.subnet.port(at) else { return false };
         self.sweep.stubborn.get(&at).is_some_and(|of| *of == number_of(wanted, &port.info))
     }
 
-    /// Whether widths and speeds that the administrator chose are set before the port is armed: there are ports that take
-    /// one or the other of a datagram, not both.
+    /// Whether administrator-chosen widths and speeds have to be set before the port is armed: some ports accept only
+    /// one of the two in one SMP.
     fn trains_first(&self, at: PortIx) -> bool {
         let device = &self.setup.options.device;
         let chosen = |force: u8, all: u8| force != 0 && force != all;
@@ -150,7 +150,7 @@ impl Manager {
         has.is_some() && wanted.is_some_and(|wanted| has != Some(enabled(&wanted)))
     }
 
-    /// How a port is told to carry data; `None` if it does, or is not to.
+    /// Returns the PortInfo that activates a port; `None` if it is active or not ready.
     pub(crate) fn port_to_activate(&self, at: PortIx) -> Option<PortInfo> {
         let port = self.subnet.port(at)?;
         let other = self.subnet.port(port.neighbor?)?;
@@ -158,13 +158,13 @@ impl Manager {
         ready.then(|| unchanged(port.info, PortState::ACTIVE))
     }
 
-    /// How a port is told to be down for good.
+    /// Returns the PortInfo that disables a port for good.
     pub(crate) fn port_to_disable(&self, at: PortIx) -> Option<PortInfo> {
         let info = unchanged(self.subnet.port(at)?.info, PortState::NO_CHANGE);
         Some(PortInfo { port_physical_state: PhysState::DISABLED, ..info })
     }
 
-    /// Let links carry data: those between switches, or all.
+    /// Activates links: those between switches, or all.
     pub(crate) fn begin_activation(&mut self, between_switches: bool) {
         self.sweep.phase = if between_switches { Phase::ActivateLinks } else { Phase::ActivateEnds };
         for at in self.every_port() {
@@ -177,13 +177,13 @@ impl Manager {
         }
     }
 
-    /// Whether a port's link is up and does not carry data yet.
+    /// Whether a port's link is up but not yet active.
     pub(crate) fn is_unready(&self, at: PortIx) -> bool {
         let port = self.subnet.port(at).filter(|port| at.port != 0 && port.neighbor.is_some());
         port.is_some_and(|port| (PortState::INIT..PortState::ACTIVE).contains(&port.info.port_state))
     }
 
-    /// What is left of links that were to carry data and do not is tried again.
+    /// Marks the sweep incomplete if a link that should be active is not, so that the next sweep retries it.
     pub(crate) fn see_unready(&mut self) {
         if let Some(at) = self.every_port().into_iter().find(|at| self.is_unready(*at)) {
             let text = self.subnet.call(at);
@@ -191,7 +191,7 @@ impl Manager {
         }
     }
 
-    /// A port refused what it was to be set to: it is asked what it is.
+    /// Reads the PortInfo of a port that refused a Set.
     pub(crate) fn read_back(&mut self, refused: Ask) {
         let arg = u32::from(refused.what == What::Activate);
         self.wire.ask(Ask { what: What::ReadBack, at: refused.at, arg });
@@ -207,13 +207,13 @@ impl Manager {
         self.on_port_set(Ask { what, at: ask.at, arg: 0 }, info);
     }
 
-    /// A port refuses to be set, and to say what it is.
+    /// Handles a port that refuses both the Set and the Get of its PortInfo.
     pub(crate) fn on_unreadable(&mut self, ask: Ask, status: u16) {
         let text = self.subnet.call(ask.at);
         self.sweep.fail(|| format!("{text} refuses to be configured (status 0x{status:04x})"));
     }
 
-    /// A port says what it is after it was set.
+    /// Handles the PortInfo that a port returns after a Set.
     pub(crate) fn on_port_set(&mut self, ask: Ask, mut info: PortInfo) {
         info.client_reregister = false;
         self.see_key(ask.at, &info, true);
@@ -250,7 +250,7 @@ impl Manager {
         }
     }
 
-    /// A port was set and said what it is: it may not do all that was asked.
+    /// Records whether a port accepted only part of its settings.
     fn see_stubborn(&mut self, at: PortIx, info: &PortInfo) {
         match self.wanted_port(at).filter(|wanted| wanted != info) {
             Some(wanted) => self.sweep.stubborn.insert(at, number_of(&wanted, info)),
@@ -258,7 +258,7 @@ impl Manager {
         };
     }
 
-    /// A link fell back while it was brought up: its switch has another look at it.
+    /// Handles a link that fell back during bring-up: the next sweep reads its switch again.
     fn on_not_ready(&mut self, node: NodeIx, at: PortIx, state: PortState) {
         let text = self.subnet.call(at);
         self.sweep.fail(|| format!("{text} is {state} and not as it was set"));
@@ -269,17 +269,17 @@ impl Manager {
     }
 }
 
-/// What may be used of what is supported: 0 leaves it as it is, `all` is all of it.
+/// Returns the enabled bits for a forced value: 0 keeps the present bits, `all` enables all supported ones.
 fn forced(force: u8, all: u8, enabled: u8, supported: u8) -> u8 {
     match force {
         0 => enabled,
         force if force == all => supported,
-        // What a port has not cannot be forced upon it.
+        // A port cannot be forced to a width or speed that it does not support.
         force => Some(force & supported).filter(|both| *both != 0).unwrap_or(enabled),
     }
 }
 
-/// What is sent with the widths and speeds that are to be others; where they are to be all, by the value that says so.
+/// Adds the widths and speeds that change to a PortInfo to send; "all supported" is sent as its special value.
 fn trained(mut sent: PortInfo, wanted: &PortInfo, has: &PortInfo) -> PortInfo {
     if wanted.link_width_enabled != has.link_width_enabled {
         let all = wanted.link_width_enabled == wanted.link_width_supported;
@@ -302,7 +302,7 @@ fn trained(mut sent: PortInfo, wanted: &PortInfo, has: &PortInfo) -> PortInfo {
     sent
 }
 
-/// A number of what a port is to be and what it is, whatever its state.
+/// Hashes the wanted and the present settings of a port, without its state.
 fn number_of(wanted: &PortInfo, is: &PortInfo) -> u64 {
     let mut hasher = FxHasher::default();
     for info in [wanted, is] {
@@ -311,7 +311,7 @@ fn number_of(wanted: &PortInfo, is: &PortInfo) -> u64 {
     hasher.finish()
 }
 
-/// A port's values with this state, and with nothing that would train its link anew.
+/// Returns a port's settings with this state, and without any change that would retrain its link.
 fn unchanged(info: PortInfo, state: PortState) -> PortInfo {
     PortInfo {
         port_state: state,

@@ -1,4 +1,4 @@
-//! Discovery: what answers at the end of each cable, each node and each port looked at once.
+//! Discovery: asks the node at the end of each cable, and reads each node and each port once.
 
 use smallvec::SmallVec;
 use weft_wire::mad::subn::{
@@ -20,13 +20,13 @@ impl Manager {
     }
 
     pub(crate) fn ask_node(&mut self, what: What, node: NodeIx) {
-        // Of a switch any port does; of others the port that is there.
+        // Any port of a switch will do; for other nodes, use the port that was found.
         let port =
             self.subnet.node(node).filter(|node| node.switch.is_none()).map_or(0, |node| node.info.local_port_num);
         self.ask(what, PortIx { node, port }, 0);
     }
 
-    /// Look at everything from the manager's own port on.
+    /// Discovers everything, beginning at the manager's own port.
     pub(crate) fn begin_discovery(&mut self) {
         self.begin_looking(Phase::Discover);
         self.sweep.isolated.clear();
@@ -35,7 +35,7 @@ impl Manager {
         self.ask(What::OwnNode, self.subnet.own.unwrap_or(PortIx { node: NodeIx(0), port: 0 }), 0);
     }
 
-    /// No cable was seen yet in this sweep.
+    /// Begins to read nodes: no cable has been seen yet in this sweep.
     pub(crate) fn begin_looking(&mut self, phase: Phase) {
         self.sweep.phase = phase;
         self.sweep.look += 1;
@@ -43,7 +43,7 @@ impl Manager {
         self.sweep.doubts.clear();
     }
 
-    /// Somebody answered at the end of the cable at `from`; of the manager's own node there is none.
+    /// Handles the NodeInfo from the end of the cable at `from`, or from the manager's own node if there is no cable.
     pub(crate) fn on_node_info(&mut self, from: Option<PortIx>, info: &NodeInfo) {
         let port = info.local_port_num;
         let sane = info.node_guid != 0 && info.num_ports > 0 && info.num_ports < 255 && port <= info.num_ports;
@@ -76,7 +76,7 @@ impl Manager {
         }
     }
 
-    /// The node of this GUID, a new one if it is not known.
+    /// Returns the node with this GUID, a new one if it is unknown.
     fn found_node(&mut self, from: Option<PortIx>, info: &NodeInfo) -> Option<NodeIx> {
         let known = self.subnet.by_guid.get(&info.node_guid).copied();
         let fits = known
@@ -121,7 +121,7 @@ impl Manager {
         route
     }
 
-    /// There is a cable between two ports. `false`: that cannot be, or is to be looked at again.
+    /// Records a cable between two ports; `false` if that is impossible or needs another read.
     fn join(&mut self, from: PortIx, at: PortIx, guid: u64) -> bool {
         let other = self.subnet.port(at).and_then(|port| port.neighbor).filter(|other| *other != from);
         if let Some(other) = other.filter(|_| self.is_linked(at)) {
@@ -142,7 +142,7 @@ impl Manager {
         true
     }
 
-    /// Two ports seemed to lead to one: the first was asked again.
+    /// Handles the second answer of the first of two ports that seemed to lead to the same one.
     pub(crate) fn on_verified(&mut self, ask: Ask, info: Option<&NodeInfo>) {
         let Some(doubt) = self.sweep.doubts.get(ask.arg as usize).copied() else { return };
         let stands = info.is_some_and(|info| info.node_guid == doubt.guid && info.local_port_num == doubt.seems.port);
@@ -151,7 +151,7 @@ impl Manager {
             self.sweep.isolated.insert(doubt.second, Isolated::Duplicate);
             self.tell(Event::DuplicateGuid { guid: doubt.guid, first, second });
         } else {
-            // The cable was moved while it was looked at.
+            // The cable was moved during discovery.
             self.subnet.unlink(doubt.first);
             self.sweep.mark(doubt.seems.node).linked = [0; 4];
             self.ask(What::NodeInfo, doubt.second, 0);
@@ -159,7 +159,7 @@ impl Manager {
         }
     }
 
-    /// Look at a node: what is not known of it, and all that may have changed.
+    /// Reads a node: everything still unknown, and everything that may have changed.
     pub(super) fn read_node(&mut self, node: NodeIx) {
         let look = self.sweep.look;
         self.sweep.mark(node).read = look;
@@ -186,13 +186,13 @@ impl Manager {
         self.read_ports(node);
     }
 
-    /// Now that a switch will tell of further changes, its ports can be looked at.
+    /// Reads the ports of a switch, which from now on reports further changes.
     pub(crate) fn on_cleared(&mut self, node: NodeIx, info: SwitchInfo) {
         self.keep_switch_info(node, info);
         self.read_ports(node);
     }
 
-    /// What a switch says of itself; one that does not have the tables that it was given has lost them.
+    /// Records the SwitchInfo of a switch; one that reports another table size has lost its tables.
     fn keep_switch_info(&mut self, node: NodeIx, info: SwitchInfo) {
         let Some(switch) = self.subnet.node_mut(node).and_then(|node| node.switch.as_mut()) else { return };
         let lost = switch.info.linear_fdb_top != info.linear_fdb_top && !switch.lft.is_empty();
@@ -202,7 +202,7 @@ impl Manager {
         }
     }
 
-    /// Nothing is known of the tables of a switch.
+    /// Forgets the tables of a switch.
     pub(crate) fn forget_tables(&mut self, node: NodeIx) {
         if let Some(switch) = self.subnet.node_mut(node).and_then(|node| node.switch.as_mut()) {
             switch.lft.clear();
@@ -229,7 +229,7 @@ impl Manager {
         let seen = |info: &PortInfo| (info.port_state >= PortState::INIT, info.vl_cap, info.link_width_active);
         let speed = |info: &PortInfo| weft_wire::mad::Speed::active(info);
         self.sweep.reroute |= seen(&port.info) != seen(&info) || speed(&port.info) != speed(&info);
-        // A switch that lost its LID booted, though its tables may seem to end where they should: that alone was told again.
+        // A switch that lost its LID rebooted, even if LinearFDBTop is right: that alone may have been set again.
         let booted = at.port == 0 && is_switch && port.lid != 0 && info.lid != port.lid;
         let before = std::mem::replace(&mut port.info, info);
         if info.port_state == PortState::INIT {
@@ -258,14 +258,14 @@ impl Manager {
         if self.sweep.heavy || info.port_state == PortState::INIT || !known {
             return self.ask(What::NodeInfo, at, 0);
         }
-        // The end of a link that fell back while it was brought up may be all that shows it.
+        // The other end may be the only sign of a link that fell back during bring-up.
         let neighbor = self.subnet.port(at).and_then(|port| port.neighbor);
         if let Some(end) = neighbor.filter(|end| self.sweep.risen.remove(end)) {
             self.ask(What::PortInfo, end, 0);
         }
     }
 
-    /// A link fell back after its other end was looked at: that is not what it was then.
+    /// Reads the other end again if a link fell back after that end was read.
     fn look_across(&mut self, at: PortIx) {
         let Some(port) = self.subnet.port(at).filter(|port| port.info.port_state == PortState::INIT) else { return };
         let stale = |end: &PortIx| self.subnet.port(*end).is_some_and(|end| end.info.port_state > PortState::INIT);
@@ -274,8 +274,8 @@ impl Manager {
         }
     }
 
-    /// A port that has another for its master, or a LID that it was not given, was configured by somebody else meanwhile:
-    /// whatever that one wrote elsewhere is not known. Before all was in order once, only a port that was set shows it.
+    /// Detects another manager: a port with another master or a wrong LID was configured by it, and the rest of what it
+    /// wrote is unknown. Until the first complete sweep, only a port that this manager has set proves that.
     pub(super) fn see_usurper(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
         let (given, own) = (self.subnet.port(at).map_or(0, |port| port.lid), self.own_lid());
         let other =
@@ -292,7 +292,7 @@ impl Manager {
         self.forget_all();
     }
 
-    /// The further tables of an end port.
+    /// Reads the other tables of an end port.
     fn read_end(&mut self, at: PortIx, before: &PortInfo, info: &PortInfo) {
         self.see_usurper(at, before, info);
         match info.capability_mask.contains(CapabilityMask::SM) {
@@ -305,7 +305,7 @@ impl Manager {
         if unknown {
             self.ask(What::PKeys, at, 0);
         }
-        // A port that began anew has lost the GUIDs that it was given.
+        // A port that restarted has lost its assigned GUIDs.
         let given = self.administration.sa.guids_of(guid).map_or(0, <[u64]>::len);
         if info.port_state == PortState::INIT && given > 1 && self.state == SmState::MASTER {
             (0..given.div_ceil(8) as u32).for_each(|block| self.ask(What::SetGuids, at, block));
@@ -320,7 +320,7 @@ impl Manager {
             port.info.port_state = PortState::DOWN;
         }
         if !self.sweep.heavy {
-            // What is still to be asked takes other ways.
+            // Requests still queued take other routes.
             self.subnet.find_ways();
         }
     }
@@ -338,7 +338,7 @@ impl Manager {
         }
     }
 
-    /// Blocks of the P_Key table of a port.
+    /// Returns the number of blocks of a port's P_Key table.
     pub(crate) fn pkey_blocks(&self, at: PortIx) -> u32 {
         let Some(node) = self.subnet.node(at.node) else { return 0 };
         let entries = match &node.switch {
@@ -357,7 +357,7 @@ impl Manager {
         }
     }
 
-    /// The link at a port is up, and nobody answers.
+    /// Handles a port whose link is up but whose peer does not answer.
     pub(crate) fn on_silent_end(&mut self, at: PortIx) {
         if self.is_linked(at) {
             return;
@@ -366,18 +366,18 @@ impl Manager {
         self.subnet.unlink(at);
         self.sweep.isolated.insert(at, Isolated::Silent);
         self.sweep.reroute = true;
-        self.sweep.fail(|| format!("{text} leads to nobody who answers"));
+        self.sweep.fail(|| format!("the node behind {text} does not answer"));
         self.tell(Event::Silent { at: text });
     }
 
-    /// A node that was there does not answer: all is looked at.
+    /// Handles a known node that does not answer: the next sweep is heavy.
     pub(crate) fn on_silent_node(&mut self, ask: Ask) {
         let at = self.subnet.call(ask.at);
         self.sweep.fail(|| format!("{at} does not answer"));
         self.sweep.wanted.heavy = true;
     }
 
-    /// A node is gone.
+    /// Removes a node that left.
     pub(crate) fn lose_node(&mut self, at: NodeIx) {
         let Some(node) = self.subnet.remove(at) else { return };
         let lid = node.ports.iter().map(|port| port.lid).find(|lid| *lid != 0).unwrap_or(0);
@@ -400,7 +400,7 @@ impl Manager {
         self.sweep.reroute = true;
     }
 
-    /// All answered: what was not seen is not there.
+    /// Ends discovery, when all requests are answered: nodes and cables not seen are gone.
     pub(crate) fn end_discovery(&mut self) {
         if self.sweep.heavy {
             let stale: Vec<PortIx> = (0u32..)
@@ -423,7 +423,7 @@ impl Manager {
         self.find_reborn();
     }
 
-    /// A switch none of whose links was configured has begun anew, whatever its tables seem to be.
+    /// Detects switches that restarted: none of their links is configured, whatever their tables seem to be.
     fn find_reborn(&mut self) {
         let look = self.sweep.look;
         let reborn: Vec<NodeIx> = self

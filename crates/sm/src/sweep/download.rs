@@ -1,4 +1,4 @@
-//! Writing tables: only blocks that a switch is not known to have.
+//! Writes forwarding tables: only blocks that a switch is not known to have.
 
 use weft_wire::mad::Block;
 use weft_wire::mad::subn::{CapabilityMask, GuidInfo, LFT_BLOCK, LFT_NO_PATH, LinearForwardingTable, Smp, SwitchInfo};
@@ -10,7 +10,7 @@ use crate::subnet::{NodeIx, PortIx};
 const BLOCK: usize = LFT_BLOCK as usize;
 
 impl Manager {
-    /// Write the forwarding tables of switches that never had any, or of all.
+    /// Writes the forwarding tables of switches that have none yet, or of all.
     pub(crate) fn begin_tables(&mut self, fresh: bool) {
         self.sweep.phase = if fresh { Phase::FreshTables } else { Phase::Tables };
         let mut switches: Vec<NodeIx> = self.places.keys().copied().collect();
@@ -18,7 +18,7 @@ impl Manager {
             let mark = self.sweep.marks.get(node.0 as usize).copied().unwrap_or_default();
             self.subnet.node(*node).is_some() && (!fresh || mark.fresh)
         });
-        // Who lost a link sends into the void: it is first.
+        // Switches that forward to a lost link drop packets, so they come first.
         switches.sort_by_cached_key(|node| !self.has_dead_entries(*node));
         for node in switches {
             self.sweep.mark(node).fresh = false;
@@ -29,7 +29,7 @@ impl Manager {
         }
     }
 
-    /// Whether the table that a switch has leads out of ports that lead nowhere.
+    /// Whether the present table of a switch forwards to ports without a neighbor.
     fn has_dead_entries(&self, node: NodeIx) -> bool {
         let Some(held) = self.subnet.node(node) else { return false };
         let Some(switch) = &held.switch else { return false };
@@ -56,7 +56,7 @@ impl Manager {
         }
     }
 
-    /// The highest LID in the tables.
+    /// Returns the highest LID in the tables.
     fn top(&self) -> u16 {
         self.tables.lfts.first().map_or(0, |lft| lft.len().saturating_sub(1) as u16)
     }
@@ -69,7 +69,7 @@ impl Manager {
         has != Some(&wanted[..]) || self.sweep.unsure.contains(&(node, block))
     }
 
-    /// A block of the table that a switch is to have.
+    /// Returns a block of a switch's wanted table.
     pub(crate) fn lft_block(&self, node: NodeIx, block: u32) -> Option<[u8; BLOCK]> {
         let lft = self.tables.lfts.get(*self.places.get(&node)? as usize)?;
         let entries = lft.get(block as usize * BLOCK..)?;
@@ -78,14 +78,14 @@ impl Manager {
         Some(ports)
     }
 
-    /// What SwitchInfo is to say.
+    /// Returns the wanted SwitchInfo.
     pub(crate) fn wanted_switch(&self, ask: Ask) -> Option<SwitchInfo> {
         let held = self.subnet.node(ask.at.node)?;
         let info = held.switch.as_ref()?.info;
         if ask.what == What::ClearChange {
             return Some(SwitchInfo { port_state_change: true, ..info });
         }
-        // Whether a port's state changed is cleared only before the ports are looked at.
+        // Only [`What::ClearChange`] clears PortStateChange, before the ports are read.
         let mut wanted = SwitchInfo {
             port_state_change: false,
             linear_fdb_top: self.top(),
@@ -105,7 +105,7 @@ impl Manager {
         }
     }
 
-    /// A switch has a block of a table now.
+    /// Handles the answer to a Set of a table block.
     pub(crate) fn on_table_set(&mut self, ask: Ask, smp: &Smp) {
         match ask.what {
             What::SetLft => {}
@@ -127,13 +127,13 @@ impl Manager {
         switch.lft[first..first + BLOCK].copy_from_slice(&has[..]);
     }
 
-    /// Whether a switch has a block is not known.
+    /// Handles a block that a switch may or may not have taken.
     pub(crate) fn on_lft_lost(&mut self, ask: Ask) {
         let at = self.subnet.call(ask.at);
         self.sweep.fail(|| format!("{at} did not take block {} of its forwarding table", ask.arg));
     }
 
-    /// A block of a table that is not a forwarding table.
+    /// Returns a block of a table other than a forwarding table.
     pub(crate) fn table_block(&self, ask: Ask) -> Option<[u8; 64]> {
         match ask.what {
             What::SetMft => self.mft_block(ask),

@@ -1,5 +1,5 @@
-//! Lanes: which lane a service level is on at each port, and how lanes take turns. Written only where quality of service
-//! is on or the tables need lanes, and only where it is not so already.
+//! VL tables: the SL2VL tables and VL arbitration of each port. Written only where QoS is on or the forwarding tables
+//! need several VLs, and only where they differ.
 
 use std::hash::Hasher;
 
@@ -12,16 +12,16 @@ use crate::qos::{InSwitch, Kind, Setup};
 use crate::sa::LaneTables;
 use crate::subnet::{NodeIx, PortIx};
 
-/// Modifier bits of SLtoVLMappingTable that stand for every input port.
+/// Modifier bits of SLtoVLMappingTable that select every input port.
 const ALL_IN: u32 = 1 << 17;
 
 impl Manager {
-    /// Whether lanes are set up at all.
+    /// Whether the manager configures VLs at all.
     fn lanes_needed(&self) -> bool {
         Setup::is_needed(&self.setup.options, &self.tables.lanes)
     }
 
-    /// How much of high priority may go before one of low priority.
+    /// Adds the Limit of High Priority to the wanted settings of a port.
     pub(crate) fn want_lanes(&self, at: PortIx, info: &mut PortInfo) {
         if self.lanes_needed()
             && let Some(kind) = self.subnet.node(at.node).and_then(|node| Kind::of(node, at.port))
@@ -30,7 +30,7 @@ impl Manager {
         }
     }
 
-    /// Write the tables of every port whose tables are others.
+    /// Writes the tables of every port where they differ.
     pub(crate) fn write_lanes(&mut self) {
         if !self.lanes_needed() {
             return;
@@ -38,7 +38,7 @@ impl Manager {
         for at in self.every_port() {
             let linked = self.subnet.port(at).is_some_and(|port| port.neighbor.is_some());
             let Some(kind) = self.subnet.node(at.node).and_then(|node| Kind::of(node, at.port)) else { continue };
-            // A port that did not say what it is may have any number of lanes.
+            // A port that has not reported its PortInfo may have any number of VLs.
             let unknown = self.subnet.port(at).is_none_or(|port| port.info.port_state == PortState::NO_CHANGE);
             if at.port != 0 && (!linked || unknown) {
                 continue;
@@ -58,8 +58,8 @@ impl Manager {
         }
     }
 
-    /// The modifiers by which the maps towards a port are written: one for all inputs, if the switch takes that and they
-    /// are all the same.
+    /// Returns the attribute modifiers for writing the SL2VL tables of an output port: a single one for all inputs, if
+    /// the switch supports that and the tables are equal.
     fn inputs(&self, at: PortIx) -> Vec<u32> {
         let Some(node) = self.subnet.node(at.node) else { return Vec::new() };
         let Some(switch) = &node.switch else { return vec![0] };
@@ -76,7 +76,7 @@ impl Manager {
         }
     }
 
-    /// A number that another content of a port's tables would hardly have.
+    /// Hashes a port's wanted VL tables; other content hardly has the same value.
     fn signature(&self, at: PortIx, kind: Kind) -> u64 {
         let mut hasher = FxHasher::default();
         let Some(port) = self.subnet.port(at) else { return 0 };
@@ -113,7 +113,7 @@ impl Manager {
         blocks.into_iter().find(|(block, _)| u32::from(*block) == ask.arg).map(|(_, table)| table.encode())
     }
 
-    /// What a port was given may not be there.
+    /// Forgets the tables of a port after a failed Set.
     pub(crate) fn on_lanes_lost(&mut self, ask: Ask) {
         self.sweep.lanes.remove(&ask.at);
     }

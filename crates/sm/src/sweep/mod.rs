@@ -11,9 +11,9 @@
 //!                 └────────> names <─────┘
 //! ```
 //!
-//! Data never goes where no table is: a switch has its table before its links carry data, links between switches carry
-//! data before tables lead over them, and hosts come last. Names are for people, and nothing waits for them: what a node is
-//! called is asked when the subnet carries data.
+//! Data never reaches a switch without tables: a switch gets its table before its links go active, links between
+//! switches go active before tables lead over them, and hosts come last. Names are for people, and nothing waits for
+//! them: the manager asks for node descriptions once the subnet carries data.
 
 pub(crate) mod ask;
 mod configure;
@@ -37,7 +37,7 @@ pub(crate) use ask::{Ask, What};
 pub(crate) use wire::{Silence, Wire};
 pub use wire::{WIRE_SMPS_MAX, WireCounts};
 
-/// What a sweep is at.
+/// Phase of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Phase {
     #[default]
@@ -51,9 +51,9 @@ pub(crate) enum Phase {
     Tables,
     Multicast,
     ActivateEnds,
-    /// Multicast tables, without a sweep: groups have other members.
+    /// Multicast tables, outside of a sweep, because the members of groups changed.
     Groups,
-    /// Names of nodes that were found, after their sweep.
+    /// Descriptions of discovered nodes, after their sweep.
     Names,
 }
 
@@ -73,25 +73,25 @@ impl Phase {
     }
 }
 
-/// What is to be swept next.
+/// Request for the next sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub heavy: bool,
     pub light: bool,
-    /// Switches that say that something changed.
+    /// Switches that report a change.
     pub switches: BTreeSet<NodeIx>,
-    /// End ports that say so.
+    /// End ports that report a change.
     pub ports: BTreeSet<PortIx>,
 }
 
-/// What is known of a node for the time of a sweep.
+/// State of a node during a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
-    /// The look, by its number, that was the last at it.
+    /// Value of [`Sweep::look`] when the manager last read the node.
     pub read: u64,
-    /// Ports whose cables were seen in the present sweep, a bit each.
+    /// Ports whose cables this sweep has seen, a bit each.
     pub linked: [u64; 4],
-    /// A switch whose tables nobody wrote yet.
+    /// A switch without tables yet.
     pub fresh: bool,
 }
 
@@ -105,88 +105,88 @@ impl Mark {
     }
 }
 
-/// Why a port is not used though its link is up.
+/// Reason why a port is unused although its link is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolated {
-    /// Nobody answers behind it.
+    /// The far end does not answer.
     Silent,
-    /// Who answers has a GUID that somebody else has.
+    /// The node at the far end reports the GUID of another node.
     Duplicate,
 }
 
-/// Two places where one port of one node seems to be.
+/// Two cables that seem to lead to the same port of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Doubt {
     pub guid: u64,
-    /// The port that both say that they lead to.
+    /// The port that both seem to lead to.
     pub seems: PortIx,
     pub first: PortIx,
     pub second: PortIx,
 }
 
-/// Sweeps, past, present and to come.
+/// State of the present, past and next sweeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sweep {
     pub phase: Phase,
     pub wanted: Wanted,
-    /// No sweep begins until somebody says so.
+    /// No sweep begins until [`crate::manager::Manager::set_sweeping`] allows it.
     pub halted: bool,
-    /// When the next begins by itself.
+    /// Time at which the next sweep begins by itself.
     pub next: Option<Instant>,
     pub count: u64,
-    /// How often ports were looked at, at all or some.
+    /// Number of sweeps so far that read ports, all or some.
     pub look: u64,
     pub heavy_count: u64,
-    /// Whether the present one looks at all.
+    /// Whether the present sweep reads everything.
     pub heavy: bool,
     pub marks: Vec<Mark>,
-    /// Something is not as the tables know it.
+    /// Something differs from what the tables were computed for.
     pub reroute: bool,
-    /// Tables are to be computed as if there had been none.
+    /// Compute tables as if there were no previous ones.
     pub anew: bool,
-    /// End ports that were configured since they were looked at last: their links may have fallen back meanwhile.
+    /// End ports that were configured since they were last read: their links may have fallen back meanwhile.
     pub risen: BTreeSet<PortIx>,
-    /// Something was not done: first what.
+    /// First of the things that this sweep left undone.
     pub incomplete: Option<String>,
-    /// Sweeps in a row that left something undone.
+    /// Consecutive sweeps that left something undone.
     pub failures: u32,
     pub is_up: bool,
-    /// Whether this manager wrote tables since it became master.
+    /// Whether this manager has completed a sweep since it became master.
     pub mastered: bool,
     pub isolated: BTreeMap<PortIx, Isolated>,
     pub doubts: Vec<Doubt>,
-    /// Blocks of switches' multicast tables that have nothing that is not known, from the first on. There are none that a
-    /// switch was found with: what another manager wrote goes when a block is used.
+    /// Number of leading blocks of each switch's multicast table whose whole content is known. A newly found switch has
+    /// 0: what another manager wrote is cleared when a block is first used.
     pub cleared: BTreeMap<NodeIx, u32>,
-    /// Multicast tables were written since trees were last looked at.
+    /// Multicast tables were written since trees were last computed.
     pub mfts_written: bool,
-    /// Ports that did not become what they were set to: what that was and what they said, as a number that another content
-    /// would hardly have. They are not set so again.
+    /// Ports that did not take their settings: a hash of the wanted and the reported settings, which other content
+    /// hardly shares. They are not set the same way again.
     pub stubborn: BTreeMap<PortIx, u64>,
-    /// What lanes a port was given, as a number that another content would hardly have.
+    /// Hash of the VL tables written to a port.
     pub lanes: BTreeMap<PortIx, u64>,
-    /// Blocks of tables that nobody said to have.
+    /// Forwarding table blocks sent, but not acknowledged by the switch.
     pub unsure: BTreeSet<(NodeIx, u32)>,
-    /// Switches that a sweep of some is still to look at, the nearest last.
+    /// Switches that a partial sweep has yet to read, the nearest last.
     pub later: Vec<NodeIx>,
-    /// Those whose way is being looked at before they are.
+    /// Switches whose route is being checked before they are read.
     pub nearing: Vec<NodeIx>,
-    /// Nodes that were found and are still to be asked what they are called.
+    /// Discovered nodes not yet asked for their descriptions.
     pub nameless: BTreeSet<NodeIx>,
-    /// What is wanted comes before their names.
+    /// The next sweep comes before their descriptions.
     pub names_put_off: bool,
-    /// Tries that nobody had answered when names were asked.
+    /// Number of timeouts when the manager began to ask for descriptions.
     pub unanswered: u64,
-    /// SMPs that were sent before the present sweep.
+    /// SMPs sent before the present sweep.
     pub sent_before: u64,
     pub came: u32,
     pub gone: u32,
     pub lft_blocks: u32,
-    /// Somebody else configured ports: all is looked at once more.
+    /// Another manager configured ports: the next sweep reads everything again.
     pub usurped: bool,
-    /// The next sweep looks at all, since the last left something undone.
+    /// The next sweep is heavy, since the last one left something undone.
     pub again: bool,
-    /// Something was written since the subnet was last told to be up.
+    /// Something was written since the subnet was last reported up.
     pub written: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Multicast tables: trees are grown by a job, and what differs is written, in a sweep or when members come and go.
+//! Multicast tables: a job computes the trees, and a sweep or a change of members writes the differences.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::subnet::{NodeIx, PortIx};
 const BLOCK: u16 = MFT_BLOCK;
 const PORTS: u32 = MFT_PORTS as u32;
 
-/// Sixteen ports of a mask.
+/// Returns sixteen ports of a mask.
 fn part(mask: &PortMask, position: u32) -> u16 {
     mask.get(position as usize / 4).map_or(0, |word| (word >> (position % 4 * 16)) as u16)
 }
 
 impl Manager {
-    /// Have trees grown for groups whose members changed, if nothing else is going on.
+    /// Starts a job for groups whose members changed, if nothing else is in progress.
     pub(crate) fn begin_groups(&mut self) -> bool {
         let begins = self.administration.regrow && self.state == SmState::MASTER && self.sweep.mastered;
         if begins {
@@ -28,7 +28,7 @@ impl Manager {
         begins
     }
 
-    /// Have trees grown, if they are not right any more.
+    /// Starts a job that computes multicast trees, if the present ones are outdated.
     pub(crate) fn begin_multicast(&mut self, phase: Phase) {
         self.sweep.phase = phase;
         self.sweep.mfts_written = false;
@@ -40,7 +40,7 @@ impl Manager {
         }
         self.administration.regrow = false;
         self.administration.grown_for = self.administration.generation;
-        // Who is a member hangs where the tables of now say.
+        // The present tables decide which switch a member is attached to.
         self.administer(|sa, now, world| sa.refresh(now, world));
         self.job_count += 1;
         self.growing = Some(self.job_count);
@@ -63,7 +63,7 @@ impl Manager {
         self.forest = Arc::new(forest);
     }
 
-    /// Write what differs.
+    /// Writes the blocks that differ.
     pub(crate) fn write_multicast(&mut self) {
         self.sweep.mfts_written = true;
         let nodes: Vec<NodeIx> = self.places.keys().copied().collect();
@@ -105,8 +105,8 @@ impl Manager {
         }
     }
 
-    /// The last entry that a switch's multicast table is said to have: room for some more groups, so that a new one does
-    /// not make every switch be told.
+    /// Returns the MulticastFDBTop of a switch, with room for some more groups, so that a new group does not require a
+    /// Set at every switch.
     pub(crate) fn multicast_top(&self, info: &SwitchInfo) -> u16 {
         let cap = info.multicast_fdb_cap;
         let top = self.administration.sa.mlid_last();
@@ -149,7 +149,7 @@ impl Manager {
         }
     }
 
-    /// What a switch was given may not be there.
+    /// Forgets that a switch's table is known after a failed Set.
     pub(crate) fn on_mft_lost(&mut self, ask: Ask) {
         self.sweep.cleared.remove(&ask.at.node);
     }

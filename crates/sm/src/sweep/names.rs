@@ -1,4 +1,4 @@
-//! What nodes are called: asked after the sweep that found them.
+//! Node descriptions, read after the sweep that found the nodes.
 
 use weft_wire::mad::subn::NodeDescription;
 
@@ -7,7 +7,8 @@ use crate::manager::{Event, Manager};
 use crate::subnet::NodeIx;
 
 impl Manager {
-    /// Ask who was found what it is called; `false` if everybody was, or if that was put off until the next sweep is over.
+    /// Asks discovered nodes for their descriptions; `false` if none is left, or if that is put off until after the
+    /// next sweep.
     pub(crate) fn begin_names(&mut self) -> bool {
         if std::mem::take(&mut self.sweep.names_put_off) {
             return false;
@@ -24,14 +25,14 @@ impl Manager {
         true
     }
 
-    /// Everybody who was asked answered, or does not.
+    /// Ends the phase when every node has answered or timed out.
     pub(crate) fn end_names(&mut self) {
         self.sweep.phase = Phase::Idle;
         self.bind_policy();
     }
 
-    /// A sweep that is wanted does not wait for who keeps the manager waiting: who has not said his name is asked again when
-    /// it is over.
+    /// Starts a wanted sweep without waiting for nodes that have not answered NodeDescription; the manager asks them
+    /// again after the sweep.
     pub(crate) fn put_names_off(&mut self) {
         let wanted = self.sweep.wanted != Wanted::default() && !self.sweep.halted;
         if self.is_asking_names() && !self.is_naming() && wanted {
@@ -42,13 +43,13 @@ impl Manager {
         }
     }
 
-    /// Whether it is names alone that are waited for. Who does not say his, but all the rest, has no other sweep for it.
+    /// Whether the manager waits only for descriptions. A node that answers all but those triggers no other sweep.
     pub(crate) fn is_asking_names(&self) -> bool {
         self.sweep.phase == Phase::Names
     }
 
-    /// Whether names are about to come: who asks the administrator for some is to be told them, and waits as long as nobody
-    /// keeps the manager waiting.
+    /// Whether descriptions are about to arrive without delay: SA queries for them then wait, unless a node has timed
+    /// out.
     pub(crate) fn is_naming(&self) -> bool {
         self.is_asking_names() && self.wire.counts.timeouts == self.sweep.unanswered
     }

@@ -1,11 +1,11 @@
-//! What changed alone is looked at: the ports of switches that said so, near ones before those behind them.
+//! Partial sweeps: read only the ports of switches that reported a change, near switches before those behind them.
 
 use super::{Phase, What};
 use crate::manager::Manager;
 use crate::subnet::{NodeIx, PortIx};
 
 impl Manager {
-    /// Look at the ports of what said that it changed.
+    /// Reads the ports of nodes that reported a change.
     pub(crate) fn begin_partial(&mut self, switches: Vec<NodeIx>, ports: Vec<PortIx>) {
         self.begin_looking(Phase::Discover);
         let mut later: Vec<NodeIx> = switches.into_iter().filter(|node| self.subnet.node(*node).is_some()).collect();
@@ -21,9 +21,9 @@ impl Manager {
         self.subnet.node(node).map_or(0, |node| node.route.len())
     }
 
-    /// Look at the next of the switches that changed; `false` if there are none left. What changed may be the very cable on
-    /// the way there, and who is asked through that does not answer: so its near end is looked at first, and near switches
-    /// before those behind them.
+    /// Reads the next of the changed switches; `false` if none is left. The change may be the very cable on the route
+    /// to a switch, and then the switch does not answer: so the near end of the cable is read first, and near switches
+    /// come before those behind them.
     pub(crate) fn look_on(&mut self) -> bool {
         let near = std::mem::take(&mut self.sweep.nearing);
         for node in &near {
@@ -44,7 +44,7 @@ impl Manager {
         true
     }
 
-    /// The port that the way to a node leaves the node before it by, if that is a switch.
+    /// Returns the port from which the route to a node leaves the previous node, if that is a switch.
     fn port_towards(&self, node: NodeIx) -> Option<PortIx> {
         let held = self.subnet.node(node)?;
         let (last, before) = held.route.split_last()?;

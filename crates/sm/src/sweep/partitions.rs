@@ -1,4 +1,4 @@
-//! P_Key tables: what partitions come to is written where it is not so already.
+//! P_Key tables: writes the tables that the partitions require, where they differ.
 
 use weft_wire::mad::subn::{GuidInfo, PKeyTable, Smp};
 
@@ -7,16 +7,16 @@ use crate::manager::Manager;
 use crate::partition::Plan;
 use crate::subnet::PortIx;
 
-/// P_Keys of a block.
+/// P_Keys per block.
 const BLOCK: usize = 32;
 
 impl Manager {
-    /// See what the partitions come to with the ports that there are now.
+    /// Plans the partitions for the ports now present.
     pub(crate) fn plan_partitions(&mut self) {
         self.plan = Plan::new(&self.setup.partitions, &self.subnet, &self.setup.options, Some(&self.plan));
     }
 
-    /// What the table of a port is to be; `None` if it may stay what it is.
+    /// Returns the wanted table of a port; `None` if it may stay.
     fn wanted_pkeys(&self, at: PortIx) -> Option<&[u16]> {
         let port = self.subnet.port(at)?;
         if port.guid != 0 {
@@ -25,7 +25,7 @@ impl Manager {
         self.plan.enforced.get(&at).map(|enforced| &enforced.table[..]).filter(|table| !table.is_empty())
     }
 
-    /// Write every block of every table that is another.
+    /// Writes every block that differs.
     pub(crate) fn write_pkeys(&mut self) {
         for at in self.every_port() {
             let Some(wanted) = self.wanted_pkeys(at) else { continue };
@@ -61,7 +61,7 @@ impl Manager {
         port.pkeys[first..first + BLOCK].copy_from_slice(&table.pkeys);
     }
 
-    /// A block of a port's GUIDs as the administrator gave them.
+    /// Returns a block of the GUIDs that the SA assigned to a port.
     pub(crate) fn guid_block(&self, ask: Ask) -> Option<[u8; 64]> {
         let port = self.subnet.port(ask.at)?;
         let guids = self.administration.sa.guids_of(port.guid)?;

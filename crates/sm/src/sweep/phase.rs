@@ -1,4 +1,4 @@
-//! What follows on what: a phase is over when nothing of it is under way any more.
+//! Order of the phases: a phase ends when none of its requests is pending.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::subnet::lids::Rules;
 use crate::subnet::{NodeIx, PortIx};
 
 impl Manager {
-    /// Go on as far as nothing is waited for.
+    /// Moves on through the phases until a request or job is pending.
     pub(crate) fn advance(&mut self) {
         self.put_names_off();
         while self.wire.is_still() {
@@ -48,7 +48,7 @@ impl Manager {
         }
     }
 
-    /// Begin what is wanted; `false` if nothing is.
+    /// Begins the wanted sweep; `false` if none is wanted.
     fn begin_wanted(&mut self) -> bool {
         let discovering = self.state == SmState::DISCOVERING;
         if !discovering && self.state != SmState::MASTER {
@@ -79,7 +79,7 @@ impl Manager {
         true
     }
 
-    /// Ask every switch whether anything changed.
+    /// Asks every switch whether anything changed.
     fn begin_light(&mut self) {
         self.begin_looking(Phase::Light);
         let switches: Vec<NodeIx> =
@@ -87,14 +87,14 @@ impl Manager {
         for node in switches {
             self.wire.ask(Ask { what: What::Changed, at: PortIx { node, port: 0 }, arg: 0 });
         }
-        // Where no switch tells of it, the own port says whether there is a link.
+        // Without a switch to report it, the own port shows whether there is a link.
         if let Some(own) = self.subnet.own {
             self.wire.ask(Ask { what: What::PortInfo, at: own, arg: 0 });
         }
         self.ask_managers();
     }
 
-    /// What a switch says in a light sweep.
+    /// Handles the SwitchInfo of a light sweep.
     pub(crate) fn on_light(&mut self, node: NodeIx, info: weft_wire::mad::subn::SwitchInfo) {
         let known = self.subnet.node(node).and_then(|node| node.switch.as_ref());
         let same = known.is_some_and(|switch| switch.info.linear_fdb_top == info.linear_fdb_top);
@@ -105,7 +105,7 @@ impl Manager {
 
     fn end_light(&mut self) {
         let mut wanted = std::mem::take(&mut self.sweep.wanted);
-        // Whatever switches say: a link at the own port that is up carries data, or is brought to.
+        // A link at the own port that is up has to be active, whatever the switches report.
         wanted.ports.extend(self.subnet.own.filter(|own| self.is_unready(*own)));
         if wanted.heavy || self.sweep.reroute && wanted.switches.is_empty() && wanted.ports.is_empty() {
             self.tell(Event::SweepBegan { heavy: true });
@@ -126,7 +126,7 @@ impl Manager {
         self.ask_managers();
     }
 
-    /// This manager rules: let everything be as it has to be.
+    /// Begins configuration: this manager is master.
     pub(crate) fn begin_configuration(&mut self) {
         self.sweep.phase = Phase::Configure;
         let setup = &self.setup;
@@ -146,7 +146,7 @@ impl Manager {
         self.configure_ports();
     }
 
-    /// Have tables computed, if the fabric is not what they were computed for.
+    /// Starts a job that computes tables, if the fabric differs from the one they were computed for.
     fn compute_tables(&mut self) {
         if !self.sweep.reroute {
             return;
@@ -193,7 +193,7 @@ impl Manager {
         self.administration.generation += 1;
     }
 
-    /// All is done that could be done.
+    /// Ends a sweep.
     pub(crate) fn end_sweep(&mut self) {
         self.sweep.phase = Phase::Idle;
         let heavy = self.sweep.heavy;
@@ -216,7 +216,7 @@ impl Manager {
                 Some(self.setup.sweep_interval).filter(|interval| !interval.is_zero())
             }
         };
-        // Another master that does not know of this one is written over until it does.
+        // While another master does not know of this one, this manager keeps writing over it.
         self.sweep.again |= self.state == SmState::MASTER && self.peers.rivals();
         let usurped = std::mem::take(&mut self.sweep.usurped);
         self.sweep.again |= usurped;
@@ -238,12 +238,13 @@ impl Manager {
         }
         self.sweep.written = false;
         if first {
-            // What changed between the first look at a port and its configuration, switches told nobody.
+            // Ports may have changed between their first read and their configuration, when switches had no manager to
+            // report to.
             self.sweep.wanted.light = true;
         }
     }
 
-    /// The time for a sweep has come.
+    /// Begins a sweep when its time has come.
     pub(crate) fn on_sweep_timer(&mut self) {
         if self.sweep.next.is_none_or(|next| next > self.now) {
             return;
@@ -256,7 +257,7 @@ impl Manager {
     }
 }
 
-/// How long what was not done waits for another try: longer each time, and no longer than until the next sweep.
+/// Returns the wait before unfinished work is tried again: longer after each failure, up to the sweep interval.
 pub(super) fn again_after(failures: u32, interval: Duration) -> Duration {
     let wait = Duration::from_millis(250) * (1 << failures.min(6));
     if interval.is_zero() { wait } else { wait.min(interval) }

@@ -1,66 +1,66 @@
-//! SMPs under way: what waits to be sent, and what waits for its answer. A question is a few bytes that name what is asked
-//! of whom; the datagram is made of it when it is sent, so that it takes the way and says what is right at that moment.
+//! SMPs queued and in flight. A request is a few bytes that name the attribute and the target; the SMP is built when it
+//! is sent, so that its route and content are those of that moment.
 
 use std::collections::VecDeque;
 
 use super::ask::{Ask, What};
 use crate::subnet::NodeIx;
 
-/// SMPs under way at once, whatever the configuration says.
+/// Upper limit of SMPs in flight, whatever the configuration says.
 pub const WIRE_SMPS_MAX: u32 = 1 << 15;
-/// So many are under way at least, however many were not answered.
+/// Smallest window, however many SMPs timed out.
 const WINDOW_MIN: u32 = 4;
-/// So many are under way at first, if as many may be: whether a fabric takes more is seen by what it answers.
+/// Initial window, if the limit allows: answers show whether the fabric can take more.
 const WINDOW_AT_FIRST: u32 = 64;
 
 #[derive(Clone, Debug)]
 struct Slot {
     ask: Option<Ask>,
     tries: u8,
-    /// Tells an answer to what the slot held before from one to what it holds now.
+    /// Distinguishes answers to the slot's previous requests from answers to its present one.
     generation: u16,
 }
 
-/// How much was sent and what came of it.
+/// Counters of SMPs sent and their outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WireCounts {
-    /// SMPs sent, all tries counted.
+    /// SMPs sent, including retries.
     pub sent: u64,
     /// Answers to them.
     pub answered: u64,
-    /// Tries that nobody answered.
+    /// Tries that timed out.
     pub timeouts: u64,
-    /// Questions given up.
+    /// Requests given up.
     pub silent: u64,
 }
 
-/// All of them.
+/// All SMPs queued and in flight, with a congestion window.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     slots: Vec<Slot>,
     free: Vec<u16>,
     queue: VecDeque<Ask>,
     again: VecDeque<u16>,
-    /// Questions of the sweep that wait or are under way: it goes on when there are none left.
+    /// Requests of the sweep that are queued or in flight: the sweep moves on at zero.
     sweeping: usize,
     in_flight: u32,
     window: u32,
     limit: u32,
     /// Answers since the window last grew.
     credit: u32,
-    /// Timeouts that are held to be of the same congestion.
+    /// Further timeouts attributed to the same congestion.
     forgiven: u32,
     pub counts: WireCounts,
 }
 
-/// What became of a question that nobody answered.
+/// Outcome of a timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Silence {
-    /// It is asked again.
+    /// The request is sent again.
     Again,
-    /// It was asked as often as it may.
+    /// The request has no retries left.
     GivenUp(Ask),
-    /// Nobody waits for it.
+    /// No request waits for this answer.
     Stale,
 }
 
@@ -82,29 +82,29 @@ impl Wire {
         }
     }
 
-    /// Let so many be under way.
+    /// Sets the limit of SMPs in flight.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit.clamp(1, WIRE_SMPS_MAX);
         self.window = self.limit.min(WINDOW_AT_FIRST);
     }
 
-    /// Ask, after all that waits.
+    /// Queues a request.
     pub fn ask(&mut self, ask: Ask) {
         self.sweeping += usize::from(ask.what.of_sweep());
         self.queue.push_back(ask);
     }
 
-    /// Whether nothing of the sweep is under way.
+    /// Whether no request of the sweep is pending.
     pub fn is_still(&self) -> bool {
         self.sweeping == 0
     }
 
-    /// Questions of the sweep that wait or are under way.
+    /// Returns the number of requests of the sweep that are queued or in flight.
     pub fn left(&self) -> usize {
         self.sweeping
     }
 
-    /// The next to be sent, with the number that its answer has to bear.
+    /// Returns the next request to send, with the number that identifies its answer.
     pub fn next(&mut self) -> Option<(Ask, u32)> {
         while let Some(slot) = self.again.pop_front() {
             let held = &self.slots[usize::from(slot)];
@@ -128,12 +128,12 @@ impl Wire {
         Some((ask, u32::from(held.generation) << 16 | u32::from(slot)))
     }
 
-    /// How often `number` was sent before.
+    /// Returns how often request `number` was sent before.
     pub fn tries(&self, number: u32) -> usize {
         self.slots.get(usize::from(number as u16)).map_or(0, |held| usize::from(held.tries))
     }
 
-    /// What `number` asked, which is over now.
+    /// Ends request `number` and returns it.
     pub fn take(&mut self, number: u32) -> Option<Ask> {
         let slot = number as u16;
         let held = self.slots.get_mut(usize::from(slot)).filter(|held| u32::from(held.generation) == number >> 16)?;
@@ -145,21 +145,22 @@ impl Wire {
         Some(ask)
     }
 
-    /// An answer came: more may be under way.
+    /// Counts an answer, which may widen the window.
     pub fn on_answer(&mut self) {
         self.counts.answered += 1;
         self.forgiven = self.forgiven.saturating_sub(1);
         if self.window < self.limit {
             self.credit += 1;
             if self.credit >= self.window {
-                // Twice as many as long as none was ever lost, later a quarter more.
+                // The window doubles until the first loss, and then grows by a quarter.
                 let more = if self.counts.timeouts == 0 { self.window } else { self.window / 4 + 1 };
                 (self.window, self.credit) = ((self.window + more).min(self.limit), 0);
             }
         }
     }
 
-    /// Nobody answered `number`: less is under way at once from now on, and it is asked again unless it was often enough.
+    /// Handles a timeout of request `number`: narrows the window, and sends the request again while it has retries
+    /// left.
     pub fn on_timeout(&mut self, number: u32, retries: u32) -> Silence {
         let slot = number as u16;
         let held = self.slots.get_mut(usize::from(slot)).filter(|held| u32::from(held.generation) == number >> 16);
@@ -180,7 +181,7 @@ impl Wire {
         Silence::GivenUp(ask)
     }
 
-    /// Forget what waits and is under way of one kind; answers of whom it was to be asked.
+    /// Drops all queued and pending requests of one kind; returns their target nodes.
     pub fn withdraw(&mut self, what: What) -> Vec<NodeIx> {
         let mut withdrawn = Vec::new();
         self.queue.retain(|ask| {
@@ -202,7 +203,7 @@ impl Wire {
         withdrawn
     }
 
-    /// Forget all that waits and is under way.
+    /// Drops all queued and pending requests.
     pub fn clear(&mut self) {
         self.queue.clear();
         self.again.clear();

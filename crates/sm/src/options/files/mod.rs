@@ -1,5 +1,5 @@
-//! The files that options name: lists of GUIDs, weights, orders, names. Each is a pure function from text to values; a line
-//! that is not understood is passed over and said.
+//! The files that options name: lists of GUIDs, weights, orders, names. Each parser is a pure function from text to
+//! values; it skips a line that it cannot parse, with a remark.
 
 mod modules;
 mod names;
@@ -13,10 +13,10 @@ pub use routing::{HopWeight, RoutingFiles, guids, hop_weights, ids, ignored_port
 
 use super::{Remark, Remarks, clip, lines, number};
 
-/// Entries that are taken of one file: more than a subnet has ports.
+/// Entries taken from one file: more than a subnet has ports.
 pub const ENTRIES_MAX: usize = 1 << 20;
 
-/// Reads lines that begin with a GUID; `entry` makes values of the rest, or says what is wrong.
+/// Parses lines that begin with a GUID; `entry` parses the rest, or says what is wrong.
 fn by_guid<T>(
     text: &str,
     file: &str,
@@ -39,7 +39,7 @@ fn by_guid<T>(
     (entries, remarks.into_list())
 }
 
-/// A port number, from 1.
+/// Parses a port number, from 1.
 fn port(text: &str) -> Result<u8, String> {
     let number = number(text)?;
     u8::try_from(number)

@@ -1,4 +1,4 @@
-//! What is logged by module (`per_module_logging_file`): a module and flags a line.
+//! Log flags by module (`per_module_logging_file`): a module and its flags per line.
 
 use super::ENTRIES_MAX;
 use crate::options::{Remark, Remarks, clip, lines, number};
@@ -6,13 +6,13 @@ use crate::options::{Remark, Remarks, clip, lines, number};
 /// Flags of one module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleFlags {
-    /// The module: a source file of OpenSM such as `osm_sweep.c`, or a part of this manager.
+    /// The module: a source file of OpenSM (`osm_sweep.c`), or a part of this manager.
     pub module: String,
-    /// What is logged, a bit each, as in `log_flags`.
+    /// Messages to log, a bit each, as in `log_flags`.
     pub flags: u8,
 }
 
-/// Module and flags a line, with `=`, a comma or blanks between.
+/// Parses lines of module and flags, separated by `=`, a comma or blanks.
 pub fn modules(text: &str, file: &str) -> (Vec<ModuleFlags>, Vec<Remark>) {
     let mut remarks = Remarks::of(file);
     let mut found = Vec::new();

@@ -1,14 +1,14 @@
-//! Names for nodes (`node_name_map_name`): `GUID "name"` a line, as the diagnostics read it too.
+//! Node names (`node_name_map_name`): `GUID "name"` per line, as the diagnostics read it too.
 
 use std::collections::BTreeMap;
 
 use super::by_guid;
 use crate::options::Remark;
 
-/// Letters of a name.
+/// Characters of a name.
 const NAME_LEN_MAX: usize = 256;
 
-/// Names by node GUID; of two for one node the first counts.
+/// Returns names by node GUID; of two for one node, the first counts.
 pub fn names(text: &str, file: &str) -> (BTreeMap<u64, String>, Vec<Remark>) {
     let (pairs, remarks) = by_guid(text, file, "GUID \"name\"", |guid, rest| {
         let name = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')).map(|(name, _)| name);

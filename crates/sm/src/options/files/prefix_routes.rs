@@ -1,4 +1,4 @@
-//! Routers by prefix (`prefix_routes_file`): the first line that matches a GID of another subnet tells the router.
+//! Routers by prefix (`prefix_routes_file`): the first line that matches a GID of another subnet gives the router.
 
 use super::ENTRIES_MAX;
 use crate::options::{Remark, Remarks, clip, lines};
@@ -6,20 +6,20 @@ use crate::options::{Remark, Remarks, clip, lines};
 /// A line of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrefixRoute {
-    /// Upper half of the GID; none for any.
+    /// Upper half of the GID; `None` for any.
     pub prefix: Option<u64>,
-    /// PortGUID of the router's port; none for any router.
+    /// PortGUID of the router's port; `None` for any router.
     pub router: Option<u64>,
 }
 
 impl PrefixRoute {
-    /// Whether it is about a prefix.
+    /// Whether the line covers a prefix.
     pub fn matches(&self, prefix: u64) -> bool {
         self.prefix.is_none_or(|own| own == prefix)
     }
 }
 
-/// Prefix and GUID a line, in hexadecimal with `0x` or without, `*` for any.
+/// Parses lines of prefix and GUID, in hexadecimal with or without `0x`; `*` for any.
 pub fn prefix_routes(text: &str, file: &str) -> (Vec<PrefixRoute>, Vec<Remark>) {
     let mut remarks = Remarks::of(file);
     let mut routes: Vec<PrefixRoute> = Vec::new();

@@ -1,41 +1,41 @@
-//! What files say of routing.
+//! Files that configure routing.
 
 use super::{by_guid, port};
 use crate::options::{Options, Remark, Remarks, clip, number};
 use crate::routing::RoutingOptions;
 
-/// What a link costs (`hop_weights_file`).
+/// Cost of a link (`hop_weights_file`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HopWeight {
     /// GUID of the switch.
     pub switch: u64,
-    /// Its port; the weight counts for packets that leave by it.
+    /// Its port; the weight counts for packets that leave through it.
     pub port: u8,
-    /// The weight; 1 is usual.
+    /// The weight; usually 1.
     pub weight: u32,
 }
 
-/// Everything that files say of routing.
+/// The contents of all routing files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RoutingFiles {
     /// For the engines.
     pub options: RoutingOptions,
-    /// Weights of links.
+    /// Link weights.
     pub hop_weights: Vec<HopWeight>,
     /// Ports whose load does not count: node GUID and port number.
     pub ignored_ports: Vec<(u64, u8)>,
-    /// Numbers that `updn` takes for switches instead of GUIDs.
+    /// Numbers that `updn` uses for switches instead of GUIDs.
     pub ids: Vec<(u64, u64)>,
 }
 
-/// A GUID a line.
+/// Parses lines of one GUID.
 pub fn guids(text: &str, file: &str) -> (Vec<u64>, Vec<Remark>) {
     by_guid(text, file, "a GUID a line, such as 0x0002c90300100000", |guid, rest| {
         if rest.is_empty() { Ok(guid) } else { Err(format!("{} stands behind a GUID", clip(rest))) }
     })
 }
 
-/// Switch GUID, port and weight a line.
+/// Parses lines of switch GUID, port and weight.
 pub fn hop_weights(text: &str, file: &str) -> (Vec<HopWeight>, Vec<Remark>) {
     by_guid(text, file, "switch GUID, port number and weight", |switch, rest| {
         let (out, weight) = rest.split_once(|c: char| c.is_whitespace()).ok_or("no port and weight follow the GUID")?;
@@ -45,7 +45,7 @@ pub fn hop_weights(text: &str, file: &str) -> (Vec<HopWeight>, Vec<Remark>) {
     })
 }
 
-/// Switch GUID and port numbers a line.
+/// Parses lines of switch GUID and port numbers.
 pub fn port_orders(text: &str, file: &str) -> (Vec<(u64, Vec<u8>)>, Vec<Remark>) {
     by_guid(text, file, "switch GUID and port numbers, each once", |switch, rest| {
         let mut ports: Vec<u8> = Vec::new();
@@ -60,17 +60,17 @@ pub fn port_orders(text: &str, file: &str) -> (Vec<(u64, Vec<u8>)>, Vec<Remark>)
     })
 }
 
-/// Node GUID and port number a line.
+/// Parses lines of node GUID and port number.
 pub fn ignored_ports(text: &str, file: &str) -> (Vec<(u64, u8)>, Vec<Remark>) {
     by_guid(text, file, "node GUID and port number", |node, rest| Ok((node, port(rest)?)))
 }
 
-/// GUID and number a line.
+/// Parses lines of GUID and number.
 pub fn ids(text: &str, file: &str) -> (Vec<(u64, u64)>, Vec<Remark>) {
     by_guid(text, file, "switch GUID and number", |guid, rest| Ok((guid, number(rest)?)))
 }
 
-/// Everything that options and their files say of routing; `read` fetches the text of a file, or says why it cannot.
+/// Reads all routing options and their files; `read` fetches the text of a file, or says why it cannot.
 pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, String>) -> (RoutingFiles, Vec<Remark>) {
     let said = &options.routing;
     let mut reader = Reader { read, remarks: Vec::new() };
@@ -111,7 +111,7 @@ pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, S
     (files, reader.remarks)
 }
 
-/// Values and remarks of a file's text; the second word names it.
+/// Parses a file's text into values and remarks; the second argument names the file.
 type Parser<T> = fn(&str, &str) -> (Vec<T>, Vec<Remark>);
 
 struct Reader<'a> {

@@ -1,4 +1,4 @@
-//! The options, group by group, as they stand in the file.
+//! The options by group, in the order of the file.
 
 pub mod congestion;
 pub mod device;
@@ -12,7 +12,7 @@ pub mod routing;
 pub mod sweep;
 pub mod timing;
 
-/// The path of a file that stands in the manager's own directory, unless told otherwise.
+/// Default path of a file in the manager's own directory.
 fn own(name: &str) -> Option<String> {
     Some(format!("{}/{name}", super::DIRECTORY))
 }

@@ -1,25 +1,25 @@
-//! Quality of service: lanes and arbitration by kind of port, and the policy.
+//! Quality of service: VLs and arbitration by kind of port, and the policy.
 
 use super::own;
 use crate::options::spec::{Change, Effect, Spec, group};
 use crate::options::value::Value;
 
 group! {
-    /// Quality of service: whether, and the policy.
+    /// Quality of service: on or off, and the policy file.
     Qos at qos {
-        /// Set lanes and arbitration up
+        /// Configure VLs and arbitration
         qos: bool = false, Live, Effect::Works;
-        /// The file of the policy
+        /// QoS policy file
         qos_policy_file: Option<String> = own("qos-policy.conf"), Restart, Effect::Works;
-        /// No complaints where a port refuses a map of lanes
+        /// Log no error when a port refuses an SL2VL table
         suppress_sl2vl_mad_status_errors: bool = false, Live, Effect::Works;
     }
 }
 
-/// Lanes and arbitration by kind of port.
+/// VLs and arbitration by kind of port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindLanes {
-    /// For all ports that have no own.
+    /// For all ports without settings of their own.
     pub all: Lanes,
     /// For ports of adapters.
     pub ca: Lanes,
@@ -31,18 +31,18 @@ pub struct KindLanes {
     pub rtr: Lanes,
 }
 
-/// Lanes and arbitration of a kind of port, as they stand in the file.
+/// VLs and arbitration of a kind of port, as opensm.conf gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lanes {
-    /// Data lanes; 0: as for all ports, or 15.
+    /// Data VLs; 0: as for all ports, or 15.
     pub max_vls: u32,
-    /// How much of high priority may go before one of low priority; -1: as for all ports, or 0.
+    /// Limit of High Priority; -1: as for all ports, or 0.
     pub high_limit: i32,
-    /// Table of high priority: `vl:weight,...`.
+    /// High-priority table: `vl:weight,...`.
     pub vlarb_high: Option<String>,
-    /// Table of low priority: `vl:weight,...`.
+    /// Low-priority table: `vl:weight,...`.
     pub vlarb_low: Option<String>,
-    /// Lane of each service level: `vl,...`; 15 drops.
+    /// VL of each service level: `vl,...`; VL 15 drops the packet.
     pub sl2vl: Option<String>,
 }
 

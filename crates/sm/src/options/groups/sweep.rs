@@ -1,17 +1,17 @@
-//! When the subnet is looked at.
+//! When to sweep the subnet.
 
 use crate::options::spec::{Effect, group};
 
 group! {
-    /// When the subnet is looked at.
+    /// When to sweep the subnet.
     Sweep at sweep {
-        /// Seconds between sweeps; 0: only when something happens
+        /// Seconds between sweeps; 0: only on events
         sweep_interval: u32 = 10, Live, Effect::Works;
-        /// All LIDs are given anew
+        /// Reassign all LIDs
         reassign_lids: bool = false, Live, Effect::Works;
-        /// Every sweep discovers the whole subnet
+        /// Discover the whole subnet in every sweep
         force_heavy_sweep: bool = false, Live, Effect::Works;
-        /// Traps 128 and 144 make the manager discover the subnet; many alike in a row count once
+        /// Discover the subnet on traps 128 and 144; repeats of one trap count once
         sweep_on_trap: bool = true, Live, Effect::Works;
     }
 }

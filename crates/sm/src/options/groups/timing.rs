@@ -1,38 +1,38 @@
-//! How many datagrams are under way, and how long they are waited for.
+//! Number of MADs in flight, and their timeouts.
 
 use crate::options::spec::{Effect, group};
 
-/// What `max_wire_smps` is unless told otherwise.
+/// Default of `max_wire_smps`.
 const WIRE_SMPS: u32 = 4;
 
 group! {
-    /// How many datagrams are under way, and how long they are waited for.
+    /// Number of MADs in flight, and their timeouts.
     Timing at timing {
-        /// SMPs under way at once; 0 is as many as there are. 4, which every file says, leaves it to the manager,
-        /// which takes more as long as none are lost
+        /// Maximum SMPs in flight; 0 is no limit. 4, the default in every file, leaves the number to the SM,
+        /// which sends more as long as none are lost
         max_wire_smps: u32 = WIRE_SMPS, Live, Effect::Works;
-        /// SMPs under way at once, those that only a timeout ends among them; up to max_wire_smps it says nothing
+        /// Maximum SMPs in flight, including those that await a timeout; ignored unless above max_wire_smps
         max_wire_smps2: u32 = WIRE_SMPS, Live, Effect::Works;
-        /// Microseconds until an SMP above max_wire_smps and below max_wire_smps2 is sent all the same
+        /// Microseconds until an SMP above max_wire_smps and below max_wire_smps2 is sent anyway
         max_smps_timeout: u32 = 600_000, Live,
-            Effect::Nothing("how many SMPs are under way follows from losses, not from a timer");
+            Effect::Nothing("losses, not a timer, determine how many SMPs are in flight");
         /// Milliseconds until an SMP is sent again
         transaction_timeout: u32 = 200, Restart, Effect::Works;
-        /// How often an SMP is sent again
+        /// Retries of an SMP
         transaction_retries: u32 = 3, Restart, Effect::Works;
-        /// Milliseconds until an SMP that takes a switch long (a map of lanes) is sent again
+        /// Milliseconds until a retry of an SMP that switches process slowly (SL2VL table)
         long_transaction_timeout: u32 = 500, Restart, Effect::Works;
-        /// Milliseconds in the queue after which questions to the administrator are dropped
+        /// Milliseconds in the queue after which SA queries are dropped
         max_msg_fifo_timeout: u32 = 10_000, Live,
-            Effect::Nothing("questions wait in bounded queues by host, not by age");
-        /// One thread answers questions to the administrator
+            Effect::Nothing("queues of queries are bounded per host, not by age");
+        /// Answer SA queries on one thread
         single_thread: bool = false, Restart,
-            Effect::Nothing("questions are answered as they come, whatever the number of threads");
+            Effect::Nothing("queries are answered as they arrive, whatever the number of threads");
     }
 }
 
 impl Timing {
-    /// SMPs that may be under way at once, if the administrator says a number; else the manager finds it.
+    /// Returns the maximum number of SMPs in flight if opensm.conf sets one; `None` leaves the number to the SM.
     pub fn smps_max(&self) -> Option<u32> {
         let most = self.max_wire_smps.max(self.max_wire_smps2);
         match self.max_wire_smps {

@@ -1,4 +1,4 @@
-//! A policy with the ports of a subnet: who is in which group is known, so that a question is answered quickly.
+//! A policy resolved against the ports of a subnet: group members are known in advance, so that lookups are fast.
 
 use weft_wire::mad::subn::NodeType;
 
@@ -6,33 +6,33 @@ use super::{MatchRule, Policy, PortGroup, QosLevel, contains};
 use crate::partition::{FULL, Plan};
 use crate::subnet::{Node, Port, Subnet};
 
-/// A question for a path, as far as a policy minds.
+/// A path query, as far as a policy considers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Question {
     /// PortGUID of the source.
     pub source: u64,
     /// PortGUID of the destination.
     pub destination: u64,
-    /// The service, if the question says one.
+    /// The ServiceID, if the query has one.
     pub service_id: Option<u64>,
-    /// The class of service, if the question says one.
+    /// The QoS class, if the query has one.
     pub qos_class: Option<u16>,
-    /// The P_Key, if the question says one.
+    /// The P_Key, if the query has one.
     pub pkey: Option<u16>,
 }
 
-/// A policy with the ports of a subnet.
+/// A policy resolved against the ports of a subnet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bound {
     policy: Policy,
-    /// PortGUIDs, in order.
+    /// PortGUIDs, sorted.
     ports: Vec<u64>,
-    /// For each group a bit for each port.
+    /// Members of each group, a bit for each port.
     groups: Vec<Vec<u64>>,
 }
 
 impl Policy {
-    /// Finds the ports of the groups.
+    /// Resolves the groups to ports.
     pub fn bind(&self, subnet: &Subnet, plan: &Plan) -> Bound {
         let own = subnet.own.and_then(|own| Some(subnet.port(own)?.guid));
         let ends: Vec<_> = subnet.end_ports().map(|(_, node, port)| (node, port)).collect();
@@ -48,7 +48,7 @@ impl Policy {
         Bound { policy: self.clone(), ports, groups }
     }
 
-    /// What looks wrong about a policy with these partitions, a line each.
+    /// Returns likely mistakes of a policy with these partitions, a line each.
     pub fn warnings(&self, plan: &Plan) -> Vec<String> {
         let mut warnings = Vec::new();
         for rule in &self.rules {
@@ -76,7 +76,7 @@ impl Bound {
         &self.policy
     }
 
-    /// What a path is held to.
+    /// Returns the level that applies to a path.
     pub fn level_for(&self, question: &Question) -> Option<&QosLevel> {
         let source = self.ports.binary_search(&question.source).ok();
         let destination = self.ports.binary_search(&question.destination).ok();
@@ -106,7 +106,7 @@ impl Bound {
     }
 }
 
-/// A rule that asks for a number is not about questions that say none.
+/// Whether a number is in the ranges; a query without the number matches only if there are no ranges.
 fn matches(ranges: &super::Ranges, number: Option<u64>) -> bool {
     ranges.is_empty() || number.is_some_and(|number| contains(ranges, number))
 }

@@ -1,5 +1,5 @@
-//! The policy (`qos-policy.conf`): which paths have which service level and limits. Rules match questions for paths by who
-//! asks for whom, by partition, by service and by class; the first that matches tells the level.
+//! The QoS policy (`qos-policy.conf`): service levels and limits of paths. Rules match path queries by source and
+//! destination, partition, service and class; the first match sets the level.
 
 mod bound;
 mod parse;
@@ -8,10 +8,10 @@ mod ulp;
 pub use bound::{Bound, Question};
 pub use parse::parse;
 
-/// Ranges of numbers, both ends in.
+/// Ranges of numbers, both ends included.
 pub type Ranges = Vec<(u64, u64)>;
 
-/// A policy without mistakes.
+/// A valid policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     /// Groups of ports.
@@ -20,7 +20,7 @@ pub struct Policy {
     pub levels: Vec<QosLevel>,
     /// Rules in the order in which they match.
     pub rules: Vec<MatchRule>,
-    /// The level of what no rule matches, by its place.
+    /// Index of the level for paths without a matching rule.
     pub default: usize,
 }
 
@@ -29,11 +29,11 @@ pub struct Policy {
 pub struct PortGroup {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
     /// PortGUIDs.
     pub guids: Ranges,
-    /// Ports by the node's description and their number.
+    /// Ports by node description and port number.
     pub names: Vec<(String, u8)>,
     /// Members of partitions, by P_Key.
     pub pkeys: Ranges,
@@ -49,12 +49,12 @@ pub struct PortGroup {
     pub myself: bool,
 }
 
-/// What a path is held to.
+/// Service level and limits of a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QosLevel {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
     /// Service level.
     pub sl: Option<u8>,
@@ -64,36 +64,36 @@ pub struct QosLevel {
     pub rate_limit: Option<u8>,
     /// Packet lifetime, as a code.
     pub packet_life: Option<u8>,
-    /// P_Keys without the bit of membership.
+    /// P_Keys without the membership bit.
     pub pkeys: Ranges,
-    /// Low bits of the LIDs.
+    /// Path bits: the low bits of the LIDs.
     pub path_bits: Ranges,
 }
 
-/// Which questions have which level.
+/// A rule that assigns a level to path queries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MatchRule {
-    /// Where it stands.
+    /// Line of the rule.
     pub line: u32,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
-    /// Groups that the source is in one of, by place; empty for any source.
+    /// Indexes of groups, one of which must contain the source; empty for any source.
     pub sources: Vec<usize>,
-    /// Groups that the destination is in one of, by place; empty for any destination.
+    /// Indexes of groups, one of which must contain the destination; empty for any destination.
     pub destinations: Vec<usize>,
-    /// It is enough that either the source or the destination is in its group.
+    /// The rule matches if either the source or the destination is in its groups.
     pub either: bool,
-    /// Classes of service; empty for any.
+    /// QoS classes; empty for any.
     pub classes: Ranges,
-    /// Services; empty for any.
+    /// ServiceIDs; empty for any.
     pub services: Ranges,
-    /// P_Keys without the bit of membership; empty for any.
+    /// P_Keys without the membership bit; empty for any.
     pub pkeys: Ranges,
-    /// The level, by its place.
+    /// Index of the level.
     pub level: usize,
 }
 
-/// Whether a number is in one of some ranges.
+/// Whether a number is in any of the ranges.
 pub(super) fn contains(ranges: &Ranges, number: u64) -> bool {
     ranges.iter().any(|(low, high)| (*low..=*high).contains(&number))
 }

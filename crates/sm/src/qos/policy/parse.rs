@@ -1,17 +1,18 @@
-//! The policy is read, a keyword a line. A file with a mistake gives no policy, as with OpenSM; but all mistakes are said.
+//! Parser of the policy, with a keyword per line. A mistake makes the policy void, as in OpenSM; but the parser reports
+//! all mistakes.
 
 use super::ulp::{self, By};
 use super::{MatchRule, Policy, PortGroup, QosLevel, Ranges};
 use crate::options::{Remark, Remarks, bounded, clip, lines, number};
 
-/// Groups, levels and rules of a policy, each.
+/// Maximum number of groups, of levels and of rules of a policy.
 const ENTRIES_MAX: usize = 4096;
-/// Ranges in one list.
+/// Maximum number of ranges in one list.
 const RANGES_MAX: usize = 4096;
-/// The level of what no rule matches.
+/// Name of the level for paths without a matching rule.
 const DEFAULT: &str = "default";
 
-/// Sections and what they hold: the word that opens, and the word that opens an entry within.
+/// Sections: the opening word, and the word that opens an entry within.
 const SECTIONS: &[(&str, &str)] = &[
     ("port-groups", "port-group"),
     ("qos-levels", "qos-level"),
@@ -20,7 +21,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("qos-setup", ""),
 ];
 
-/// Words that stand in `qos-setup`, which does nothing.
+/// Words of `qos-setup`, which has no effect.
 const SETUP: &[&str] = &[
     "vlarb-tables",
     "end-vlarb-tables",
@@ -42,7 +43,7 @@ const SETUP: &[&str] = &[
     "sl2vl-table",
 ];
 
-/// Reads a file; `file` names it in remarks. There is no policy where there are mistakes.
+/// Parses a file; `file` names it in remarks. A file with mistakes yields no policy.
 pub fn parse(text: &str, file: &str) -> (Option<Policy>, Vec<Remark>) {
     let mut parser = Parser { remarks: Remarks::of(file), ..Parser::default() };
     if bounded(text).len() < text.len() {
@@ -54,7 +55,7 @@ pub fn parse(text: &str, file: &str) -> (Option<Policy>, Vec<Remark>) {
     parser.end()
 }
 
-/// A rule with the names that it uses, which may be declared below it.
+/// A rule with the names it refers to, which may be declared below it.
 #[derive(Default)]
 struct Raw {
     rule: MatchRule,
@@ -68,7 +69,7 @@ struct Parser {
     remarks: Remarks,
     policy: Policy,
     rules: Vec<Raw>,
-    /// Rules of protocols, which match after the others.
+    /// Rules of `qos-ulps`, which match after the others.
     ulps: Vec<MatchRule>,
     ulp_default: Option<u8>,
     section: Option<(&'static str, &'static str)>,
@@ -261,7 +262,7 @@ impl Parser {
         }
         let policy = (!self.remarks.has_errors()).then_some(self.policy);
         if policy.is_none() {
-            self.remarks.error((0, 0), "the policy has mistakes and is not used", "mend them");
+            self.remarks.error((0, 0), "the policy has mistakes and is not used", "fix them");
         }
         (policy, self.remarks.into_list())
     }
@@ -301,7 +302,7 @@ fn push<T>(list: &mut Vec<T>, value: T) {
     }
 }
 
-/// What is wrong, and how to mend it.
+/// A mistake and its fix.
 type Wrong = (String, &'static str);
 
 fn group_attribute(group: &mut PortGroup, key: &str, value: &str) -> Result<(), Wrong> {
@@ -399,7 +400,7 @@ fn small(text: &str, most: u8) -> Result<u8, String> {
     u8::try_from(value).ok().filter(|value| *value <= most).ok_or_else(|| format!("{} is above {most}", clip(text)))
 }
 
-/// Numbers and ranges between commas.
+/// Parses numbers and ranges, separated by commas.
 fn ranges(text: &str) -> Result<Ranges, String> {
     let mut ranges = Ranges::new();
     for item in text.split(',').map(str::trim) {

@@ -1,4 +1,4 @@
-//! Policies as the manual shows them, questions, and mistakes.
+//! Tests of policies from the manual, of queries, and of mistakes.
 
 use proptest::prelude::*;
 use weft_wire::mad::subn::{NodeDescription, NodeInfo, NodeType, PortInfo};
@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::partition::{self, Plan};
 use crate::subnet::{Node, NodeIx, Port, PortIx, Subnet};
 
-/// Adapters with port GUIDs 0x11, 0x21, 0x31 ...
+/// Builds adapters with PortGUIDs 0x11, 0x21, 0x31 ...
 fn subnet(hosts: u64) -> Subnet {
     let mut subnet = Subnet::default();
     for host in 1..=hosts {

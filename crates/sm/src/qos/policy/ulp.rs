@@ -2,19 +2,19 @@
 
 use super::Ranges;
 
-/// Services of SDP: one a TCP port.
+/// First ServiceID of SDP: one for each TCP port.
 const SDP: u64 = 0x1_0000;
-/// Services of RDS and iSER: one a TCP port.
+/// First ServiceID of RDS and iSER: one for each TCP port.
 const TCP: u64 = 0x106_0000;
 const RDS_PORT: u64 = 0x48ca;
 const ISER_PORT: u64 = 0x0cbc;
 
-/// What a short rule matches by.
+/// Criterion of a short rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum By {
-    /// Everything else.
+    /// All remaining paths.
     Default,
-    /// The service.
+    /// The ServiceID.
     Service(Ranges),
     /// The P_Key.
     Pkey(Ranges),
@@ -22,11 +22,11 @@ pub(super) enum By {
     Target(Ranges),
     /// The source's PortGUID.
     Source(Ranges),
-    /// Either's PortGUID.
+    /// The PortGUID of either.
     Either(Ranges),
 }
 
-/// Reads what stands before the colon; an error says what is wrong.
+/// Parses the text before the colon; an error says what is wrong.
 pub(super) fn criterion(text: &str, ranges: impl Fn(&str) -> Result<Ranges, String>) -> Result<By, String> {
     let (protocol, rest) = text.split_once(',').map_or((text, None), |(protocol, rest)| (protocol, Some(rest.trim())));
     let protocol = protocol.trim().to_ascii_lowercase();
@@ -62,7 +62,7 @@ pub(super) fn criterion(text: &str, ranges: impl Fn(&str) -> Result<Ranges, Stri
     }
 }
 
-/// P_Keys without the bit of membership.
+/// Removes the membership bit from P_Keys.
 pub(super) fn without_membership(ranges: Ranges) -> Ranges {
     let both = ranges.into_iter().map(|(low, high)| (low & 0x7fff, high & 0x7fff));
     both.map(|(low, high)| (low.min(high), low.max(high))).collect()

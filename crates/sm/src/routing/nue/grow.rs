@@ -1,5 +1,5 @@
-//! Trees that grow along the turns that their lane allows: the ups and downs of heights that are chosen for the lane, or
-//! whatever closes no circle with the turns of the trees before.
+//! Growing of trees along the turns permitted on their VL: either up/down turns by heights chosen for the VL, or any
+//! turns that close no cycle with those of earlier trees.
 
 use std::cmp::Reverse;
 
@@ -12,35 +12,35 @@ use crate::routing::trees::Tree;
 use super::heights::{demand, heights};
 use super::search::Loads;
 
-/// How often trees are set in again, knowing the loads of all others; the best of these times counts.
+/// Number of passes that grow all trees again, given the loads of all others; the best result counts.
 const ROUNDS: usize = 2;
 
-/// How lanes come by their turns.
+/// How turns are permitted on a VL.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Style {
-    /// Which heights.
+    /// Index of the heights to use.
     pub heights: usize,
-    /// Trees may take any turn that closes no circle, and the heights decide on no more than a spanning tree.
+    /// Whether trees may take any turn that closes no cycle; the heights then only determine a spanning tree.
     pub open: bool,
 }
 
-/// How often a tree that got stuck is told a way for a switch that it left out.
+/// Maximum number of switches for which to fix the path when a tree cannot reach them.
 const MENDS_MAX: usize = 16;
 
-/// Lanes with the turns that they allow, and trees along these.
+/// VLs with their permitted turns, and trees along these.
 pub(super) struct Grower<'a> {
     net: &'a Net,
     far: &'a [Vec<u16>],
     on: Dependencies<'a>,
     lanes: usize,
     open: bool,
-    /// By lane, by switch: the place of the channel that leads up a spanning tree.
+    /// Channel up a spanning tree, by VL and switch, as an index among the switch's channels.
     trunks: Vec<Vec<u8>>,
     loads: Loads<'a>,
 }
 
 impl<'a> Grower<'a> {
-    /// Lanes that take as little as they can from the trees that are wanted, by heights of some style.
+    /// Creates VLs whose turns restrict the wanted trees as little as possible, with heights of a given style.
     pub fn new(net: &'a Net, far: &'a [Vec<u16>], lanes_max: usize, wanted: &[Tree], style: Style) -> Grower<'a> {
         let lanes = lanes_max.min(net.switch_count()).max(1);
         let (on, loads) = (Dependencies::new(net), Loads::new(net));
@@ -54,8 +54,8 @@ impl<'a> Grower<'a> {
         grower
     }
 
-    /// What the worst link carries, soon told: trees are set in again once, and unless `exact` all paths to a switch take
-    /// the same ways.
+    /// Estimates the worst link load quickly: it grows trees again only once, and unless `exact` all paths to a switch
+    /// share one tree.
     pub fn estimate(mut self, exact: bool) -> u32 {
         let hung = (0u32..).zip(&self.net.hung).filter(|(_, hung)| **hung > 0);
         let by_switch = hung.map(|(switch, hung)| Tree { switch, rank: 0, paths: *hung, ways: Vec::new() });
@@ -66,13 +66,13 @@ impl<'a> Grower<'a> {
         self.loads.worst().min(first)
     }
 
-    /// A tree for every adapter's target, without ways.
+    /// A tree without paths for every LID of an adapter.
     fn unplanted(&self) -> Vec<Tree> {
         let ends = self.net.targets.iter().filter(|target| target.end);
         ends.map(|target| Tree { switch: target.switch, rank: target.rank, paths: 1, ways: Vec::new() }).collect()
     }
 
-    /// A tree for every target of the net, and its lane.
+    /// Grows a tree for every target of the net, and returns their VLs.
     pub fn grow(mut self, graph: &Graph, order: &[u32]) -> (Vec<Tree>, Assigned) {
         let net = self.net;
         let mut trees = self.unplanted();
@@ -94,7 +94,7 @@ impl<'a> Grower<'a> {
         (trees, Assigned { lanes, count: self.lanes as u8 })
     }
 
-    /// Adds the trees of switches: the ways to the first adapter on each, where there is one.
+    /// Adds the trees of switches: copies of the tree of an adapter at the same switch, if there is one.
     fn add_switches(&mut self, trees: &mut Vec<Tree>) {
         let mut of_switch: Vec<Option<usize>> = vec![None; self.net.switch_count()];
         (0..).zip(&*trees).for_each(|(at, tree)| _ = of_switch[tree.switch as usize].get_or_insert(at));
@@ -105,20 +105,20 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// The lane of paths to a switch.
+    /// The VL of paths to a switch.
     fn lane_of(&self, switch: u32) -> usize {
         switch as usize * self.lanes / self.net.switch_count()
     }
 
-    /// Allows all turns on a lane, or those of its spanning tree, but those from down to up. Any of these would close a
-    /// circle: up to the one top and down again to where it begins.
+    /// Permits turns on a VL, either all or those of its spanning tree, except turns from down to up. Any of those
+    /// would close a cycle: up to the single top and down again to the start.
     fn permit(&mut self, lane: usize, height: &[u32]) {
         let net = self.net;
         let is_up = |channel: usize| {
             let Channel { from, to, .. } = net.channels[channel];
             height[from as usize] < height[to as usize]
         };
-        // Up before down; each nearer to where the ways begin before those that follow.
+        // Channels up before channels down, each nearer to the start of paths before those that follow.
         let mut order: Vec<u32> = (0..net.channels.len() as u32).collect();
         let switches = height.len() as u32;
         order.sort_by_key(|channel| {
@@ -145,7 +145,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Gives trees ways, one after another.
+    /// Grows trees, one after another.
     fn plant(&mut self, trees: &mut [Tree]) {
         for tree in trees {
             tree.ways = self.ways_to(tree.switch);
@@ -153,7 +153,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Takes trees out and gives them ways again, one after another.
+    /// Removes trees and grows them again, one after another.
     fn again(&mut self, trees: &mut [Tree]) {
         for tree in trees {
             self.loads.weigh(tree, false);
@@ -162,7 +162,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// The cheapest ways to a switch along the turns of its lane; along the spanning tree, if not all find one.
+    /// The cheapest paths to a switch along the turns of its VL; along the spanning tree if a switch cannot be reached.
     fn ways_to(&mut self, target: u32) -> Vec<u8> {
         let lane = self.lane_of(target);
         let far = &self.far[target as usize];
@@ -181,11 +181,11 @@ impl<'a> Grower<'a> {
         ways.unwrap_or_else(|| self.along_trunk(lane, target as usize))
     }
 
-    /// The ways to a switch along the spanning tree.
+    /// The paths to a switch along the spanning tree.
     fn along_trunk(&self, lane: usize, target: usize) -> Vec<u8> {
         let net = self.net;
         let mut ways = self.trunks[lane].clone();
-        // Whoever is above the target turns round.
+        // Reverse the path from the target to the top.
         let (mut at, mut down) = (target, NOWHERE);
         loop {
             let up = std::mem::replace(&mut ways[at], down);
@@ -198,7 +198,7 @@ impl<'a> Grower<'a> {
     }
 }
 
-/// By switch the channel that leads up a spanning tree, as near to the top as can be.
+/// Channel of each switch up a spanning tree, as near to the top as possible.
 fn trunk(net: &Net, height: &[u32]) -> Vec<u8> {
     let mut order: Vec<usize> = (0..height.len()).collect();
     order.sort_by_key(|switch| Reverse(height[*switch]));

@@ -1,5 +1,5 @@
-//! Which switches stand above which, so that ways that go up first and then only down lose as little as possible: what is
-//! lost are the turns at the bottom of a valley, and each counts by the paths that would like to take it.
+//! Heights of switches, chosen so that paths that first go up and then only down lose as little as possible. The turns
+//! from down to up are lost, and each counts by the number of paths that would take it.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -7,11 +7,11 @@ use crate::routing::net::Net;
 use crate::routing::spread::mix;
 use crate::routing::trees::Tree;
 
-/// How often every switch seeks a better height at most.
+/// Maximum number of passes in which every switch seeks a better height.
 const SWEEPS_MAX: usize = 40;
 
-/// By channel and place of the next among those of the switch between, as dependencies are named: the paths of some trees
-/// that take the turn.
+/// Number of paths of some trees on each turn, by channel and index of the next channel at the switch between, as
+/// dependencies are numbered.
 pub(super) fn demand<'t>(net: &Net, trees: impl Iterator<Item = &'t Tree>) -> Vec<u32> {
     let mut demand = vec![0u32; net.channels.len() * net.degree];
     for tree in trees {
@@ -25,12 +25,12 @@ pub(super) fn demand<'t>(net: &Net, trees: impl Iterator<Item = &'t Tree>) -> Ve
     demand
 }
 
-/// Orders to begin with that follow cables and numbers: as they are, and settled. Whatever style has a higher number begins
-/// with an order by lot.
+/// Initial orders based on cables and indices. Styles 0 to 2 settle them, styles 3 to 5 do not, and all further styles
+/// settle a random order.
 const STARTS: [fn(&Net) -> Vec<usize>; 3] = [plain, deep, wide];
 
-/// Heights of switches, from 0, no two alike; in every piece of the fabric only one has none above it that it is cabled to.
-/// Which ones suit a fabric only trees on them tell: styles, from 0, are different tries.
+/// Distinct heights of switches, from 0. In every piece of the fabric, exactly one switch has no neighbor above it.
+/// Only trees can tell which heights suit a fabric, so `style` (from 0) selects alternatives.
 pub(super) fn heights(net: &Net, demand: &[u32], style: usize) -> Vec<u32> {
     let start = STARTS.iter().cycle().take(2 * STARTS.len()).nth(style);
     let order = start.map_or_else(|| by_lot(net, style as u64), |start| start(net));
@@ -43,7 +43,7 @@ pub(super) fn heights(net: &Net, demand: &[u32], style: usize) -> Vec<u32> {
     builder.ranks()
 }
 
-/// Switches by their numbers.
+/// Switches by index.
 fn plain(net: &Net) -> Vec<usize> {
     (0..net.switch_count()).collect()
 }
@@ -54,7 +54,7 @@ fn by_lot(net: &Net, lot: u64) -> Vec<usize> {
     order
 }
 
-/// Switches in the order in which a walk meets them that goes on from the last one as long as it can.
+/// Switches in depth-first order.
 fn deep(net: &Net) -> Vec<usize> {
     let mut seen = vec![false; net.switch_count()];
     let mut order = Vec::with_capacity(seen.len());
@@ -70,7 +70,7 @@ fn deep(net: &Net) -> Vec<usize> {
     order
 }
 
-/// Switches by their distance from the first.
+/// Switches in breadth-first order.
 fn wide(net: &Net) -> Vec<usize> {
     let mut seen = vec![false; net.switch_count()];
     let mut order = Vec::with_capacity(seen.len());
@@ -93,12 +93,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Heights by an order from the bottom upwards.
+    /// Sets heights from an order, bottom first.
     fn number(&mut self, order: Vec<usize>) {
         (0u32..).zip(order).for_each(|(place, switch)| self.height[switch] = f64::from(place));
     }
 
-    /// Switches from the bottom upwards.
+    /// Switches from the bottom upward.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.height.len()).collect();
         order.sort_by(|a, b| self.height[*a].total_cmp(&self.height[*b]).then(a.cmp(b)));
@@ -111,7 +111,7 @@ impl Builder<'_> {
         ranks
     }
 
-    /// Moves switches until no single move makes the loss less.
+    /// Moves switches until no single move lowers the loss.
     fn settle(&mut self) {
         for _ in 0..SWEEPS_MAX {
             let mut still = true;
@@ -126,7 +126,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The paths that turn from one channel of a switch's into another, both ways.
+    /// Number of paths that turn between two of a switch's channels, in both directions.
     fn pair(&self, a: usize, b: usize) -> i64 {
         let place = |channel: usize| channel - self.net.of(self.net.channels[channel].from as usize).start;
         let turn = |from: usize, to: usize| {
@@ -136,13 +136,13 @@ impl Builder<'_> {
         turn(a, b) + turn(b, a)
     }
 
-    /// Puts a switch where the least is lost; tells whether that is elsewhere than it was.
+    /// Moves a switch to the height with the least loss. Returns whether it moved.
     fn seek(&mut self, switch: usize) -> bool {
         let net = self.net;
         let peer = |channel: usize| net.channels[channel].to as usize;
         let mut around: Vec<usize> = net.of(switch).collect();
         around.sort_by(|a, b| self.height[peer(*a)].total_cmp(&self.height[peer(*b)]).then(a.cmp(b)));
-        // From below all of them upwards, the change of the loss.
+        // Change of the loss from below all neighbors upward.
         let (mut lost, mut least, mut best, mut now) = (0i64, 0i64, 0, (0, 0i64));
         for at in 0..around.len() {
             let passed = around[at];
@@ -178,8 +178,8 @@ impl Builder<'_> {
         true
     }
 
-    /// Leaves one switch in every piece of the fabric that has none above it: from the highest downwards, the next is
-    /// always the highest of those beside one that is placed. What has one top already stays as it is.
+    /// Leaves one switch without a higher neighbor in every piece of the fabric: goes from the highest downward, always
+    /// to the highest neighbor of the switches already placed. Heights with a single top do not change.
     fn one_top(&mut self) {
         let ranks = self.ranks();
         let mut placed = vec![false; ranks.len()];

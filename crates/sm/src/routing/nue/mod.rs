@@ -1,8 +1,8 @@
-//! Paths free of credit loops on any number of lanes, one included, as Nue promises them (Domke, Hoefler, Matsuoka: "Routing
-//! on the Dependency Graph: A New Approach to Deadlock-Free High-Performance Routing"). If balanced shortest paths fit the
-//! lanes, they are taken. Otherwise each lane has its share of the destinations, and the turns that these can do with: up
-//! and down of heights that suit their paths (`heights`). Trees grow along these turns (`grow`, `search`), and at last
-//! shifts are made to share them better.
+//! Paths without credit loops on any number of VLs, even one, as in Nue (Domke, Hoefler, Matsuoka: "Routing on the
+//! Dependency Graph: A New Approach to Deadlock-Free High-Performance Routing"). If balanced shortest paths fit the
+//! VLs, they are used. Otherwise each VL gets a share of the destinations and permits the turns that these need: up and
+//! down by heights that suit their paths (`heights`). Trees grow along these turns (`grow`, `search`), and are finally
+//! improved for shifts.
 
 mod grow;
 mod heights;
@@ -28,14 +28,14 @@ use grow::{Grower, Style};
 pub const ENGINE: Engine =
     Engine { name: "nue", about: "balanced ways free of credit loops on any number of lanes, one included", run };
 
-/// Styles of heights that are tried at most...
+/// Maximum number of styles of heights to try...
 const STYLES_MAX: usize = 48;
-/// ... and at least, however large the fabric is; between them, as many as look at so many channels.
+/// ... and minimum, however large the fabric is; between them, `WORK_MAX` channels to examine set the number.
 const STYLES_MIN: usize = 3;
-/// Styles are tried with a tree for every adapter, not for every switch, where so many of them can be.
+/// Number of styles from which on they are tried with a tree for every adapter instead of every switch.
 const EXACT_MIN: usize = 48;
 const WORK_MAX: usize = 3_000_000;
-/// Of what the worst link carries of all to all, so many hundredths more may come if that helps shifts more.
+/// Increase of the worst all-to-all load, in percent, that is acceptable for better shifts.
 const ROOM: u32 = 15;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
@@ -60,8 +60,8 @@ fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
     Ok(tables)
 }
 
-/// On trees, the shortest ways as `minhop` spreads them, so that shifts do not meet; `None` if the fabric is no tree or
-/// lanes do not suffice.
+/// On trees, the shortest paths as `minhop` spreads them, so that shifts do not collide; `None` if the fabric is no
+/// tree or needs more VLs.
 fn on_tree(request: &Request<'_>, net: &Net, far: &[Vec<u16>], lanes_max: u8) -> Option<(Vec<Tree>, Assigned)> {
     tree(request.graph, &Links::new(request.graph))?;
     let tables = (minhop::ENGINE.run)(&Request { previous: None, ..*request }).ok()?;
@@ -70,7 +70,7 @@ fn on_tree(request: &Request<'_>, net: &Net, far: &[Vec<u16>], lanes_max: u8) ->
     Some((trees, assigned))
 }
 
-/// The shortest ways, as shifts share them best; `None` if lanes do not suffice for them.
+/// The shortest paths, improved for shifts; `None` if they need more VLs.
 fn shared(
     graph: &Graph,
     net: &Net,
@@ -94,7 +94,7 @@ fn shared(
     tries.retain(|(_, trees)| assign(net, far, trees, lanes_max).is_ok());
     let all = tries.iter().map(|(figures, _)| figures.all).fold(f64::INFINITY, f64::min);
     let shift = tries.iter().map(|(figures, _)| figures.shift).fold(f64::INFINITY, f64::min);
-    // As `auto` weighs them.
+    // The same weights as in `auto`.
     let price = |figures: &Figures| figures.all / all + 2.0 * figures.shift / shift;
     let (_, mut trees) = tries.into_iter().min_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)))?;
     like_adapters(&mut trees);
@@ -102,7 +102,7 @@ fn shared(
     Some((trees, assigned))
 }
 
-/// Gives switches the ways to the first adapter on them: that asks for no turns of its own.
+/// Copies the tree of an adapter to the LIDs of its switch, so that they need no further turns.
 fn like_adapters(trees: &mut [Tree]) {
     for at in (0..trees.len()).filter(|at| trees[*at].paths == 0).collect::<Vec<_>>() {
         let switch = trees[at].switch;
@@ -113,7 +113,7 @@ fn like_adapters(trees: &mut [Tree]) {
     }
 }
 
-/// Lanes by the heights that promise the least load of the worst link.
+/// VLs with the heights that promise the lowest worst link load.
 fn best<'a>(request: &Request<'_>, net: &'a Net, far: &'a [Vec<u16>], wanted: &[Tree], lanes_max: u8) -> Grower<'a> {
     let lanes = usize::from(lanes_max);
     let styles = |trees: usize| WORK_MAX / (2 * trees * net.channels.len()).max(1);

@@ -1,4 +1,4 @@
-//! The cheapest ways to a switch along turns that are allowed, by what links carry already.
+//! Search for the cheapest paths to a switch along permitted turns, given the loads of channels.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use crate::routing::net::{Channel, FAR, NOWHERE, Net};
 use crate::routing::trees::Tree;
 
-/// What a hop costs beside the square of its link's load, both in average loads.
+/// Cost of a hop, in addition to the square of its channel's load; both are relative to the average load.
 const HOP_COST: u64 = 1;
 
-/// What channels carry.
+/// Loads of channels.
 pub(super) struct Loads<'a> {
     net: &'a Net,
     by_channel: Vec<u32>,
@@ -17,12 +17,12 @@ pub(super) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    /// Nothing yet.
+    /// Creates loads of 0.
     pub fn new(net: &'a Net) -> Loads<'a> {
         Loads { net, by_channel: vec![0; net.channels.len()], total: 0 }
     }
 
-    /// Adds a tree's paths, or takes them away.
+    /// Adds a tree's paths or removes them.
     pub fn weigh(&mut self, tree: &Tree, add: bool) {
         let (loads, total) = (&mut self.by_channel, &mut self.total);
         tree.flow(self.net, |channel, _, paths| {
@@ -31,7 +31,7 @@ impl<'a> Loads<'a> {
         });
     }
 
-    /// The most that a channel carries.
+    /// Load of the worst channel.
     pub fn worst(&self) -> u32 {
         self.by_channel.iter().max().copied().unwrap_or(0)
     }
@@ -40,15 +40,15 @@ impl<'a> Loads<'a> {
         self.total / self.by_channel.len().max(1) as u64 + 1
     }
 
-    /// What a path more costs on a channel.
+    /// Cost of one more path on a channel.
     fn cost(&self, channel: usize, mean: u64) -> u64 {
         let way = &self.net.channels[channel];
         let load = u64::from(self.by_channel[channel]) * u64::from(way.scale) / 256;
         mean * HOP_COST * u64::from(way.weight) + load.saturating_mul(load) / mean
     }
 
-    /// The cheapest ways to a switch over pairs of channels that are allowed; `None` if some switch is left out, however
-    /// the others are told to let it pass, as often as `mends` says.
+    /// The cheapest paths to a switch over permitted pairs of channels. If a switch stays unreached, fixes the next
+    /// hops of others to include it, up to `mends` times; `None` if that fails.
     pub fn search(
         &self,
         far: &[u16],
@@ -68,7 +68,8 @@ impl<'a> Loads<'a> {
         None
     }
 
-    /// The cheapest ways to a switch from wherever it can be reached, each switch deciding once; some are told.
+    /// The cheapest paths to a switch from all switches that reach it. Each switch decides once; `told` fixes some next
+    /// hops.
     fn spread(&self, target: usize, told: &[u8], allow: &mut impl FnMut(usize, usize) -> bool) -> Vec<u8> {
         let net = self.net;
         let mut ways = vec![NOWHERE; net.switch_count()];
@@ -99,7 +100,7 @@ impl<'a> Loads<'a> {
         ways
     }
 
-    /// Tells the switches on the cheapest way from a lost one where to go.
+    /// Fixes the next hops along the cheapest path from an unreached switch.
     fn tell(&self, target: usize, lost: usize, told: &mut [u8], allow: &mut impl FnMut(usize, usize) -> bool) -> bool {
         let net = self.net;
         let mean = self.mean();
@@ -135,7 +136,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Writes down a way, channel by channel; `false` if it comes to a switch twice.
+/// Records a path in `told`, channel by channel; returns false if it visits a switch twice.
 fn follow(net: &Net, first: usize, next: &[u32], told: &mut [u8]) -> bool {
     let mut channel = first as u32;
     while channel != u32::MAX {

@@ -1,5 +1,5 @@
-//! Random bisections: half of the ends, drawn at random, send to the other half, one each. A path gets the share of the
-//! bandwidth that its most crowded link leaves it.
+//! Random bisections: a random half of the end ports sends to the other half, one to one. A path gets the share of
+//! bandwidth that its most loaded link allows.
 
 use crate::parallel::Parallel;
 use crate::routing::spread::mix;
@@ -7,7 +7,7 @@ use crate::routing::work::map;
 
 use super::net::{Net, Owner, Step};
 
-/// The mean share of the bandwidth over all paths of so many bisections, drawn the same for equal numbers of ends; 1 if
+/// Mean bandwidth share of all paths in `draws` bisections, which are the same for equal numbers of end ports; 1 if
 /// there are no paths.
 pub fn bisection(net: &Net<'_>, draws: usize, parallel: &dyn Parallel) -> f64 {
     let shares = map(parallel, draws, |draw| share(net, draw as u64));
@@ -15,7 +15,7 @@ pub fn bisection(net: &Net<'_>, draws: usize, parallel: &dyn Parallel) -> f64 {
     if pairs == 0.0 { 1.0 } else { shares.iter().sum::<f64>() / pairs }
 }
 
-/// The sum of the shares of one bisection's paths.
+/// Sum of the bandwidth shares in one bisection.
 fn share(net: &Net<'_>, draw: u64) -> f64 {
     let mut ends: Vec<usize> = (0..net.graph.ends.len()).collect();
     ends.sort_by_key(|end| mix(draw << 32 | *end as u64));
@@ -26,7 +26,7 @@ fn share(net: &Net<'_>, draw: u64) -> f64 {
     paths.iter().map(|path| 1.0 / f64::from(worst(path))).sum()
 }
 
-/// The links that a path crosses.
+/// The links on a path.
 fn path(net: &Net<'_>, from: usize, to: usize) -> Vec<usize> {
     let (from, to) = (&net.graph.ends[from], &net.graph.ends[to]);
     let owner = Owner { lid: to.lid, switch: to.switch, port: to.port, is_end: true };

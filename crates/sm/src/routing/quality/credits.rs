@@ -1,5 +1,6 @@
-//! Whether packets can block each other in a circle: each holds the buffer of one channel, a lane of a link, and waits for
-//! the next one of its path. Without a circle in the graph of who waits for whom there is no deadlock (Dally, Seitz, 1987).
+//! Credit loop check: whether packets can deadlock. Each packet holds the buffer of one channel, which is a VL of a
+//! link, and waits for the next channel of its path. If the channel dependency graph has no cycle, no deadlock can
+//! occur (Dally, Seitz, 1987).
 
 use crate::parallel::Parallel;
 use crate::tables::{Lanes, ServiceLevels};
@@ -7,30 +8,30 @@ use crate::tables::{Lanes, ServiceLevels};
 use super::Checks;
 use super::net::{NONE, Net, Owner, Step};
 
-/// A lane of a link between switches.
+/// A VL of a link between switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
-    /// The switch that sends.
+    /// The sending switch.
     pub switch: u32,
     /// Its port.
     pub port: u8,
-    /// The lane.
+    /// The VL.
     pub lane: u8,
 }
 
-/// Lanes of data.
+/// Upper bound of VLs and of service levels.
 const LANES_MAX: usize = 16;
 
-/// For each channel the ports of the next switch and their lanes that packets on it wait for.
+/// Dependencies of each channel: the ports and VLs of the next switch that its packets wait for.
 struct Waits {
-    /// Words of one channel: a bit for each port and lane.
+    /// Number of words for one channel, with a bit for each port and VL.
     words: usize,
     bits: Vec<u64>,
-    /// For which LID and service level a switch was passed last, plus one.
+    /// Destination LID of the last path through a switch, plus one, by switch and service level.
     seen: Vec<u32>,
 }
 
-/// Channels that wait for each other in a circle, if there are such.
+/// Returns a cycle of dependent channels, if there is one.
 pub fn credit_loop(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> Option<Vec<Channel>> {
     let lanes = usize::from(net.tables.lane_count()).clamp(1, LANES_MAX);
     let words = (net.stride * lanes).div_ceil(64);
@@ -49,7 +50,7 @@ pub fn credit_loop(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> O
     circle(net, &waits, lanes)
 }
 
-/// The paths from all ends to a LID.
+/// Adds the dependencies of the paths from all end ports to a LID.
 fn paths(net: &Net<'_>, waits: &mut Waits, to: &Owner, lanes: usize) {
     let by_ports = matches!(net.tables.lanes, Lanes::ByPorts { .. });
     let any = matches!(net.tables.service_levels, ServiceLevels::Any);
@@ -67,7 +68,7 @@ fn paths(net: &Net<'_>, waits: &mut Waits, to: &Owner, lanes: usize) {
     }
 }
 
-/// What packets of a path wait for.
+/// Adds the dependencies of one path.
 fn path(net: &Net<'_>, waits: &mut Waits, from: u32, port_in: u8, to: &Owner, level: u8, lanes: usize) {
     let by_ports = matches!(net.tables.lanes, Lanes::ByPorts { .. });
     let (mut at, mut port_in) = (from, port_in);
@@ -83,7 +84,7 @@ fn path(net: &Net<'_>, waits: &mut Waits, from: u32, port_in: u8, to: &Owner, le
         }
         let seen = &mut waits.seen[at as usize * LANES_MAX + usize::from(level)];
         let this = u32::from(to.lid) + 1;
-        // From here on the path is as another's before, unless lanes depend on where it comes from.
+        // From here on the path is the same as an earlier one, unless VLs depend on the ingress port.
         if std::mem::replace(seen, this) == this && !by_ports {
             return;
         }
@@ -92,8 +93,8 @@ fn path(net: &Net<'_>, waits: &mut Waits, from: u32, port_in: u8, to: &Owner, le
     }
 }
 
-/// A circle of channels. Those for which nobody waits are taken away until none is left, or none but circles and what
-/// hangs behind them.
+/// Finds a cycle of channels. Removes channels that no other channel waits for, until none or only cycles and their
+/// successors are left.
 fn circle(net: &Net<'_>, waits: &Waits, lanes: usize) -> Option<Vec<Channel>> {
     let count = net.peers.len() * lanes;
     let mut waited = vec![0u32; count];
@@ -114,7 +115,7 @@ fn circle(net: &Net<'_>, waits: &Waits, lanes: usize) -> Option<Vec<Channel>> {
     (left > 0).then(|| witness(net, waits, lanes, &waited))
 }
 
-/// A circle among channels that are waited for: back along those who wait until one comes again.
+/// Returns a cycle among the remaining channels: follows predecessors until one repeats.
 fn witness(net: &Net<'_>, waits: &Waits, lanes: usize, waited: &[u32]) -> Vec<Channel> {
     let mut before = vec![usize::MAX; waited.len()];
     for channel in (0..waited.len()).filter(|channel| waited[*channel] > 0) {

@@ -1,6 +1,6 @@
-//! How good tables are, judged from nothing but themselves: whether every LID is reached from everywhere, what every link
-//! carries when all send to all, how often shift permutations collide, and whether packets can block each other in a
-//! circle. Engines are tested with it, a preview prints it, and it knows nothing of how any engine works.
+//! Quality of tables, judged from the tables alone: reachability of every LID, link loads of all-to-all traffic,
+//! collisions in shift permutations, and credit loops. Engine tests and the preview use it; it
+//! is independent of all engines.
 
 mod bisection;
 mod credits;
@@ -21,18 +21,18 @@ pub use reach::{Broken, Load, Reach, Why};
 pub use shift::Shift;
 pub(super) use shift::by_switches;
 
-/// Shift permutations that are tried at most, unless more are asked for.
+/// Default limit on the number of shift permutations to test.
 pub const SHIFTS_MAX: usize = 512;
 
-/// What is to be judged.
+/// Options of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// Shift permutations to try at most, evenly chosen; 0: none.
+    /// Maximum number of shift permutations to test, evenly chosen; 0: none.
     pub shifts: usize,
-    /// The order in which ends stand for shifts, by place; empty: by the switches that they hang on, as a walk along the
-    /// cables of a tree meets them, or by their GUIDs elsewhere. A number that no end has is a gap: nobody sends there.
+    /// Indices of end ports in shift order. If empty: on a tree, by switch in the order of a walk along the cables;
+    /// otherwise in GUID order. An index that no end port has is a gap and sends nothing.
     pub order: Vec<u32>,
-    /// Whether paths to switches count for credit loops too.
+    /// Whether to include paths to switches in the credit loop check.
     pub to_switches: bool,
 }
 
@@ -42,31 +42,31 @@ impl Default for Checks {
     }
 }
 
-/// How good tables are.
+/// Quality of tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quality {
     /// The engine.
     pub engine: &'static str,
-    /// Whether paths arrive, and how long they are.
+    /// Reachability and path lengths.
     pub reach: Reach,
-    /// What links between switches carry when every end sends to every LID of the others.
+    /// Link loads between switches when every end port sends to every LID of the others.
     pub load: Load,
-    /// Shift permutations.
+    /// Results of shift permutations.
     pub shift: Shift,
-    /// Lanes that the tables need.
+    /// Number of VLs that the tables need.
     pub lanes: u8,
-    /// Channels whose packets wait for each other in a circle, if there are such.
+    /// Channels that form a credit loop, if there is one.
     pub credit_loop: Option<Vec<Channel>>,
 }
 
 impl Quality {
-    /// Whether every path arrives and none can be blocked by itself.
+    /// Whether every path arrives and there is no credit loop.
     pub fn is_sound(&self) -> bool {
         self.reach.broken == 0 && self.credit_loop.is_none()
     }
 }
 
-/// The heading of the table of which [`Quality`] prints lines.
+/// The heading of the table whose rows [`Quality`] prints.
 pub const HEADING: &str = "| engine | a2a max | max/mean | unused links | shift worst link, mean | \
     conflict-free shifts % | hops | VLs | credit-loop free |";
 
@@ -79,22 +79,22 @@ impl fmt::Display for Quality {
     }
 }
 
-/// The LIDs that are not reached from every switch, in order.
+/// The LIDs that some switch cannot reach, in order.
 pub fn reaches(graph: &Graph, tables: &Tables) -> Vec<u16> {
     reach::missing(&net::Net::new(graph, tables))
 }
 
-/// Channels whose packets wait for each other in a circle, if there are such.
+/// Returns channels that form a credit loop, if there is one.
 pub fn credit_loop(graph: &Graph, tables: &Tables, parallel: &dyn Parallel) -> Option<Vec<Channel>> {
     credits::credit_loop(&net::Net::new(graph, tables), &Checks::default(), parallel)
 }
 
-/// The mean share of the bandwidth that a path has in random bisections, of which so many are drawn.
+/// Mean bandwidth share of a path in `draws` random bisections.
 pub fn bisection_share(graph: &Graph, tables: &Tables, draws: usize, parallel: &dyn Parallel) -> f64 {
     bisection::bisection(&net::Net::new(graph, tables), draws, parallel)
 }
 
-/// Judges tables.
+/// Checks tables.
 pub fn check(graph: &Graph, tables: &Tables, checks: &Checks, parallel: &dyn Parallel) -> Quality {
     let net = net::Net::new(graph, tables);
     let (reach, load) = reach::reach(&net, parallel);

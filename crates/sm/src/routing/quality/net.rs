@@ -1,49 +1,49 @@
-//! A fabric and its tables as the checker walks them.
+//! A fabric and its tables, in the form that the checks use.
 
 use crate::graph::{Graph, Peer};
 use crate::parallel::Parallel;
 use crate::tables::{NO_PATH, Tables};
 
-/// No switch.
+/// Index for "no switch".
 pub const NONE: u32 = u32::MAX;
 
-/// A fabric and its tables. A link is named by `switch * stride + port`.
+/// A fabric and its tables. The index of a link is `switch * stride + port`.
 pub struct Net<'a> {
     pub graph: &'a Graph,
     pub tables: &'a Tables,
-    /// Ports that the largest switch has.
+    /// Number of ports of the largest switch.
     pub stride: usize,
     /// The switch at the end of each link, or [`NONE`].
     pub peers: Vec<u32>,
-    /// The port there.
+    /// The port at the end of each link.
     pub backs: Vec<u8>,
-    /// Ends at each switch.
+    /// Number of end ports at each switch.
     pub sources: Vec<u32>,
-    /// Every LID that somebody has.
+    /// Every assigned LID.
     pub owners: Vec<Owner>,
 }
 
-/// Whose a LID is.
+/// A LID and its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub lid: u16,
     /// The last switch and its port.
     pub switch: u32,
     pub port: u8,
-    /// Whether it is an end's and not a switch's.
+    /// Whether the LID belongs to an end port and not to a switch.
     pub is_end: bool,
 }
 
-/// What comes next on a path.
+/// Next step on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is where it should be.
+    /// Arrived at the destination.
     Arrived,
     /// Over this link to this switch.
     Hop(usize, u32),
     /// The table has no entry.
     Unset,
-    /// It leaves the fabric where it should not.
+    /// Leaves the fabric at the wrong place.
     Astray,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Net<'a> {
         Net { graph, tables, stride, peers, backs, sources, owners: owners(graph) }
     }
 
-    /// Where a packet to a LID goes from a switch.
+    /// The next step of a packet to a LID at a switch.
     pub fn step(&self, at: u32, to: &Owner) -> Step {
         let row = self.tables.lfts.get(at as usize);
         let port = row.and_then(|row| row.get(usize::from(to.lid))).copied().unwrap_or(NO_PATH);
@@ -84,7 +84,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Judges pieces of the LIDs at once: each piece gathers what `start` makes, `join` brings them together.
+    /// Processes LIDs in parallel pieces: `start` creates the state of a piece, and `join` merges the states.
     pub fn pieces<T: Send>(
         &self,
         parallel: &dyn Parallel,

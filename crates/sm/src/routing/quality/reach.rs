@@ -1,72 +1,72 @@
-//! Whether every LID is reached from every switch, how long paths are, and what every link carries.
+//! Reachability of every LID from every switch, path lengths, and link loads.
 
 use crate::parallel::Parallel;
 
 use super::net::{Net, Owner, Step};
 
-/// Whether paths arrive, and how long they are. A path's hops are the switches that it crosses.
+/// Reachability and path lengths. The hops of a path are the switches that it crosses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reach {
-    /// Pairs of a switch and a LID.
+    /// Number of pairs of a switch and a LID.
     pub pairs: u64,
-    /// Those without a path.
+    /// Number of pairs without a path.
     pub broken: u64,
-    /// Those of them that go round in a circle.
+    /// Number of these pairs whose path is a loop.
     pub loops: u64,
-    /// The first of them, by LID.
+    /// The first pair without a path, by LID.
     pub first: Option<Broken>,
-    /// The mean over all pairs of ends.
+    /// Mean number of hops over all pairs of end ports.
     pub hops_mean: f64,
-    /// The longest path between ends.
+    /// Number of hops of the longest path between end ports.
     pub hops_max: u32,
 }
 
 /// A path that does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The switch from which it was tried.
+    /// The switch where the path starts.
     pub from: u32,
     /// The LID.
     pub lid: u16,
-    /// The last switch that was reached.
+    /// The last switch reached.
     pub at: u32,
-    /// What is wrong there.
+    /// Reason.
     pub why: Why,
 }
 
-/// Why a path does not arrive.
+/// Reason that a path does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The table has no entry.
     Unset,
     /// The entry names a port that leads elsewhere or nowhere.
     Astray,
-    /// It goes round in a circle.
+    /// The path is a loop.
     Loop,
 }
 
-/// What links between switches carry.
+/// Loads of links between switches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// The worst one.
+    /// Load of the worst link.
     pub max: u64,
-    /// All together.
+    /// Sum of all loads.
     pub sum: u64,
-    /// How many links there are, each direction for itself.
+    /// Number of links, each direction counted.
     pub links: u64,
-    /// How many carry nothing.
+    /// Number of links without load.
     pub unused: u64,
-    /// The worst one: switch and port.
+    /// The worst link: switch and port.
     pub worst: Option<(u32, u8)>,
 }
 
 impl Load {
-    /// What a link carries on average.
+    /// Mean load of a link.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.links.max(1) as f64
     }
 
-    /// How much worse than the average the worst one is; 1 if nothing is carried.
+    /// Ratio of the worst load to the mean; 1 if there is no load.
     pub fn max_over_mean(&self) -> f64 {
         if self.sum == 0 { 1.0 } else { self.max as f64 / self.mean() }
     }
@@ -89,7 +89,7 @@ pub fn reach(net: &Net<'_>, parallel: &dyn Parallel) -> (Reach, Load) {
     (reach, sum_up(net, &found.load))
 }
 
-/// The LIDs to which some switch has no path.
+/// The LIDs that some switch cannot reach.
 pub fn missing(net: &Net<'_>) -> Vec<u16> {
     let mut found = Found { load: vec![0; net.peers.len()], ..Found::default() };
     let switches = || 0..net.sources.len() as u32;
@@ -97,7 +97,7 @@ pub fn missing(net: &Net<'_>) -> Vec<u16> {
     net.owners.iter().filter(is_missing).map(|to| to.lid).collect()
 }
 
-/// The paths from every switch to a LID.
+/// Walks the paths from every switch to a LID.
 fn walk(net: &Net<'_>, found: &mut Found, to: &Owner) {
     for from in 0..net.sources.len() as u32 {
         let sources = match to.is_end {
@@ -121,7 +121,7 @@ fn walk(net: &Net<'_>, found: &mut Found, to: &Owner) {
     }
 }
 
-/// How many switches the path from one crosses.
+/// Number of switches on the path from a switch.
 fn path(net: &Net<'_>, found: &mut Found, from: u32, to: &Owner, sources: u64) -> Result<u32, Broken> {
     let (mut at, mut hops) = (from, 1);
     let broken = |at, why| Broken { from, lid: to.lid, at, why };

@@ -1,5 +1,5 @@
-//! Shift permutations: every end sends to the one so many places behind it, as collective operations of MPI do. A link that
-//! carries two of these paths halves both.
+//! Shift permutations: every end port sends to the one at a fixed distance behind it, as in MPI collectives. Two paths
+//! on one link get half the bandwidth each.
 
 use crate::graph::Graph;
 use crate::parallel::Parallel;
@@ -11,18 +11,18 @@ use crate::routing::work::map;
 use super::Checks;
 use super::net::{Net, Owner, Step};
 
-/// How shift permutations fare.
+/// Results of shift permutations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shift {
-    /// How many were tried.
+    /// Number of permutations tested.
     pub tried: usize,
-    /// The mean of what the worst link of each carries.
+    /// Mean of the worst link loads.
     pub worst_mean: f64,
-    /// The share of those in which no link carries more than one path.
+    /// Share of permutations in which no link has more than one path.
     pub free_share: f64,
 }
 
-/// Tries shift permutations.
+/// Tests shift permutations.
 pub fn shifts(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> Shift {
     let order = if checks.order.is_empty() { by_switches(net.graph) } else { checks.order.clone() };
     let all = order.len().saturating_sub(1);
@@ -36,7 +36,7 @@ pub fn shifts(net: &Net<'_>, checks: &Checks, parallel: &dyn Parallel) -> Shift 
     Shift { tried, worst_mean: sum as f64 / tried as f64, free_share: free as f64 / tried as f64 }
 }
 
-/// Ends in the order in which a tree's cables lead to them, whoever numbered it; in the order of their GUIDs elsewhere.
+/// End ports in shift order: on a tree, in the order of a walk along its cables; otherwise in GUID order.
 pub fn by_switches(graph: &Graph) -> Vec<u32> {
     let links = Links::new(graph);
     if tree(graph, &links).is_none() {
@@ -46,7 +46,7 @@ pub fn by_switches(graph: &Graph) -> Vec<u32> {
     walk.iter().flat_map(|switch| graph.switches[*switch as usize].hung().map(|(_, end)| end)).collect()
 }
 
-/// What the worst link carries at a shift by so many places.
+/// Load of the worst link in a shift.
 fn worst(net: &Net<'_>, order: &[u32], shift: usize) -> u32 {
     let mut load = vec![0u32; net.peers.len()];
     let mut worst = 0;

@@ -16,7 +16,7 @@ fn ring(switches: u32) -> Graph {
     generated(Shape::Torus { sizes: vec![switches], hosts_per_switch: 1, wraps: true })
 }
 
-/// Every path of a ring goes up, port 1.
+/// Tables with which every path of a ring goes up, through port 1.
 fn one_way(graph: &Graph) -> Tables {
     let mut tables = Tables::empty("one way", graph);
     for (at, row) in (0u32..).zip(&mut tables.lfts) {
@@ -61,8 +61,8 @@ fn a_ring_that_goes_one_way_blocks_itself_and_is_named() {
 fn lanes_open_a_ring() {
     let graph = ring(4);
     let mut tables = one_way(&graph);
-    // Paths over the link from the last switch to the first are on another lane than the rest, and those of them that
-    // begin at the second switch, which would close the circle again, on a third.
+    // Paths over the link from the last switch to the first use another VL than the rest. Of these, paths that start at
+    // the second switch would close the cycle again, so they use a third VL.
     let switches = graph.switch_count();
     let place = |at: usize| u32::try_from(at).expect("small");
     let order: Vec<u32> = {

@@ -1,33 +1,34 @@
-//! torus-2QoS.conf: how large the dimensions are, which links tell their order and directions, where the datelines are.
+//! torus-2QoS.conf: sizes of the dimensions, links that define their order and directions, and positions of the
+//! datelines.
 
 use super::find::Dimension;
 use super::grid::DIMENSIONS;
 
-/// Seeds that a file may have.
+/// Maximum number of seeds in a file.
 const SEEDS_MAX: usize = 64;
 
-/// Links that begin at one switch and tell directions.
+/// Seed: links from one switch that define the directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seed {
-    /// By dimension, up first: from one switch, by GUID, to the other.
+    /// Links by dimension and direction, up first: from one switch, by GUID, to the other.
     pub links: [[Option<(u64, u64)>; 2]; DIMENSIONS],
-    /// By dimension, how far the dateline is from the switch.
+    /// Distance of the dateline from the switch, by dimension.
     pub datelines: [i64; DIMENSIONS],
 }
 
-/// What the file says.
+/// Content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Sizes of the dimensions, and whether they are rings.
+    /// Sizes of the dimensions, and whether each is a ring.
     pub sizes: Vec<(u32, bool)>,
-    /// The seeds, the next where one is not whole.
+    /// The seeds; a later one applies if switches of the earlier ones are missing.
     pub seeds: Vec<Seed>,
-    /// The order in which the ports of a switch are taken, if it is told (`port_order`).
+    /// The order in which to use a switch's ports; empty if not set (`port_order`).
     pub port_order: Vec<u8>,
 }
 
 impl Config {
-    /// Reads a file; `None` if it says nothing.
+    /// Parses a file; `None` if it sets nothing.
     pub fn read(text: &str) -> Result<Option<Config>, String> {
         let mut config = Config::default();
         for (number, line) in (1..).zip(text.lines()) {
@@ -51,7 +52,7 @@ impl Config {
             }
             ("next_seed", []) => self.seed_more()?,
             ("portgroup_max_ports", [count]) => {
-                // Ports of a group are not bounded here.
+                // The number of ports in a group is not limited here.
                 count.parse::<u32>().map_err(|_| format!("{count} is no number"))?;
             }
             ("port_order", ports) if !ports.is_empty() => {
@@ -85,19 +86,19 @@ impl Config {
         if self.seeds.len() == SEEDS_MAX {
             return Err(format!("more than {SEEDS_MAX} seeds"));
         }
-        // The first next_seed may stand before everything else.
+        // The first next_seed may precede everything else.
         if self.seeds.last() != Some(&Seed::default()) {
             self.seeds.push(Seed::default());
         }
         Ok(())
     }
 
-    /// The sizes that are more than a single switch.
+    /// The sizes of dimensions with more than one switch.
     fn sizes(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
         self.sizes.iter().copied().filter(|(size, _)| *size > 1)
     }
 
-    /// Whether dimensions have the sizes that the file tells, in whatever order.
+    /// Whether the dimensions found have the configured sizes, in any order.
     pub fn fits(&self, found: &[Dimension]) -> bool {
         let mut told: Vec<u32> = self.sizes().map(|(size, _)| size).collect();
         let mut sizes: Vec<u32> = found.iter().map(|dimension| dimension.size).collect();
@@ -106,7 +107,8 @@ impl Config {
         told == sizes
     }
 
-    /// How many seeds say that two dimensions of two are one ring of four: their link up is in one, that down in the other.
+    /// Number of seeds that make two dimensions of size two one ring of four: one has the seed's up link, the other its
+    /// down link.
     pub fn pairs(&self, one: &Dimension, other: &Dimension, guids: &[u64]) -> usize {
         let place = |guid: u64| guids.binary_search(&guid).ok();
         let along = |dimension: &Dimension, (from, to): (u64, u64)| {
@@ -121,7 +123,7 @@ impl Config {
         both.count()
     }
 
-    /// Brings dimensions into the order and the directions that the file tells.
+    /// Puts dimensions into the configured order and directions.
     pub fn arrange(&self, found: &mut Vec<Dimension>, guids: &[u64]) -> Result<(), String> {
         if !self.fits(found) {
             let told: Vec<String> = self.sizes().map(|(size, _)| size.to_string()).collect();
@@ -146,7 +148,7 @@ impl Config {
         self.rings(found)
     }
 
-    /// Dimensions as the links of a seed tell them; those without a link follow in the order of their ports.
+    /// Orders dimensions by the links of a seed; those without a link follow in port order.
     fn seeded(&self, seed: &Seed, mut left: Vec<Dimension>, guids: &[u64]) -> Result<Vec<Dimension>, String> {
         let place = |guid: u64| {
             let missing = || format!("torus_config: no switch {guid:#018x} of a seed");
@@ -177,7 +179,7 @@ impl Config {
         Ok(arranged)
     }
 
-    /// A dimension that is told to be a mesh's must not be a ring.
+    /// Checks that no dimension configured as a mesh is a ring.
     fn rings(&self, found: &[Dimension]) -> Result<(), String> {
         for (dimension, (size, ring)) in found.iter().zip(self.sizes()) {
             if dimension.wraps && !ring {
@@ -188,7 +190,7 @@ impl Config {
     }
 }
 
-/// Makes the link between two switches go up or down, and puts the dateline so far above the first.
+/// Makes the link between two switches go up or down, and puts the dateline `dateline` hops above the first.
 fn turn(dimension: &mut Dimension, from: usize, to: usize, up: bool, dateline: i64) {
     let size = dimension.size;
     let goes_up =
@@ -202,7 +204,7 @@ fn turn(dimension: &mut Dimension, from: usize, to: usize, up: bool, dateline: i
     }
 }
 
-/// A size such as `4`, `4t` or `4m`.
+/// Parses a size like `4`, `4t` or `4m`.
 fn radix(word: &str, ring: bool) -> Result<(u32, bool), String> {
     let digits = word.trim_end_matches(['t', 'T', 'm', 'M']);
     let ring = match &word[digits.len()..] {

@@ -1,29 +1,29 @@
-//! Recognises a torus or a mesh from its cables alone. Two hops of a switch that close a square with two others lie in
-//! different dimensions, and opposite sides of a square go the same way: so links fall into layers, each the cut between two
-//! coordinates. Two hops that close no square follow each other along a dimension: so layers fall into rings and chains.
-//! A missing switch or link leaves enough of both.
+//! Recognizes a torus or a mesh from its cables alone. Two hops of a switch that close a square with two others lie in
+//! different dimensions, and opposite sides of a square have the same direction. So links form layers, each the cut
+//! between two coordinates. Two hops that close no square follow each other along a dimension, so layers form rings and
+//! chains. Both still work if a switch or a link is missing.
 
 use std::collections::BTreeMap;
 
 use crate::routing::net::Net;
 
-/// Neighbours that a switch of a torus has at most.
+/// Maximum number of neighbors of a switch in a torus.
 const NEIGHBOURS_MAX: usize = 6;
 
-/// A dimension as it is found.
+/// A dimension found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dimension {
-    /// How many coordinates it has.
+    /// Number of coordinates.
     pub size: u32,
-    /// Whether the last is beside the first.
+    /// Whether the last coordinate is adjacent to the first.
     pub wraps: bool,
-    /// By switch, its coordinate.
+    /// Coordinate of each switch.
     pub at: Vec<u32>,
-    /// The port that leads up, mostly.
+    /// The port that most switches use to go up.
     pub port: u8,
 }
 
-/// The dimensions of a torus or a mesh; `Err` says why it is none.
+/// Finds the dimensions of a torus or a mesh; `Err` is the reason if the fabric is none.
 pub fn find(net: &Net) -> Result<Vec<Dimension>, String> {
     let hops = Hops::new(net)?;
     let layers = hops.layers()?;
@@ -37,19 +37,19 @@ pub fn find(net: &Net) -> Result<Vec<Dimension>, String> {
     Ok(found)
 }
 
-/// Hops between neighbours: several cables are one.
+/// Hops between neighbors; parallel cables are one hop.
 struct Hops {
-    /// By switch, its first hop; one entry more.
+    /// First hop of each switch; one more entry at the end.
     first: Vec<usize>,
-    /// Whence, whither, the lowest port.
+    /// Source, destination, lowest port.
     hops: Vec<(usize, usize, u8)>,
-    /// The hop back.
+    /// The opposite hop.
     back: Vec<usize>,
 }
 
-/// Which layer a hop is of, by hop; a layer is named by one of its hops.
+/// Layer of each hop; a layer is identified by one of its hops.
 type Layers = Vec<usize>;
-/// Layers that follow each other, and whether the first follows the last.
+/// Consecutive layers, and whether the first follows the last.
 type Chain = (Vec<usize>, bool);
 
 impl Hops {
@@ -83,7 +83,7 @@ impl Hops {
         self.of(from).find(|hop| self.hops[*hop].1 == to)
     }
 
-    /// Switches that are beside both ends of two hops, other than where they begin.
+    /// Neighbors shared by the destinations of two hops, except the switch where both start.
     fn corners(&self, one: usize, other: usize) -> Vec<usize> {
         let (from, a, _) = self.hops[one];
         let b = self.hops[other].1;
@@ -91,7 +91,7 @@ impl Hops {
         beside.filter(|corner| *corner != from && self.hop(b, *corner).is_some()).collect()
     }
 
-    /// Pairs of hops that begin at one switch.
+    /// Pairs of hops that start at the same switch.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let of = move |switch| {
             self.of(switch).flat_map(move |one| (one + 1..self.of(switch).end).map(move |other| (one, other)))
@@ -127,7 +127,7 @@ impl Hops {
             *votes.entry((layers[self.back[one]], layers[other])).or_default() += 1;
             *votes.entry((layers[self.back[other]], layers[one])).or_default() += 1;
         }
-        // What most rows say comes first; where a switch is missing, some say what is not so.
+        // Most votes first: near a missing switch, some votes are wrong.
         let mut votes: Vec<(usize, (usize, usize))> = votes.into_iter().map(|(pair, votes)| (votes, pair)).collect();
         votes.sort_by_key(|(votes, pair)| (std::cmp::Reverse(*votes), *pair));
         let (mut next, mut previous) = (BTreeMap::new(), BTreeMap::new());
@@ -172,8 +172,8 @@ impl Hops {
         Dimension { size, wraps, at, port: up.min(down) }
     }
 
-    /// Coordinates of switches that miss all links of a dimension, as their neighbours have them; and the proof that
-    /// every link is one step in one dimension, and no two switches at one place.
+    /// Copies coordinates from neighbors to switches that have no link in a dimension. Then checks that every link is
+    /// one step in one dimension, and that no two switches have the same coordinates.
     fn complete(&self, layers: &Layers, chains: &[Chain], found: &mut [Dimension]) -> Result<(), String> {
         let mut dimension_of: BTreeMap<usize, usize> = BTreeMap::new();
         for (at, (chain, _)) in chains.iter().enumerate() {
@@ -212,7 +212,7 @@ impl Hops {
     }
 }
 
-/// The layers before and behind one, in order.
+/// The chain of layers that contains a layer, in order.
 fn chain(layer: usize, next: &BTreeMap<usize, usize>, previous: &BTreeMap<usize, usize>) -> Chain {
     let mut first = layer;
     while let Some(before) = previous.get(&first).copied().filter(|before| *before != layer) {

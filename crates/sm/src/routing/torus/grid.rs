@@ -1,36 +1,36 @@
-//! A torus or a mesh of at most three dimensions: which switch is where, and how far rows of switches are whole.
+//! A torus or a mesh of up to three dimensions: the place of each switch, and the number of hops before a gap.
 
 use crate::routing::net::Net;
 
 use super::config::Config;
 use super::find::{Dimension, find};
 
-/// Dimensions, at most.
+/// Maximum number of dimensions.
 pub const DIMENSIONS: usize = 3;
-/// Dimensions of two coordinates that pairs of make rings of four, and others, before that is done.
+/// Maximum number of dimensions before pairs of dimensions of size two are merged into rings of four.
 const FOUND_MAX: usize = 6;
 
-/// Where a switch is.
+/// Coordinates of a switch.
 pub type Place = [u32; DIMENSIONS];
 
 /// A torus or a mesh.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// How many coordinates each dimension has; 1 if it is not used.
+    /// Size of each dimension; 1 if unused.
     pub sizes: Place,
-    /// Whether the last is beside the first.
+    /// Whether the last coordinate is adjacent to the first.
     pub wraps: [bool; DIMENSIONS],
-    /// By switch, where it is.
+    /// Coordinates of each switch.
     pub places: Vec<Place>,
-    /// By place, the switch.
+    /// The switch at each place.
     switches: Vec<Option<u32>>,
-    /// By switch, dimension and direction, up first: how many hops can be made before a link or a switch is missing; of
-    /// whole rings, as many as there are switches.
+    /// By switch, dimension and direction (up first): number of hops before a link or a switch is missing; on a whole
+    /// ring, the number of its switches.
     runs: Vec<[[u32; 2]; DIMENSIONS]>,
 }
 
 impl Grid {
-    /// The grid of a fabric, as told, or as found.
+    /// Finds the grid of a fabric and arranges it as configured.
     pub fn new(net: &Net, config: Option<&Config>, guids: &[u64]) -> Result<Grid, String> {
         let mut found = find(net)?;
         if found.len() > FOUND_MAX {
@@ -64,7 +64,7 @@ impl Grid {
         self.switches.get(self.index(place)).copied().flatten()
     }
 
-    /// The place one hop on; `None` beyond the end of a row.
+    /// The adjacent place; `None` beyond the end of a row.
     pub fn beside(&self, mut place: Place, dimension: usize, up: bool) -> Option<Place> {
         let (at, size) = (place[dimension], self.sizes[dimension]);
         let edge = if up { at + 1 == size } else { at == 0 };
@@ -75,7 +75,7 @@ impl Grid {
         Some(place)
     }
 
-    /// Hops from one coordinate to another; `None` if a row ends between.
+    /// Number of hops between two coordinates; `None` if the row ends between them.
     pub fn hops(&self, dimension: usize, from: u32, to: u32, up: bool) -> Option<u32> {
         let size = self.sizes[dimension];
         let straight = if up { to >= from } else { to <= from };
@@ -83,12 +83,12 @@ impl Grid {
             .then(|| if up { (to + size - from) % size } else { (from + size - to) % size })
     }
 
-    /// Hops that can be made from a switch in a direction.
+    /// Number of hops possible from a switch in a direction.
     pub fn run(&self, switch: u32, dimension: usize, up: bool) -> u32 {
         self.runs[switch as usize][dimension][usize::from(!up)]
     }
 
-    /// Whether nothing is missing.
+    /// Whether no switch or link is missing.
     pub fn is_whole(&self) -> bool {
         let whole = |switch: usize| {
             (0..DIMENSIONS).filter(|dimension| self.sizes[*dimension] > 1).all(|dimension| {
@@ -145,8 +145,8 @@ impl Grid {
     }
 }
 
-/// Two dimensions of two coordinates each are one ring of four: cables that go on through the same port say which two, or
-/// the administrator, or there are too many dimensions otherwise.
+/// Merges two dimensions of size two into one ring of four. Cables that continue through the same port or the
+/// configuration select the pair; without either, pairs are merged only while there are too many dimensions.
 fn pair_up(net: &Net, found: &mut Vec<Dimension>, config: Option<&Config>, guids: &[u64]) {
     let wanted = |found: &[Dimension]| match config {
         Some(config) => !config.fits(found),
@@ -176,7 +176,7 @@ fn pair_up(net: &Net, found: &mut Vec<Dimension>, config: Option<&Config>, guids
     }
 }
 
-/// How often a path that leaves switches by one port goes on from the one of these dimensions in the other.
+/// Number of paths through the same port of two switches that use one dimension first and then the other.
 fn straight(net: &Net, one: &Dimension, other: &Dimension) -> usize {
     let along = |dimension: &Dimension, from: u32, to: u32| dimension.at[from as usize] != dimension.at[to as usize];
     let goes_on = |way: &&crate::routing::net::Channel| {

@@ -1,8 +1,8 @@
-//! Tori and meshes of up to three dimensions, as OpenSM's torus-2QoS routes them: dimension order, and a lane more for paths
-//! that cross the dateline of a ring, which one bit of the service level per dimension tells. The lane follows from the
-//! service level and the port that a packet leaves by; where a path goes round a missing switch, the hop behind the turn that
-//! dimension order does not have is on further lanes. Service levels 8 to 15 are a second quality of service on lanes of
-//! their own, given eight lanes. Without a torus_config the cables tell what the torus is.
+//! Tori and meshes of up to three dimensions, as in OpenSM's torus-2QoS: dimension-order routing, with another VL for
+//! paths that cross the dateline of a ring, which one bit of the service level for each dimension selects. The VL
+//! depends on the service level and the egress port. If a path goes around a missing switch, the hop after the turn
+//! that violates dimension order uses further VLs. With eight VLs, service levels 8 to 15 are a second QoS class with
+//! its own VLs. Without a torus_config, the geometry is found from the cables.
 
 pub(crate) mod config;
 mod find;
@@ -25,13 +25,13 @@ pub const ENGINE: Engine = Engine {
     run,
 };
 
-/// The bit of a lane that tells that a path crosses the dateline.
+/// VL bit of a path that crosses the dateline.
 const DATELINE: u8 = 1;
-/// The bit of the hop behind a turn that dimension order does not have.
+/// VL bit of the hop after a turn that violates dimension order.
 const TURN: u8 = 2;
-/// The bit of the second quality of service.
+/// VL bit of the second QoS class.
 const SECOND: u8 = 4;
-/// The bit of a service level that asks for the second quality of service.
+/// Service level bit of the second QoS class.
 const SECOND_LEVEL: u8 = 8;
 
 fn run(request: &Request<'_>) -> Result<Tables, RouteError> {
@@ -72,7 +72,7 @@ fn routed(request: &Request<'_>) -> Result<Tables, String> {
     Ok(tables)
 }
 
-/// How many of the lanes that there are can be used.
+/// Number of VLs to use out of those available.
 fn lanes(lanes_max: u8) -> u8 {
     [8, 4, 2].into_iter().find(|lanes| *lanes <= lanes_max).unwrap_or(1)
 }
@@ -80,12 +80,12 @@ fn lanes(lanes_max: u8) -> u8 {
 struct Ways<'a> {
     net: &'a Net,
     grid: &'a Grid,
-    /// Ports that come first among cables to the same switch.
+    /// Ports to prefer among cables to the same switch.
     order: Vec<u8>,
 }
 
 impl Ways<'_> {
-    /// The forwarding table of a switch; `Err` names a switch that no path leads to.
+    /// The forwarding table of a switch; `Err` names two switches without a path.
     fn row(&self, switch: u32, length: usize) -> Result<Vec<u8>, (u32, u32)> {
         let mut lft = vec![NO_PATH; length];
         let mut turns = vec![0usize; self.net.switch_count()];
@@ -101,7 +101,7 @@ impl Ways<'_> {
         Ok(lft)
     }
 
-    /// The port that leads to a switch: adapters there take turns among cables that go the same way.
+    /// The port that leads to a switch: adapters there take turns among parallel cables.
     fn port(&self, from: u32, to: u32, turn: usize) -> Option<u8> {
         let (dimension, up) = self.grid.step(from, to)?;
         let place = self.grid.beside(self.grid.places[from as usize], dimension, up)?;
@@ -115,7 +115,7 @@ impl Ways<'_> {
     }
 }
 
-/// Service levels by switches: a bit for each dimension whose dateline is crossed.
+/// Service levels by pairs of switches: one bit for each dimension whose dateline is crossed.
 fn levels(grid: &Grid, count: usize) -> Vec<u8> {
     let level = |from: u32, to: u32| {
         (0..DIMENSIONS).map(|dimension| u8::from(grid.crosses(from, to, dimension)) << dimension).sum()
@@ -126,7 +126,7 @@ fn levels(grid: &Grid, count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Lanes by switch and ports.
+/// VLs by switch and ports.
 fn maps(request: &Request<'_>, net: &Net, grid: &Grid, lanes: u8) -> Vec<Vec<[u8; 16]>> {
     let of_switch = |switch: usize| {
         let ports = request.graph.switches[switch].ports.len();
@@ -145,7 +145,7 @@ fn maps(request: &Request<'_>, net: &Net, grid: &Grid, lanes: u8) -> Vec<Vec<[u8
     (0..net.switch_count()).map(of_switch).collect()
 }
 
-/// The lane of a packet that leaves by a dimension's port.
+/// The VL of a packet by the dimensions of its ingress and egress ports.
 fn lane(into: Option<usize>, out: Option<usize>, level: u8) -> u8 {
     let second = if level & SECOND_LEVEL != 0 { SECOND } else { 0 };
     let Some(out) = out else { return second };

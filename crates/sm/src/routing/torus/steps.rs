@@ -1,13 +1,13 @@
-//! Where a path goes from a switch: dimension after dimension, the short way round a ring; the long way where the ring is
-//! interrupted; and round a missing switch by turning into a later dimension just before it.
+//! Hop selection: dimension by dimension, the short way around a ring; the long way if the ring is interrupted; and
+//! around a missing switch by turning into a later dimension just before it.
 
 use super::grid::{DIMENSIONS, Grid, Place};
 
-/// A hop: the dimension, and whether it goes up.
+/// A hop: its dimension, and whether it goes up.
 pub type Step = (usize, bool);
 
 impl Grid {
-    /// The next hop from a switch to another; `None` if there is no way that these rules allow.
+    /// The next hop from a switch to another; `None` if these rules allow no path.
     pub fn step(&self, from: u32, to: u32) -> Option<Step> {
         let (place, target) = (self.places[from as usize], self.places[to as usize]);
         let dimension = (0..DIMENSIONS).find(|dimension| place[*dimension] != target[*dimension])?;
@@ -15,7 +15,7 @@ impl Grid {
         if self.switch(turn).is_some() {
             return Some((dimension, self.direction(from, to, dimension)?));
         }
-        // The switch where the path would turn is missing: go up to it, and turn there.
+        // The switch where the path would turn is missing: continue to the switch before it, and turn there.
         let up = self.toward(from, to, dimension)?;
         if self.hops(dimension, place[dimension], target[dimension], up)? > 1 {
             return Some((dimension, up));
@@ -24,8 +24,8 @@ impl Grid {
         Some((later, self.direction(from, to, later)?))
     }
 
-    /// Whether the path that nothing is missing of crosses the dateline of a dimension: between the last coordinate and
-    /// the first.
+    /// Whether the path on the intact grid crosses the dateline of a dimension, which lies between the last coordinate
+    /// and the first.
     pub fn crosses(&self, from: u32, to: u32, dimension: usize) -> bool {
         let (at, target) = (self.places[from as usize][dimension], self.places[to as usize][dimension]);
         match self.short(at, target, dimension, self.is_even(to)) {
@@ -35,7 +35,7 @@ impl Grid {
         }
     }
 
-    /// The direction in a dimension in which the row leads to the target's coordinate: the short one of a whole ring.
+    /// The usable direction to the target's coordinate in a dimension, preferably the short one.
     fn direction(&self, from: u32, to: u32, dimension: usize) -> Option<bool> {
         let (at, target) = (self.places[from as usize][dimension], self.places[to as usize][dimension]);
         let short = self.short(at, target, dimension, self.is_even(to))?;
@@ -45,7 +45,7 @@ impl Grid {
         [short, !short].into_iter().find(leads)
     }
 
-    /// The direction in which the row leads to just before the target's coordinate, where no switch is.
+    /// The usable direction to just before the target's coordinate, where the switch is missing.
     fn toward(&self, from: u32, to: u32, dimension: usize) -> Option<bool> {
         let (at, target) = (self.places[from as usize][dimension], self.places[to as usize][dimension]);
         let short = self.short(at, target, dimension, self.is_even(to))?;
@@ -55,7 +55,7 @@ impl Grid {
         [short, !short].into_iter().find(leads)
     }
 
-    /// The short direction; of two that are as short, up to every other switch, so that both carry as much.
+    /// The short direction. If both are equally short, it alternates between target switches to balance the load.
     fn short(&self, at: u32, target: u32, dimension: usize, even: bool) -> Option<bool> {
         match (self.hops(dimension, at, target, true), self.hops(dimension, at, target, false)) {
             (Some(up), Some(down)) if up == down => Some(even),

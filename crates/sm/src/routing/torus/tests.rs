@@ -50,7 +50,7 @@ fn what_is_no_torus_is_refused() {
     }
 }
 
-/// OpenSM's worst loads are 48, 576 and 640; these share both directions of pairs that are half a ring apart.
+/// OpenSM's worst loads are 48, 576 and 640; Weft's use both directions between switches half a ring apart.
 #[test]
 fn whole_tori_are_routed_soundly_and_evenly() {
     for (sizes, max) in
@@ -110,7 +110,7 @@ fn a_row_in_pieces_is_refused_with_its_reason() {
     assert!(error.to_string().contains("several pieces"), "{error}");
 }
 
-/// The row of a switch in the first dimension, from it on upwards.
+/// The row of a switch in the first dimension, upward from that switch.
 fn ring_of(graph: &Graph, first: u32) -> Vec<u32> {
     let grid = grid(graph).expect("a torus");
     let mut ring = vec![first];

@@ -1,4 +1,4 @@
-//! What a new group is like: that which was asked for, as far as it can be, and the rest as the port is that makes it.
+//! Properties of a new group: as requested where possible; the rest come from the port that creates it.
 
 use weft_wire::mad::Rate;
 use weft_wire::mad::sa::{ComponentMask, JoinState, McMemberRecord, Selector};
@@ -13,13 +13,13 @@ use crate::sa::path::limited;
 use crate::sa::world::World;
 use crate::sa::{Administrator, Change, is_mtu};
 
-/// Signatures of groups of IPv4 and IPv6 over InfiniBand (RFC 4391).
+/// MGID signatures of IPoIB groups for IPv4 and IPv6 (RFC 4391).
 const IPOIB: [[u8; 2]; 2] = [[0x40, 0x1b], [0x60, 0x1b]];
-/// Signature of groups whose GIDs the administrator makes.
+/// MGID signature of groups whose MGID the administrator assigns.
 const ASSIGNED: [u8; 2] = [0xa0, 0x1b];
-/// Scope that does not reach beyond the subnet.
+/// Scope within the subnet.
 const SCOPE_LINK_LOCAL: u8 = 2;
-/// GIDs that are tried until one is free.
+/// MGIDs to try until a free one is found.
 const MGID_TRIES_MAX: u32 = 1000;
 
 fn signature(mgid: &[u8; 16]) -> [u8; 2] {
@@ -30,20 +30,20 @@ fn is_ipoib(mgid: &[u8; 16]) -> bool {
     IPOIB.contains(&signature(mgid))
 }
 
-/// Whether a GID may be a group's (IBA o15-0.1.5).
+/// Whether a group may have this MGID (IBA o15-0.1.5).
 fn is_valid(mgid: &[u8; 16]) -> bool {
     let assigned_here = signature(mgid) == ASSIGNED && mgid[1] & 0xf == SCOPE_LINK_LOCAL;
     mgid[0] == 0xff && (is_ipoib(mgid) || mgid[1] & 0xe0 == 0 && !assigned_here)
 }
 
-/// The group of a partition's IPv4 broadcasts, which IPoIB's other groups there are like.
+/// MGID of a partition's IPv4 broadcast group, which the partition's other IPoIB groups must match.
 fn broadcast(mgid: &[u8; 16]) -> [u8; 16] {
     let [_, flags, _, _, key_high, key_low, ..] = *mgid;
     let scope = 0x10 | flags & 0xf;
     [0xff, scope, 0x40, 0x1b, key_high, key_low, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]
 }
 
-/// Whether it is the group of an IPv6 solicited node, of which there is one for every host.
+/// Whether this is an IPv6 solicited-node group. Every host needs one.
 fn is_solicited_node(mgid: &[u8; 16]) -> bool {
     mgid[0] == 0xff
         && mgid[1] & 0xf0 == 0x10
@@ -53,8 +53,8 @@ fn is_solicited_node(mgid: &[u8; 16]) -> bool {
         && mgid[12] == 0xff
 }
 
-/// MTU or rate of a new group: by what was asked and what the port has, in places from the smallest to the largest.
-/// `None` if it cannot be.
+/// MTU or rate of a new group, from the request and the creating port, on an ordered scale. `None` if the request
+/// cannot be met.
 fn settled(asked: Option<(Selector, u8)>, port: Option<u8>, least: u8) -> Option<u8> {
     let Some((selector, wanted)) = asked else { return Some(port.unwrap_or(least)) };
     match selector {
@@ -72,7 +72,7 @@ fn settled(asked: Option<(Selector, u8)>, port: Option<u8>, least: u8) -> Option
 }
 
 impl Administrator {
-    /// The group that was asked for, with a LID. `port` is that of who makes it.
+    /// Returns the requested group's record, with a LID. `port` is the creating port.
     pub(in crate::sa) fn created(
         &mut self,
         world: &World<'_>,
@@ -86,8 +86,8 @@ impl Administrator {
         self.made(world, asked, mask, port)
     }
 
-    /// A group that was there before this administrator: in which order they come back is nobody's rule, so that IPoIB's
-    /// may be there before their broadcast group is.
+    /// Returns the record of a group from an earlier administrator. Groups come back in any order, so an IPoIB group
+    /// may precede its broadcast group.
     pub(in crate::sa) fn created_before(
         &mut self,
         world: &World<'_>,
@@ -132,7 +132,8 @@ impl Administrator {
         Ok(group)
     }
 
-    /// Whether a group of this GID may be made, like this (RFC 4391: IPoIB's are like their broadcast group).
+    /// Checks that a group may be created with this MGID and these properties (RFC 4391: IPoIB groups match their
+    /// broadcast group).
     fn check_mgid(&self, asked: &McMemberRecord, mask: ComponentMask) -> Result<(), Refusal> {
         if !is_valid(&asked.mgid) {
             return Err(Refusal::INVALID);
@@ -145,7 +146,7 @@ impl Administrator {
         leader.map(|_| ()).ok_or(Refusal::INVALID)
     }
 
-    /// A GID for a group that came without one.
+    /// Assigns an MGID to a group created without one.
     fn assigned_mgid(&mut self, world: &World<'_>, asked: &McMemberRecord, mask: ComponentMask) -> Option<[u8; 16]> {
         let scope = if mask.contains(McMemberRecord::SCOPE) { asked.scope } else { SCOPE_LINK_LOCAL };
         let mut mgid = [0; 16];
@@ -163,8 +164,8 @@ impl Administrator {
         None
     }
 
-    /// A LID for a new group: the one that it asks for, if nobody has it; the lowest that is free; one shared with groups
-    /// like it when the switches' tables are full.
+    /// LID for a new group: the requested one if it is free; the lowest free one; if the switches' tables are full, one
+    /// shared with similar groups.
     fn mlid(&mut self, world: &World<'_>, group: &McMemberRecord) -> Option<u16> {
         if world.settings.consolidate_ipv6_snm_req && is_solicited_node(&group.mgid) {
             let same = |other: &[u8; 16]| other[..13] == group.mgid[..13];
@@ -187,7 +188,7 @@ impl Administrator {
         groups.mlids.least_shared(akin).or_else(|| groups.mlids.least_shared(like))
     }
 
-    /// Takes a group in.
+    /// Adds a group.
     pub(in crate::sa) fn insert_group(&mut self, record: McMemberRecord, well_known: bool) -> Result<(), Refusal> {
         if self.groups.len() >= GROUPS_MAX {
             return Err(Refusal::NO_RESOURCES);

@@ -1,4 +1,4 @@
-//! How a port comes into a group.
+//! Joining a multicast group.
 
 use weft_verbs::Instant;
 use weft_wire::mad::notice::TrapNumber;
@@ -14,11 +14,11 @@ use crate::sa::question::Question;
 use crate::sa::world::World;
 use crate::sa::{Administrator, Change};
 
-/// States that keep a group alive.
+/// Join states that keep a group alive.
 const FULL: JoinState = JoinState::FULL_MEMBER.union(JoinState::SEND_ONLY_FULL_MEMBER);
 
 impl Administrator {
-    /// Answers Set: a port joins a group, and makes it if there is none.
+    /// Answers Set: a port joins a group; if the group does not exist, it is created.
     pub(super) fn join(
         &mut self,
         now: Instant,
@@ -62,7 +62,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// The group that is not there yet, as it is to be.
+    /// The record of a group that this join creates.
     fn new_group(
         &mut self,
         world: &World<'_>,
@@ -80,7 +80,7 @@ impl Administrator {
         self.created(world, asked, question.mask(), info.as_ref())
     }
 
-    /// Whether a port is fit for a group: what the group carries the port must, and it must be in its partition.
+    /// Checks that a port can join a group: it supports the group's MTU and rate and is in the group's partition.
     fn may_join(
         &self,
         world: &World<'_>,
@@ -98,8 +98,8 @@ impl Administrator {
         Ok(())
     }
 
-    /// Whether the asker may change a membership (IBA o15-0.2.1): its own, or one that somebody else made for a port, if
-    /// it is in the group's partition.
+    /// Checks that the requester may change a membership (IBA o15-0.2.1): its own, or one that a proxy created, if the
+    /// requester is in the group's partition.
     pub(super) fn may_change(&self, question: &Question<'_>, gid: &[u8; 16], group: &McMemberRecord) -> Outcome {
         let member = self.groups.get(&group.mgid).and_then(|group| group.member(guid_of(gid)));
         let requester = self.index.entry(question.requester).ok_or(Refusal::Silent)?;
@@ -111,7 +111,7 @@ impl Administrator {
         if allowed { Ok(()) } else { Err(Refusal::INVALID) }
     }
 
-    /// Puts a port into a group, which begins with it if there is none.
+    /// Adds a port to a group, which it creates if necessary.
     pub(in crate::sa) fn add_member(
         &mut self,
         now: Instant,

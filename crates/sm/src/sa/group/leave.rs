@@ -1,4 +1,4 @@
-//! How a port leaves a group, and what becomes of a group without members.
+//! Leaving a multicast group, and the end of a group without members.
 
 use weft_verbs::Instant;
 use weft_wire::mad::notice::TrapNumber;
@@ -35,8 +35,8 @@ impl Administrator {
         Ok(())
     }
 
-    /// Takes states of a member away; what it has left. Without any it is a member no more, and without members that
-    /// keep it alive the group ends.
+    /// Removes join states of a member; returns the remaining ones. A member without join states leaves, and a group
+    /// without members that keep it alive ends.
     pub(in crate::sa) fn remove_member(
         &mut self,
         now: Instant,
@@ -59,14 +59,14 @@ impl Administrator {
         self.changes.insert(Change::Cache);
         let is_kept = self.groups.get(&about.mgid).is_some_and(Group::is_kept);
         if before.is_full() && !is_kept {
-            // Whoever is told must be in its partition: so tell before it is gone.
+            // Subscribers must be in the group's partition: notify them while the group still exists.
             self.tell_of_group(now, world, TrapNumber::MULTICAST_GROUP_DELETED, about);
             self.end_group(about);
         }
         rest
     }
 
-    /// Nobody keeps a group alive any more. A well known one stays, empty.
+    /// Ends a group without members that keep it alive. A well-known group stays, empty.
     fn end_group(&mut self, about: &McMemberRecord) {
         if let Some(group) = self.groups.remove(&about.mgid)
             && group.well_known

@@ -1,4 +1,4 @@
-//! MCMemberRecord (IBA 15.2.5.17): multicast groups come with their first full member and go with their last one.
+//! MCMemberRecord (IBA 15.2.5.17): a multicast group begins with its first full member and ends with its last one.
 
 mod create;
 mod join;
@@ -16,9 +16,9 @@ use super::{Administrator, is_mtu};
 use crate::multicast::prefix_of;
 use weft_verbs::Instant;
 
-/// What every join and leave names.
+/// Components that every join and leave must name.
 const JOIN: ComponentMask = McMemberRecord::MGID.or(McMemberRecord::PORT_GID).or(McMemberRecord::JOIN_STATE);
-/// What whoever makes a group has to name besides.
+/// Components that a join must name to create a group.
 const CREATE: ComponentMask = JOIN
     .or(McMemberRecord::QKEY)
     .or(McMemberRecord::TCLASS)
@@ -27,7 +27,7 @@ const CREATE: ComponentMask = JOIN
     .or(McMemberRecord::SL);
 
 impl Administrator {
-    /// Answers it.
+    /// Answers MCMemberRecord.
     pub(super) fn mc_member_records(
         &mut self,
         now: Instant,
@@ -54,7 +54,7 @@ impl Administrator {
         }
     }
 
-    /// The GID of the port of a join or a leave, with the subnet's prefix.
+    /// The port GID of a join or a leave, with the subnet's prefix.
     fn port_gid(&self, world: &World<'_>, record: &McMemberRecord) -> Result<[u8; 16], Refusal> {
         let prefix = prefix_of(&record.port_gid);
         if prefix != LINK_LOCAL && prefix != world.settings.subnet_prefix {
@@ -65,10 +65,10 @@ impl Administrator {
     }
 }
 
-/// The subnet prefix that every port knows itself by.
+/// The link-local subnet prefix, which every port has.
 const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
 
-/// Whether a number fits what a selector asks of it.
+/// Whether a value satisfies a selector.
 fn fits(value: u8, selector: Selector, wanted: u8) -> bool {
     match selector {
         Selector::GREATER_THAN => value > wanted,
@@ -78,7 +78,7 @@ fn fits(value: u8, selector: Selector, wanted: u8) -> bool {
     }
 }
 
-/// Whether MTU and rate of a group are what was asked for.
+/// Whether a group's MTU and rate match the request.
 fn carries_fit(group: &McMemberRecord, asked: &McMemberRecord, mask: ComponentMask) -> bool {
     let mtu = !mask.contains(McMemberRecord::MTU_SELECTOR) || fits(group.mtu, asked.mtu_selector, asked.mtu);
     let rate =
@@ -86,7 +86,7 @@ fn carries_fit(group: &McMemberRecord, asked: &McMemberRecord, mask: ComponentMa
     mtu && rate
 }
 
-/// Whether the other properties of a group are what was asked for.
+/// Whether a group's other properties match the request.
 fn properties_fit(group: &McMemberRecord, asked: &McMemberRecord, mask: ComponentMask) -> bool {
     let names = |component| mask.contains(component);
     let pkeys = group.pkey & 0x7fff == asked.pkey & 0x7fff && (group.pkey | asked.pkey) & 0x8000 != 0;
@@ -98,7 +98,7 @@ fn properties_fit(group: &McMemberRecord, asked: &McMemberRecord, mask: Componen
         && (!names(McMemberRecord::HOP_LIMIT) || group.hop_limit == asked.hop_limit)
 }
 
-/// The record with its selectors as answers have them.
+/// The record with the selectors of a response.
 fn exact(record: McMemberRecord) -> McMemberRecord {
     McMemberRecord {
         mtu_selector: Selector::EXACTLY,

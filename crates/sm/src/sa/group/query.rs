@@ -1,4 +1,4 @@
-//! Which groups there are, and to those who show the key, who is in them.
+//! Queries for groups, and for their members if the request is trusted.
 
 use weft_wire::mad::sa::{JoinState, McMemberRecord};
 
@@ -51,7 +51,7 @@ impl Administrator {
         };
         let shown = |record: McMemberRecord| match question.trusted {
             true => exact(record),
-            // Who is in a group is nobody's business but that of those who show the key (IBA 15.4.1.2).
+            // Only requests with the SM_Key may see a group's members (IBA 15.4.1.2).
             false => {
                 exact(McMemberRecord { port_gid: [0; 16], join_state: JoinState::empty(), proxy_join: false, ..record })
             }
@@ -68,7 +68,7 @@ impl Administrator {
                     break;
                 }
             }
-        // A group has the state of who made it, and only full members do.
+        // A group shows its creator's join state, and only full members create groups.
         } else if in_state(about.scope, JoinState::FULL_MEMBER) {
             answer.push(&shown(*about));
         }

@@ -1,5 +1,5 @@
-//! PathRecord (IBA 15.2.5.16): how to reach a port from another. By the ends that are named the question is for a pair
-//! of ports, for all paths of one, or for all there are.
+//! PathRecord (IBA 15.2.5.16): paths between ports. Depending on the ends it names, a request is for a pair of ports,
+//! for all paths of one port, or for all paths.
 
 mod multicast;
 pub(super) mod multipath;
@@ -20,26 +20,27 @@ use super::world::World;
 use super::{Administrator, is_mtu};
 use crate::multicast::{guid_of, prefix_of};
 
-/// The subnet prefix that every port knows itself by.
+/// The link-local subnet prefix, which every port has.
 const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
-/// Hop limit of what goes through routers.
+/// Hop limit of paths through routers.
 const HOPS_BEYOND: u8 = 0xff;
 
-/// Where a path begins or ends, as far as it was said.
+/// One end of the requested path, as far as the request names it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     /// The port.
     entry: Option<u32>,
-    /// The GID by which it was named.
+    /// The GID in the request.
     gid: Option<[u8; 16]>,
-    /// Its LID, if that was named too.
+    /// The LID in the request.
     lid: Option<u16>,
-    /// The GID is beyond a router: the port is the router's.
+    /// Whether the GID is beyond a router: then `entry` is the router's port.
     beyond: bool,
 }
 
 impl Place {
-    /// The GID that a path says: of a port here with the prefix that it has, whatever prefix it was named by.
+    /// The GID in the path record: a local port's GID always has the port's own prefix, whatever prefix the request
+    /// used.
     fn told(&self, own: [u8; 16]) -> [u8; 16] {
         match self.gid {
             Some(gid) if self.beyond => gid,
@@ -57,7 +58,7 @@ struct Pair {
 }
 
 impl Administrator {
-    /// Answers it.
+    /// Answers PathRecord.
     pub(super) fn path_records(&mut self, world: &World<'_>, question: &Question<'_>, answer: &mut Answer) -> Outcome {
         let record: PathRecord = question.record()?;
         let asked = Asked { record: &record, mask: question.mask() };
@@ -74,7 +75,7 @@ impl Administrator {
             self.path_to_group(question, &asked, answer);
             return Ok(());
         }
-        // As OpenSM has it, a place that is not there is no error: there are no paths.
+        // As in OpenSM, an unknown end is no error: the response has no paths.
         let Ok(from) = self.place(world, &asked, true) else { return Ok(()) };
         let Ok(to) = self.place(world, &asked, false) else { return Ok(()) };
         let (Ok(from), Ok(to)) = (agreed(&self.index, from), agreed(&self.index, to)) else {
@@ -84,7 +85,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// Where a path begins, or ends.
+    /// One end of the requested path.
     fn place(&self, world: &World<'_>, asked: &Asked<'_>, source: bool) -> Result<Place, Refusal> {
         let (gid_named, lid_named, gid, lid) = match source {
             true => (PathRecord::SGID, PathRecord::SLID, asked.record.sgid, asked.record.slid),
@@ -109,7 +110,7 @@ impl Administrator {
         Ok(place)
     }
 
-    /// The port of the router that leads to a subnet.
+    /// The port of the router to a subnet.
     fn router(&self, world: &World<'_>, prefix: u64) -> Option<u64> {
         let routes = world.settings.prefix_routes.iter();
         let (_, guid) = *routes.into_iter().find(|(subnet, _)| *subnet == 0 || *subnet == prefix)?;
@@ -117,7 +118,7 @@ impl Administrator {
         routers.find(|end| guid == 0 || end.guid == guid || end.node_guid == guid).map(|end| end.guid)
     }
 
-    /// The paths between all that the two places can be.
+    /// Adds the paths between all candidates for the two ends.
     fn paths_between(
         &mut self,
         world: &World<'_>,
@@ -143,7 +144,7 @@ impl Administrator {
         }
     }
 
-    /// The paths of a pair of ports: first those that have no LID in common, then the others.
+    /// Adds the paths between two ports: first those with equal LID offsets at both ends, then the others.
     fn paths_of_pair(
         &mut self,
         world: &World<'_>,
@@ -176,7 +177,7 @@ impl Administrator {
         }
     }
 
-    /// The pairs of LIDs of two ports that may know of each other and whom the asker may know of, with preferences.
+    /// The LID pairs of two ports, with preferences; `None` if the ports or the requester must not know of each other.
     fn lids_of_pair(
         &mut self,
         question: &Question<'_>,
@@ -203,7 +204,7 @@ impl Administrator {
         Some(all.map(move |(a, b, preference)| (first + a, far + b, preference)))
     }
 
-    /// The properties of a path, and whether the way back is like it. `None` if it is not what was asked for.
+    /// The properties of a path, and whether it is reversible. `None` if it does not match the request.
     fn both_ways(&mut self, world: &World<'_>, asked: &Asked<'_>, (from, to): (End, End)) -> Option<(Params, bool)> {
         let there = Course { from: from.entry, to: to.entry, dlid: to.lid };
         let back = Course { from: to.entry, to: from.entry, dlid: from.lid };
@@ -214,7 +215,7 @@ impl Administrator {
         (reversible || !wanted).then_some((params, reversible))
     }
 
-    /// The record of a path.
+    /// Builds a path record.
     fn path_record(&self, (from, to): (End, End), params: Params, reversible: bool, preference: u8) -> PathRecord {
         let gid = |end: End| self.index.entry(end.entry).map_or([0; 16], Entry::gid);
         PathRecord {
@@ -237,7 +238,7 @@ impl Administrator {
     }
 }
 
-/// The place with the port of its LID; an error if its GID is another port's.
+/// The end with the port of its LID filled in; an error if its GID belongs to another port.
 fn agreed(index: &super::index::Index, place: Place) -> Result<Place, Refusal> {
     let by_lid = place.lid.and_then(|lid| index.at_lid(lid)).map(|(entry, _)| entry);
     match (place.entry, by_lid) {

@@ -1,4 +1,4 @@
-//! Paths to multicast groups: what the group is, for those who are in it.
+//! Paths to multicast groups: the group's properties, for its members.
 
 use weft_wire::mad::sa::{PathRecord, Selector};
 
@@ -9,7 +9,7 @@ use crate::sa::answer::Answer;
 use crate::sa::question::Question;
 
 impl Administrator {
-    /// Answers a question whose end is a group's GID.
+    /// Answers a request whose DGID is a multicast GID.
     pub(super) fn path_to_group(&self, question: &Question<'_>, asked: &Asked<'_>, answer: &mut Answer) {
         let Some(group) = self.groups.get(&asked.record.dgid) else { return };
         if !self.group_fits(question, asked, group) {
@@ -40,7 +40,7 @@ impl Administrator {
         answer.push(&record);
     }
 
-    /// Whether a group is what was asked for.
+    /// Whether a group matches the request.
     fn group_fits(&self, question: &Question<'_>, asked: &Asked<'_>, group: &Group) -> bool {
         let (record, about) = (asked.record, &group.record);
         let differs = |component, differs: bool| asked.names(component) && differs;

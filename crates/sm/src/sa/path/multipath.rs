@@ -1,4 +1,4 @@
-//! MultiPathRecord (IBA 15.2.5.20): paths between several ports at once, the more independent the better.
+//! MultiPathRecord (IBA 15.2.5.20): paths between several ports at once, as independent of each other as possible.
 
 use weft_wire::mad::AttrId;
 use weft_wire::mad::rmpp::RmppHeader;
@@ -13,13 +13,13 @@ use crate::sa::world::World;
 use crate::sa::{Administrator, is_mtu};
 use weft_wire::mad::sa::ComponentMask;
 
-/// Paths that are told where no number was asked for.
+/// Number of paths if the request names none.
 const PATHS: usize = 127;
 
-/// A path of a pair and its length.
+/// A path and its number of hops.
 type Found = (PathRecord, u8);
 
-/// The question as one for single paths.
+/// The request as a PathRecord request.
 fn as_path(record: &MultiPathRecord, mask: ComponentMask) -> (PathRecord, ComponentMask) {
     let mut names = ComponentMask::NONE;
     for (component, of_path) in [
@@ -59,14 +59,14 @@ fn as_path(record: &MultiPathRecord, mask: ComponentMask) -> (PathRecord, Compon
     (path, names)
 }
 
-/// Where the LIDs of an alternate pair begin: the same for both directions, different for different pairs.
+/// First LID offset of an alternate path: the same in both directions, varying between pairs of ports.
 fn offset_of(a: u16, b: u16, lmc: u8) -> u16 {
     let (low, high) = (a.min(b) >> lmc, a.max(b) >> lmc);
     ((u32::from(low) << 4 | u32::from(high)) % 103) as u16
 }
 
 impl Administrator {
-    /// Answers it.
+    /// Answers MultiPathRecord.
     pub(in crate::sa) fn multi_path_records(
         &mut self,
         world: &World<'_>,
@@ -109,7 +109,7 @@ impl Administrator {
         Ok(())
     }
 
-    /// The ports between which paths are sought.
+    /// The source and destination ports.
     fn ends(&self, world: &World<'_>, record: &MultiPathRecord) -> Result<(Vec<u32>, Vec<u32>), Refusal> {
         let sources = usize::from(record.sgid_count).min(MULTIPATH_GIDS_MAX);
         let ends = usize::from(record.dgid_count).min(MULTIPATH_GIDS_MAX - sources);
@@ -124,7 +124,7 @@ impl Administrator {
         Ok((from.iter().map(find).collect::<Result<_, _>>()?, to))
     }
 
-    /// Paths of every pair, until there are enough.
+    /// Adds paths of every pair up to the limit.
     fn many(
         &mut self,
         world: &World<'_>,
@@ -151,8 +151,8 @@ impl Administrator {
         }
     }
 
-    /// Two paths for automatic migration, from two ports to two: by different LIDs, and of the two ways to pair the
-    /// ports the one with shorter paths.
+    /// Adds two paths for automatic path migration between two pairs of ports: with different LIDs, pairing the ports
+    /// in the way that gives the shorter paths.
     fn alternate(
         &mut self,
         world: &World<'_>,
@@ -182,7 +182,7 @@ impl Administrator {
         });
     }
 
-    /// A path of a pair whose LIDs begin at an offset.
+    /// A path between two ports, trying LIDs from an offset on.
     fn alternate_path(
         &mut self,
         world: &World<'_>,

@@ -1,4 +1,4 @@
-//! The properties of a path: what the way carries, bent to what was asked, the quality of service and the partition.
+//! Properties of a path: the limits of its route, adjusted to the request, QoS policy and partition.
 
 use weft_wire::mad::Rate;
 use weft_wire::mad::sa::{ComponentMask, PathRecord, Selector};
@@ -9,7 +9,7 @@ use crate::sa::index::{rank, ranked};
 use crate::sa::pkeys;
 use crate::sa::world::{PathLevel, PathQuestion, World};
 
-/// The properties.
+/// Properties of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sa) struct Params {
     pub mtu: u8,
@@ -20,7 +20,7 @@ pub(in crate::sa) struct Params {
     pub hops: u8,
 }
 
-/// What was asked of a path.
+/// The requested path properties.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sa) struct Asked<'a> {
     pub record: &'a PathRecord,
@@ -35,7 +35,7 @@ pub(in crate::sa) struct End {
 }
 
 impl Asked<'_> {
-    /// Whether both the selector and what it selects are named: one alone is passed over.
+    /// Whether both the selector and its value are named: one alone is ignored.
     fn selects(&self, selector: ComponentMask, value: ComponentMask) -> bool {
         self.mask.contains(selector | value)
     }
@@ -50,7 +50,7 @@ impl Asked<'_> {
     }
 }
 
-/// A number bent to what a selector asks; `below` is the next smaller one. `None` if that cannot be.
+/// A value adjusted to a selector; `below` returns the next smaller value. `None` if impossible.
 fn select(value: u8, selector: Selector, wanted: u8, below: impl Fn(u8) -> Option<u8>) -> Option<u8> {
     match selector {
         Selector::GREATER_THAN => (value > wanted).then_some(value),
@@ -60,12 +60,12 @@ fn select(value: u8, selector: Selector, wanted: u8, below: impl Fn(u8) -> Optio
     }
 }
 
-/// The code below one; MTUs and life times begin at 1.
+/// The next smaller code; MTU and life time codes start at 1.
 fn below(code: u8) -> Option<u8> {
     code.checked_sub(1).filter(|code| *code > 0)
 }
 
-/// A rate bent to what a selector asks. A path of another rate than exactly that one is none.
+/// A rate adjusted to a selector. A selector for an exact rate only matches a path of that rate.
 fn select_rate(rate: u8, selector: Selector, wanted: u8) -> Option<u8> {
     match selector {
         Selector::EXACTLY => (rate == wanted).then_some(rate),
@@ -74,7 +74,7 @@ fn select_rate(rate: u8, selector: Selector, wanted: u8) -> Option<u8> {
 }
 
 impl Administrator {
-    /// The properties of a path by this way; `None` if it is not like what was asked.
+    /// The properties of a path along this route; `None` if it does not match the request.
     pub(super) fn params(
         &mut self,
         world: &World<'_>,
@@ -103,14 +103,14 @@ impl Administrator {
         Some(Params { mtu, rate, life, pkey, sl, hops: way.hops })
     }
 
-    /// What the quality of service says.
+    /// The QoS level of the path.
     fn level(&self, world: &World<'_>, asked: &Asked<'_>, from: End, to: End) -> Option<PathLevel> {
         let policy = world.policy.filter(|_| world.settings.qos)?;
         let (source, destination) = (self.index.entry(from.entry)?.guid, self.index.entry(to.entry)?.guid);
         policy.level(&PathQuestion { source, destination, asked: asked.record, mask: asked.mask })
     }
 
-    /// Packet life time: none within a port (IBA 15.2.5.16).
+    /// Packet life time; 0 within a port (IBA 15.2.5.16).
     fn life(&self, world: &World<'_>, asked: &Asked<'_>, level: Option<&PathLevel>, loops: bool) -> Option<u8> {
         let set = level.and_then(|level| level.packet_life).unwrap_or(world.settings.subnet_timeout);
         let life = if loops { 0 } else { set };
@@ -120,7 +120,7 @@ impl Administrator {
         select(life, asked.record.packet_life_time_selector, asked.record.packet_life_time, below)
     }
 
-    /// The partition: that which was asked for, one that the level has, or any that both ends are in.
+    /// The P_Key: the requested one, one that the QoS level allows, or any that both ends share.
     fn pkey(&mut self, asked: &Asked<'_>, level: Option<&PathLevel>, from: u32, to: u32) -> Option<u16> {
         let (a, b) = (self.index.entry(from)?.class, self.index.entry(to)?.class);
         if asked.is_raw() {
@@ -143,8 +143,8 @@ impl Administrator {
         a.iter().copied().find(|pkey| allowed(*pkey) && b.iter().any(|other| pkeys::matches(*pkey, *other)))
     }
 
-    /// The service level: that which was asked for, the level's, the partition's; but a routing engine that needs one
-    /// has the last word, but for the bits that it leaves free.
+    /// The service level: the requested one, the QoS level's, or the partition's. A routing engine that needs a service
+    /// level overrides it, except for the bits that the engine leaves free.
     fn sl(
         &self,
         world: &World<'_>,
@@ -180,7 +180,7 @@ impl Administrator {
     }
 }
 
-/// The fastest rate that is no faster and whose number askers know.
+/// The fastest rate that is no faster than `rate` and whose code is at most `most`.
 pub(in crate::sa) fn limited(rate: Rate, most: u8) -> Rate {
     if rate.0 <= most {
         return rate;

@@ -1,21 +1,21 @@
-//! The way from one port to a LID, hop by hop along the forwarding tables, and what all of it carries.
+//! Walks the route from a port to a LID hop by hop along the forwarding tables and collects its limits.
 
 use crate::sa::index::{Carries, Entry, Index, NOWHERE};
 use crate::sa::limits::HOPS_MAX;
 use crate::sa::world::World;
 
-/// What a way is like.
+/// Limits of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sa) struct Way {
     /// The largest MTU and rate.
     pub carries: Carries,
-    /// Service levels that no port on it drops, as bits.
+    /// Bit mask of the service levels that no port on the route drops.
     pub levels: u16,
-    /// Switches on it.
+    /// Number of switches.
     pub hops: u8,
 }
 
-/// Where a path begins, where it ends, and the LID that it goes by.
+/// Source, destination, and the destination LID that selects the route.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sa) struct Course {
     pub from: u32,
@@ -23,8 +23,8 @@ pub(in crate::sa) struct Course {
     pub dlid: u16,
 }
 
-/// The ways there and back; `None` if the tables do not lead there. Both are walked at once: each step waits for memory,
-/// and so they wait together.
+/// The routes there and back; `None` if the tables do not lead there. Walks both in lockstep, so that their memory
+/// accesses overlap.
 pub(in crate::sa) fn walk_both(world: &World<'_>, index: &Index, there: Course, back: Course) -> [Option<Way>; 2] {
     let mut walkers = [Walker::new(world, index, there), Walker::new(world, index, back)];
     for _ in 0..=HOPS_MAX {
@@ -37,21 +37,21 @@ pub(in crate::sa) fn walk_both(world: &World<'_>, index: &Index, there: Course, 
     walkers.map(Walker::arrived)
 }
 
-/// How far a walk is.
+/// Progress of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// At a switch, come in by a port; 0 where it began at the switch.
+    /// At a switch: its index and ingress port; port 0 if the route starts at the switch.
     At(u32, u8),
     Arrived,
-    /// Nothing leads on.
+    /// The tables do not lead further.
     Lost,
 }
 
-/// Somebody on the way.
+/// A walk in progress.
 struct Walker {
     course: Course,
     way: Way,
-    /// What the end itself carries.
+    /// Limits of the destination port itself.
     end: Carries,
     state: State,
 }
@@ -67,7 +67,7 @@ impl Walker {
         Walker { course, way, end: end.map_or(Carries::ALL, |end| end.own), state }
     }
 
-    /// Goes on to the next switch or the end. Whether there is more to go.
+    /// Moves on to the next switch or the destination. Returns whether the walk continues.
     fn step(&mut self, world: &World<'_>, index: &Index) -> bool {
         let State::At(at, came) = self.state else { return false };
         self.state = self.next(world, index, at, came).unwrap_or(State::Lost);
@@ -98,8 +98,8 @@ impl Walker {
     }
 }
 
-/// From the source to the switch that it hangs on, or is; an adapter's own lanes, and the switch's port that it comes in
-/// by.
+/// Starts at the source and moves to the switch that it is attached to, or that it is. Applies an adapter's SL-to-VL
+/// table and returns the switch's ingress port.
 fn set_out(world: &World<'_>, way: &mut Way, course: Course, source: &Entry, end: &Entry) -> State {
     way.carries = source.own;
     if course.from == course.to {
@@ -118,14 +118,14 @@ fn set_out(world: &World<'_>, way: &mut Way, course: Course, source: &Entry, end
     if keep(way, lanes).is_none() { State::Lost } else { State::At(source.switch, source.port) }
 }
 
-/// Through a switch.
+/// Applies the SL-to-VL table of a switch.
 fn pass(world: &World<'_>, index: &Index, at: u32, came: u8, port: u8, way: &mut Way) -> Option<()> {
     let Some(lanes) = world.lanes.filter(|_| world.settings.qos) else { return Some(()) };
     let switch = index.switches.get(at as usize).and_then(|entry| index.entry(*entry))?;
     keep(way, lanes.sl_to_vl(switch.at.node, came, port))
 }
 
-/// Takes away the service levels that are dropped: those on lane 15. `None` if that is all of them.
+/// Removes the service levels that map to VL 15, because packets on them are dropped. `None` if none is left.
 fn keep(way: &mut Way, lanes: Option<[u8; 16]>) -> Option<()> {
     for (level, lane) in lanes.into_iter().flatten().enumerate() {
         if lane == 15 {

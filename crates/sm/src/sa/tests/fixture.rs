@@ -1,4 +1,4 @@
-//! A subnet made by hand of a topology, with everything that the administrator looks at.
+//! A subnet built from a topology, with everything that the administrator reads.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use weft_wire::mad::subn::{
     SmState, SwitchInfo,
 };
 
-/// The world of a topology.
+/// The owner of a [`World`] built from a topology.
 pub struct Fixture {
     pub generation: u64,
     pub subnet: Subnet,
@@ -25,7 +25,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Everything up: LIDs as told by PortGUID, tables of shortest ways.
+    /// A subnet with all links up: LIDs by PortGUID from `lid`, tables of shortest paths.
     pub fn new(topology: &Topology, lid: impl Fn(u64) -> u16) -> Fixture {
         let mut subnet = Subnet::default();
         for (place, node) in (0u32..).zip(&topology.nodes) {
@@ -68,7 +68,7 @@ impl Fixture {
         Fixture { generation: 1, subnet, graph, tables, settings, partitions, managers: vec![manager] }
     }
 
-    /// LIDs in the order of PortGUIDs, from 1.
+    /// Assigns LIDs from 1 in PortGUID order.
     pub fn numbered(topology: &Topology) -> Fixture {
         let guids = topology.nodes.iter().flat_map(|node| {
             let own = (node.kind == NodeKind::Switch).then_some(node.guid);
@@ -81,7 +81,7 @@ impl Fixture {
         Fixture::new(topology, |guid| lids[&guid])
     }
 
-    /// What an administrator sees of it.
+    /// The world that the administrator sees.
     pub fn world(&self) -> World<'_> {
         World {
             generation: self.generation,
@@ -98,7 +98,7 @@ impl Fixture {
     }
 }
 
-/// A node as a manager that brought it up knows it.
+/// A node in the state after bring-up.
 fn made(node: &weft_fabric::topology::Node, lid: &impl Fn(u64) -> u16) -> Node {
     let is_switch = node.kind == NodeKind::Switch;
     let node_type = match node.kind {
@@ -145,7 +145,7 @@ fn made(node: &weft_fabric::topology::Node, lid: &impl Fn(u64) -> u16) -> Node {
     Node { info, description, ports, switch, route: Route::new() }
 }
 
-/// Port 0: of a switch its own, else none.
+/// Port 0: a switch's own port; unused in other nodes.
 fn own_port(guid: u64, lid: &impl Fn(u64) -> u16) -> Port {
     if guid == 0 {
         return Port::default();
@@ -185,7 +185,7 @@ fn port_info(lid: u16) -> PortInfo {
     }
 }
 
-/// The subnet as routing sees it.
+/// The subnet as the routing engines see it.
 pub fn graph_of(subnet: &Subnet) -> Graph {
     let mut graph = Graph::default();
     let mut places: BTreeMap<NodeIx, u32> = BTreeMap::new();
@@ -227,7 +227,7 @@ pub fn graph_of(subnet: &Subnet) -> Graph {
     graph
 }
 
-/// Tables along shortest ways, by LID over the links there are.
+/// Tables of shortest paths; each LID takes one of the links available.
 pub fn shortest(graph: &Graph) -> Tables {
     let mut tables = Tables::empty("shortest", graph);
     let ends = graph.ends.iter().map(|end| (end.switch, end.port, end.lids()));

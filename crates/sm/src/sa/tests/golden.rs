@@ -1,4 +1,4 @@
-//! Tables as saquery printed them of OpenSM.
+//! Tables of OpenSM as printed by saquery.
 
 use weft_wire::mad::notice::InformInfo;
 use weft_wire::mad::sa::{
@@ -13,7 +13,7 @@ use super::*;
 
 const NONE: ComponentMask = ComponentMask::NONE;
 
-/// Numbers behind the dots of the lines with this name.
+/// Values after the dots in the lines with this name.
 fn column(text: &str, name: &str) -> Vec<u64> {
     let of_line = |line: &str| {
         let rest = line.trim().strip_prefix(name)?.strip_prefix("..")?.trim_start_matches('.').to_owned();
@@ -156,7 +156,7 @@ fn p_keys_are_for_those_who_show_the_key() {
     assert_eq!(say(0).expect("an answer").status, Status::SA_REQ_INVALID);
     assert!(say(0xdead).is_none(), "a wrong key is not answered");
     let tables: Vec<PKeyTableRecord> = say(1).expect("an answer").records();
-    // Two blocks of six hosts; of switches two of each port with a cable, and one of port 0.
+    // Two blocks for each of six hosts; for switches, two for each cabled port and one for port 0.
     assert_eq!(tables.len(), 6 * 2 + 2 * (5 * 2 + 1) + 2 * (2 * 2 + 1));
     assert_eq!(tables[0].pkeys[..3], [0xffff, 0x8002, 0]);
 }

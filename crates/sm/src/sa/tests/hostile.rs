@@ -1,4 +1,4 @@
-//! Bytes from strangers: whatever they are, nothing panics and nothing grows beyond its bounds.
+//! Hostile input: no datagram causes a panic or growth beyond the limits.
 
 use proptest::prelude::*;
 use weft_wire::mad::sa::{ATTRIBUTES, PathRecord};
@@ -7,7 +7,7 @@ use weft_wire::mad::{AttrId, Class, MadHeader};
 use super::*;
 use crate::sa::limits::{CACHE_ERRORS_MAX, QUESTIONS_PER_LID_MAX};
 
-/// A datagram that gets as far as it can, with this behind its header.
+/// A datagram that passes the header checks, with this data.
 fn plausible(method: u8, attr: AttrId, mask: u64, data: &[u8]) -> SaMad {
     let mut mad = SaMad::request(Method(method), 9, ComponentMask(mask), &PathRecord::default());
     mad.header = MadHeader::new(Class::SUBN_ADM, 2, Method(method), 9, attr);

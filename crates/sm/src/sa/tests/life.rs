@@ -1,4 +1,4 @@
-//! What hosts change: groups, services, subscriptions, GUIDs; and that it outlives a restart.
+//! State that hosts change: groups, services, subscriptions and GUIDs. It must survive a restart.
 
 use weft_wire::mad::notice::{GidDetails, InformInfo, Notice, NoticeDetails, NoticeType, ProducerType, TrapNumber};
 use weft_wire::mad::sa::{GuidInfoRecord, InformInfoRecord, JoinState, McMemberRecord, Selector, ServiceRecord};
@@ -17,7 +17,7 @@ const CREATE: ComponentMask = JOIN
     .or(McMemberRecord::PKEY)
     .or(McMemberRecord::FLOW_LABEL)
     .or(McMemberRecord::SL);
-/// PortGUIDs of hosts by their LIDs.
+/// PortGUIDs of hosts, with their LIDs.
 const HOSTS: [(u16, u64); 4] =
     [(1, 0x0002_c903_0a00_0001), (6, 0x0002_c903_0a00_0011), (8, 0x0002_c903_0a00_0031), (10, 0x0002_c903_0a00_0051)];
 
@@ -47,7 +47,7 @@ fn leave(sa: &mut Administrator, fixture: &Fixture, host: usize, asked: &McMembe
 const BROADCAST: &str = "ff12:401b:ffff::ffff:ffff";
 const OTHER: &str = "ff12:401b:ffff::1";
 
-/// The groups of IPoIB as the partitions have them.
+/// The IPoIB groups of the partitions.
 fn with_broadcast() -> (Administrator, Fixture) {
     let (mut sa, fixture) = (Administrator::default(), golden_fabric());
     let exact = Selector::EXACTLY;
@@ -370,7 +370,7 @@ fn what_is_kept_outlives_a_restart() {
     assert!(text.contains("MC Group 0xc000  (well known):"));
     let (mut other, _) = with_broadcast();
     assert_eq!(other.restore(now, &fixture.world(), &text), []);
-    // Who asked for a membership is not kept.
+    // The dump does not record who requested a membership.
     let groups = |sa: &Administrator| -> Vec<Group> {
         let mut groups: Vec<Group> = sa.groups().cloned().collect();
         groups.iter_mut().flat_map(|group| group.members.values_mut()).for_each(|member| member.by = 0);
@@ -390,11 +390,11 @@ fn what_is_kept_outlives_a_restart() {
 #[test]
 fn groups_of_ip_come_back_before_their_broadcast_group() {
     let (mut sa, fixture) = with_broadcast();
-    // In the order of a dump this one stands before the broadcast group.
+    // In the dump, this group comes before the broadcast group.
     let group = of_host(1, "ff12:401b:ffff::101");
     assert_eq!(join(&mut sa, &fixture, 1, CREATE, &group).status, Status::SUCCESS);
     let text = sa.dump(Instant(0), &fixture.world());
-    // A master that begins knows no group of a partition yet.
+    // A new master does not yet know the partitions' groups.
     let mut other = Administrator::default();
     assert_eq!(other.restore(Instant(0), &fixture.world(), &text), []);
     let back = other.groups().find(|known| known.record.mgid == group.mgid).expect("the group");

@@ -1,4 +1,4 @@
-//! Many questions, and sweeps between them.
+//! Many requests, and sweeps between them.
 
 use weft_wire::mad::sa::{JoinState, McMemberRecord, PathRecord};
 
@@ -6,10 +6,10 @@ use super::*;
 use crate::sa::facts::Facts;
 use crate::sa::limits::{MEMBERSHIPS_PER_PORT_MAX, QUESTIONS_PER_LID_MAX};
 
-/// LIDs in the order in which `count` questions are answered.
+/// Sender LIDs in the order in which `count` requests are answered.
 fn served(sa: &mut Administrator, fixture: &Fixture, count: usize) -> Vec<u16> {
     let mut order = Vec::new();
-    // Long answers are sent before there are more.
+    // Long responses must be sent before more are built.
     while order.len() < count && sa.serve(Instant(0), &fixture.world(), count - order.len()) > 0 {
         order.extend(std::iter::from_fn(|| sa.poll_gmp()).map(|out| out.to.lid));
     }
@@ -35,7 +35,7 @@ fn who_asks_for_everything_over_and_over_delays_himself() {
             ask(&mut sa, *lid, &SaMad::request(Method::GET, round, PathRecord::SLID | PathRecord::DLID, &asked));
         }
     }
-    // Its answers are of 1.6 MB each; those of the others altogether need no two of them.
+    // Its responses are 1.6 MB each; while it skips turns for one, all others are answered.
     let order = served(&mut sa, &fixture, 4 * others.len() + 1);
     assert_eq!(order.iter().filter(|lid| *lid == flooder).count(), 1, "{order:?}");
     assert_eq!(sa.waiting(), QUESTIONS_PER_LID_MAX - 1, "what is beyond a LID's bound is dropped");

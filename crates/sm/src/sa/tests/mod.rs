@@ -1,4 +1,4 @@
-//! Whole questions and answers, against what OpenSM answered on the same fabric.
+//! Whole requests and responses, compared with OpenSM's on the same fabric.
 
 mod fixture;
 mod golden;
@@ -21,10 +21,10 @@ use crate as sm;
 use crate::io::Peer;
 pub(super) use fixture::Fixture;
 
-/// The LIDs that OpenSM gave the golden fabric, in the order of PortGUIDs: four switches, then hosts.
+/// The LIDs that OpenSM assigned in the golden fabric, in PortGUID order: four switches, then hosts.
 const LIDS: [u16; 10] = [2, 3, 4, 5, 1, 6, 7, 8, 9, 10];
 
-/// The fabric of the golden answers.
+/// The fabric of the golden responses.
 pub(super) fn golden_fabric() -> Fixture {
     let topology = read("golden", include_str!("golden/fabric.net"), &mut NoFiles).expect("a network");
     let mut guids: Vec<u64> = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn golden_fabric() -> Fixture {
     guids.sort_unstable();
     let lids: BTreeMap<u64, u16> = guids.into_iter().zip(LIDS).collect();
     let mut fixture = Fixture::new(&topology, |guid| lids[&guid]);
-    // Partitions 0x7fff and 2 everywhere, and 3 at the first hosts, fully at the first.
+    // Partitions 0x7fff and 2 everywhere; 3 on the first hosts, with full membership on the first.
     for port in fixture.subnet.nodes.iter_mut().flatten().flat_map(|node| &mut node.ports) {
         port.pkeys = match port.guid {
             0x0002_c903_0a00_0001 => vec![0xffff, 0x8002, 0x8003],
@@ -50,13 +50,13 @@ pub(super) fn golden_fabric() -> Fixture {
     fixture
 }
 
-/// A fat tree of two levels of switches with so many ports, its LIDs in the order of GUIDs.
+/// A two-level fat tree of switches with this radix; LIDs in GUID order.
 pub(super) fn fat_tree(radix: u8) -> Fixture {
     let shape = Shape::FatTree { radix, levels: 2, hosts: None, hosts_per_leaf: None };
     Fixture::numbered(&Plan::new(shape).generate().expect("a topology"))
 }
 
-/// What was answered.
+/// A response.
 pub(super) struct Said {
     pub status: Status,
     pub method: Method,
@@ -75,7 +75,7 @@ impl Said {
     }
 }
 
-/// Asks as the port with this LID.
+/// Sends a request from the port with this LID.
 pub(super) fn ask<A: Attribute>(
     sa: &mut Administrator,
     fixture: &Fixture,
@@ -93,7 +93,7 @@ pub(super) fn ask<A: Attribute>(
     let (now, world) = (Instant(0), fixture.world());
     sa.handle(now, &world, &from, mad.as_bytes());
     sa.serve(now, &world, usize::MAX);
-    // Reports stay for who looks for them.
+    // Leave reports in the output for tests that check them.
     let answers = |out: &crate::io::GmpOut| out.to == from && out.timeout.is_zero();
     let place = sa.out.iter().position(answers)?;
     let out = sa.out.remove(place)?;
@@ -105,7 +105,7 @@ pub(super) fn ask<A: Attribute>(
     Some(Said { status: mad.header.status(), method: mad.header.method(), mad, data })
 }
 
-/// Asks for a table, without the key.
+/// Requests a table, without the SM_Key.
 pub(super) fn table<A: Attribute>(
     sa: &mut Administrator,
     fixture: &Fixture,

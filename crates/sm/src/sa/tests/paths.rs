@@ -1,4 +1,4 @@
-//! Paths: by what they are asked, and what they become by it.
+//! Paths: selection by request, and resulting properties.
 
 use weft_wire::mad::sa::{MultiPathRecord, PathRecord, Selector};
 use weft_wire::mad::{Method, Rate, Status};
@@ -11,7 +11,7 @@ use crate::tables::ServiceLevels;
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
-/// The only path from host to host, asked by both GIDs.
+/// The single path between two hosts, requested by both GIDs.
 fn path(
     sa: &mut Administrator,
     fixture: &Fixture,
@@ -128,7 +128,7 @@ fn a_fabric_in_pieces_has_no_paths_between_them() {
         row[10] = crate::tables::NO_PATH;
     }
     assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()), Err(Status::SA_NO_RECORDS));
-    // A circle of tables is no way either.
+    // A loop in the tables is no path either.
     let spine = |fixture: &Fixture, leaf: usize| {
         fixture.graph.switches[leaf].links().find(|(_, other, _)| *other == 2).expect("a link")
     };
@@ -161,7 +161,7 @@ fn service_levels_are_the_partitions_and_the_engines() {
     fixture.tables.service_levels = ServiceLevels::BySwitches(vec![1; 16]);
     assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()).map(|path| path.sl), Ok(1));
     assert_eq!(path(&mut sa, &fixture, PathRecord::SL, asked), Err(Status::SA_NO_RECORDS), "the engine needs another");
-    // It needs some bits, and leaves one: the partition, then the asker, chooses the second quality of service.
+    // The engine needs some bits and leaves one free: the partition, then the requester, selects the second QoS class.
     fixture.tables.free_levels = 8;
     assert_eq!(path(&mut sa, &fixture, ComponentMask::NONE, PathRecord::default()).map(|path| path.sl), Ok(1));
     fixture.partitions.insert(2, 8);
