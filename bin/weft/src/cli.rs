@@ -11,15 +11,15 @@ use crate::commands::{
 #[derive(Parser, Debug)]
 #[command(name = "weft", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands of `weft`.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Show in a few seconds that RDMA works here: two processes, real packets, a report
+    /// Show that RDMA works here: two processes, real packets, a report within seconds
     Demo(crate::commands::demo::DemoArgs),
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
@@ -27,43 +27,43 @@ pub enum Command {
     Env(env::EnvArgs),
     /// Print the environment variables that Weft reads
     Environment(environment::EnvironmentArgs),
-    /// RDMA ports: show, add NAME type rxe netdev IF, del NAME
+    /// Show, add or delete RDMA ports: show, add NAME type rxe netdev IF, del NAME
     Link(link::LinkArgs),
-    /// RDMA devices: show, set DEV name NEWNAME
+    /// Show or rename RDMA devices: show, set DEV name NEWNAME
     Dev(dev::DevArgs),
-    /// Counters of devices and queue pairs, all processes together: weft stat DEV --watch
+    /// Show counters of devices and queue pairs, summed over all processes: weft stat DEV --watch
     #[command(visible_alias = "statistic")]
     Stat(stat::StatArgs),
-    /// Queue pairs of all processes, and which way each takes to its peer
+    /// Show the queue pairs of all processes, with the path of each to its peer
     Qp(qp::QpArgs),
-    /// How many objects there are: show; which: show qp, show cm_id
+    /// Count RDMA objects (show) or list them (show qp, show cm_id)
     #[command(visible_alias = "res")]
     Resource(resource::ResourceArgs),
-    /// Namespace mode of the devices, as rdma system: show
+    /// Show the namespace mode of the devices, as rdma system does: show
     System(system::SystemArgs),
-    /// Print devices as they come, go and change their names
+    /// Print an event whenever a device is added, removed or renamed
     Monitor(monitor::MonitorArgs),
-    /// What new connections start with: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]
+    /// Show or set the defaults of new connections: weft cm DEV [default_roce_mode v1|v2] [default_roce_tos N]
     Cm(cm::CmArgs),
     /// Bring up an InfiniBand fabric: weft up FILE, weft up --fat-tree 36,2
     Up(up::UpArgs),
-    /// Take it down
+    /// Take the InfiniBand fabric down
     Down,
-    /// The fabric that is up, or a file, drawn or in another format
+    /// Print the running fabric, or a description file, as a drawing or in another format
     Topology(topology::TopologyArgs),
     /// Cut, join and degrade cables of the fabric
     Cable(cable::CableArgs),
     /// Power nodes of the fabric off and on
     Node(node::NodeArgs),
-    /// The subnet manager: run it, look at it, speak to it, try it on a description of a fabric
+    /// Run the subnet manager, query and control it, or try it on a fabric description
     Sm(Box<sm::SmArgs>),
-    /// Look at a whole InfiniBand fabric and report what is wrong with it
+    /// Check a whole InfiniBand fabric and report its faults
     Diagnose(Box<diagnose::Args>),
-    /// The daemon and the processes that use it
+    /// Show the daemon and the processes that use it
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate
     Perf(crate::perf::PerfArgs),
-    /// Run the daemon (programs start it by themselves when they need it)
+    /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
     /// Print the version
     Version,

@@ -1,5 +1,5 @@
-//! `weft`: RDMA without the hardware. One binary with many names: `weft COMMAND`, or `weft TOOL`, or a link named as
-//! a tool of [`tools::TOOLS`].
+//! `weft`: RDMA without the hardware. One binary with many names: `weft COMMAND`, `weft TOOL`, or a link named after a
+//! tool of [`tools::TOOLS`].
 
 mod cli;
 mod cm_tools;
@@ -71,7 +71,7 @@ fn run() -> ExitCode {
     }
 }
 
-/// The tool that the program's own name, or its first argument, is; and the tool's arguments.
+/// The tool named by the program's own name or by its first argument, with the tool's arguments.
 fn tool_of(args: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
     let (own_name, rest) = args.split_first()?;
     let own_name = Path::new(own_name).file_name()?.to_str()?;
@@ -82,7 +82,8 @@ fn tool_of(args: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
     Some((tools::find(first.to_str()?)?, rest))
 }
 
-/// iproute2's `rdma -j link show`, under that name or as `weft rdma`: its options stand before the object, ours after.
+/// Rewrites iproute2's `rdma -j link show`, under that name or as `weft rdma`: iproute2 takes options before the
+/// object, Weft after it.
 fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
     let (own_name, rest) = args.split_first()?;
     let rest = if Path::new(own_name).file_name()? == "rdma" {
@@ -94,7 +95,7 @@ fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
     let (options, rest) = rest.split_at(options);
     let mut ours = vec![own_name.clone()];
     let object = rest.first().map(|word| object_of(word).map_or_else(|| word.clone(), OsString::from));
-    // iproute2 shows the counters of links where nothing more is said.
+    // Without further words, iproute2 shows the counters of links.
     let shows_links = rest.len() == 1 && object.as_ref().is_some_and(|object| object == "statistic");
     ours.extend(object);
     ours.extend_from_slice(options);
@@ -103,14 +104,14 @@ fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
     Some(ours)
 }
 
-/// The object of `rdma` whose name begins so, the first of them as there.
+/// The first object of `rdma`, in iproute2's order, that starts with this word.
 fn object_of(word: &OsStr) -> Option<&'static str> {
     const OBJECTS: [&str; 7] = ["dev", "help", "link", "resource", "system", "statistic", "monitor"];
     let word = word.to_str().filter(|word| !word.is_empty())?;
     OBJECTS.into_iter().find(|object| object.starts_with(word))
 }
 
-/// `weft help environment` is `weft environment`, although variables are no command.
+/// Rewrites `weft help environment` as `weft environment`, because variables are not a command.
 fn about_environment(args: &[OsString]) -> Option<Vec<OsString>> {
     let [own_name, help, environment] = args else { return None };
     (help == "help" && environment == "environment").then(|| vec![own_name.clone(), environment.clone()])

@@ -1,24 +1,24 @@
-//! Files that a command line names: whatever they are, they take a bounded part of the memory.
+//! Reads files named on the command line, with a bound on the memory they take.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of such a file at most: no fabric's needs more.
+/// Default size limit in bytes; no fabric's files need more.
 pub const LEN_MAX: usize = 64 << 20;
 
-/// The text of a file; bytes that are no UTF-8 are replaced.
+/// Reads a text file; invalid UTF-8 is replaced.
 ///
 /// # Errors
-/// It cannot be read, or is longer than [`LEN_MAX`].
+/// The file cannot be read, or is longer than [`LEN_MAX`].
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     read_up_to(path, LEN_MAX)
 }
 
-/// The same of a file that may have so many bytes.
+/// Reads a text file of up to `len_max` bytes.
 ///
 /// # Errors
-/// It cannot be read, or is longer.
+/// The file cannot be read, or is longer.
 pub fn read_up_to(path: impl AsRef<Path>, len_max: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(len_max as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,12 +1,12 @@
-//! Standard output and standard error: a reader that goes away (`weft link | head -1`) ends the printing, not the process
-//! with a panic; what a full disk swallows is told, and the exit code says so.
+//! Standard output and standard error. If the reader goes away (`weft link | head -1`), printing ends, without a panic
+//! of the process; output lost to a full disk is reported and makes the exit code a failure.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The errno with which output was lost, or 0.
+/// The errno of lost output, or 0.
 static LOST: AtomicI32 = AtomicI32::new(0);
 
 /// Writes `text` to standard output and flushes it.
@@ -18,7 +18,7 @@ pub fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
 
-/// Writes bytes that may be no text to standard output and flushes it.
+/// Writes bytes, not necessarily text, to standard output and flushes it.
 pub fn print_bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
@@ -28,11 +28,11 @@ pub fn print_bytes(bytes: &[u8]) {
 
 /// Writes a line to standard error.
 pub fn complain(line: Arguments<'_>) {
-    // One write: lines of several processes stay whole.
+    // A single write keeps lines of several processes whole.
     complain_text(&format!("{line}\n"));
 }
 
-/// Writes `text` to standard error. Where nobody can be told, nothing is said.
+/// Writes `text` to standard error, ignoring errors.
 pub fn complain_text(text: &str) {
     #[cfg(test)]
     if heard::hear(text) {
@@ -41,20 +41,20 @@ pub fn complain_text(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Keeps that output was lost. Whoever closed the pipe does not want to hear about it.
+/// Records that output was lost. A closed pipe does not count: its reader stopped on purpose.
 fn note(error: &io::Error) {
     if error.kind() != io::ErrorKind::BrokenPipe {
         LOST.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
     }
 }
 
-/// What the process ends with: `code`, or failure where its output was lost.
+/// The process's exit code: `code`, or failure if output was lost.
 pub fn end(code: ExitCode) -> ExitCode {
     match LOST.load(Ordering::Relaxed) {
         0 => code,
         errno => {
             let why = crate::errno::text(&io::Error::from_raw_os_error(errno));
-            complain(format_args!("standard output: {why}: what was to be said is lost"));
+            complain(format_args!("standard output: {why}: output is lost"));
             ExitCode::FAILURE
         }
     }
@@ -66,7 +66,7 @@ macro_rules! outln {
     ($($arg:tt)*) => { $crate::output::print(&(format!($($arg)*) + "\n")) };
 }
 
-/// Prints one formatted line to standard error; unlike `eprintln!` it does not panic when that is gone.
+/// Prints one formatted line to standard error; unlike `eprintln!` it does not panic if standard error is closed.
 #[macro_export]
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::output::complain(format_args!($($arg)*)) };
@@ -74,7 +74,7 @@ macro_rules! errln {
 
 #[cfg(test)]
 pub mod heard {
-    //! What tests hear of what a tool prints.
+    //! Captures a tool's output in tests.
 
     use std::cell::RefCell;
 
@@ -82,12 +82,12 @@ pub mod heard {
         static HEARD: RefCell<Option<String>> = const { RefCell::new(None) };
     }
 
-    /// Keeps what this thread prints from now on.
+    /// Starts to capture this thread's output.
     pub fn listen() {
         HEARD.set(Some(String::new()));
     }
 
-    /// What it has printed since.
+    /// Ends the capture and returns the output.
     pub fn take() -> String {
         HEARD.take().unwrap_or_default()
     }

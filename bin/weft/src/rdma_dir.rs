@@ -1,5 +1,5 @@
-//! Where our shared libraries are: next to the command, in an installation's `lib/weft`, in the sources that
-//! `cargo install` took the command from, or where `WEFT_LIB_DIR` says.
+//! Finds Weft's shared libraries: next to the command, in an installation's `lib/weft`, in the sources that `cargo
+//! install` built the command from, or in `WEFT_LIB_DIR`.
 
 mod build;
 mod origin;
@@ -10,13 +10,13 @@ use std::sync::Once;
 
 use anyhow::{Result, bail};
 
-/// The libraries, by the names that programs ask the loader for.
+/// The libraries, by the names that programs request from the loader.
 pub const SONAMES: [&str; 3] = ["libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"];
 
-/// The directory of our libraries, absolute.
+/// Finds the directory of Weft's libraries, as an absolute path.
 ///
 /// # Errors
-/// It is nowhere; the text says where it was looked for, and what makes it.
+/// There is no such directory; the text lists the searched places and a remedy.
 pub fn find() -> Result<PathBuf> {
     if let Some(dir) = env::var_os("WEFT_LIB_DIR") {
         let dir = PathBuf::from(dir);
@@ -31,18 +31,18 @@ pub fn find() -> Result<PathBuf> {
     let exe = env::current_exe()?.canonicalize()?;
     let origin = origin::of(&exe);
     let mut candidates = candidates(&exe);
-    // `weft run` shows the command as `rdma`, too; WEFT_BIN is where it is installed.
+    // `weft run` mounts the command over `rdma`, too; WEFT_BIN is its installed path.
     candidates.extend(env::var_os("WEFT_BIN").into_iter().flat_map(|bin| self::candidates(Path::new(&bin))));
     candidates.extend(origin.as_ref().map(|origin| origin.target().join("release/rdma")));
     deduplicate(&mut candidates);
     let held = || candidates.iter().find(|dir| holds_all(dir)).cloned();
     build::build_if_needed(&exe, origin.as_ref(), &held);
-    // An installation may leave a library out: programs that need it say so.
+    // An installation may lack a library; programs that need it report that.
     let found = held().or_else(|| candidates.iter().find(|dir| dir.join(SONAMES[0]).exists()).cloned());
     found.map_or_else(|| bail!("{}", missing(&candidates, origin.as_ref())), Ok)
 }
 
-/// The message of a search that found nothing.
+/// The error message for a failed search.
 fn missing(candidates: &[PathBuf], origin: Option<&origin::Origin>) -> String {
     let places = candidates.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(" or ");
     let hint = match origin {
@@ -56,7 +56,8 @@ fn missing(candidates: &[PathBuf], origin: Option<&origin::Origin>) -> String {
     format!("Weft's libraries are not built or not installed: no libibverbs.so.1 in {places}; {hint}")
 }
 
-/// Beside the command (`target/release/rdma`; one up for test programs in `deps`), and `../lib/weft` of it.
+/// Candidates beside the command (`target/release/rdma`; one level up for test programs in `deps`), and its
+/// `../lib/weft`.
 fn candidates(exe: &Path) -> Vec<PathBuf> {
     let Some(dir) = exe.parent() else {
         return Vec::new();
@@ -69,7 +70,7 @@ fn candidates(exe: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Removes the paths that stand in the list before.
+/// Removes duplicates of earlier paths.
 fn deduplicate(paths: &mut Vec<PathBuf>) {
     let mut seen = std::collections::BTreeSet::new();
     paths.retain(|path| seen.insert(path.clone()));
@@ -79,7 +80,7 @@ fn holds_all(dir: &Path) -> bool {
     SONAMES.iter().all(|soname| dir.join(soname).exists())
 }
 
-/// Tells libraries that this process loads, and its children, where the command is that starts the daemon.
+/// Tells this process's libraries, and its children, the path of the command that starts the daemon.
 pub fn announce_daemon() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

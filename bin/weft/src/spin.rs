@@ -1,7 +1,7 @@
-//! Polling without hogging: on a machine with fewer processors than busy processes, whoever spins until the end of its
-//! time slice keeps the peer from answering.
+//! Polling without hogging a CPU: on a machine with fewer processors than busy processes, a poller that spins until the
+//! end of its time slice keeps the peer from answering.
 
-/// Empty polls after which the processor is offered to others: far longer than an answer takes on an idle machine.
+/// Number of empty polls before a yield: far longer than an answer takes on an idle machine.
 const POLLS: u32 = 64;
 
 /// Counts empty polls.
@@ -9,7 +9,8 @@ const POLLS: u32 = 64;
 pub struct Spin(u32);
 
 impl Spin {
-    /// Nothing was there. Now and then offers the processor to others and answers `true`: time to look at the clock.
+    /// Counts an empty poll. Every [`POLLS`] of them, yields the processor and returns `true`: the caller should check
+    /// the clock.
     #[inline]
     pub fn empty(&mut self) -> bool {
         self.0 += 1;
@@ -21,7 +22,7 @@ impl Spin {
         true
     }
 
-    /// Something was there.
+    /// Restarts the count after a successful poll.
     #[inline]
     pub fn hit(&mut self) {
         self.0 = 0;

@@ -1,4 +1,4 @@
-//! One end of datagrams: a queue pair on an id, one buffer for all messages, and where they go.
+//! One end of a datagram test: a UD queue pair on an id, one buffer for all messages, and the destination.
 
 use std::io;
 
@@ -10,29 +10,29 @@ use crate::rdmacm_api::{CmId, UdParam};
 use crate::spin::Spin;
 use crate::verbs_api::{Ah, Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest, UdTarget, Wc};
 
-/// A GRH stands before each message received.
+/// A GRH precedes each received message.
 const GRH: usize = size_of::<ibv_grh>();
 
-/// What is sent and received, and who says so in its output.
+/// The messages to send and receive, and the tool that reports them.
 #[derive(Clone, Copy, Debug)]
 pub struct Messages {
-    /// The tool.
+    /// The tool's name, for its output.
     pub tool: &'static str,
-    /// How many.
+    /// Number of messages.
     pub count: usize,
     /// Bytes of each.
     pub size: usize,
-    /// Whether members of a group on the same queue pair hear what it sends.
+    /// Whether members of a group on the same queue pair receive its messages.
     pub loopback: bool,
 }
 
-/// One end.
+/// One end of the test.
 #[derive(Default)]
 pub struct Datagrams {
-    /// Whether the peer, or the group, is known.
+    /// Whether the peer's or the group's address is known.
     pub connected: bool,
     verbs: Option<Verbs>,
-    /// The id. Last, because what stands on it goes first.
+    /// The id. Declared last so that it drops after the objects that depend on it.
     pub id: Option<CmId>,
 }
 
@@ -45,12 +45,12 @@ struct Verbs {
 }
 
 impl Datagrams {
-    /// One without a device yet.
+    /// Creates an end without a device.
     pub fn new(id: CmId) -> Datagrams {
         Datagrams { id: Some(id), ..Datagrams::default() }
     }
 
-    /// Makes everything that stands on the device, if messages fit its MTU.
+    /// Creates all objects of the device if the messages fit its MTU.
     pub fn prepare(&mut self, messages: Messages) -> Result<(), i32> {
         let Some(id) = &self.id else { return Err(-libc::EINVAL) };
         fits_mtu(id, messages)?;
@@ -63,7 +63,7 @@ impl Datagrams {
         self.verbs.as_ref().map(|verbs| verbs.qp.number())
     }
 
-    /// Posts a reception for each message.
+    /// Posts a receive request for each message.
     pub fn post_recvs(&self, messages: Messages) -> Result<(), i32> {
         let Some(Verbs { qp, message: Some(message), .. }) = &self.verbs else { return Ok(()) };
         for _ in 0..messages.count {
@@ -88,7 +88,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Sends go there from now on.
+    /// Directs later sends to this destination.
     pub fn set_target(&mut self, param: &UdParam, tool: &str) -> Result<(), i32> {
         let Some(verbs) = &mut self.verbs else { return Err(-libc::EINVAL) };
         let ah = Ah::from_attr(&verbs.pd, param.ah_attr).map_err(|_| {
@@ -100,8 +100,8 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Waits for as many completions as there are messages, if connected. Who knows no peer yet answers the sender of
-    /// the first message.
+    /// Waits for as many completions as there are messages, if connected. An end without a destination takes the sender
+    /// of the first message as its destination.
     pub fn complete(&mut self, messages: Messages) -> Result<(), i32> {
         let Datagrams { connected: true, verbs: Some(verbs), id: Some(id) } = self else { return Ok(()) };
         let (mut done, mut spin) = (0, Spin::default());
@@ -179,7 +179,7 @@ impl Verbs {
         Ok(Verbs { target: None, qp, message, cq, pd })
     }
 
-    /// Where a message came from: its immediate data is the queue pair.
+    /// The sender of a message: the immediate data is its queue pair number.
     fn sender_of(&self, wc: &Wc, port_num: u8) -> io::Result<UdTarget> {
         let message = self.message.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
         let ah = Ah::from_wc(&self.pd, wc, message, port_num)?;

@@ -1,5 +1,4 @@
-//! What the tools of the RDMA connection manager have in common: the forms of their options, and what they say when
-//! something fails.
+//! Code shared by the RDMA connection manager's tools: option parsing and error messages.
 
 mod datagrams;
 mod options;
@@ -13,15 +12,15 @@ pub use options::{Letters, address_format, atoi, octet};
 use crate::rdmacm_api::{CmLibrary, EventChannel};
 use crate::verbs_api::Which;
 
-/// Text that ends the help of each of these tools: the one option that the originals do not have.
+/// Help text of the one option that the originals lack; each of these tools ends its help with it.
 pub const SYSTEM_HELP: &str = "\t[--system - use the system's librdmacm instead of Weft's]\n";
 
-/// What C's `perror` prints.
+/// Prints what C's `perror` prints.
 pub fn perror(what: &str, error: &io::Error) {
     crate::errln!("{what}: {}", crate::errno::text(error));
 }
 
-/// The library and a channel of events, or the line that says why there is none.
+/// Loads the library and creates an event channel; prints the error line and returns `None` on failure.
 pub fn open_channel(which: Which) -> Option<EventChannel> {
     let library = load(which)?;
     match EventChannel::new(library) {
@@ -37,7 +36,7 @@ pub fn open_channel(which: Which) -> Option<EventChannel> {
     }
 }
 
-/// The library, or the line that says why there is none.
+/// Loads the library; prints the error line and returns `None` on failure.
 pub fn load(which: Which) -> Option<CmLibrary> {
     CmLibrary::load(which).inspect_err(|e| crate::errln!("{e:#}")).ok()
 }

@@ -1,4 +1,4 @@
-//! Options as these tools have them: single letters, numbers as `atoi` and `strtoul` read them.
+//! Options of these tools: single letters, with numbers parsed as `atoi` and `strtoul` parse them.
 
 use std::ffi::OsString;
 
@@ -13,7 +13,7 @@ use crate::verbs_api::Which;
 pub struct Letters(pub &'static str);
 
 impl Letters {
-    /// Reads a command line: options in order, by their letter, and whose library is wanted.
+    /// Parses a command line into its options, in order and by letter, and the choice of library.
     ///
     /// # Errors
     /// The line that getopt prints, without the program's name in front.
@@ -23,7 +23,7 @@ impl Letters {
         let mut letters = self.0.char_indices().peekable();
         while let Some((at, letter)) = letters.next() {
             let takes_value = letters.next_if(|(_, next)| *next == ':').is_some();
-            // A name that nobody can type: these options have no long form.
+            // An untypable name: these options have no long form.
             let long = &self.0[at..at + letter.len_utf8()];
             known.push(Opt { letter, long, takes_value });
             names.push((long, letter));
@@ -41,7 +41,7 @@ impl Letters {
     }
 }
 
-/// A number as C's `atoi` reads it: what starts the text, or 0.
+/// Parses a number as C's `atoi` does: the leading number of the text, or 0.
 pub fn atoi(text: &str) -> i32 {
     let text = text.trim_start();
     let (sign, digits) = match text.as_bytes().first() {
@@ -53,12 +53,12 @@ pub fn atoi(text: &str) -> i32 {
     (sign * digits[..end].parse::<i64>().unwrap_or(0)) as i32
 }
 
-/// An octet as `(uint8_t) strtoul(text, NULL, 0)` reads it.
+/// Parses an octet as `(uint8_t) strtoul(text, NULL, 0)` does.
 pub fn octet(text: &str) -> u8 {
     getopt::number(text).unwrap_or(0) as u8
 }
 
-/// What `-f` says of the form of addresses: `name`, `ip`, `ipv6` or `gid`.
+/// Applies the address format of `-f`: `name`, `ip`, `ipv6` or `gid`.
 pub fn address_format(text: &str, hints: &mut Hints) {
     let text = text.to_ascii_lowercase();
     if text.starts_with("ip") {

@@ -1,4 +1,4 @@
-//! `weft cable`: what happens to the cables of the fabric that is up.
+//! `weft cable`: changes and faults of the cables of the running fabric.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub struct CableArgs {
     command: CableCommand,
 }
 
-/// A cable: one of its ends, or both.
+/// A cable, named by one of its ends or by both.
 #[derive(Args, Debug)]
 struct Ends {
     /// An end of the cable, NODE:PORT
@@ -30,52 +30,52 @@ struct Ends {
 
 #[derive(Subcommand, Debug)]
 enum CableCommand {
-    /// Pull a cable
+    /// Unplug a cable
     Cut {
         #[command(flatten)]
         ends: Ends,
     },
-    /// Plug it in again, or a new one between two free ports
+    /// Plug a cable in again, or lay a new one between two free ports
     Join {
         #[command(flatten)]
         ends: Ends,
     },
-    /// Pull it, and plug it in again after a while
+    /// Unplug a cable and plug it in again after a while
     Flap {
         #[command(flatten)]
         ends: Ends,
-        /// How long it is out, such as 500ms or 2s
+        /// Time that the cable stays unplugged, such as 500ms or 2s
         #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = downtime_ms)]
         down: u32,
     },
-    /// Let it carry less than its ports can; without options, as much as they can and without loss
+    /// Limit the width or speed of a cable; without options, restore full width and speed and end its losses
     Degrade {
         #[command(flatten)]
         ends: Ends,
-        /// Widest that it carries: 1x, 2x, 4x, 8x or 12x
+        /// Maximum width: 1x, 2x, 4x, 8x or 12x
         #[arg(long)]
         width: Option<String>,
-        /// Fastest that it carries: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR
+        /// Maximum speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR
         #[arg(long)]
         speed: Option<String>,
     },
-    /// Let it damage packets, which the receiving port counts and drops
+    /// Make a cable corrupt packets, which the receiving port counts and drops
     Errors {
         #[command(flatten)]
         ends: Ends,
-        /// Share of the packets, such as 5% or 200ppm; a bare number is parts of a million
+        /// Share of packets to corrupt, such as 5% or 200ppm; a bare number is in parts per million
         #[arg(long, value_name = "SHARE", value_parser = share_ppm)]
         ppm: u32,
     },
-    /// Let it, or all cables, lose management datagrams
+    /// Make one cable, or all cables, lose management datagrams
     Drop {
-        /// An end of the cable, NODE:PORT; none: all cables
+        /// An end of the cable, NODE:PORT [default: all cables]
         #[arg(value_parser = port_name)]
         a: Option<PortName>,
         /// The other end
         #[arg(value_parser = port_name)]
         b: Option<PortName>,
-        /// Share of the datagrams, such as 5% or 200ppm; a bare number is parts of a million
+        /// Share of datagrams to drop, such as 5% or 200ppm; a bare number is in parts per million
         #[arg(long, value_name = "SHARE", value_parser = share_ppm)]
         ppm: u32,
     },
@@ -104,21 +104,21 @@ fn request(command: CableCommand) -> Result<FabricRequest, String> {
     Ok(FabricRequest::Cable { a: ends.a, b: ends.b, change })
 }
 
-/// Asks the daemon, whose fabric it is.
+/// Sends a request about the fabric to the daemon, which owns it.
 pub fn send(request: &FabricRequest) -> Result<(), String> {
     session(Spawn::Never)?.fabric(request.clone()).map(drop).map_err(spell)
 }
 
-/// Longest time that a cable or a node can be away; the daemon has a shorter bound of its own.
+/// Longest time that a cable or a node can be down; the daemon enforces a shorter limit of its own.
 const DOWN_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How long something is away, in milliseconds.
+/// Parses a downtime and returns it in milliseconds.
 pub fn downtime_ms(text: &str) -> Result<u32, String> {
     let time = units::time(text, DOWN_MAX)?;
     u32::try_from(time.as_nanos().div_ceil(1_000_000)).map_err(|_| "that is too long".to_owned())
 }
 
-/// A share; the option's name is the unit of a bare number.
+/// Parses a share in parts per million; a bare number has the unit in the option's name.
 fn share_ppm(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
         Ok(ppm) if ppm <= units::PPM_MAX => Ok(ppm),
@@ -127,7 +127,7 @@ fn share_ppm(text: &str) -> Result<u32, String> {
     }
 }
 
-/// `leaf1:3`; a name may have colons itself.
+/// Parses `leaf1:3`; the node name itself may contain colons.
 fn port_name(text: &str) -> Result<PortName, String> {
     let parts = text.rsplit_once(':').and_then(|(node, port)| Some((node, port.parse().ok()?)));
     match parts {

@@ -1,5 +1,5 @@
-//! `weft cm`: what new ids of the RDMA connection manager start with, device by device. The counterpart of
-//! `/sys/kernel/config/rdma_cm/DEV/ports/1/default_roce_mode` and `default_roce_tos`, with the same words.
+//! `weft cm`: per-device defaults for new ids of the RDMA connection manager. Counterpart of
+//! `/sys/kernel/config/rdma_cm/DEV/ports/1/default_roce_mode` and `default_roce_tos`, with the same names and values.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -17,9 +17,9 @@ use crate::tools::getopt::number;
 /// Options of `weft cm`.
 #[derive(Args, Debug)]
 pub struct CmArgs {
-    /// Device; without it, all are shown
+    /// Device [default: show all devices]
     dev: Option<String>,
-    /// `default_roce_mode v1` or `v2`, `default_roce_tos N`: sets it; without the value, shows it alone
+    /// Setting and value, `default_roce_mode v1` or `v2`, or `default_roce_tos N`; without the value, show that setting
     #[arg(value_name = "default_roce_mode v1|v2 | default_roce_tos N")]
     words: Vec<String>,
     /// Print JSON
@@ -27,7 +27,7 @@ pub struct CmArgs {
     json: bool,
 }
 
-/// What is to be set, or the one value that is to be shown.
+/// The setting to change, or the single value to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wish {
     roce_mode: Option<RoceMode>,
@@ -90,7 +90,7 @@ fn execute(args: &CmArgs) -> Result<String, String> {
     })
 }
 
-/// All devices, or the one of this name, as rows for programs.
+/// All devices, or the device with this name, as JSON rows.
 fn as_json(client: &mut Client, devices: &[Listed], wanted: Option<&str>) -> Result<String, String> {
     let mut rows: Vec<Members> = Vec::new();
     for device in devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)) {
@@ -129,7 +129,7 @@ fn parse(words: &[String]) -> Result<Wish, String> {
     Ok(wish)
 }
 
-/// The short form, or what is written to the file in configfs.
+/// Parses a RoCE mode: the short form, or the text that configfs takes.
 fn mode(text: &str) -> Result<RoceMode, String> {
     match text {
         "v1" | "IB/RoCE v1" | "RoCE v1" => Ok(RoceMode::V1),
@@ -143,7 +143,7 @@ fn tos(text: &str) -> Result<u8, String> {
     value.ok_or_else(|| format!("default_roce_tos {text}: a number from 0 to 255 is wanted"))
 }
 
-/// As configfs spells it.
+/// The mode in configfs's spelling.
 fn mode_text(mode: RoceMode) -> &'static str {
     match mode {
         RoceMode::V1 => "IB/RoCE v1",
@@ -151,7 +151,7 @@ fn mode_text(mode: RoceMode) -> &'static str {
     }
 }
 
-/// A refusal of RoCE v1, with the reason that it has where the daemon is no administrator's.
+/// Explains a refusal of RoCE v1. If the daemon runs as an ordinary user, adds that only root's daemon can use v1.
 fn lacks_v1(refusal: &str, device: &str, daemon_uid: Option<u32>) -> String {
     match daemon_uid {
         Some(uid) if uid != 0 => format!(
@@ -165,15 +165,15 @@ fn lacks_v1(refusal: &str, device: &str, daemon_uid: Option<u32>) -> String {
 fn query(client: &mut Client, device: &DeviceInfo) -> Result<(RoceMode, u8), String> {
     match ask(client, Command::QueryDefaults { device: device.index })? {
         Reply::Defaults { roce_mode, roce_tos } => Ok((roce_mode, roce_tos)),
-        _ => Err("weft cm: the daemon's answer is not to the question; is it of another version?".to_owned()),
+        _ => Err("weft cm: unexpected answer from the daemon; is it of another version?".to_owned()),
     }
 }
 
-/// Asks the daemon's connection manager.
+/// Sends a command to the daemon's connection manager.
 pub(super) fn ask(client: &mut Client, command: Command) -> Result<Reply, String> {
     match client.request(Request::Cm(command)).map_err(|e| failure(&e))? {
         Response::Cm(reply) => Ok(reply),
-        _ => Err("the daemon's answer is not to the question; is it of another version?".to_owned()),
+        _ => Err("unexpected answer from the daemon; is it of another version?".to_owned()),
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         let text = lacks_v1(refusal, "rxe0", Some(1000));
         assert!(text.starts_with(refusal) && text.contains("rxe0") && text.contains("user 1000"), "{text}");
         assert!(text.contains("let root start the daemon"), "{text}");
-        // Root has such addresses: the reason is another one.
+        // A daemon that runs as root can use v1, so the refusal has another reason.
         assert_eq!(lacks_v1(refusal, "rxe0", Some(0)), refusal);
         assert_eq!(lacks_v1(refusal, "rxe0", None), refusal);
     }

@@ -1,5 +1,5 @@
-//! `weft daemon`: the process that stands in for the kernel. Libraries start it on demand; by hand it is needed for
-//! looking at it, for keeping it, and for ending it.
+//! `weft daemon`: the process that stands in for the kernel. Libraries start it on demand; the command serves to
+//! inspect it, keep it running, or stop it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +15,10 @@ use crate::outln;
 /// Options of `weft daemon`.
 #[derive(Args, Debug)]
 pub struct DaemonArgs {
-    /// Note on standard error what happens, and stay until ended
+    /// Stay in the foreground and log to standard error
     #[arg(long)]
     foreground: bool,
-    /// End the daemon of this network namespace
+    /// Stop the daemon of this network namespace
     #[arg(long, conflicts_with = "foreground")]
     stop: bool,
     /// Show the daemon of this network namespace (as weft status)
@@ -27,13 +27,13 @@ pub struct DaemonArgs {
     /// With --status: print JSON
     #[arg(short, long, requires = "status")]
     json: bool,
-    /// Leave after so many seconds without a program that needs it; 0 stands for never
+    /// Exit after SECONDS without a program that needs the daemon; 0: never
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
-    /// Note what happens at the end of this file
+    /// Append log messages to this file
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
-    /// Processes of one user that may use devices at a time
+    /// Limit how many processes of one user may use devices at a time
     #[arg(long, value_name = "N")]
     slots_per_user: Option<u32>,
 }
@@ -77,7 +77,7 @@ fn stop() -> ExitCode {
     let options = ConnectOptions { program: "weft".to_owned(), ..ConnectOptions::default() };
     match stop_daemon(&options) {
         Ok(true) => {
-            outln!("the daemon was told to end");
+            outln!("the daemon is stopping");
             ExitCode::SUCCESS
         }
         Ok(false) => {

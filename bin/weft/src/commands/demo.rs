@@ -1,4 +1,4 @@
-//! `weft demo`: shows in a few seconds that RDMA works on this machine, between two processes, by real packets.
+//! `weft demo`: shows within seconds that RDMA works on this machine, with two processes that exchange real packets.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -19,9 +19,9 @@ pub struct DemoArgs {
     seconds: f64,
 }
 
-/// Messages of the first part, each way.
+/// Messages of the first part, in each direction.
 const MESSAGES: u32 = 1000;
-/// How long the first part may take.
+/// Time limit of the first part.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs the command.
@@ -37,7 +37,7 @@ pub fn run(args: &DemoArgs) -> ExitCode {
 
 fn show(args: &DemoArgs) -> Result<(), String> {
     print(&format!("Weft {}: RDMA without the hardware\n\n", env!("CARGO_PKG_VERSION")));
-    // Once, before several processes need them.
+    // Locates (and if needed builds) the libraries once, before several processes need them.
     crate::rdma_dir::find().map_err(|e| format!("{e:#}"))?;
     let devices = super::connect()
         .map_err(|e| e.to_string())
@@ -115,7 +115,7 @@ fn packets(device: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The second part: figures.
+/// The second part: bandwidth, latency and message rate.
 fn speed(device: &str, seconds: f64) -> Result<(), String> {
     let case = |op, transport, metric, size| Case::new(op, transport, metric, size, seconds);
     let cases = [
@@ -141,13 +141,14 @@ fn speed(device: &str, seconds: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// A TCP port that nobody listens on.
+/// A free TCP port.
 fn free_port() -> Result<u16, String> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|e| e.to_string())?;
     listener.local_addr().map(|addr| addr.port()).map_err(|e| e.to_string())
 }
 
-/// Waits until somebody listens on the TCP port, without connecting: the pingpong would take that for its client.
+/// Waits until a process listens on the TCP port. It does not connect, because the pingpong would take that for its
+/// client.
 fn await_listener(port: u16) {
     let wanted = format!(":{port:04X}");
     let listens = |file: &str| {
@@ -163,7 +164,7 @@ fn await_listener(port: u16) {
     }
 }
 
-/// A capture file that goes away by itself.
+/// A capture file, removed when dropped.
 struct Capture(PathBuf);
 
 impl Capture {

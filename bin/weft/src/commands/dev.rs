@@ -30,7 +30,7 @@ enum DevCommand {
     /// Show devices
     #[command(visible_aliases = ["list", "lst"])]
     Show {
-        /// That one only
+        /// Show only this device
         dev: Option<String>,
         #[command(flatten)]
         output: OutputArgs,
@@ -39,7 +39,7 @@ enum DevCommand {
     Set {
         /// Device
         dev: String,
-        /// The word `name`
+        /// The property to change: `name`
         #[arg(value_parser = ["name"])]
         what: String,
         /// The new name
@@ -82,12 +82,12 @@ fn show(wanted: Option<&str>, host: &HostArg, output: OutputArgs) -> Result<(), 
     Ok(())
 }
 
-/// What is asked for only when it is shown.
+/// Details that cost a query, fetched only when they are shown.
 #[derive(Debug, Default)]
 struct Details {
-    /// Capabilities, all devices'.
+    /// `device_cap_flags`, the same for all devices.
     caps: Option<u32>,
-    /// How many connected queue pairs take which path, device by device.
+    /// Numbers of connected queue pairs by path, for each device.
     paths: Vec<DeviceObjects>,
 }
 
@@ -97,20 +97,20 @@ impl Details {
     }
 }
 
-/// What cannot be had is not shown.
+/// Counts of queue pairs by path. A failed query yields none, and the details are left out.
 fn paths(client: &mut Client) -> Vec<DeviceObjects> {
     let report = client.refresh_ledgers().and_then(|()| client.stat()).unwrap_or_default();
     report.devices.into_iter().map(|stat| stat.objects).collect()
 }
 
-/// `device_cap_flags` as verbs reports them; all our devices have the same.
+/// `device_cap_flags` as verbs reports them; all of Weft's devices have the same.
 fn capabilities() -> Option<u32> {
     let list = DeviceList::new(Library::load(Which::Ours).ok()?).ok()?;
     let context = list.find(None)?.open().ok()?;
     Some(context.query_device().ok()?.orig_attr.device_cap_flags)
 }
 
-/// Names of the capability bits by their number, as `rdma` spells them.
+/// Names of the capability bits by bit number, in `rdma`'s spelling.
 const CAP_NAMES: [&str; 32] = [
     "RESIZE_MAX_WR",
     "BAD_PKEY_CNTR",
@@ -118,7 +118,7 @@ const CAP_NAMES: [&str; 32] = [
     "RAW_MULTI",
     "AUTO_PATH_MIG",
     "CHANGE_PHY_PORT",
-    // iproute2's own slip, which scripts may match.
+    // iproute2's own typo, kept because scripts may match it.
     "UD_AV_PORT_ENFORCE_PORT_ENFORCE",
     "CURR_QP_STATE_MOD",
     "SHUTDOWN_PORT",
@@ -151,7 +151,7 @@ fn cap_names(caps: u32) -> Vec<&'static str> {
     CAP_NAMES.iter().enumerate().filter(|(bit, _)| caps & (1 << bit) != 0).map(|(_, name)| *name).collect()
 }
 
-/// The version that adapters of a fabric report everywhere; Linux's software devices have none to report here.
+/// The firmware version that fabric adapters report everywhere; Linux's software devices report none here.
 fn firmware(device: &DeviceInfo) -> Option<&'static str> {
     device.infiniband.as_ref().map(|_| env!("CARGO_PKG_VERSION"))
 }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::commands::link::tests::{rxe0, weft0};
 
-    /// What rxe has.
+    /// The capabilities that Linux's rxe reports.
     fn rxe() -> Details {
         Details { caps: Some(0x0122_3c76), paths: Vec::new() }
     }

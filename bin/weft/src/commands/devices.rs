@@ -1,5 +1,5 @@
-//! The devices that a command shows: the machine's, or the adapters of one of the fabric's hosts, with the numbers and names
-//! that people know them by.
+//! The devices that a command shows: the machine's, or the adapters of one of the fabric's hosts, with the numbers and
+//! names that users know them by.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use weft_ipc::{Client, ConnectError, ConnectOptions, DeviceInfo, HOST_VARIABLE, 
 /// The host whose devices a command shows.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HostArg {
-    /// Show the devices of this host of the fabric [default: the host that the command runs as, or the machine]
+    /// Show the devices of this fabric host [default: the host that the command runs as, or the machine]
     #[arg(long, value_name = "NODE", global = true)]
     pub host: Option<String>,
 }
@@ -18,9 +18,9 @@ pub struct HostArg {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
     device: DeviceInfo,
-    /// Index of the device on its host, as `rdma` shows it. [`DeviceInfo::index`] is unique among all hosts.
+    /// Index of the device on its host, as `rdma` shows it; [`DeviceInfo::index`] is unique across all hosts.
     pub number: u32,
-    /// Name of the host, where a listing has devices of several.
+    /// Name of the host, in listings that span several hosts.
     pub host: Option<String>,
 }
 
@@ -38,17 +38,17 @@ impl From<DeviceInfo> for Listed {
     }
 }
 
-/// Which devices a command shows outside any host while a fabric is up.
+/// Which devices a command shows when it runs outside any host while a fabric is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// The machine's alone; a line on standard error says how to see the hosts'.
+    /// The machine's only; a line on standard error says how to see those of the hosts.
     Machine,
-    /// The machine's, and the adapters of hosts that programs have open or that counted something. The processes bring
-    /// their ledgers up to date first.
+    /// The machine's, plus the hosts' adapters that programs have open or that have non-zero counters. The processes
+    /// update their ledgers first.
     InUse,
 }
 
-/// A session with the daemon, and the devices that `command` shows.
+/// Opens a session with the daemon and lists the devices that `command` shows.
 pub fn list(command: &str, host: &HostArg, scope: Scope) -> Result<(Client, Vec<Listed>), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{command}: {error}");
     let mut client = connect(host.host.as_deref()).map_err(|e| failed(&e))?;
@@ -80,7 +80,7 @@ fn own(client: &mut Client) -> Result<Vec<Listed>, RequestError> {
     Ok((0..).zip(devices).map(|(place, device)| numbered(place, device)).collect())
 }
 
-/// A session as this host, or as the one that `WEFT_HOST` names.
+/// Opens a session as this host, or as the host that `WEFT_HOST` names.
 pub fn connect(host: Option<&str>) -> Result<Client, ConnectError> {
     crate::rdma_dir::announce_daemon();
     let mut options = ConnectOptions { program: "weft".to_owned(), ..ConnectOptions::default() };
@@ -102,15 +102,17 @@ fn unshown(hosts: u32) -> String {
     }
 }
 
-/// Adapters of a host count from 0 as on a machine of its own; devices on interfaces keep their index for good.
+/// Numbers a device for a listing. A host's adapters count from 0, as on a separate machine; devices on interfaces keep
+/// their permanent index.
 fn numbered(place: u32, device: DeviceInfo) -> Listed {
     let number = if device.infiniband.is_some() { place } else { device.index };
     Listed { device, number, host: None }
 }
 
-/// iproute2's words first, which scripts match; then the name, and the names that would do.
+/// The error for an unknown device: iproute2's text first, which scripts match, then the given name and the valid
+/// names.
 pub fn wrong_name(wanted: &str, devices: &[Listed]) -> String {
-    /// Names in the hint.
+    /// Maximum number of names in the hint.
     const NAMES_MAX: usize = 8;
     let mut names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     names.dedup();
@@ -128,7 +130,7 @@ pub mod tests {
     use super::*;
     use crate::commands::link::tests::{rxe0, weft0};
 
-    /// A device of the machine, and an adapter of a host.
+    /// One device of the machine, and one adapter of a host.
     pub fn both() -> Vec<Listed> {
         let adapter = DeviceInfo { index: weft_ipc::IB_DEVICE_INDEX_BASE | 5, ..weft0() };
         vec![rxe0().into(), Listed { device: adapter, number: 0, host: Some("node2".to_owned()) }]

@@ -1,4 +1,4 @@
-//! `eval $(weft env)`: only the variables, for those who want no namespace.
+//! `eval $(weft env)`: prints only the variables, for users who want no namespace.
 
 use std::process::ExitCode;
 
@@ -39,8 +39,8 @@ pub fn run(args: &EnvArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A word for the shell. `eval $(weft env)` splits at blanks and joins by blanks again, so lines end themselves with a
-/// semicolon when a shell puts them on one line.
+/// Quotes a word for the shell. `eval $(weft env)` splits the output at blanks and joins it with blanks again, so each
+/// line ends with a semicolon in case the shell puts all of them on one line.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if text.chars().all(plain) {

@@ -9,10 +9,10 @@ use weft_ipc::HOST_VARIABLE;
 use super::sm;
 use super::up::UpArgs;
 
-/// Names of hosts in an error message, at most.
+/// Maximum number of host names in an error message.
 const NAMED_MAX: usize = 8;
 
-/// A subnet manager to be started.
+/// A subnet manager that `weft up` will start.
 pub struct FabricManager {
     host: String,
     /// PortGUID of its port.
@@ -22,7 +22,8 @@ pub struct FabricManager {
 }
 
 impl FabricManager {
-    /// Chooses its host and reads its configuration. `None`: no host was named, and no host has a port.
+    /// Chooses the manager's host and reads its configuration. Returns `None` if the user named no host and no host has
+    /// a port.
     pub fn choose(args: &UpArgs, topology: &Topology) -> Result<Option<FabricManager>, String> {
         let config = match &args.sm_config {
             Some(file) => Some(sm::check_config(file).map_err(|error| format!("{error:#}"))?),
@@ -33,15 +34,15 @@ impl FabricManager {
         Ok(Some(FabricManager { host: node.host.clone(), guid, config }))
     }
 
-    /// The host that it runs on.
+    /// The host that the manager runs on.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Starts it, and waits until the subnet is up unless told otherwise.
+    /// Starts the manager, and waits until the subnet is up unless `no_wait` is set.
     pub fn start(&self, no_wait: bool) -> Result<(), String> {
         let error = |error| format!("{error:#}");
-        // The manager of the fabric before may have had the same port, and takes a moment to end.
+        // The previous fabric's manager may have had the same port, and takes a moment to exit.
         sm::wait_until_free(self.guid).map_err(error)?;
         let guid = format!("0x{:016x}", self.guid);
         let mut words: Vec<OsString> = ["sm", "--yields", "--guid", &guid].map(OsString::from).into();
@@ -54,7 +55,7 @@ impl FabricManager {
     }
 }
 
-/// The adapter that the manager gets: of the host of this name, or of the first.
+/// The adapter for the manager: on the host with this name, or on the first host.
 fn choose_node<'a>(name: Option<&str>, topology: &'a Topology) -> Result<Option<&'a Node>, String> {
     let mut adapters = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca && !node.ports.is_empty());
     let Some(name) = name else { return Ok(adapters.find(|node| !node.host.is_empty())) };
@@ -63,7 +64,7 @@ fn choose_node<'a>(name: Option<&str>, topology: &'a Topology) -> Result<Option<
     node.map(Some).ok_or_else(|| format!("unknown host `{name}`; {}", hosts_of(topology)))
 }
 
-/// The names of all hosts: `hosts are node1..node16`.
+/// Lists the names of all hosts: `hosts are node1..node16`.
 fn hosts_of(topology: &Topology) -> String {
     let names = topology.host_names();
     let numbered = |(place, name): (usize, &&str)| name.strip_prefix("node") == Some((place + 1).to_string().as_str());

@@ -1,28 +1,28 @@
-//! Output in the style of iproute2's `rdma`: words with a blank after each, or its own way of spacing JSON.
+//! Output in the style of iproute2's `rdma`: a blank after each word, and iproute2's own spacing of JSON.
 
 use std::fmt::Write;
 
 use clap::Args;
 use serde_json::Value;
 
-/// The options that `rdma` has for its output.
+/// The output options of `rdma`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct OutputArgs {
     /// Print JSON
     #[arg(short, long)]
     pub json: bool,
-    /// Make JSON readable
+    /// Indent JSON
     #[arg(short, long)]
     pub pretty: bool,
-    /// Print more
+    /// Print more details
     #[arg(short, long)]
     pub details: bool,
 }
 
-/// An object's members in the order in which they are printed.
+/// An object's members in output order.
 pub type Members = Vec<(&'static str, Value)>;
 
-/// A list of objects as iproute2 writes JSON, its line end included.
+/// Formats a list of objects as iproute2 writes JSON, including the final newline.
 pub fn json(objects: &[Members], pretty: bool) -> String {
     let mut out = String::new();
     if !pretty {
@@ -56,7 +56,7 @@ fn pretty_value(value: &Value) -> String {
     }
 }
 
-/// A GUID in groups of four digits.
+/// Formats a GUID in groups of four digits.
 pub fn guid(value: u64) -> String {
     let hex = format!("{value:016x}");
     [&hex[..4], &hex[4..8], &hex[8..12], &hex[12..]].join(":")

@@ -1,4 +1,4 @@
-//! `weft link`: RDMA ports and the interfaces they stand on, as iproute2's `rdma link`.
+//! `weft link`: RDMA ports and their network interfaces, as iproute2's `rdma link`.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub struct LinkArgs {
 
 #[derive(Subcommand, Debug)]
 enum LinkCommand {
-    /// Show links (DEV or DEV/PORT: that one only)
+    /// Show links (DEV or DEV/PORT: only that one)
     #[command(visible_aliases = ["list", "lst"])]
     Show {
         /// Device, or device and port
@@ -31,7 +31,7 @@ enum LinkCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Make a device: weft link add NAME type rxe netdev IF
+    /// Add a device: weft link add NAME type rxe netdev IF
     Add {
         /// NAME type TYPE netdev IF
         #[arg(value_name = "NAME type TYPE netdev IF", num_args = 1.., required = true)]
@@ -40,7 +40,7 @@ enum LinkCommand {
     /// Remove a device
     #[command(visible_alias = "delete")]
     Del {
-        /// Its name
+        /// Name of the device
         name: String,
     },
 }
@@ -62,7 +62,7 @@ pub fn run(args: LinkArgs) -> ExitCode {
     }
 }
 
-/// Output options may stand before or after `show`.
+/// Merges the output options given before and after `show`.
 pub(super) fn merged(a: OutputArgs, b: OutputArgs) -> OutputArgs {
     OutputArgs { json: a.json || b.json, pretty: a.pretty || b.pretty, details: a.details || b.details }
 }
@@ -81,7 +81,7 @@ fn show(wanted: Option<&str>, host: &HostArg, output: OutputArgs) -> Result<(), 
     Ok(())
 }
 
-/// One port: what a device on an interface has one of, and an adapter on a fabric several.
+/// A row for one port: a device on an interface has one, an adapter on a fabric may have several.
 struct Row<'a> {
     device: &'a Listed,
     port: u8,
@@ -109,9 +109,9 @@ impl Row<'_> {
     }
 }
 
-/// PortState by its number, as `rdma` spells it.
+/// PortState names by number, in `rdma`'s spelling.
 const IB_STATES: &[&str] = &["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
-/// PortPhysicalState.
+/// PortPhysicalState names by number.
 const IB_PHYS_STATES: &[&str] =
     &["NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST"];
 
@@ -119,7 +119,7 @@ fn word(words: &[&'static str], number: u8) -> &'static str {
     words.get(usize::from(number)).copied().unwrap_or("UNKNOWN")
 }
 
-/// Bits of CapabilityMask by number, as `rdma` spells them, its slips included: scripts may match them.
+/// Names of the CapabilityMask bits by number, in `rdma`'s spelling; its typos stay, because scripts may match them.
 const IB_CAPS: [&str; 32] = [
     "RESERVED",
     "SM",
@@ -154,7 +154,7 @@ const IB_CAPS: [&str; 32] = [
     "MULT_FDB",
     "HIERARCHY_INFO",
 ];
-/// Bits of CapabilityMask2, which the kernel puts above the others.
+/// Names of the CapabilityMask2 bits, which the kernel places above those of CapabilityMask.
 const IB_CAPS2: [&str; 6] =
     ["SET_NODE_DESC", "EXT_INFO", "VIRT", "SWITCH_POR_STATE_TABLE", "LINK_WIDTH_2X", "LINK_SPEED_HDR"];
 
@@ -249,7 +249,7 @@ fn del(name: &str) -> Result<(), String> {
     client.link_del(name).map_err(|e| failure(&e))
 }
 
-/// The first line is iproute2's, which scripts match; the second explains.
+/// iproute2's error line, which scripts match, and an explanation on a second line.
 pub(super) fn failure(error: &weft_ipc::RequestError) -> String {
     match super::refusal_lines(error) {
         (errno, Some(text)) => format!("error: {errno}\n{text}"),
@@ -262,7 +262,7 @@ pub(super) mod tests {
     use super::*;
     use weft_ipc::DeviceInfo;
 
-    /// The device of the golden files.
+    /// The device in the golden files.
     pub fn rxe0() -> DeviceInfo {
         DeviceInfo {
             index: 0,
@@ -284,7 +284,7 @@ pub(super) mod tests {
         }
     }
 
-    /// An adapter of a virtual host, with a port that is managed and one that is not.
+    /// An adapter of a virtual host, with one managed and one unmanaged port.
     pub fn weft0() -> DeviceInfo {
         let port = |number, state, phys_state| IbPort {
             number,

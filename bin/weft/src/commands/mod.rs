@@ -27,12 +27,12 @@ pub mod up;
 
 use weft_ipc::{Client, ConnectError, RequestError};
 
-/// A session with the daemon, which is started if none runs.
+/// Opens a session with the daemon; starts the daemon if none runs.
 fn connect() -> Result<Client, ConnectError> {
     devices::connect(None)
 }
 
-/// What a refused request says: the system's word for it, as iproute2 has it, and the daemon's explanation.
+/// The two lines for a refused request: the system's error text, as iproute2 has it, and the daemon's explanation.
 fn refusal_lines(error: &RequestError) -> (String, Option<String>) {
     match error {
         RequestError::Refused(refusal) => {

@@ -1,4 +1,4 @@
-//! `weft monitor`: devices that come, go and change their names, line by line, as iproute2's `rdma monitor`.
+//! `weft monitor`: prints a line for each device that is added, removed or renamed, as iproute2's `rdma monitor`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,12 +14,12 @@ use crate::output;
 /// Options of `weft monitor`.
 #[derive(Args, Debug)]
 pub struct MonitorArgs {
-    /// Print JSON, an array for each event
+    /// Print JSON, one array per event
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
     host: HostArg,
-    /// End after this many events [default: when interrupted]
+    /// Exit after this many events [default: when interrupted]
     #[arg(short, long, value_name = "EVENTS")]
     count: Option<u64>,
 }
@@ -73,12 +73,12 @@ fn next_events(client: &mut Client) -> Result<Vec<Event>, String> {
     Ok(client.poll_events())
 }
 
-/// Devices by index, as they were told last.
+/// Devices by index, in their last reported state.
 #[derive(Default)]
 struct Known(BTreeMap<u32, DeviceInfo>);
 
 impl Known {
-    /// The events by which a device came to be so.
+    /// The events that a device's new state implies.
     fn changed(&mut self, device: DeviceInfo) -> Vec<Members> {
         let before = self.0.insert(device.index, device.clone());
         let about_netdev = |event: &'static str| {

@@ -1,4 +1,4 @@
-//! `weft node`: power of the nodes of the fabric that is up, and faults of their management agents.
+//! `weft node`: power of the running fabric's nodes, and faults of their management agents.
 
 use std::process::ExitCode;
 
@@ -16,38 +16,38 @@ pub struct NodeArgs {
 
 #[derive(Subcommand, Debug)]
 enum NodeCommand {
-    /// Take its power: its links go down
+    /// Power the node off; its links go down
     Off {
         /// Name of the node
         name: String,
     },
-    /// Give it power: it is as new
+    /// Power the node on; it starts afresh
     On {
         /// Name of the node
         name: String,
     },
-    /// Take its power, and give it again after a while
+    /// Power the node off, and on again after a while
     Reboot {
         /// Name of the node
         name: String,
-        /// How long it is off, such as 500ms or 2s
+        /// Time that the node stays off, such as 500ms or 2s
         #[arg(long, default_value = "1s", value_name = "TIME", value_parser = super::cable::downtime_ms)]
         down: u32,
     },
-    /// Let its management agents answer wrongly, late or not at all; without options, as they should
+    /// Make the node's management agents answer wrongly, late or not at all; without options, correctly again
     Agent {
         /// Name of the node
         name: String,
-        /// Answer no request of subnet or performance management
+        /// Answer no subnet or performance management requests
         #[arg(long)]
         silent: bool,
-        /// Answer requests of subnet management after so many milliseconds
+        /// Delay answers to subnet management requests by this many milliseconds
         #[arg(long, default_value_t = 0, value_name = "MS")]
         delay: u32,
-        /// Claim this NodeGUID, another node's for one: 0x and hexadecimal digits
+        /// Claim this NodeGUID, such as another node's: 0x and hexadecimal digits
         #[arg(long, value_parser = guid)]
         guid: Option<u64>,
-        /// Claim so many ports
+        /// Claim this many ports
         #[arg(long, value_name = "N")]
         ports: Option<u8>,
     },

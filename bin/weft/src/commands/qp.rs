@@ -1,5 +1,5 @@
-//! `weft qp`: the queue pairs of all processes of the network namespace, as iproute2's `rdma resource show qp`, and which
-//! way each takes to its peer.
+//! `weft qp`: the queue pairs of all processes in the network namespace, as iproute2's `rdma resource show qp`, with
+//! the path that each takes to its peer.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub struct QpArgs {
     output: OutputArgs,
     #[command(flatten)]
     host: HostArg,
-    /// Those of a device, or of a device and its port
+    /// Show only the queue pairs of a device, or of a device and port
     #[arg(value_name = "[show] [link] [DEV]")]
     words: Vec<String>,
 }
@@ -42,25 +42,25 @@ pub fn run(args: &QpArgs) -> ExitCode {
     }
 }
 
-/// What of a queue pair is shown.
+/// The part of a queue pair to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shown {
-    /// What it is.
+    /// Its type, state and peer.
     Resource,
-    /// What it counted.
+    /// Its counters.
     Counters,
 }
 
-/// What is printed.
+/// Output of a listing.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// On standard output.
+    /// Text for standard output.
     pub text: String,
-    /// On standard error: of which processes not everything is known.
+    /// Lines for standard error: processes whose queue pairs are only partly known.
     pub untold: Vec<String>,
 }
 
-/// Queue pairs as text or JSON. `words`: `[link] [DEV[/PORT]]`.
+/// Lists queue pairs as text or JSON. `words`: `[link] [DEV[/PORT]]`.
 pub(super) fn show(
     command: &str,
     words: &[&str],
@@ -74,12 +74,12 @@ pub(super) fn show(
     let rows = rows(&pages, &devices, shown);
     let text = if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) };
     let untold = pages.iter().filter(|page| page.untold > 0).map(|page| {
-        format!("{command}: process {} ({}) has {} queue pairs more than it tells of", page.pid, page.comm, page.untold)
+        format!("{command}: process {} ({}) has {} more queue pairs than it reports", page.pid, page.comm, page.untold)
     });
     Ok(Listing { text, untold: untold.collect() })
 }
 
-/// Leaves the device that the words name, all if they name none.
+/// Keeps only the device that the words name; keeps all if they name none.
 pub(super) fn select(devices: &mut Vec<Listed>, command: &str, words: &[&str]) -> Result<(), String> {
     let wanted = match words {
         [] | ["link" | "dev"] => return Ok(()),
@@ -94,7 +94,7 @@ pub(super) fn select(devices: &mut Vec<Listed>, command: &str, words: &[&str]) -
     Ok(())
 }
 
-/// Queue pairs by device.
+/// One row for each queue pair, device by device.
 fn rows(pages: &[QpPage], devices: &[Listed], shown: Shown) -> Vec<Members> {
     let of = |device: &Listed| {
         let on = |qp: &&QpInfo| qp.device == device.index;
@@ -104,7 +104,7 @@ fn rows(pages: &[QpPage], devices: &[Listed], shown: Shown) -> Vec<Members> {
     devices.iter().flat_map(of).collect()
 }
 
-/// First members of a row about port 1 of a device.
+/// The first members of a row about port 1 of a device.
 pub(super) fn link_members(device: &Listed) -> Members {
     let mut members: Members =
         vec![("ifindex", device.number.into()), ("ifname", device.name.as_str().into()), ("port", 1.into())];
@@ -141,7 +141,7 @@ fn row(page: &QpPage, qp: &QpInfo, device: &Listed, shown: Shown) -> Members {
     members
 }
 
-/// Rows as `rdma` prints them: words with a blank after each.
+/// Formats rows as `rdma` prints them: a blank after each word.
 pub(super) fn text(rows: &[Members]) -> String {
     let mut out = String::new();
     let word = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -156,13 +156,13 @@ pub(super) fn text(rows: &[Members]) -> String {
     out
 }
 
-/// An IPv4 address as such.
+/// Formats a GID as an address; IPv4-mapped ones as IPv4.
 fn address(gid: [u8; 16]) -> String {
     let v6 = std::net::Ipv6Addr::from(gid);
     v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string())
 }
 
-/// Values of `enum ib_qp_type`.
+/// Names of `enum ib_qp_type` values.
 fn type_name(number: u8) -> &'static str {
     match number {
         2 => "RC",
@@ -174,7 +174,7 @@ fn type_name(number: u8) -> &'static str {
     }
 }
 
-/// Values of `enum ibv_qp_state`.
+/// Names of `enum ibv_qp_state` values.
 fn state_name(number: u8) -> &'static str {
     const STATES: [&str; 7] = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"];
     STATES.get(usize::from(number)).copied().unwrap_or("UNKNOWN")

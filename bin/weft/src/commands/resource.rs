@@ -1,4 +1,4 @@
-//! `weft resource`: how many objects there are on each device, queue pairs, and ids of the RDMA connection manager, as
+//! `weft resource`: counts of each device's objects, its queue pairs, and ids of the RDMA connection manager, as
 //! iproute2's `rdma resource`.
 
 use std::collections::BTreeSet;
@@ -29,10 +29,10 @@ pub struct ResourceArgs {
 
 #[derive(Subcommand, Debug)]
 enum ResourceCommand {
-    /// Show how many there are, or those of a kind
+    /// Show counts, or list the objects of one kind
     #[command(visible_aliases = ["list", "lst"])]
     Show {
-        /// `qp`, `cm_id`, or nothing; and a device, or a device and its port
+        /// Kind, `qp` or `cm_id`, and a device, or a device and port [default: counts on all devices]
         #[arg(value_name = "[qp|cm_id] [link] [DEV]")]
         words: Vec<String>,
         #[command(flatten)]
@@ -79,7 +79,7 @@ fn show_ids(words: &[&str], host: &HostArg, output: OutputArgs) -> Result<String
     Ok(if output.json { iproute::json(&rows, output.pretty) } else { text(&rows) })
 }
 
-/// Objects by kind.
+/// Shows the number of objects of each kind.
 fn show_counts(words: &[&str], host: &HostArg, output: OutputArgs) -> Result<String, String> {
     let failed = |e: weft_ipc::RequestError| format!("{COMMAND}: {e}");
     let (mut client, mut devices) = devices::list(COMMAND, host, Scope::InUse)?;
@@ -90,7 +90,7 @@ fn show_counts(words: &[&str], host: &HostArg, output: OutputArgs) -> Result<Str
     Ok(if output.json { iproute::json(&rows, output.pretty) } else { counts_text(&rows) })
 }
 
-/// One device's, in the order in which the kernel counts them.
+/// The counts of one device, in the kernel's order.
 fn counts(device: &Listed, report: &StatReport, ids: &[IdSummary]) -> Members {
     let stat = report.devices.iter().find(|stat| stat.device == device.index);
     let held = stat.map(|stat| stat.objects.clone()).unwrap_or_default();
@@ -125,7 +125,7 @@ fn counts_text(rows: &[Members]) -> String {
     out
 }
 
-/// Ids of the session's connection manager, and of those of the other hosts that `devices` are on.
+/// Ids of the session's connection manager, and of those of the other hosts in `devices`.
 fn ids(client: &mut Client, devices: &[Listed]) -> Result<Vec<IdSummary>, String> {
     let mut all = ids_of(client)?;
     let hosts: BTreeSet<&str> = devices.iter().filter_map(|device| device.host.as_deref()).collect();
@@ -142,9 +142,9 @@ fn ids_of(client: &mut Client) -> Result<Vec<IdSummary>, String> {
     loop {
         let after = all.last().map_or(0, |summary| summary.id);
         let Reply::Ids { ids, more } = super::cm::ask(client, Command::ListIds { after })? else {
-            return Err("weft resource: the daemon's answer is not to the question".to_owned());
+            return Err("weft resource: unexpected answer from the daemon; is it of another version?".to_owned());
         };
-        // A page that does not go on would be asked for for ever.
+        // A page that does not advance would repeat forever.
         let more = more && ids.last().is_some_and(|summary| summary.id > after);
         all.extend(ids);
         if !more {
@@ -153,13 +153,13 @@ fn ids_of(client: &mut Client) -> Result<Vec<IdSummary>, String> {
     }
 }
 
-/// The processes that listen by the connection manager.
+/// The processes that listen through the connection manager.
 pub fn listeners(client: &mut Client) -> Result<Vec<u32>, String> {
     let listening = ids_of(client)?.into_iter().filter(|id| state(id.state) == "LISTEN");
     Ok(listening.map(|id| id.pid).collect())
 }
 
-/// Ids by device; one that listens at no address in particular is each device's.
+/// Rows of ids by device; an id that listens on a wildcard address appears under every device.
 fn rows(ids: &[IdSummary], devices: &[Listed]) -> Vec<Members> {
     let everywhere = |id: &&IdSummary| id.device.is_none() && state(id.state) == "LISTEN";
     let of = |device: &Listed| {
@@ -189,7 +189,7 @@ fn row(id: &IdSummary, device: &Listed) -> Members {
     members
 }
 
-/// iproute2 puts no brackets around IPv6 addresses, and does not show those of InfiniBand.
+/// Formats an address. iproute2 puts no brackets around IPv6 addresses, and does not show InfiniBand addresses.
 fn address(addr: SockAddr) -> Option<String> {
     match addr {
         SockAddr::V4 { addr, port } => Some(format!("{addr}:{port}")),
@@ -224,7 +224,7 @@ fn port_space(space: PortSpace) -> &'static str {
     }
 }
 
-/// Values of `enum ib_qp_type`.
+/// Names of `enum ib_qp_type` values.
 fn qp_type(number: u8) -> &'static str {
     const TYPES: [&str; 11] =
         ["SMI", "GSI", "RC", "UC", "UD", "RAW_IPV6", "RAW_ETHERTYPE", "UNKNOWN", "RAW_PACKET", "XRC_INI", "XRC_TGT"];
@@ -238,7 +238,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use weft_ipc::stat::{DeviceObjects, DeviceStat};
 
-    /// The ids of the golden files: a listener and both ends of a connection.
+    /// The ids in the golden files: a listener and both ends of a connection.
     fn golden() -> Vec<IdSummary> {
         let addr = |port| Some(SockAddr::V4 { addr: Ipv4Addr::new(10, 77, 0, 1), port });
         let id = |id, qp_num, state, pid, src, dst| IdSummary {

@@ -1,4 +1,4 @@
-//! `weft status`: the daemon, and who uses it.
+//! `weft status`: the daemon, and the processes that use it.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub struct StatusArgs {
     pub(super) json: bool,
 }
 
-/// Runs the command. Does not start a daemon: code 3 says that none runs, as service managers do.
+/// Runs the command. Does not start a daemon: exit code 3 means that none runs, as service managers define it.
 pub fn run(args: &StatusArgs) -> ExitCode {
     let options = ConnectOptions { program: "weft".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
     let report = match Client::connect(&options) {
@@ -70,14 +70,14 @@ fn port_text(port: &PortHealth) -> String {
     }
 }
 
-/// A fabric, the hosts that programs run as, and, for JSON, its nodes and cables.
+/// A fabric, the hosts that programs run as and, for JSON, the nodes and cables.
 pub(super) struct Fabric {
     pub(super) status: FabricStatus,
     pub(super) hosts: Vec<HostPrograms>,
     pub(super) picture: Option<Picture>,
 }
 
-/// Hosts with programs that the text names; `--json` has all.
+/// Maximum number of hosts with programs in the text; `--json` has all.
 const HOSTS_SHOWN: usize = 12;
 
 fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
@@ -116,7 +116,7 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     out
 }
 
-/// The fabric: what it is, who manages it, where programs run.
+/// Describes the fabric: its kind, its subnet manager, and the hosts with programs.
 fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) {
     let _ = writeln!(out, "fabric     {}, up {} s", super::up::summary(status), status.uptime_s);
     if status.packets {
@@ -167,7 +167,7 @@ pub(super) fn fabric_json(Fabric { status, hosts, picture }: &Fabric) -> serde_j
     })
 }
 
-/// The RDMA connection manager, once somebody uses it.
+/// Describes the RDMA connection manager, if it is in use.
 fn cm_text(out: &mut String, cm: &CmStatus) {
     if cm.processes > 0 || cm.gsi.is_some() {
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! `weft system`: what holds for all devices, as iproute2's `rdma system`.
+//! `weft system`: settings of all devices, as iproute2's `rdma system`.
 
 use std::process::ExitCode;
 
@@ -33,7 +33,8 @@ pub fn run(args: &SystemArgs) -> ExitCode {
     }
 }
 
-/// Each network namespace has devices of its own, whatever program asks; a forked child gets copies of registered pages.
+/// Answers the command. Each network namespace has devices of its own, and a forked child gets copies of registered
+/// pages.
 fn answer(words: &[&str], output: OutputArgs) -> Result<String, String> {
     match words {
         [] | ["show"] | ["show", "netns"] => {

@@ -1,4 +1,5 @@
-//! `weft topology`: the fabric that is up, or a description, in any format: drawn, or for `weft up`, ibsim and Graphviz.
+//! `weft topology`: the running fabric or a description in any format: as a drawing, or for `weft up`, ibsim or
+//! Graphviz.
 
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ use crate::output;
 /// Options of `weft topology`.
 #[derive(Args, Debug)]
 pub struct TopologyArgs {
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Ascii)]
     format: Format,
     #[command(flatten)]
@@ -24,15 +25,15 @@ pub struct TopologyArgs {
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum Format {
-    /// A drawing in letters, and who is cabled to whom
+    /// A text drawing with the cables between nodes
     Ascii,
-    /// For Graphviz
+    /// Graphviz
     Dot,
-    /// For browsers
+    /// An image for browsers
     Svg,
-    /// As ibnetdiscover prints it and ibsim reads it
+    /// The format of ibnetdiscover and ibsim
     Net,
-    /// The file that people write
+    /// The format of hand-written descriptions
     Toml,
     /// Nodes and cables with their states
     Json,
@@ -60,10 +61,10 @@ fn ask() -> Result<Picture, String> {
     read(&session(Spawn::Never)?.fabric_picture().map_err(spell)?)
 }
 
-/// The picture in the daemon's answer.
+/// Parses the daemon's answer.
 pub fn read(bytes: &[u8]) -> Result<Picture, String> {
     let picture: Picture = unpack(bytes).map_err(|error| error.to_string())?;
-    if picture.is_sane() { Ok(picture) } else { Err("the daemon tells what cannot be".to_owned()) }
+    if picture.is_sane() { Ok(picture) } else { Err("the daemon's answer is invalid".to_owned()) }
 }
 
 fn json(picture: &Picture) -> String {
@@ -71,7 +72,7 @@ fn json(picture: &Picture) -> String {
     format!("{value}\n")
 }
 
-/// Every node with what it does.
+/// Every node with its state.
 pub fn nodes_json(picture: &Picture) -> Value {
     let topology = &picture.topology;
     let nodes = topology.nodes.iter().zip(&picture.nodes).map(|(node, state)| {
@@ -84,7 +85,7 @@ pub fn nodes_json(picture: &Picture) -> Value {
     nodes.collect()
 }
 
-/// Every cable with its two ports and what its link does.
+/// Every cable with its two ports and the state of its link.
 pub fn cables_json(picture: &Picture) -> Value {
     let topology = &picture.topology;
     let cables = topology.cables.iter().zip(&picture.links).map(|(cable, link)| {

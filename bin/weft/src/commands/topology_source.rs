@@ -1,4 +1,4 @@
-//! Where a fabric's description comes from: a file in any of the formats, or a generator with its parameters.
+//! Source of a fabric's description: a file in any of the formats, or a generator with its parameters.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,36 +8,36 @@ use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::topology::net::Files;
 use weft_fabric::topology::{Error, Speed, Topology, Width, file, limits, net};
 
-/// A file or a generator, and the look of what is generated.
+/// A file or a generator, and the parameters of a generated fabric.
 #[derive(Args, Debug, Default)]
 pub struct SourceArgs {
-    /// A file: TOML, ibnetdiscover's output, an ibsim net file; - is standard input
+    /// Description file: TOML, ibnetdiscover's output, or an ibsim net file; - is standard input
     file: Option<PathBuf>,
     /// Two hosts back to back
     #[arg(long, group = "shape", conflicts_with = "file")]
     pair: bool,
-    /// One switch with so many hosts
+    /// One switch with this many hosts
     #[arg(long, value_name = "HOSTS", group = "shape", conflicts_with = "file")]
     star: Option<String>,
-    /// A fat tree: ports of a switch, levels of switches
+    /// A fat tree: ports per switch, levels of switches
     #[arg(long, value_name = "RADIX,LEVELS", group = "shape", conflicts_with = "file")]
     fat_tree: Option<String>,
-    /// A torus: switches along each dimension
+    /// A torus: number of switches along each dimension
     #[arg(long, value_name = "AxBxC", group = "shape", conflicts_with = "file")]
     torus: Option<String>,
-    /// A torus whose rows are not closed
+    /// A mesh: a torus without wrap-around cables
     #[arg(long, value_name = "AxBxC", group = "shape", conflicts_with = "file")]
     mesh: Option<String>,
-    /// A dragonfly: switches of a group, hosts and global cables of a switch, groups
+    /// A dragonfly: switches per group, hosts per switch, global cables per switch, groups
     #[arg(long, value_name = "SWITCHES,HOSTS,GLOBAL[,GROUPS]", group = "shape", conflicts_with = "file")]
     dragonfly: Option<String>,
-    /// A random regular network: switches, cables of each to others
+    /// A random regular network: switches, cables of each to other switches
     #[arg(long, value_name = "SWITCHES,DEGREE[,SEED]", group = "shape", conflicts_with = "file")]
     random: Option<String>,
-    /// Hosts of a fat tree [default: as many as fit]
+    /// Number of hosts of a fat tree [default: as many as fit]
     #[arg(long, value_name = "N", requires = "shape")]
     hosts: Option<u32>,
-    /// Hosts at each switch of a torus, mesh or random network [default: 1], or at each leaf of a fat tree
+    /// Hosts per switch of a torus, mesh or random network [default: 1], or per leaf of a fat tree
     #[arg(long, value_name = "N", requires = "shape")]
     hosts_per_switch: Option<u8>,
     /// Width of generated links: 1x, 2x, 4x, 8x or 12x
@@ -49,17 +49,17 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// A file.
+    /// A description file.
     pub fn of_file(file: PathBuf) -> SourceArgs {
         SourceArgs { file: Some(file), ..SourceArgs::default() }
     }
 
-    /// Whether nothing was said.
+    /// Whether neither a file nor a generator is given.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.shape().is_none()
     }
 
-    /// The description; an error is a line for a person.
+    /// Loads the description; errors are messages for the user.
     pub fn load(&self) -> Result<Topology, String> {
         match (&self.file, self.shape()) {
             (Some(path), _) => load_file(path),
@@ -68,7 +68,7 @@ impl SourceArgs {
         }
     }
 
-    /// The generator and its parameters.
+    /// Name and parameters of the generator.
     fn shape(&self) -> Option<(&'static str, &str)> {
         let shapes = [
             ("star", &self.star),
@@ -119,8 +119,8 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a text is ibnetdiscover's or ibsim's: its first line that says something begins as theirs do. In TOML a word
-/// is followed by an equals sign and a value in quotes or brackets.
+/// Whether a text is ibnetdiscover's or ibsim's, by the start of its first significant line. In TOML an equals sign and
+/// a value in quotes or brackets follow a word.
 fn is_net(text: &str) -> bool {
     const ASSIGNMENTS: [&str; 9] =
         ["vendid=", "devid=", "sysimgguid=", "switchguid", "caguid", "hcaguid", "rtguid", "width=", "speed="];
@@ -133,7 +133,7 @@ fn is_net(text: &str) -> bool {
     })
 }
 
-/// Files beside the one that includes them.
+/// Resolves included files beside the file that includes them.
 struct Beside<'a>(&'a Path);
 
 impl Files for Beside<'_> {

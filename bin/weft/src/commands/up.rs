@@ -1,4 +1,4 @@
-//! `weft up` and `weft down`: bring up an InfiniBand fabric in this network namespace, and take it down.
+//! `weft up` and `weft down`: bring an InfiniBand fabric up in this network namespace, and take it down.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,25 +17,25 @@ use crate::outln;
 pub struct UpArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// Take down the fabric that is up, if there is one
+    /// Replace the running fabric, if there is one
     #[arg(long)]
     replace: bool,
-    /// The same seed loses the same packets on bad cables [default: by lot]
+    /// Seed of packet loss on bad cables; the same seed loses the same packets [default: random]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     seed: u64,
-    /// Send everything hop by hop: every packet crosses the switches, and cables act on each
+    /// Forward every packet hop by hop through the switches, where cable faults act on each packet
     #[arg(long)]
     packets: bool,
-    /// Start no subnet manager: links stay in state Init until one comes
+    /// Start no subnet manager; links stay in state Init until one starts
     #[arg(long)]
     no_sm: bool,
-    /// The host that the subnet manager runs on [default: the first]
+    /// Host that runs the subnet manager [default: the first]
     #[arg(long, value_name = "NODE", conflicts_with = "no_sm")]
     pub(super) sm_host: Option<String>,
-    /// The opensm.conf of the subnet manager
+    /// The subnet manager's opensm.conf
     #[arg(long, value_name = "FILE", conflicts_with = "no_sm")]
     pub(super) sm_config: Option<PathBuf>,
-    /// Do not wait until the subnet is up; with --no-sm nothing is waited for
+    /// Do not wait until the subnet is up; implied by --no-sm
     #[arg(long)]
     no_wait: bool,
     /// Print JSON
@@ -43,18 +43,19 @@ pub struct UpArgs {
     json: bool,
 }
 
-/// Brings one up.
+/// Brings a fabric up.
 pub fn run(args: &UpArgs) -> ExitCode {
     finish("weft up", up(args))
 }
 
-/// Takes it down.
+/// Takes the fabric down.
 pub fn down() -> ExitCode {
     let down = session(Spawn::Never).and_then(|mut client| take_down(&mut client).map_err(spell));
     finish("weft down", down.map(|bereft| bereft.iter().for_each(|line| outln!("{line}"))))
 }
 
-/// Takes it down; a line says whose adapters went with it. A subnet manager ends with its subnet.
+/// Takes the fabric down. Returns a line about programs that lost their adapters, without the subnet manager, which
+/// ends with its subnet.
 fn take_down(client: &mut Client) -> Result<Option<String>, RequestError> {
     let managers = client.fabric_status()?.map(|status| status.managers).unwrap_or_default();
     let hosts = without_managers(client.fabric_hosts()?, &managers);
@@ -71,7 +72,7 @@ fn without_managers(mut hosts: Vec<HostPrograms>, managers: &[SmPort]) -> Vec<Ho
     hosts
 }
 
-/// Programs that have lost their adapters: `2 programs have lost their adapters: node1 (2)`.
+/// Lists programs that lost their adapters: `2 programs have lost their adapters: node1 (2)`.
 fn bereft(hosts: &[HostPrograms]) -> String {
     const NAMED: usize = 8;
     let all: u32 = hosts.iter().map(|host| host.programs).sum();
@@ -82,7 +83,7 @@ fn bereft(hosts: &[HostPrograms]) -> String {
 }
 
 fn up(args: &UpArgs) -> Result<(), String> {
-    // Whatever can be wrong with the arguments is said before the fabric that is up goes.
+    // Checks all arguments before the running fabric goes down.
     let topology = args.source.load()?;
     topology.check().map_err(|error| error.to_string())?;
     let bytes = pack(&topology).map_err(|error| error.to_string())?;
@@ -118,12 +119,12 @@ fn up(args: &UpArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// OpenSM's command line, for this user: it writes where only root may unless it is told otherwise.
+/// The opensm command for this user: by default opensm writes to files that only root may write.
 fn opensm() -> &'static str {
     if weft_sys::process::euid() == 0 { "opensm" } else { "env OSM_CACHE_DIR=$(mktemp -d) opensm -f stdout" }
 }
 
-/// One line about a fabric.
+/// Describes a fabric in one line.
 pub fn summary(status: &FabricStatus) -> String {
     let mut text = format!("{}: {}", status.title, counted(status.hosts, "host"));
     if status.adapters != status.hosts {
@@ -136,7 +137,7 @@ pub fn summary(status: &FabricStatus) -> String {
     format!("{text}, {}", links(status))
 }
 
-/// Links by state: `1296 links (1290 active, 6 down)`.
+/// Counts links by state: `1296 links (1290 active, 6 down)`.
 pub fn links(status: &FabricStatus) -> String {
     let by_state = LinkState::ALL.iter().zip(status.links).filter(|(_, count)| *count > 0);
     let words: Vec<String> = by_state.map(|(state, count)| format!("{count} {}", state.word())).collect();
@@ -144,7 +145,7 @@ pub fn links(status: &FabricStatus) -> String {
     if words.is_empty() { "no links".to_owned() } else { format!("{} ({})", counted(all, "link"), words.join(", ")) }
 }
 
-/// A number of things: `1 switch`, `2 switches`, `3 hosts`.
+/// Formats a count with its noun: `1 switch`, `2 switches`, `3 hosts`.
 pub fn counted(count: impl std::fmt::Display, thing: &str) -> String {
     let count = count.to_string();
     let ending = match count.as_str() {
@@ -159,7 +160,7 @@ fn first_host(topology: &Topology) -> Option<&str> {
     topology.nodes.iter().map(|node| node.host.as_str()).find(|host| !host.is_empty())
 }
 
-/// A session for commands about the fabric, whichever host this program runs as.
+/// Opens a session for commands about the fabric, whichever host this program runs as.
 pub fn session(spawn: Spawn) -> Result<Client, String> {
     crate::rdma_dir::announce_daemon();
     let options =
@@ -170,7 +171,7 @@ pub fn session(spawn: Spawn) -> Result<Client, String> {
     })
 }
 
-/// What a person is told of a request that failed.
+/// Formats a failed request's error for the user.
 pub fn spell(error: RequestError) -> String {
     match error {
         RequestError::Refused(refusal) if !refusal.text.is_empty() => refusal.text,
@@ -178,7 +179,7 @@ pub fn spell(error: RequestError) -> String {
     }
 }
 
-/// Success, or the message with the command's name.
+/// Returns success, or prints the error with the command's name.
 pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

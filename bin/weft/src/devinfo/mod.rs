@@ -1,4 +1,4 @@
-//! What `ibv_devinfo` knows of a device, and how it prints it.
+//! The attributes of a device that `ibv_devinfo` prints, and how it prints them.
 
 mod names;
 mod text;
@@ -11,7 +11,7 @@ use weft_abi_types::{ibv_device_attr_ex, ibv_port_attr, ibv_transport_type};
 
 use crate::verbs_api::{Device, GidRow};
 
-/// All that is printed of a device.
+/// Everything printed about a device.
 pub struct DeviceReport {
     /// Its name.
     pub name: String,
@@ -19,26 +19,26 @@ pub struct DeviceReport {
     pub transport: ibv_transport_type,
     /// Its attributes.
     pub attr: ibv_device_attr_ex,
-    /// Its board, if sysfs names one.
+    /// Its board ID, if sysfs has one.
     pub board_id: Option<String>,
     /// Completion vectors.
     pub num_comp_vectors: i32,
-    /// The ports that were asked for.
+    /// The requested ports.
     pub ports: Vec<PortReport>,
 }
 
-/// All that is printed of a port.
+/// Everything printed about a port.
 pub struct PortReport {
     /// Its number, from 1.
     pub number: u8,
     /// Its attributes.
     pub attr: ibv_port_attr,
-    /// Rows of its GID table that hold an address.
+    /// GID table entries that hold an address.
     pub gids: Vec<GidRow>,
 }
 
 impl DeviceReport {
-    /// Asks `device` about itself and `port`, or all its ports.
+    /// Queries `device` and its `port`, or all its ports.
     ///
     /// # Errors
     /// The line that the original prints.

@@ -1,4 +1,4 @@
-//! The words that `ibv_devinfo` has for the numbers of verbs.
+//! The names that `ibv_devinfo` prints for verbs' numeric values.
 
 use std::net::Ipv6Addr;
 
@@ -43,7 +43,7 @@ pub fn phys_state(value: u8) -> &'static str {
         1 => "SLEEP",
         2 => "POLLING",
         3 => "DISABLED",
-        // The original spells it so, and scripts match it.
+        // The original's spelling, which scripts match.
         4 => "PORT_CONFIGURATION TRAINNING",
         5 => "LINK_UP",
         6 => "LINK_ERROR_RECOVERY",
@@ -64,7 +64,7 @@ pub fn mtu(value: ibv_mtu) -> &'static str {
     }
 }
 
-/// Lanes.
+/// Link width in lanes.
 pub fn width(value: u8) -> &'static str {
     match value {
         1 => "1",
@@ -76,7 +76,7 @@ pub fn width(value: u8) -> &'static str {
     }
 }
 
-/// Speed of a lane.
+/// Speed per lane.
 pub fn speed(value: u32) -> &'static str {
     match value {
         1 => "2.5 Gbps",
@@ -161,7 +161,7 @@ pub const RAW_PACKET_CAPS: &[(u32, &str)] = &[
 
 /// A GID as glibc's inet_ntop writes it.
 pub fn gid(raw: &[u8; 16]) -> String {
-    // ::a.b.c.d: deprecated, and Rust writes it in hexadecimal; glibc does not.
+    // ::a.b.c.d is deprecated: Rust prints it in hexadecimal, glibc in dotted form.
     if raw[..12] == [0; 12] && raw[12..14] != [0; 2] {
         return format!("::{}.{}.{}.{}", raw[12], raw[13], raw[14], raw[15]);
     }

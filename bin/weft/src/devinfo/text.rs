@@ -1,4 +1,4 @@
-//! The lines of `ibv_devinfo`, byte for byte the original's, and the same as JSON.
+//! The text of `ibv_devinfo`, byte for byte the original's, and the same as JSON.
 
 use std::fmt::Write;
 
@@ -108,7 +108,7 @@ fn fw_ver(report: &DeviceReport) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub fn json(report: &DeviceReport, verbose: bool) -> Value {
     let attr = &report.attr.orig_attr;
     let ports: Vec<Value> = report
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::devinfo::verbose::tests::rxe_report;
 
-    /// What Debian's ibv_devinfo printed of Linux's rxe.
+    /// Output of Debian's ibv_devinfo for Linux's rxe.
     const GOLDEN: &str = include_str!("../../testdata/ibv_devinfo.txt");
     const GOLDEN_VERBOSE: &str = include_str!("../../testdata/ibv_devinfo-v.txt");
 

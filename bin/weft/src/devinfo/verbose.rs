@@ -1,4 +1,4 @@
-//! What `ibv_devinfo -v` adds.
+//! The additional output of `ibv_devinfo -v`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use weft_abi_types::{
 use super::DeviceReport;
 use super::names;
 
-/// Five tabs in front: how flags are listed.
+/// Lists a flag, indented by five tabs.
 macro_rules! flag_line {
     ($out:expr, $($arg:tt)*) => {{
         $out.push_str("\t\t\t\t\t");
@@ -32,7 +32,7 @@ fn flags(out: &mut String, value: u32, table: &[(u32, &str)]) {
     }
 }
 
-/// Attributes of the device.
+/// Device attributes.
 pub fn device(out: &mut String, report: &DeviceReport) {
     limits(out, &report.attr);
     odp(out, &report.attr);
@@ -149,7 +149,7 @@ fn offloads(out: &mut String, attr: &ibv_device_attr_ex) {
     if caps & IBV_DEVICE_PCI_WRITE_END_PADDING != 0 {
         flag_line!(out, "PCI_WRITE_END_PADDING");
     }
-    // The lower half repeats device_cap_flags, which were listed above.
+    // The lower half repeats device_cap_flags, which are already listed.
     let known = IBV_DEVICE_RAW_SCATTER_FCS | IBV_DEVICE_PCI_WRITE_END_PADDING | 0xffff_ffff;
     if caps & !known != 0 {
         flag_line!(out, "Unknown flags: 0x{:X}", caps & !known);
@@ -215,9 +215,9 @@ fn tag_matching(out: &mut String, attr: &ibv_device_attr_ex) {
     }
 }
 
-/// Attributes of a port.
+/// Port attributes.
 pub fn port(out: &mut String, attr: &ibv_port_attr) {
-    // A faster port than the old field can say uses the new one.
+    // A speed that does not fit the old field is in the new one.
     let speed = match attr.active_speed_ex {
         0 => u32::from(attr.active_speed),
         wide => wide,
@@ -253,7 +253,7 @@ pub fn port(out: &mut String, attr: &ibv_port_attr) {
     }
 }
 
-/// The numbers that programs ask for most.
+/// The most commonly needed limits, as JSON.
 pub fn json(attr: &ibv_device_attr_ex) -> Value {
     let a = &attr.orig_attr;
     let caps: Vec<&str> =
@@ -288,9 +288,9 @@ pub mod tests {
     use std::net::Ipv6Addr;
     use weft_abi_types::IBV_GID_TYPE_ROCE_V2;
 
-    /// Linux's rxe as the golden output shows it.
+    /// Linux's rxe as in the golden output.
     pub fn rxe_report() -> DeviceReport {
-        // SAFETY: both structures are numbers, for which zero is valid.
+        // SAFETY: both structures consist of integers, for which zero is valid.
         let (mut attr, mut port): (ibv_device_attr_ex, ibv_port_attr) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let a = &mut attr.orig_attr;

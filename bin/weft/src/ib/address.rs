@@ -1,27 +1,27 @@
-//! Where a management datagram goes: a LID, a directed route, or both; and how the tools write it.
+//! Destination of a management datagram: a LID, a directed route, or both, and its text form.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Entries of a path; the first stands for where it begins.
+/// Entries of a path; the first one stands for the starting point.
 pub const PATH_LEN: usize = 64;
-/// Hops at most.
+/// Maximum number of hops.
 pub const HOPS_MAX: usize = 63;
-/// A LID that is none: the directed part begins or ends right here.
+/// The permissive LID: the directed part of the route begins or ends right here.
 pub const LID_PERMISSIVE: u16 = 0xffff;
-/// The first LID of multicast.
+/// The first multicast LID.
 pub const LID_MULTICAST_MIN: u32 = 0xc000;
 
 /// A directed route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DrPath {
-    /// Hops.
+    /// Number of hops.
     pub count: usize,
-    /// Ports to leave by, from index 1 on.
+    /// Egress ports, from index 1 on.
     pub path: [u8; PATH_LEN],
-    /// DrSLID, or 0 for "permissive".
+    /// DrSLID, or 0 for the permissive LID.
     pub dr_slid: u16,
-    /// DrDLID, or 0 for "permissive".
+    /// DrDLID, or 0 for the permissive LID.
     pub dr_dlid: u16,
 }
 
@@ -32,14 +32,14 @@ impl Default for DrPath {
 }
 
 impl DrPath {
-    /// Reads `0,1,4`. What is not a number counts as 0, as in the original.
+    /// Parses `0,1,4`. A word that is not a number counts as 0, as in the original.
     pub fn parse(text: &str, dr_slid: u16) -> Option<DrPath> {
         let mut path = DrPath { dr_slid, dr_dlid: LID_PERMISSIVE, ..DrPath::default() };
         if path.dr_slid == 0 {
             path.dr_slid = LID_PERMISSIVE;
         }
         let mut words = text.split(',').collect::<Vec<_>>();
-        // A comma at the end ends the list.
+        // A trailing comma adds no hop.
         if words.last() == Some(&"") {
             words.pop();
         }
@@ -53,7 +53,7 @@ impl DrPath {
         Some(path)
     }
 
-    /// One hop more, out of `port`; none if the path is full.
+    /// The route with one more hop, out of `port`; `None` if the path is full.
     #[must_use]
     pub fn extended(&self, port: u8) -> Option<DrPath> {
         let mut longer = *self;
@@ -62,7 +62,7 @@ impl DrPath {
         (longer.count <= HOPS_MAX).then_some(longer)
     }
 
-    /// The port of the last hop.
+    /// The egress port of the last hop.
     pub fn last(&self) -> u8 {
         self.path[self.count.min(HOPS_MAX)]
     }
@@ -75,37 +75,37 @@ impl fmt::Display for DrPath {
     }
 }
 
-/// A destination. The default is the port that the datagram leaves by.
+/// A destination. The default is the local port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PortId {
     /// LID, or 0.
     pub lid: u16,
-    /// Directed route; with a LID, from there on.
+    /// Directed route; with a LID, it starts at that LID.
     pub dr_path: DrPath,
-    /// GID, if a global route is to be used.
+    /// GID, if the packet needs a global route.
     pub gid: Option<[u8; 16]>,
-    /// Queue pair of general services, or 0 for the usual one.
+    /// General services queue pair, or 0 for QP1.
     pub qp: u32,
-    /// Its Q_Key, or 0 for the well-known one.
+    /// The queue pair's Q_Key, or 0 for the well-known one.
     pub qkey: u32,
     /// Service level.
     pub sl: u8,
-    /// Row of the P_Key table.
+    /// Index into the P_Key table.
     pub pkey_index: u16,
 }
 
 impl PortId {
-    /// By LID.
+    /// A destination by LID.
     pub fn lid(lid: u16) -> PortId {
         PortId { lid, ..PortId::default() }
     }
 
-    /// By directed route from here.
+    /// A destination by directed route from the local port.
     pub fn path(dr_path: DrPath) -> PortId {
         PortId { dr_path, ..PortId::default() }
     }
 
-    /// Whether subnet management reaches it by directed route.
+    /// Whether SMPs reach it by directed route.
     pub fn is_directed(&self) -> bool {
         self.lid == 0 || self.dr_path.dr_slid == LID_PERMISSIVE || self.dr_path.dr_dlid == LID_PERMISSIVE
     }

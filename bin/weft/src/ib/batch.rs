@@ -1,4 +1,4 @@
-//! Many requests under way at once, through one open port: a fabric of thousands of nodes is asked in seconds.
+//! Many outstanding requests through one open port, so that a tool queries a fabric of thousands of nodes in seconds.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,13 +9,13 @@ use super::mad::{self, GET, MAD_LEN, Request};
 use super::pma;
 use super::port::{MadError, Port, REDIRECTS_MAX, first_256, redirect};
 
-/// How often a request is sent again when no answer comes.
+/// Number of retries when no answer comes.
 const RETRIES: i32 = 3;
 
-/// A Get of subnet or performance management.
+/// A Get of subnet management or performance management.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// The node that is asked.
+    /// The destination node.
     pub to: PortId,
     /// Management class.
     pub class: u8,
@@ -34,21 +34,21 @@ impl Question {
         Question { to, class, attribute, modifier, port_select: 0 }
     }
 
-    /// A Get of performance management about a port of the node with that LID.
+    /// A Get of performance management for a port of the node with this LID.
     pub fn pma(lid: u16, attribute: u16, port_select: u8) -> Question {
         Question { to: PortId::lid(lid), class: mad::CLASS_PERF, attribute, modifier: 0, port_select }
     }
 }
 
-/// The caller of [`Port::ask_all`]: gives questions, takes answers.
+/// The caller of [`Port::ask_all`]: supplies requests and takes the answers.
 pub trait Asker {
-    /// The caller's key to place an answer.
+    /// The caller's key that matches an answer to its request.
     type About;
 
-    /// Returns the next question; `None` if there is none at the moment: an answer may lead to another.
+    /// Returns the next request; `None` if there is none at the moment, as an answer may lead to another request.
     fn next(&mut self) -> Option<(Question, Self::About)>;
 
-    /// Takes the answer to a question: the bytes of the attribute and what follows it in the MAD.
+    /// Takes the answer to a request: the attribute's bytes and the rest of the MAD.
     fn on_answer(&mut self, about: Self::About, answer: Result<&[u8], MadError>);
 }
 
@@ -59,11 +59,11 @@ struct UnderWay<T> {
 }
 
 impl Port {
-    /// Asks all that `asker` has, `in_flight` requests at once, and returns when every one has its answer or has failed.
-    /// The library repeats requests without an answer.
+    /// Sends all of `asker`'s requests, `in_flight` at a time, and returns once each has its answer or has failed. The
+    /// library retries requests without an answer.
     ///
     /// # Errors
-    /// Nothing can be received any more.
+    /// The port can receive no more.
     pub fn ask_all<A: Asker>(&mut self, asker: &mut A, in_flight: usize) -> io::Result<()> {
         let mut under_way: HashMap<u32, UnderWay<A::About>> = HashMap::new();
         loop {
@@ -76,7 +76,7 @@ impl Port {
                 return Ok(());
             }
             let packet = self.recv(-1)?;
-            // An answer that came twice has no request any more.
+            // A duplicate answer has no outstanding request.
             let Some(mut asked) = under_way.remove(&mad::tid(packet.mad())) else { continue };
             let answer = first_256(packet.mad());
             let status = mad::status(&answer, asked.question.class);

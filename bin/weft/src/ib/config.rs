@@ -3,17 +3,17 @@
 use super::number::number;
 use super::options::Common;
 
-/// Where the defaults are.
+/// Path of the configuration file.
 pub const PATH: &str = "/etc/infiniband-diags/ibdiag.conf";
 
-/// Reads a file of defaults into `common`. A file that is not there changes nothing.
+/// Reads the defaults of the file at `path` into `common`. A missing file changes nothing.
 pub fn read(path: &str, common: &mut Common) {
     if let Ok(text) = crate::named_file::read(path) {
         apply(&text, common);
     }
 }
 
-/// A line is `NAME=VALUE`; a name may have anything behind it, as in the original.
+/// Parses lines of `NAME=VALUE`; a name may have any suffix, as in the original.
 fn apply(text: &str, common: &mut Common) {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some((name, value)) = line.split_once('=') else { continue };

@@ -1,33 +1,33 @@
-//! A field of an attribute: where its bits are, what infiniband-diags calls it and how it prints it.
+//! A field of an attribute: its bits, its name in infiniband-diags, and its printed form.
 //!
-//! Tables of them stand in [`fields`](super::fields), in the order of the printed lines.
+//! The tables of fields are in [`fields`](super::fields), in printing order.
 
 use super::format::Format;
 
 /// Column of the values in `Name:........value`.
 const VALUE_COLUMN: usize = 32;
 
-/// A field.
+/// A field of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Its name as printed.
+    /// The printed name.
     pub name: &'static str,
-    /// What is appended to the name: the lane, VL, SL or counter.
+    /// Suffix of the name: the lane, VL, SL or counter.
     pub number: Option<u8>,
-    /// First bit, counted from the attribute's most significant one.
+    /// First bit, counted from the attribute's most significant bit.
     pub offset: u16,
-    /// How many bits.
+    /// Number of bits.
     pub bits: u16,
-    /// How the value is printed.
+    /// Format of the value.
     pub format: Format,
 }
 
-/// A field.
+/// Returns a field without a number.
 pub const fn field(name: &'static str, offset: u16, bits: u16, format: Format) -> Field {
     Field { name, number: None, offset, bits, format }
 }
 
-/// `N` numbers in a row, such as one counter for each VL.
+/// Returns `N` consecutive numbered fields, such as one counter per VL.
 pub const fn numbered<const N: usize>(name: &'static str, offset: u16, bits: u16) -> [Field; N] {
     let mut fields = [field(name, offset, bits, Format::Uint); N];
     let mut i = 0;
@@ -40,7 +40,7 @@ pub const fn numbered<const N: usize>(name: &'static str, offset: u16, bits: u16
 }
 
 impl Field {
-    /// Its whole name.
+    /// The name with its number.
     pub fn label(&self) -> String {
         match self.number {
             Some(number) => format!("{}{number}", self.name),
@@ -48,14 +48,14 @@ impl Field {
         }
     }
 
-    /// Its value; bits that `data` does not have are 0.
+    /// The field's value; bits beyond the end of `data` are 0.
     pub fn value(&self, data: &[u8]) -> u64 {
         let bit = |at: usize| data.get(at / 8).map_or(0, |byte| u64::from(byte >> (7 - at % 8) & 1));
         let first = usize::from(self.offset);
         (first..first + usize::from(self.bits)).fold(0, |value, at| value << 1 | bit(at))
     }
 
-    /// Writes its value; bits that `data` does not have are left out.
+    /// Writes the field's value; bits beyond the end of `data` are dropped.
     pub fn set(&self, data: &mut [u8], value: u64) {
         for i in 0..usize::from(self.bits).min(64) {
             let at = usize::from(self.offset) + usize::from(self.bits) - 1 - i;
@@ -66,12 +66,12 @@ impl Field {
         }
     }
 
-    /// Its value as printed.
+    /// The value as printed.
     pub fn text(&self, data: &[u8]) -> String {
         self.format.text(self.value(data), self.bits)
     }
 
-    /// `Name:........value`, without a line's end.
+    /// `Name:........value`, without a newline.
     pub fn line(&self, data: &[u8]) -> String {
         self.line_with(&self.text(data))
     }
@@ -83,7 +83,7 @@ impl Field {
         format!("{label}:{dots}{text}")
     }
 
-    /// The value for JSON: a number where a number is printed, else the text.
+    /// The value as JSON: a number if the text is a number, else the text.
     pub fn json(&self, data: &[u8]) -> serde_json::Value {
         match self.format {
             Format::Uint => self.value(data).into(),
@@ -97,12 +97,12 @@ impl Field {
     }
 }
 
-/// The lines of fields, each ended.
+/// The lines of `fields`, each with a newline.
 pub fn lines(fields: &[Field], data: &[u8]) -> String {
     fields.iter().map(|field| field.line(data) + "\n").collect()
 }
 
-/// Fields for JSON, by name.
+/// `fields` as a JSON object.
 pub fn json(fields: &[Field], data: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     fields.iter().map(|field| (field.label(), field.json(data))).collect()
 }

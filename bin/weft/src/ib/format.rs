@@ -1,13 +1,13 @@
-//! How values are printed: numbers, and the words that infiniband-diags has for them.
+//! Printed forms of values: numbers, and the words of infiniband-diags.
 
 use super::report::warn;
 
-/// A way of printing.
+/// Format of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// Decimal.
     Uint,
-    /// `0x` and as many digits as the field has bytes.
+    /// `0x` and two digits per byte of the field.
     Hex,
     /// LinkWidthActive.
     LinkWidth,
@@ -37,9 +37,9 @@ pub enum Format {
     VlCap,
     /// OperationalVLs.
     OperVls,
-    /// CapabilityMask, with a line for each name.
+    /// CapabilityMask, with one line per name.
     CapMask,
-    /// CapabilityMask2, with a line for each name.
+    /// CapabilityMask2, with one line per name.
     CapMask2,
     /// NodeType.
     NodeType,
@@ -63,10 +63,10 @@ const NODE_TYPES: &[&str] = &["", "Channel Adapter", "Switch", "Router"];
 const WIDTHS: &[&str] = &["1X", "4X", "8X", "12X", "2X"];
 const SPEEDS: &[&str] = &["2.5 Gbps", "5.0 Gbps", "10.0 Gbps"];
 const SPEEDS_EXT: &[&str] = &["14.0625 Gbps", "25.78125 Gbps", "53.125 Gbps", "106.25 Gbps"];
-/// What LinkSpeedExtEnabled is when extended speeds are off.
+/// LinkSpeedExtEnabled when extended speeds are off.
 const SPEEDS_EXT_DISABLED: u64 = 30;
 
-/// Names of CapabilityMask's bits (IBA 14.2.5.6), as the tools spell them.
+/// Names of CapabilityMask's bits (IBA 14.2.5.6), in the tools' spelling.
 const CAP_MASK: &[&str] = &[
     "",
     "IsSM",
@@ -117,8 +117,8 @@ const CAP_MASK2: &[&str] = &[
     "IsLinkSpeedNDRSupported",
 ];
 
-/// The text that a zero or the end ends. Who wrote it is not known, and it goes to a terminal: what would command that is
-/// a blank, but for ends of lines and tabs.
+/// The text up to a zero byte or the end. Its author is unknown and the text goes to a terminal, so a blank replaces
+/// each control character except newlines and tabs.
 pub fn text_until_zero(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let tame = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c };
@@ -126,7 +126,7 @@ pub fn text_until_zero(bytes: &[u8]) -> String {
 }
 
 impl Format {
-    /// A value as printed; `bits` is how wide its field is.
+    /// A value as printed; `bits` is the width of its field.
     pub fn text(self, value: u64, bits: u16) -> String {
         let digits = usize::from(bits.div_ceil(8)) * 2;
         match self {
@@ -164,7 +164,7 @@ impl Format {
     }
 }
 
-/// The word for a value, or the number.
+/// The word for a value, or its number.
 fn word(words: &[&str], value: u64, before: &str, after: &str) -> String {
     let word = usize::try_from(value).ok().and_then(|v| words.get(v)).filter(|word| !word.is_empty());
     word.map_or_else(|| format!("{before}{value}{after}"), |word| (*word).to_owned())
@@ -176,7 +176,7 @@ fn single(names: &[&str], value: u64) -> String {
     name.map_or_else(|| format!("undefined ({value})"), |name| (*name).to_owned())
 }
 
-/// The names of all bits that are set. If there are others, the number follows where a name would.
+/// The names of all set bits, followed by the number if any set bit has no name.
 fn several(names: &[&str], value: u64) -> String {
     let known = names.iter().enumerate().filter(|(bit, _)| value >> bit & 1 != 0).map(|(_, name)| (*name).to_owned());
     let odd = (value == 0 || value >> names.len() != 0).then(|| format!("undefined ({value})"));
@@ -195,7 +195,7 @@ fn link_widths(value: u64) -> String {
     several(WIDTHS, value)
 }
 
-/// Combinations that the specification does not have.
+/// Marks combinations that the specification does not define.
 fn width_extension(value: u64) -> &'static str {
     match value {
         1 | 3 | 7 | 11 | 15 | 17 | 19 | 23 | 27 | 31 | 32.. => "",

@@ -1,11 +1,11 @@
-//! What a server tells of its host.
+//! The host name that a server reports.
 
-/// Bytes of a name that are asked for.
+/// Size of the buffer for a name, in bytes.
 const NAME_LEN: usize = 256;
 
-/// The host's name, a dot and the domain's, if there is one.
+/// The host's name, followed by a dot and its domain if it has one.
 pub fn name_and_domain() -> String {
-    // SAFETY: both calls write at most as many bytes as they are told.
+    // SAFETY: both calls write at most `len` bytes at `at`.
     let host = name(|at, len| unsafe { libc::gethostname(at, len) }, "?hostname?");
     // SAFETY: as above.
     let domain = name(|at, len| unsafe { libc::getdomainname(at, len) }, "?domainname?");

@@ -1,4 +1,4 @@
-//! Requests as bytes: the common header, and what the classes have behind it.
+//! Requests as bytes: the common MAD header and the class-specific layout after it.
 
 use super::address::{DrPath, LID_PERMISSIVE};
 use weft_wire::mad::{AttrId, Class, MadHeader, Method};
@@ -19,7 +19,7 @@ pub const CLASS_SUBN_ADM: u8 = Class::SUBN_ADM.0;
 pub const CLASS_PERF: u8 = Class::PERF.0;
 /// Congestion control.
 pub const CLASS_CC: u8 = 0x21;
-/// The vendor class of one maker of switches.
+/// The vendor class of Mellanox switches.
 pub const CLASS_MLX: u8 = 0x0a;
 /// The OpenIB class that ibping uses.
 pub const CLASS_PING: u8 = 0x32;
@@ -28,39 +28,39 @@ pub const CLASS_SYSSTAT: u8 = 0x33;
 /// OpenIB's OUI.
 pub const OUI_OPENIB: u32 = 0x00_1405;
 
-/// Ask.
+/// Get.
 pub const GET: u8 = Method::GET.0;
 /// Set.
 pub const SET: u8 = Method::SET.0;
-/// Ask for a table.
+/// GetTable.
 pub const GET_TABLE: u8 = 0x12;
-/// The bit of answers.
+/// The response bit of a method.
 pub const RESPONSE: u8 = 0x80;
 
 /// ClassPortInfo of any class.
 pub const ATTR_CLASS_PORT_INFO: u16 = AttrId::CLASS_PORT_INFO.0;
-/// Status of an answer that says where to ask instead.
+/// Status of an answer that redirects the request.
 pub const STATUS_REDIRECT: u16 = 2;
 
-/// Where data begins in subnet and performance management.
+/// Offset of the data in subnet and performance management.
 pub const DATA_AT: usize = 64;
-/// Where data begins in subnet administration.
+/// Offset of the data in subnet administration.
 pub const SA_DATA_AT: usize = 56;
-/// Where data begins in a vendor's class without OUI.
+/// Offset of the data in a vendor class without OUI.
 pub const VENDOR1_DATA_AT: usize = 24;
-/// Where data begins in a vendor's class with OUI.
+/// Offset of the data in a vendor class with OUI.
 pub const VENDOR2_DATA_AT: usize = 40;
 
 const METHOD_AT: usize = 3;
 const STATUS_AT: usize = 4;
-/// The head of RMPP, of classes that have it.
+/// The RMPP header of the classes that use RMPP.
 const RMPP_AT: usize = 24;
 const RMPP_LEN: usize = 12;
 const RMPP_VERSION: u8 = 1;
 const RMPP_DATA: u8 = 1;
 const RMPP_ACTIVE: u8 = 1;
 const RMPP_RESPONSE_TIME_NONE: u8 = 0x1f;
-/// M_Key, and by directed route the two LIDs.
+/// M_Key, followed by the two LIDs of a directed route.
 const M_KEY_AT: usize = 24;
 const DR_SLID_AT: usize = 32;
 const DR_DLID_AT: usize = 34;
@@ -71,7 +71,7 @@ const INITIAL_PATH_AT: usize = 128;
 const SM_KEY_AT: usize = 36;
 const ATTRIBUTE_OFFSET_AT: usize = 44;
 const COMPONENT_MASK_AT: usize = 48;
-/// OUI of a vendor's class.
+/// OUI of a vendor class.
 const OUI_AT: usize = 37;
 
 /// A request.
@@ -83,7 +83,7 @@ pub struct Request<'a> {
     pub method: u8,
     /// Attribute.
     pub attribute: u16,
-    /// Its modifier.
+    /// Attribute modifier.
     pub modifier: u32,
     /// M_Key of subnet management.
     pub m_key: u64,
@@ -91,16 +91,16 @@ pub struct Request<'a> {
     pub sm_key: u64,
     /// Component mask of subnet administration.
     pub component_mask: u64,
-    /// OUI of a vendor's class.
+    /// OUI of a vendor class.
     pub oui: u32,
-    /// The attribute's bytes, as far as they are not 0.
+    /// The attribute's bytes; the rest is 0.
     pub data: &'a [u8],
-    /// How long an answer is waited for; 0 is the usual time.
+    /// How long to wait for an answer; 0 means the default timeout.
     pub timeout_ms: u32,
 }
 
 impl Request<'_> {
-    /// Writes it over a MAD of zeroes.
+    /// Writes the request into a zeroed MAD.
     pub fn write(&self, mad: &mut [u8], tid: u32, path: &DrPath) {
         let version = if self.class == CLASS_SUBN_ADM || self.class == CLASS_CC { 2 } else { 1 };
         let mut header =
@@ -127,7 +127,7 @@ impl Request<'_> {
     }
 }
 
-/// Where a class has its data.
+/// The offset of a class's data.
 pub fn data_at(class: u8) -> usize {
     match class {
         CLASS_SUBN_ADM => SA_DATA_AT,
@@ -137,34 +137,34 @@ pub fn data_at(class: u8) -> usize {
     }
 }
 
-/// Whether a class is a vendor's with OUI.
+/// Whether a class is a vendor class with OUI.
 pub fn has_oui(class: u8) -> bool {
     (0x30..=0x4f).contains(&class)
 }
 
-/// The version that agents register a class with.
+/// The class version to register an agent with.
 pub fn class_version(class: u8) -> u8 {
     if class == CLASS_SUBN_ADM || class == CLASS_CC { 2 } else { 1 }
 }
 
-/// The part of the transaction id that is a program's own; the kernel uses the upper half.
+/// The program's part of the transaction ID; the kernel uses the upper half.
 pub fn tid(mad: &[u8]) -> u32 {
     u32::from_be_bytes(part(mad, 12))
 }
 
-/// The status. By directed route its top bit is the direction.
+/// The status. In directed-route SMPs its top bit is the direction.
 pub fn status(mad: &[u8], class: u8) -> u16 {
     let status = u16::from_be_bytes(part(mad, STATUS_AT));
-    // libibmad looks at fifteen bits whatever the class, except in subnet administration.
+    // libibmad masks the status to fifteen bits for every class except subnet administration.
     if class == CLASS_SUBN_ADM { status } else { status & 0x7fff }
 }
 
-/// The class.
+/// The management class.
 pub fn class(mad: &[u8]) -> u8 {
     part::<1>(mad, 1)[0]
 }
 
-/// Makes an answer of a question: the response bit, status 0, and the head of RMPP for an answer in segments.
+/// Turns a request into its answer: response bit, status 0, and an RMPP header if the answer is segmented.
 pub fn make_response(mad: &mut [u8], is_segmented: bool) {
     let method = if method(mad) == SET { GET } else { method(mad) };
     put(mad, METHOD_AT, &[method | RESPONSE]);
@@ -185,17 +185,17 @@ pub fn attribute(mad: &[u8]) -> u16 {
     u16::from_be_bytes(part(mad, 16))
 }
 
-/// The length of a record in units of 8 bytes.
+/// The record length in units of 8 bytes.
 pub fn attribute_offset(mad: &[u8]) -> u16 {
     u16::from_be_bytes(part(mad, ATTRIBUTE_OFFSET_AT))
 }
 
-/// Bytes as a person reads them: pairs, eight to a line.
+/// Hex dump of bytes: pairs, eight to a line.
 pub fn hex_dump(bytes: &[u8]) -> String {
     let lines = bytes.chunks(16).map(|line| {
         let pairs = line.chunks(2).map(|pair| pair.iter().map(|b| format!("{b:02x}")).collect::<String>());
         let text = pairs.collect::<Vec<_>>().join(" ");
-        // A line that is not full keeps the blank behind its last whole pair.
+        // A partial line keeps the blank after its last whole pair.
         let blank = if line.len() < 16 && line.len() % 2 == 0 { " " } else { "" };
         text + blank + "\n"
     });
@@ -210,7 +210,7 @@ fn part<const N: usize>(mad: &[u8], at: usize) -> [u8; N] {
     mad.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
-/// Copies as much as fits.
+/// Copies as many bytes as fit.
 fn put(mad: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(room) = mad.get_mut(at..) {
         let len = bytes.len().min(room.len());

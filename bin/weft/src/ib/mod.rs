@@ -1,12 +1,12 @@
-//! What the diagnostic tools of an InfiniBand subnet share: options, addresses, requests by class, and how attributes
-//! are printed. A tool's text is infiniband-diags'; `--json` says the same for programs.
+//! Code shared by the InfiniBand diagnostic tools: options, addresses, requests by management class, and the printing
+//! of attributes. A tool's text output is that of infiniband-diags; `--json` prints the same as JSON.
 //!
-//! - [`options::Spec`] reads a command line, [`options::Common`] keeps what all tools understand;
-//! - [`port::Port`] is an open port: `smp_get`, `pma_get`, `sa_query`, `vendor_call`, each by a file; `ask_all` has many
-//!   requests under way at once;
-//! - [`address::PortId`] says where to, [`resolve`] makes it from what was typed;
+//! - [`options::Spec`] parses a command line, [`options::Common`] holds the options common to all tools;
+//! - [`port::Port`] is an open port: `smp_get`, `pma_get`, `sa_query` and `vendor_call`, each in its own file;
+//!   `ask_all` keeps many requests outstanding;
+//! - [`address::PortId`] is a destination, [`resolve`] makes it from user input;
 //! - [`field::Field`] is a field of an attribute, [`fields`] has the tables;
-//! - [`report`] warns and ends.
+//! - [`report`] prints warnings and ends the tool.
 
 pub mod address;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! Names of nodes: an administrator's map from GUIDs, and what nodes call themselves.
+//! Names of nodes: from an administrator's map of GUIDs, or from NodeDescription.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use super::format::text_until_zero;
 use super::number;
 use crate::errno;
 
-/// The map that is used when none is named.
+/// The default name map.
 const PATH: &str = "/etc/rdma/ib-node-name-map";
-/// Lines of a map that are read at most: more than any fabric has nodes.
+/// Maximum number of lines read from a map: more than any fabric has nodes.
 const LINES_MAX: usize = 1 << 20;
 
 /// Names by node GUID.
@@ -18,8 +18,8 @@ pub struct NodeNames {
 }
 
 impl NodeNames {
-    /// The map in that file, or in the usual one if there is one. A file that cannot be read is complained about, and
-    /// nodes keep the names that they have themselves.
+    /// Opens the map at `path`, or the default map if it exists. If the map cannot be read or parsed, prints a warning,
+    /// and nodes keep their own names.
     pub fn open(path: Option<&str>) -> NodeNames {
         if path.is_none() && !std::path::Path::new(PATH).exists() {
             return NodeNames::default();
@@ -46,14 +46,14 @@ impl NodeNames {
     }
 }
 
-/// A NodeDescription as text, with blanks for what cannot be printed.
+/// A NodeDescription as text, with blanks in place of unprintable characters.
 pub fn clean(node_desc: &[u8]) -> String {
     let printable = |byte: &u8| if (0x20..0x7f).contains(byte) { *byte } else { b' ' };
     let end = node_desc.iter().position(|&byte| byte == 0).unwrap_or(node_desc.len());
     text_until_zero(&node_desc[..end].iter().map(printable).collect::<Vec<_>>())
 }
 
-/// Lines of a GUID and a name, in quotes or up to a `#`.
+/// Parses lines of a GUID and a name; the name is in quotes or ends at a `#`.
 fn parse(text: &str) -> Result<NodeNames, String> {
     let mut names = BTreeMap::new();
     for line in text.lines().take(LINES_MAX) {

@@ -1,4 +1,4 @@
-//! Numbers as C's functions read them: as much as is one, the rest does not matter.
+//! Numbers parsed as C's functions do: the leading number counts, the rest is ignored.
 
 /// `atoi`: decimal digits after blanks and a sign, 0 if there are none.
 pub fn leading_decimal(text: &str) -> i64 {
@@ -12,7 +12,7 @@ pub fn leading_decimal(text: &str) -> i64 {
 }
 
 /// `strtoull(.., 0)`: decimal, hexadecimal after `0x`, octal after `0`; a minus sign takes the complement. Returns the
-/// number and what follows it.
+/// number and the text after it.
 pub fn parse(text: &str) -> (u64, &str) {
     let start = text.trim_start();
     let (negative, digits) = match start.strip_prefix('-') {
@@ -34,12 +34,12 @@ pub fn parse(text: &str) -> (u64, &str) {
     (if negative { value.wrapping_neg() } else { value }, &digits[end..])
 }
 
-/// The number alone.
+/// The number alone, without the text after it.
 pub fn number(text: &str) -> u64 {
     parse(text).0
 }
 
-/// The number, if the text is nothing else.
+/// The number, if it is the whole text.
 pub fn whole(text: &str) -> Option<u64> {
     let (value, rest) = parse(text);
     rest.is_empty().then_some(value)

@@ -1,4 +1,4 @@
-//! What all diagnostic tools understand on their command lines, with the forms, letters and complaints of the original.
+//! Command-line options common to all diagnostic tools, with the original's forms, letters and error messages.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use crate::tools::getopt::{self, flag, value};
 use crate::umad_api::Library;
 use crate::verbs_api::Which;
 
-/// How a destination is written.
+/// Form of a destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dest {
     /// By LID.
@@ -27,16 +27,16 @@ pub enum Dest {
     LidPath,
 }
 
-/// An option of a tool.
+/// A command-line option.
 #[derive(Clone, Copy, Debug)]
 pub struct Opt {
     /// Its long name.
     pub long: &'static str,
-    /// Its letter; one that cannot be typed for "long only".
+    /// Its letter; an untypable character for "long only".
     pub letter: char,
-    /// How the usage shows its argument, if it has one.
+    /// Placeholder of its argument in the usage, if it takes one.
     pub arg: Option<&'static str>,
-    /// What it does.
+    /// Its description in the usage.
     pub help: &'static str,
 }
 
@@ -50,24 +50,24 @@ pub const fn opt_arg(long: &'static str, letter: char, arg: &'static str, help: 
     Opt { long, letter, arg: Some(arg), help }
 }
 
-/// What a tool's command line may hold.
+/// The command line that a tool accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The tool's name.
     pub program: &'static str,
-    /// Its own options; they come before common ones of the same letter.
+    /// Its own options; they take precedence over common ones with the same letter.
     pub options: &'static [Opt],
-    /// Letters of common options that it does not have.
+    /// Letters of common options that it lacks.
     pub exclude: &'static str,
-    /// Letters of common options that it looks at itself.
+    /// Letters of common options that it handles itself.
     pub own: &'static str,
-    /// What follows the options.
+    /// The usage text after the options.
     pub usage: &'static str,
-    /// Examples for the usage.
+    /// Examples in the usage.
     pub examples: &'static [&'static str],
 }
 
-/// The common options in the order of the usage.
+/// The common options in usage order.
 pub(super) const COMMON: &[Opt] = &[
     opt_arg("config", 'z', "<config>", "use config file, default: /etc/infiniband-diags/ibdiag.conf"),
     opt_arg("Ca", 'C', "<ca>", "Ca name to use"),
@@ -86,54 +86,54 @@ pub(super) const COMMON: &[Opt] = &[
     opt("version", 'V', "show version"),
 ];
 
-/// What the original does not have.
+/// Options that the original lacks.
 pub(super) const EXTRA: &[Opt] =
     &[opt("system", '\0', "use the system's libibumad instead of Weft's"), opt("json", '\0', "print JSON")];
 
-/// What the common options said.
+/// Values of the common options.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// `-C`: which adapter.
+    /// `-C`: adapter.
     pub ca: Option<String>,
-    /// `-P`: which port of it; 0 is the first that is active.
+    /// `-P`: port of the adapter; 0 means the first active port.
     pub port: i32,
-    /// `-D`, `-L`, `-G`: how destinations are written.
+    /// `-D`, `-L`, `-G`: form of destinations.
     pub dest: Dest,
-    /// `-t`: how long answers are waited for, if told.
+    /// `-t`: how long to wait for an answer, if given.
     pub timeout_ms: Option<u32>,
-    /// `-s`: where the subnet manager is, if told.
+    /// `-s`: the subnet manager's address, if given.
     pub sm_id: Option<PortId>,
-    /// `-K`: whether keys are shown.
+    /// `-K`: show keys.
     pub show_keys: bool,
     /// `-y`: M_Key of requests.
     pub m_key: u64,
     /// SM_Key of requests to subnet administration, from the configuration.
     pub sa_key: u64,
-    /// `-e`: whether timeouts and bad answers are told.
+    /// `-e`: report timeouts and bad answers.
     pub errors: bool,
-    /// `-v`, how often.
+    /// `-v`: number of times given.
     pub verbose: u32,
-    /// `-d`, how often.
+    /// `-d`: number of times given.
     pub debug: u32,
-    /// Whether the vendor's ExtendedPortInfo is asked for.
+    /// Whether to query the vendor's ExtendedPortInfo.
     pub mlx_epi: bool,
-    /// How NodeDescriptions are set, from the configuration.
+    /// Format of NodeDescriptions to set, from the configuration.
     pub nd_format: Option<String>,
     /// `--json`.
     pub json: bool,
-    /// `--system`: whose libibumad.
+    /// `--system`: use the system's libibumad.
     pub which: Which,
     library: OnceCell<Library>,
 }
 
-/// A command line.
+/// A parsed command line.
 #[derive(Debug)]
 pub struct CommandLine {
-    /// What the common options said.
+    /// Values of the common options.
     pub common: Common,
     /// The tool's own options in order: letter and argument.
     pub own: Vec<(char, String)>,
-    /// What is no option.
+    /// Arguments that are not options.
     pub operands: Vec<String>,
 }
 
@@ -148,19 +148,19 @@ impl CommandLine {
         self.count(letter) > 0
     }
 
-    /// The argument of one of the tool's own options, the last if there are several.
+    /// The argument of one of the tool's own options; the last one counts.
     pub fn arg(&self, letter: char) -> Option<&str> {
         self.own.iter().rev().find(|(l, _)| *l == letter).map(|(_, value)| value.as_str())
     }
 
-    /// The operand of that index as a number, or 0.
+    /// The operand at `index` as a number, or 0.
     pub fn number(&self, index: usize) -> u64 {
         self.operands.get(index).map_or(0, |text| number::number(text))
     }
 }
 
 impl Common {
-    /// What holds when nothing is said.
+    /// The defaults.
     pub fn new() -> Common {
         Common {
             ca: None,
@@ -182,10 +182,10 @@ impl Common {
         }
     }
 
-    /// The library that the options name, loaded once.
+    /// The selected library, loaded once.
     ///
     /// # Errors
-    /// It is missing.
+    /// The library is missing.
     pub fn library(&self) -> Outcome<Library> {
         if let Some(library) = self.library.get() {
             return Ok(*library);
@@ -218,7 +218,7 @@ impl Common {
     }
 }
 
-/// A key as typed, or asked for without an echo if that is no number.
+/// The key in `text`; if it is not a number, prompts for the key without echo.
 pub fn m_key(text: &str, question: &str) -> Option<u64> {
     number::whole(text).or_else(|| number::whole(&prompt::hidden(question)?))
 }
@@ -251,10 +251,10 @@ impl Spec {
         COMMON.iter().filter(move |o| !exclude.contains(o.letter))
     }
 
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// What the tool ends with; it has been said then.
+    /// The exit code; the message is already printed.
     pub fn read(&self, args: &[OsString]) -> Result<CommandLine, ExitCode> {
         let known: Vec<&Opt> = self.options.iter().chain(self.common()).chain(EXTRA).collect();
         let form = |o: &&Opt| match o.arg {
@@ -286,7 +286,7 @@ impl Spec {
         Ok(line)
     }
 
-    /// Reads the command line, does the tool's work, says what went wrong.
+    /// Parses the command line, runs `work`, and prints its error.
     pub fn main(&self, args: &[OsString], work: impl FnOnce(&CommandLine) -> Outcome<()>) -> ExitCode {
         let line = match self.read(args) {
             Ok(line) => line,
@@ -306,7 +306,7 @@ impl Spec {
     }
 }
 
-/// Classes that most tools have agents for: subnet management both ways, and subnet administration for addresses.
+/// Classes that most tools register: both SMP classes, and subnet administration to resolve addresses.
 pub const SMP_CLASSES: &[u8] = &[super::mad::CLASS_SUBN_LID, super::mad::CLASS_SUBN_DIRECTED, CLASS_SUBN_ADM];
 
 #[cfg(test)]

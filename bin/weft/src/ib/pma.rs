@@ -1,4 +1,4 @@
-//! Performance management: counters of ports, read and reset.
+//! Performance management: reading and resetting port counters.
 
 use super::address::PortId;
 use super::fields::perf::{port_counters, port_counters_extended};
@@ -6,9 +6,9 @@ use super::mad::{CLASS_PERF, DATA_AT, GET, MAD_LEN, Request, SET};
 use super::port::{MadError, Port};
 use super::report::warn;
 
-/// Bytes of an attribute.
+/// Bytes of an attribute's data.
 pub const DATA_LEN: usize = MAD_LEN - DATA_AT;
-/// An attribute.
+/// An attribute's data.
 pub type Data = [u8; DATA_LEN];
 
 /// PortSamplesControl.
@@ -52,25 +52,25 @@ pub const XMIT_DATA_SL: u16 = 0x36;
 /// PortRcvDataSL.
 pub const RCV_DATA_SL: u16 = 0x37;
 
-/// ClassPortInfo's CapabilityMask: 255 stands for all ports.
+/// ClassPortInfo's CapabilityMask: PortSelect 255 means all ports.
 pub const CAP_ALL_PORT_SELECT: u16 = 1 << 8;
-/// CapabilityMask: PortCountersExtended in full.
+/// CapabilityMask: PortCountersExtended is complete.
 pub const CAP_EXT_WIDTH: u16 = 1 << 9;
-/// CapabilityMask: PortCountersExtended without unicast and multicast.
+/// CapabilityMask: PortCountersExtended lacks the unicast and multicast counters.
 pub const CAP_EXT_WIDTH_NOIETF: u16 = 1 << 10;
-/// CapabilityMask: PortXmitWait counts.
+/// CapabilityMask: PortXmitWait is supported.
 pub const CAP_XMIT_WAIT: u16 = 1 << 12;
 /// CapabilityMask: RS-FEC counters.
 pub const CAP_RSFEC: u16 = 1 << 14;
-/// CapabilityMask: QP1Dropped counts.
+/// CapabilityMask: QP1Dropped is supported.
 pub const CAP_QP1_DROPPED: u16 = 1 << 15;
-/// CapabilityMask2: PortCountersExtended has errors, too.
+/// CapabilityMask2: PortCountersExtended includes error counters.
 pub const CAP2_ADDITIONAL_EXT: u32 = 1 << 1;
-/// All ports.
+/// PortSelect of all ports.
 pub const ALL_PORTS: u8 = 255;
 
 impl Port {
-    /// An attribute of a port of the node at `to`.
+    /// Gets an attribute of a port of the node at `to`.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -81,7 +81,7 @@ impl Port {
         self.pma(GET, to, attribute, &data, timeout_ms)
     }
 
-    /// Resets the counters that `mask` names; 0 names all.
+    /// Resets the counters in `mask`; 0 means all.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -107,7 +107,7 @@ impl Port {
         self.pma(SET, to, attribute, &data, timeout_ms)
     }
 
-    /// Asks or sets with an attribute that is written already.
+    /// Sends a Get or Set with the attribute's data in `data`.
     ///
     /// # Errors
     /// No answer, or a bad one.

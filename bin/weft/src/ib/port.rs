@@ -1,4 +1,4 @@
-//! An open port with its agents: requests and their answers, with the timeouts, retries and complaints of the original.
+//! An open port with its agents: requests and answers, with the original's timeouts, retries and error messages.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,19 +14,19 @@ use crate::errno;
 use crate::output;
 use crate::umad_api::{self, Address, Grh, Library, MethodMask, Packet, Registration};
 
-/// Times that a request is sent.
+/// Number of times that a request is sent.
 const TRIES: u32 = 3;
-/// How long an answer is waited for, unless told otherwise.
+/// Default timeout for an answer, in milliseconds.
 pub const TIMEOUT_MS: u32 = 1000;
-/// Redirections that one request follows.
+/// Maximum number of redirections per request.
 pub(super) const REDIRECTS_MAX: u32 = 8;
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
 pub struct MadError {
     /// The status of the answer, or 0 if none came.
     pub status: u16,
-    /// The reason as an errno.
+    /// The error as an errno.
     pub errno: i32,
 }
 
@@ -42,11 +42,11 @@ pub struct Port {
     umad: umad_api::Port,
     agents: Vec<Option<i32>>,
     timeout_ms: u32,
-    /// Sent with subnet management.
+    /// M_Key of SMPs.
     pub m_key: u64,
-    /// Whether timeouts and bad answers are told.
+    /// Whether to report timeouts and bad answers.
     pub show_errors: bool,
-    /// How much more is told.
+    /// Debug level.
     pub debug: u32,
     last_tid: u32,
 }
@@ -55,7 +55,7 @@ impl Port {
     /// Opens the port that the options name, with agents for `classes`.
     ///
     /// # Errors
-    /// What the tool ends with.
+    /// How the tool ends.
     pub fn open(common: &Common, classes: &[u8]) -> Outcome<Port> {
         let failed = || {
             let name = common.ca.as_deref().unwrap_or("(null)");
@@ -74,10 +74,10 @@ impl Port {
         Ok(port)
     }
 
-    /// The same with one agent, for tools that end otherwise.
+    /// Opens the port with one agent, for tools whose failure to open it is a panic ([`End::Panic`]).
     ///
     /// # Errors
-    /// What the tool ends with.
+    /// How the tool ends.
     pub fn open_or_panic(common: &Common, class: u8) -> Outcome<Port> {
         let mut port = Port::bare(common)?.map_err(|e| End::panic(cannot_open(common), e))?;
         port.register_client(class, 0).map_err(|e| End::panic("Couldn't register agent for SMPs", e))?;
@@ -97,10 +97,10 @@ impl Port {
         }))
     }
 
-    /// Has an agent that asks within a class.
+    /// Registers an agent that sends requests of a class.
     ///
     /// # Errors
-    /// The class is taken or unknown.
+    /// Another agent has the class, or the class is unknown.
     pub fn register_client(&mut self, class: u8, rmpp_version: u8) -> io::Result<()> {
         let class_version = mad::class_version(class);
         let what = Registration { class, class_version, rmpp_version, ..Registration::default() };
@@ -108,10 +108,10 @@ impl Port {
         Ok(())
     }
 
-    /// Has an agent that answers all methods of a vendor's class.
+    /// Registers an agent that answers all methods of a vendor class.
     ///
     /// # Errors
-    /// The class is taken or unknown.
+    /// Another agent has the class, or the class is unknown.
     pub fn register_server(&mut self, class: u8, rmpp_version: u8, oui: u32) -> io::Result<()> {
         let what = Registration {
             class,
@@ -124,26 +124,27 @@ impl Port {
         Ok(())
     }
 
-    /// The library that the port was opened with.
+    /// The library of this port.
     pub fn library(&self) -> Library {
         self.umad.library()
     }
 
-    /// How long an answer is waited for.
+    /// The timeout for an answer, in milliseconds.
     pub(super) fn timeout_ms(&self) -> u32 {
         self.timeout_ms
     }
 
-    /// A transaction id that was not used before.
+    /// A new transaction ID.
     pub fn next_tid(&mut self) -> u32 {
         self.last_tid = self.last_tid.wrapping_add(1).max(1);
         self.last_tid
     }
 
-    /// Asks and waits; asks again when no answer comes; follows redirections. The answer is a MAD with status 0.
+    /// Sends a request and waits for the answer; retries on timeout and follows redirections. The answer is a MAD with
+    /// status 0.
     ///
     /// # Errors
-    /// No answer, or one with another status.
+    /// No answer, or an answer with another status.
     pub fn rpc(&mut self, request: &Request<'_>, to: &PortId) -> Result<[u8; MAD_LEN], MadError> {
         let mut to = *to;
         for _ in 0..REDIRECTS_MAX {
@@ -161,10 +162,10 @@ impl Port {
         Err(MadError { status: mad::STATUS_REDIRECT, errno: libc::ELOOP })
     }
 
-    /// The same for classes whose answers may be long; redirections are answers like others.
+    /// The same for classes whose answers may be long; a redirection counts as an error status.
     ///
     /// # Errors
-    /// No answer, or one with another status than 0.
+    /// No answer, or an answer with another status than 0.
     pub fn rpc_rmpp(&mut self, request: &Request<'_>, to: &PortId) -> Result<Vec<u8>, MadError> {
         let answer = self.rpc_once(request, to, "mad_rpc_rmpp")?;
         match mad::status(&first_256(answer.mad()), request.class) {
@@ -186,7 +187,7 @@ impl Port {
         })
     }
 
-    /// A request as a packet, with a new transaction id.
+    /// Builds the packet of a request, with a new transaction ID.
     ///
     /// # Errors
     /// The directed route is too long.
@@ -205,7 +206,7 @@ impl Port {
     /// Sends a packet and waits for the answer with its transaction id, up to `tries` times.
     ///
     /// # Errors
-    /// It cannot be sent, or no answer came.
+    /// The packet cannot be sent, or no answer came.
     pub fn exchange(
         &mut self,
         class: u8,
@@ -249,39 +250,39 @@ impl Port {
         }
     }
 
-    /// Sends a packet by the agent of its class.
+    /// Sends a packet through the agent of its class.
     ///
     /// # Errors
-    /// There is no such agent, or it cannot be sent.
+    /// The class has no agent, or the packet cannot be sent.
     pub fn send(&self, class: u8, packet: &mut Packet, timeout_ms: i32) -> io::Result<()> {
         self.send_with_retries(class, packet, timeout_ms, 0)
     }
 
-    /// The same; the kernel, or who stands in for it, sends it again when no answer comes.
+    /// The same; the kernel, or the library in its place, retries when no answer comes.
     ///
     /// # Errors
-    /// There is no such agent, or it cannot be sent.
+    /// The class has no agent, or the packet cannot be sent.
     pub fn send_with_retries(&self, class: u8, packet: &mut Packet, timeout_ms: i32, retries: i32) -> io::Result<()> {
-        // What libibmad hands on for a class that nobody registered.
+        // libibmad passes -1 for a class without an agent.
         let agent = self.agents[usize::from(class)].unwrap_or(-1);
         self.umad.send(agent, packet, timeout_ms, retries)
     }
 
-    /// Waits for any packet; a negative time is for ever.
+    /// Waits for any packet; a negative timeout waits forever.
     ///
     /// # Errors
-    /// None came, or it could not be read.
+    /// No packet came, or it could not be read.
     pub fn recv(&self, timeout_ms: i32) -> io::Result<Packet> {
         let mut packet = Packet::new(self.library(), MAD_LEN);
         self.umad.recv(&mut packet, timeout_ms)?;
         Ok(packet)
     }
 
-    /// Answers what came in `question`: its MAD with the response bit, and `data` as its class's data. What does not
-    /// fit into one MAD goes as several segments.
+    /// Answers a request: `question`'s MAD with the response bit set, and `data` as the class's data. An answer that
+    /// does not fit into one MAD is segmented.
     ///
     /// # Errors
-    /// It cannot be sent.
+    /// The answer cannot be sent.
     pub fn respond(&self, question: &Packet, data: &[u8]) -> io::Result<()> {
         let mut header = [0; MAD_LEN];
         let len = question.mad().len().min(mad::VENDOR2_DATA_AT);
@@ -317,7 +318,7 @@ fn cannot_open(common: &Common) -> String {
     format!("can't open UMAD port ({}:{})", common.ca.as_deref().unwrap_or("(null)"), common.port)
 }
 
-/// The address of a request.
+/// The address vector of a request.
 fn address(class: u8, to: &PortId) -> Address {
     match class {
         mad::CLASS_SUBN_LID => Address { lid: to.lid, ..Address::default() },
@@ -337,7 +338,7 @@ fn address(class: u8, to: &PortId) -> Address {
     }
 }
 
-/// Where a redirection leads; false if that is nowhere we can go.
+/// Redirects `to` as the answer says; returns `false` if the redirection is by GID, which is not supported.
 pub(super) fn redirect(to: &mut PortId, mad: &[u8; MAD_LEN], debug: bool) -> bool {
     let info = &mad[64..];
     let lid = cpi::REDIRECT_LID.value(info) as u16;
@@ -356,7 +357,7 @@ pub(super) fn redirect(to: &mut PortId, mad: &[u8; MAD_LEN], debug: bool) -> boo
     true
 }
 
-/// An answer's first segment; what is missing is 0.
+/// An answer's first segment, padded with zeroes.
 pub(super) fn first_256(mad: &[u8]) -> [u8; MAD_LEN] {
     let mut whole = [0; MAD_LEN];
     let len = mad.len().min(MAD_LEN);
@@ -364,7 +365,7 @@ pub(super) fn first_256(mad: &[u8]) -> [u8; MAD_LEN] {
     whole
 }
 
-/// Somewhere: agents of two programs should not use the same.
+/// A random first transaction ID, because two programs' agents should not use the same ones.
 fn first_tid() -> u32 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u32);
     time.wrapping_mul(std::process::id() | 1) & 0x7fff_ffff

@@ -1,4 +1,4 @@
-//! PortInfo as a whole: its lines, with the key only for who asked for it, and what it says of its node.
+//! PortInfo as a whole: its lines, with the M_Key only on request, and the node's capabilities.
 
 use super::address::PortId;
 use super::field::{self, Field};
@@ -7,10 +7,10 @@ use super::port::Port;
 use super::report::warn;
 use super::smp::{self, Data};
 
-/// What stands for a key that is not shown.
+/// Placeholder of a hidden key.
 pub const NOT_DISPLAYED: &str = "<not displayed>";
 
-/// The lines of `fields`, each ended; a key is hidden unless `show_keys`.
+/// The lines of `fields`, each with a newline; hides the key unless `show_keys`.
 pub fn lines(fields: &[Field], data: &[u8], show_keys: bool) -> String {
     let line = |f: &Field| match *f == port_info::MKEY && !show_keys {
         true => f.line_with(NOT_DISPLAYED),
@@ -19,7 +19,7 @@ pub fn lines(fields: &[Field], data: &[u8], show_keys: bool) -> String {
     fields.iter().map(|f| line(f) + "\n").collect()
 }
 
-/// `fields` for JSON; a key is left out unless `show_keys`.
+/// `fields` as JSON; omits the key unless `show_keys`.
 pub fn json(fields: &[Field], data: &[u8], show_keys: bool) -> serde_json::Value {
     let mut all = field::json(fields, data);
     if !show_keys {
@@ -28,7 +28,7 @@ pub fn json(fields: &[Field], data: &[u8], show_keys: bool) -> serde_json::Value
     all.into()
 }
 
-/// Why PortInfoExtended cannot be had.
+/// Why PortInfoExtended is not available.
 #[derive(Debug)]
 pub enum ExtendedError {
     /// NodeInfo was not answered.
@@ -38,7 +38,7 @@ pub enum ExtendedError {
 }
 
 impl ExtendedError {
-    /// What the tools end with.
+    /// The tools' error text.
     pub fn text(&self) -> &'static str {
         match self {
             ExtendedError::Node => "node info query failed",
@@ -68,7 +68,7 @@ pub fn has_extended(port: &mut Port, to: &PortId, number: u32) -> Result<bool, E
     Ok(true)
 }
 
-/// Whether PortInfo of a port holds extended speeds: of a switch, port 0 says so.
+/// Whether PortInfo includes extended speeds; for a switch, port 0's PortInfo decides.
 pub fn has_extended_speeds(info: &Data) -> bool {
     port_info::CAP_MASK.value(info) & smp::CAP_EXTENDED_SPEEDS != 0
 }

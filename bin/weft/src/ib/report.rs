@@ -1,4 +1,4 @@
-//! Warnings, and how a tool ends: in the words and with the codes of infiniband-diags.
+//! Warnings, and a tool's exit, with the texts and codes of infiniband-diags.
 
 use std::io;
 use std::process::ExitCode;
@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use crate::errno;
 use crate::output;
 
-/// What `exit(-1)` becomes.
+/// Exit code of C's `exit(-1)`.
 const FAILED: u8 = 255;
-/// The code after the usage.
+/// Exit code after printing the usage.
 const USAGE: u8 = 2;
 
-/// A line on standard error; `function` is the name that the original has there.
+/// Prints a line on standard error; `function` is the original's function name.
 pub fn warn(function: &str, text: &str) {
     crate::errln!("ibwarn: [{}] {function}: {text}", std::process::id());
 }
 
-/// A line on standard output for who asked for more with `-v`.
+/// Prints a line on standard output, for `-v`.
 pub fn verbose(function: &str, text: &str) {
     output::print(&format!("[{}] {function}: {text}\n", std::process::id()));
 }
@@ -24,29 +24,29 @@ pub fn verbose(function: &str, text: &str) {
 /// Why a tool ends.
 #[derive(Debug)]
 pub enum End {
-    /// It could not do what it was asked to: a line on standard output.
+    /// The operation failed: a line on standard output.
     Failed {
-        /// The function that the original names with `-d`.
+        /// The function that the original prints with `-d`.
         function: &'static str,
-        /// What failed.
+        /// The operation that failed.
         text: String,
     },
     /// The library or the kernel refused: a line on standard error.
     Panic {
-        /// The function that the original names.
+        /// The function that the original prints.
         function: &'static str,
-        /// What failed.
+        /// The operation that failed.
         text: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// The command line is wrong: the usage was or is to be printed.
+    /// The command line is wrong: the usage has been printed, or the caller prints it.
     Usage,
-    /// All has been said.
+    /// Ends with this exit code; all messages are already printed.
     Code(u8),
 }
 
-/// What a tool's steps return.
+/// Result of a tool's step.
 pub type Outcome<T> = Result<T, End>;
 
 /// A failure of a tool's own `main`.
@@ -55,7 +55,7 @@ pub fn failed<T>(text: impl Into<String>) -> Outcome<T> {
 }
 
 impl End {
-    /// A failure of a tool's own `main`.
+    /// A failure in a tool's own `main`.
     pub fn failed(text: impl Into<String>) -> End {
         End::Failed { function: "main", text: text.into() }
     }
@@ -65,7 +65,7 @@ impl End {
         End::Panic { function: "main", text: text.into(), error }
     }
 
-    /// Says it, and returns the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(&self, program: &str, debug: bool, json: bool) -> ExitCode {
         match self {
             End::Failed { text, .. } if json => {

@@ -1,4 +1,4 @@
-//! Addresses from what is typed: a LID, a directed route, a GUID, or a LID with a route from there.
+//! Destinations from user input: a LID, a directed route, a GUID, or a LID with a route from there.
 
 use super::address::{DrPath, LID_MULTICAST_MIN, PortId};
 use super::number;
@@ -7,11 +7,11 @@ use super::port::Port;
 use super::report::Outcome;
 use crate::umad_api::CaPort;
 
-/// The prefix of a subnet that nobody gave one.
+/// The default subnet prefix, for a port without one.
 const PREFIX_DEFAULT: u64 = 0xfe80_0000_0000_0000;
 
 impl Common {
-    /// Our own port, as the library tells of it.
+    /// The local port, as the library reports it.
     ///
     /// # Errors
     /// The library is missing. `None` if there is no such port.
@@ -19,7 +19,7 @@ impl Common {
         Ok(self.library()?.port(self.ca.as_deref(), self.port).ok())
     }
 
-    /// Where the subnet manager is: as told with `-s`, or as our own port knows.
+    /// The subnet manager's address: from `-s`, or from the local port.
     ///
     /// # Errors
     /// The library is missing. `None` if there is no such port.
@@ -30,7 +30,7 @@ impl Common {
         }
     }
 
-    /// Where our own port says that the subnet manager is, with LID 0 if it does not know.
+    /// The subnet manager's address according to the local port; LID 0 if the port does not know it.
     ///
     /// # Errors
     /// The library is missing. `None` if there is no such port.
@@ -39,7 +39,7 @@ impl Common {
         Ok(self.own_port()?.map(of))
     }
 
-    /// The port that `text` names, read as `dest` says; `None` if that is nothing, or nobody knows it.
+    /// Resolves `text` in the form `dest`; `None` if the text is invalid or the port is unknown.
     ///
     /// # Errors
     /// The library is missing.
@@ -52,7 +52,7 @@ impl Common {
                 let Some((lid, route)) = lid(text) else { return Ok(None) };
                 let Some(own) = self.own_port()? else { return Ok(None) };
                 let mut route = route.chars();
-                // Whatever stands between LID and route.
+                // Skips the separator between LID and route.
                 route.next();
                 let dr_path = DrPath::parse(route.as_str(), own.base_lid);
                 Ok(dr_path.map(|dr_path| PortId { lid, dr_path, ..PortId::default() }))
@@ -60,7 +60,7 @@ impl Common {
         }
     }
 
-    /// The port that `text` names, read as the options say.
+    /// Resolves `text` in the form that the options select.
     ///
     /// # Errors
     /// As for [`Common::resolve`].
@@ -80,10 +80,10 @@ impl Common {
     }
 }
 
-/// A LID that is one of a port, and what follows it.
+/// A unicast LID and the text after it.
 fn lid(text: &str) -> Option<(u16, &str)> {
     let (value, rest) = number::parse(text);
-    // strtol's value is cut to an int before it is looked at.
+    // As in the original, strtol's value is cut to an int before the check.
     let value = value as u32;
     let is_unicast = (1..LID_MULTICAST_MIN).contains(&value);
     is_unicast.then_some((value as u16, rest))

@@ -1,4 +1,4 @@
-//! Subnet administration: questions to the subnet manager about records.
+//! Subnet administration: record queries to the subnet manager.
 
 use std::io;
 
@@ -17,30 +17,30 @@ pub const PATH_DGID: u64 = 1 << 2;
 /// PathRecord's component mask: SGID.
 pub const PATH_SGID: u64 = 1 << 3;
 
-/// Where PathRecord has its DGID, SGID, DLID and SL.
+/// Offsets of DGID, SGID, DLID and SL in PathRecord.
 const PATH_DGID_AT: usize = 8;
 const PATH_SGID_AT: usize = 24;
 const PATH_DLID_AT: usize = 40;
 const PATH_SL_AT: usize = 53;
 
-/// A question that may have many records as its answer.
+/// A query that may return many records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<'a> {
     /// Get, GetTable, ...
     pub method: u8,
-    /// Which record.
+    /// The record's attribute ID.
     pub attribute: u16,
     /// Attribute modifier.
     pub modifier: u32,
-    /// Which components count.
+    /// Component mask: the components to match.
     pub component_mask: u64,
-    /// SM_Key, for who is trusted.
+    /// SM_Key, for trusted requests.
     pub sm_key: u64,
-    /// The record to compare with.
+    /// The record to match.
     pub data: &'a [u8],
 }
 
-/// An answer: its status, and its records if that is 0.
+/// An answer: its status, and its records if the status is 0.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Status of the answer.
@@ -49,25 +49,25 @@ pub struct Answer {
     pub mad: Vec<u8>,
 }
 
-/// No answer.
+/// Why a query has no answer.
 #[derive(Debug)]
 pub enum SaError {
-    /// It could not be sent.
+    /// The request could not be sent.
     Send(io::Error),
-    /// It could not be received.
+    /// The answer could not be received.
     Recv(io::Error),
-    /// The kernel, or who stands in for it, gave up: an errno.
+    /// The kernel, or the library in its place, gave up: an errno.
     Status(i32),
 }
 
 impl Answer {
-    /// Bytes from one record to the next; 0 if there are none.
+    /// Distance from one record to the next in bytes; 0 if there are none.
     pub fn record_len(&self) -> usize {
         usize::from(mad::attribute_offset(&self.mad)) * 8
     }
 
-    /// The records: one after a Get, as many as there are after a GetTable. Each is as long as its attribute offset
-    /// says, or the rest of the datagram.
+    /// The records: one after a Get, any number after a GetTable. Each has the length of the attribute offset, or is
+    /// the rest of the datagram.
     pub fn records(&self) -> impl Iterator<Item = &[u8]> {
         let data = self.mad.get(SA_DATA_AT..).unwrap_or_default();
         let is_table = mad::method(&self.mad) & !mad::RESPONSE == mad::GET_TABLE;
@@ -78,7 +78,7 @@ impl Answer {
 }
 
 impl Port {
-    /// Asks once, and waits for all records of the answer.
+    /// Sends one query and waits for all records of the answer.
     ///
     /// # Errors
     /// There is no answer.
@@ -109,7 +109,7 @@ impl Port {
                 warn("sa_query", &format!("umad_recv failed: attr 0x{:x}: {text}\n", query.attribute));
                 SaError::Recv(error)
             })?;
-            // What comes late is the answer to something else.
+            // A late answer belongs to an earlier query.
             if mad::tid(answer.mad()) != mad::tid(packet.mad()) {
                 continue;
             }

@@ -1,13 +1,13 @@
-//! Subnet management: attributes asked of and set at a node.
+//! Subnet management: getting and setting a node's attributes.
 
 use super::address::PortId;
 use super::mad::{CLASS_SUBN_DIRECTED, CLASS_SUBN_LID, DATA_AT, GET, MAD_LEN, Request, SET};
 use super::port::{MadError, Port};
 use super::report::warn;
 
-/// Bytes of an attribute.
+/// Bytes of an attribute's data.
 pub const DATA_LEN: usize = 64;
-/// An attribute.
+/// An attribute's data.
 pub type Data = [u8; DATA_LEN];
 
 /// NodeDescription.
@@ -40,17 +40,17 @@ pub const MLNX_EXT_PORT_INFO: u16 = 0xff90;
 /// NodeType of a switch.
 pub const TYPE_SWITCH: u64 = 2;
 
-/// CapabilityMask: LinkSpeedExt is there.
+/// CapabilityMask: LinkSpeedExt is supported.
 pub const CAP_EXTENDED_SPEEDS: u64 = 1 << 14;
-/// CapabilityMask: CapabilityMask2 is there.
+/// CapabilityMask: CapabilityMask2 is supported.
 pub const CAP_MASK2: u64 = 1 << 15;
-/// CapabilityMask2: PortInfoExtended is there.
+/// CapabilityMask2: PortInfoExtended is supported.
 pub const CAP2_PORT_INFO_EXTENDED: u64 = 1 << 1;
-/// The modifier of PortInfo with which LinkSpeedExt may be read or set.
+/// The modifier bit of PortInfo that allows reading and setting LinkSpeedExt.
 pub const SUPPORTS_EXTENDED_SPEEDS: u32 = 1 << 31;
 
 impl Port {
-    /// An attribute of the node at `to`.
+    /// Gets an attribute of the node at `to`.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -58,7 +58,7 @@ impl Port {
         self.smp_get_within(to, attribute, modifier, 0)
     }
 
-    /// The same with a time of its own; 0 is the usual one.
+    /// The same with a timeout of its own; 0 means the default.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -72,7 +72,7 @@ impl Port {
         self.smp_query_with(to, attribute, modifier, &[0; DATA_LEN], timeout_ms)
     }
 
-    /// Asks with a question that says more than which attribute.
+    /// Gets an attribute with request data besides the attribute ID and modifier.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -88,7 +88,7 @@ impl Port {
         self.smp(GET, to, attribute, modifier, data, timeout_ms)
     }
 
-    /// Sets an attribute of the node at `to`, and returns what it is then.
+    /// Sets an attribute of the node at `to`, and returns the resulting value.
     ///
     /// # Errors
     /// No answer, or a bad one.
@@ -96,7 +96,7 @@ impl Port {
         self.smp_set_within(to, attribute, modifier, data, 0)
     }
 
-    /// The same with a time of its own; 0 is the usual one.
+    /// The same with a timeout of its own; 0 means the default.
     ///
     /// # Errors
     /// No answer, or a bad one.

@@ -1,16 +1,16 @@
-//! The text that explains a tool, on standard error.
+//! A tool's usage text, printed on standard error.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use super::options::{EXTRA, Opt, Spec};
 
-/// Column where descriptions begin, two before.
+/// Width of the option column; two blanks and the description follow.
 const COLUMN: usize = 24;
 /// Columns of a line.
 const WIDTH: usize = 74;
 
-/// Prints it, and returns the code to end with.
+/// Prints the usage and returns the exit code.
 pub fn show(spec: &Spec) -> ExitCode {
     crate::output::complain_text(&text(spec));
     ExitCode::from(2)
@@ -47,7 +47,7 @@ fn line(text: &mut String, option: &Opt) {
     *text += "\n";
 }
 
-/// Words in lines from `column` on; the blank before a break stays.
+/// Wraps words from `column` on; the blank before a line break stays.
 fn wrapped(mut words: &str, column: usize) -> String {
     let room = WIDTH.saturating_sub(column);
     let mut text = String::new();
@@ -85,7 +85,7 @@ mod tests {
             "  --node-name-map <file>  node name map file\n"
         );
         assert_eq!(of(&opt("string", 's', "")), "  --string, -s\n");
-        // A line is broken where a word would end beyond its end, unless that word is the last.
+        // A word that would end beyond the line's end starts a new line, unless it is the last word.
         assert_eq!(wrapped("aaaa bbbb cccc", WIDTH - 8), format!("aaaa \n{:66}bbbb cccc", ""));
         assert_eq!(wrapped("aaaa bbbbbbbbbbbb", WIDTH - 8), "aaaa bbbbbbbbbbbb");
     }

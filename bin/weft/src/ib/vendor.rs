@@ -1,10 +1,10 @@
-//! Classes of vendors: those without OUI, and OpenIB's.
+//! Vendor classes: those without OUI, and OpenIB's.
 
 use super::address::PortId;
 use super::mad::{GET, MAD_LEN, Request, SET, data_at};
 use super::port::{MadError, Port};
 
-/// What a vendor's class is asked.
+/// A vendor-class request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Call<'a> {
     /// Management class.
@@ -13,18 +13,18 @@ pub struct Call<'a> {
     pub method: u8,
     /// Attribute.
     pub attribute: u16,
-    /// Its modifier.
+    /// Attribute modifier.
     pub modifier: u32,
-    /// The vendor, for classes that have one.
+    /// The vendor's OUI, for classes that have one.
     pub oui: u32,
-    /// The attribute's bytes, as far as they are not 0.
+    /// The attribute's bytes; the rest is 0.
     pub data: &'a [u8],
-    /// How long an answer is waited for; 0 is the usual time.
+    /// How long to wait for an answer; 0 means the default timeout.
     pub timeout_ms: u32,
 }
 
 impl Port {
-    /// Asks, and returns the class's data of the answer.
+    /// Sends a request and returns the class's data in the answer.
     ///
     /// # Errors
     /// No answer, or a bad one; or `to` has no LID.

@@ -1,7 +1,7 @@
-//! Tools that read sysfs, started on their own: `weft ibstat` instead of `weft run -- ibstat`.
+//! Standalone tools that read sysfs: `weft ibstat` instead of `weft run -- ibstat`.
 //!
-//! Where the system shows no devices, the tool goes on in the view that `weft run` gives programs: who asks for the ports
-//! means Weft's, and the tools of verbs need no `weft run` either.
+//! If the system shows no devices, the tool restarts in the view that `weft run` gives programs. The user then wants
+//! Weft's ports, and the verbs tools need no `weft run` either.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use super::sysfs;
 use crate::commands::run::{self, RunArgs};
 
-/// Says that this process was started for the view: where none can be made, the tool must not ask for it for ever.
+/// Marks a process started in the view, so that a tool does not restart forever if no view can be made.
 const ENTERED_VARIABLE: &str = "WEFT_TOOL_IN_VIEW";
 
-/// Takes this process's place with the same tool in the view, if the system shows no devices. Returns if it shows some, and
-/// the exit code if the view cannot be entered; why is said.
+/// Replaces this process with the same tool in the view if the system shows no devices. Returns `None` if it shows
+/// some, and the exit code if the view cannot be entered; the error is already printed.
 pub fn enter(tool: &str, args: &[OsString]) -> Option<ExitCode> {
-    // A library that is preloaded may answer for sysfs, as ibsim's does; tests call tools as functions.
+    // A preloaded library may answer for sysfs, as ibsim's does; tests call tools as functions.
     let is_settled = std::env::var_os(ENTERED_VARIABLE).is_some() || std::env::var_os("LD_PRELOAD").is_some();
     if cfg!(test) || is_settled || shows_devices(Path::new(sysfs::INFINIBAND)) {
         return None;

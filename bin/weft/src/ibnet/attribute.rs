@@ -1,17 +1,17 @@
-//! The 64 bytes of an attribute of subnet management, as they came.
+//! The 64 data bytes of a subnet management attribute, as received.
 
-/// How many bytes an attribute of subnet management has.
+/// Size of a subnet management attribute in bytes.
 pub const ATTRIBUTE_BYTES: usize = 64;
 
-/// An attribute's bytes; numbers in it are big-endian.
+/// An attribute's bytes, with big-endian integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Attribute(pub [u8; ATTRIBUTE_BYTES]);
 
 impl Attribute {
-    /// Zeros.
+    /// All zeros.
     pub const ZERO: Attribute = Attribute([0; ATTRIBUTE_BYTES]);
 
-    /// The attribute that `bytes` begin with; zeros where they end too early.
+    /// The first 64 bytes of `bytes`, padded with zeros.
     pub fn of(bytes: &[u8]) -> Attribute {
         let mut attribute = Attribute::ZERO;
         let len = bytes.len().min(ATTRIBUTE_BYTES);

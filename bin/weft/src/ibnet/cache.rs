@@ -1,4 +1,4 @@
-//! A fabric in a file, as libibnetdisc writes and reads it; numbers are little-endian, attributes as they came.
+//! The cache file of a fabric, in libibnetdisc's format: integers are little-endian, attributes are as received.
 //!
 //! ```text
 //! magic 4, version 4, nodes 4, ports 4, GUID of the first node 8, hops 4
@@ -17,17 +17,17 @@ use super::{ATTRIBUTE_BYTES, Attribute, Fabric, Kind, Node, Port, PortRef, chass
 
 const MAGIC: u32 = 0x8fe7_832b;
 const VERSION: u32 = 1;
-/// Lists that libibnetdisc keeps its ports in, and writes one after the other.
+/// Number of libibnetdisc's port hash buckets, which the file contains one after the other.
 const LISTS: u32 = 137;
-/// Bytes of a file at most: more than a million ports.
+/// Maximum file size in bytes: more than a million ports.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// LMC at most.
+/// Maximum LMC.
 const LMC_MAX: u8 = 7;
 
-/// Which port, by what does not change.
+/// Key of a port in the file: its PortGUID and number.
 type Key = (u64, u8);
 
-/// A port as it stands in a file.
+/// A port as stored in a file.
 struct Stored {
     port: Port,
     node: u64,
@@ -37,7 +37,7 @@ struct Stored {
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// The file cannot be read, or is not a cache file.
 pub fn load(path: &str) -> Result<Fabric, String> {
     let mut bytes = Vec::new();
     let file = File::open(path).and_then(|f| f.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
@@ -45,10 +45,10 @@ pub fn load(path: &str) -> Result<Fabric, String> {
     parse(&bytes).map_err(|why| format!("{path}: {why}"))
 }
 
-/// Reads the bytes of a file.
+/// Parses the contents of a cache file.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The defect of the file.
 pub fn parse(bytes: &[u8]) -> Result<Fabric, String> {
     let mut input = Input(bytes);
     if input.u32()? != MAGIC {
@@ -70,7 +70,7 @@ pub fn parse(bytes: &[u8]) -> Result<Fabric, String> {
     Ok(fabric)
 }
 
-/// Nodes stand in the file as they are listed, from the last found to the first.
+/// Builds the fabric. The file lists the nodes from the last found to the first.
 fn assemble(nodes: Vec<(Node, Vec<Key>)>, ports: Vec<Stored>) -> Result<Fabric, String> {
     let mut by_key: HashMap<Key, Stored> = HashMap::new();
     let mut at: HashMap<Key, PortRef> = HashMap::new();
@@ -82,7 +82,7 @@ fn assemble(nodes: Vec<(Node, Vec<Key>)>, ports: Vec<Stored>) -> Result<Fabric, 
     for (node, keys) in nodes.into_iter().rev() {
         let index = fabric.add(node);
         for key in keys {
-            let stored = by_key.remove(&key).ok_or("a port is missing or stands there twice")?;
+            let stored = by_key.remove(&key).ok_or("a port is missing or stored twice")?;
             if stored.node != fabric.node(index).guid {
                 return Err("a port belongs to another node than the one that lists it".to_owned());
             }
@@ -103,14 +103,14 @@ fn assemble(nodes: Vec<(Node, Vec<Key>)>, ports: Vec<Stored>) -> Result<Fabric, 
     Ok(fabric)
 }
 
-/// Writes `fabric` to a new file at `path`; one that is there is removed first, but no device.
+/// Writes `fabric` to a new file at `path`, replacing a regular file or symbolic link but nothing else.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error, or `path` is not a file.
 pub fn store(fabric: &Fabric, path: &str) -> io::Result<()> {
     let is_special = |there: std::fs::Metadata| !there.is_file() && !there.is_symlink();
     if std::fs::symlink_metadata(path).is_ok_and(is_special) {
-        return Err(io::Error::other("it is no file: name one that may be replaced"));
+        return Err(io::Error::other("not a regular file; choose another path"));
     }
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -124,7 +124,7 @@ pub fn store(fabric: &Fabric, path: &str) -> io::Result<()> {
     written
 }
 
-/// The bytes of a file that holds `fabric`.
+/// The contents of the cache file of `fabric`.
 pub fn bytes(fabric: &Fabric) -> Vec<u8> {
     let mut out = Vec::new();
     let ports = listed(fabric);
@@ -144,7 +144,7 @@ pub fn bytes(fabric: &Fabric) -> Vec<u8> {
     out
 }
 
-/// Ports in the order of libibnetdisc's lists: hashed by GUID, the last one first.
+/// Ports in the order of libibnetdisc's hash buckets: by GUID, the newest first within a bucket.
 fn listed(fabric: &Fabric) -> Vec<(&Node, &Port)> {
     let mut lists = vec![Vec::new(); LISTS as usize];
     for (at, guid) in fabric.announced() {
@@ -171,7 +171,7 @@ fn put_node(out: &mut Vec<u8>, node: &Node) {
     out.extend(node.info.0);
     out.extend(node.description.0);
     let keys: Vec<&Port> = node.ports().collect();
-    // 256 ports make 0 here as in the original.
+    // A count of 256 ports wraps to 0, as in the original.
     out.push(keys.len() as u8);
     for port in keys {
         out.extend(port.guid.to_le_bytes());
@@ -193,7 +193,7 @@ fn put_port(out: &mut Vec<u8>, fabric: &Fabric, node: &Node, port: &Port) {
     out.push(num);
 }
 
-/// What is left of a file.
+/// The unread rest of a file.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -228,7 +228,7 @@ impl Input<'_> {
         let switch_info = self.attribute()?;
         let (guid, kind, num_ports) = (self.u64()?, self.u8()?, self.u8()?);
         let mut info = self.attribute()?;
-        // The number of ports stands there twice; the first counts.
+        // The file stores the number of ports twice; the first one counts.
         let said = std::mem::replace(&mut info.0[3], num_ports);
         let mut node = Node::new(info);
         node.info.0[3] = said;
@@ -245,7 +245,7 @@ impl Input<'_> {
         let mut port = Port::shell(0);
         port.guid = self.u64()?;
         (port.num, port.external) = (self.u8()?, self.u8()?);
-        // Three bits wherever it comes from: LIDs are counted by it.
+        // An LMC has three bits in every file: the number of LIDs depends on it.
         (port.lid, port.lmc) = (self.u16()?, self.u8()? & LMC_MAX);
         port.info = self.attribute()?;
         let node = self.u64()?;
@@ -259,7 +259,7 @@ impl Input<'_> {
 mod tests {
     use super::*;
 
-    /// Two adapters back to back.
+    /// Two channel adapters back to back.
     fn fabric() -> Fabric {
         let mut fabric = Fabric::default();
         for guid in [0x10, 0x20] {
@@ -282,11 +282,11 @@ mod tests {
 
     #[test]
     fn no_device_is_replaced() {
-        assert!(store(&fabric(), "/dev/null").unwrap_err().to_string().contains("no file"));
+        assert!(store(&fabric(), "/dev/null").unwrap_err().to_string().contains("not a regular file"));
         assert!(std::path::Path::new("/dev/null").exists());
     }
 
-    /// The node's own word for its ports is worth no memory.
+    /// Memory use does not depend on the number of ports that a node claims.
     #[test]
     fn nodes_that_claim_255_ports_take_the_room_of_those_that_they_have() {
         let mut info = Attribute::ZERO;

@@ -1,4 +1,4 @@
-//! Discovery's questions through an open port.
+//! Transport of discovery's requests through an open port.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use crate::ib::options::Common;
 use crate::ib::port::Port;
 use crate::ib::report::Outcome;
 
-/// How long an answer is waited for, unless told otherwise.
+/// Default timeout for an answer, in milliseconds.
 const TIMEOUT_MS: u32 = 1000;
-/// How often a question is sent again when no answer comes.
+/// Number of retries when no answer comes.
 const RETRIES: i32 = 3;
 
-/// A port that discovery asks through.
+/// A port that carries discovery's requests.
 pub struct PortCarrier {
     port: Port,
     own_lid: u16,
@@ -26,7 +26,7 @@ impl PortCarrier {
     /// Opens the port that the options name.
     ///
     /// # Errors
-    /// What the tool ends with.
+    /// How the tool ends.
     pub fn open(common: &Common) -> Outcome<PortCarrier> {
         let port = Port::open(common, &[mad::CLASS_SUBN_LID, mad::CLASS_SUBN_DIRECTED])?;
         let own_lid = common.own_port()?.map_or(0, |own| own.base_lid);
@@ -67,10 +67,10 @@ impl Carrier for PortCarrier {
     }
 }
 
-/// Walks the fabric through the port that the options name, from there or from `from`.
+/// Walks the fabric through the port that the options name, starting at `from`.
 ///
 /// # Errors
-/// What the tool ends with if the port cannot be opened; else why the walk failed.
+/// How the tool ends if the port cannot be opened; the inner error says why the walk failed.
 pub fn discover_from(common: &Common, from: PortId, config: Config) -> Outcome<Result<Fabric, String>> {
     let mut carrier = PortCarrier::open(common)?;
     Ok(discover(&mut carrier, from, config))

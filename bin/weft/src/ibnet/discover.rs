@@ -1,7 +1,7 @@
-//! The walk through a fabric: NodeInfo out of every port that has a cable, and what belongs to each new node.
+//! The walk through a fabric: a NodeInfo request out of every connected port, and queries of each new node.
 //!
-//! Questions wait in a queue; as many as are allowed are under way at once. The order in which they are asked and
-//! their answers are taken is libibnetdisc's, so that fabrics whose answers come in order are listed alike.
+//! Requests wait in a queue, with a limited number outstanding. The order of requests and answers is libibnetdisc's, so
+//! that both list a fabric alike if its answers come in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 use super::{Attribute, Fabric, Node, PortRef, chassis, port::PHYS_LINK_UP};
 use crate::ib::address::{LID_PERMISSIVE, PortId};
 
-/// Attributes of subnet management that are asked for.
+/// Subnet management attributes that discovery requests.
 pub mod attribute_id {
     /// NodeDescription.
     pub const NODE_DESCRIPTION: u16 = 0x10;
@@ -24,27 +24,28 @@ pub mod attribute_id {
 }
 use attribute_id::{MLNX_EXT_PORT_INFO, NODE_DESCRIPTION, NODE_INFO, PORT_INFO, SWITCH_INFO};
 
-/// Nodes of a fabric at most: LIDs would not reach for more.
+/// Maximum number of nodes: there are no LIDs for more.
 const NODES_MAX: usize = 1 << 16;
-/// PortInfos that are taken at most: switches of such a fabric have no more ports.
+/// Maximum number of PortInfos: the switches of a fabric of this size have no more ports.
 const PORTS_MAX: usize = 1 << 20;
-/// How often the walk comes back to the port where it started, and looks behind it again: once it does so by its cable.
+/// Maximum number of requests across the start port's cable: one at the start, one after the walk returns by that
+/// cable.
 const RETURNS_MAX: u32 = 2;
-/// Questions that may wait: a fabric of so many nodes never has more.
+/// Maximum number of queued requests: a fabric with the maximum number of nodes never has more.
 const QUEUE_MAX: usize = 1 << 20;
-/// LinkSpeedActive of 10 Gb/s a lane, at which a port of Mellanox's may run FDR10.
+/// LinkSpeedActive of 10 Gb/s per lane; a Mellanox port with this value may run FDR10.
 const QDR: u8 = 4;
 
-/// How to walk.
+/// Parameters of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Questions under way at once.
+    /// Maximum number of outstanding requests.
     pub in_flight: u32,
-    /// Whether each node found is printed.
+    /// Whether to print each node found.
     pub show_progress: bool,
-    /// How far to go; 0 for as far as it goes.
+    /// Maximum number of hops; 0 means no limit.
     pub max_hops: u32,
-    /// Whether Mellanox's ports may be asked for more than PortInfo.
+    /// Whether to query Mellanox ports for ExtendedPortInfo.
     pub mlnx_ext_port_info: bool,
 }
 
@@ -54,10 +55,10 @@ impl Default for Config {
     }
 }
 
-/// A question of subnet management, Get.
+/// A Get request of subnet management.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// Whom.
+    /// Destination.
     pub to: PortId,
     /// Attribute.
     pub attribute: u16,
@@ -65,37 +66,37 @@ pub struct Question {
     pub modifier: u32,
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nothing came in time, or nothing could be sent: an errno.
+    /// Timeout or send error: an errno.
     Transport(i32),
     /// The status in the answer.
     Status(u16),
 }
 
-/// Who carries questions and answers.
+/// Sends discovery's requests and receives the answers.
 pub trait Carrier {
-    /// Sends a question and returns the number that its answer will have.
+    /// Sends a request and returns the number that identifies its answer.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The request could not be sent.
     fn send(&mut self, question: &Question) -> io::Result<u64>;
 
     /// Waits for the next answer.
     ///
     /// # Errors
-    /// Nothing can be received any more.
+    /// The carrier can receive no more.
     fn receive(&mut self) -> io::Result<(u64, Result<Attribute, Refusal>)>;
 
-    /// The LID of the port that questions leave by.
+    /// The LID of the local port that sends the requests.
     fn own_lid(&self) -> u16;
 }
 
-/// Whom an answer belongs to.
+/// The subject of a request, for its answer.
 #[derive(Clone, Copy, Debug)]
 enum About {
-    /// What is behind this port; nothing for the node where the walk starts.
+    /// The node at the other end of this port's cable; `None` for the node where the walk starts.
     Neighbour(Option<PortRef>),
     /// A node.
     Node(usize),
@@ -116,14 +117,14 @@ struct Walk<'a> {
     queue: VecDeque<Asked>,
     under_way: HashMap<u64, Asked>,
     first_hops: usize,
-    /// How often it was looked behind the port where the walk starts.
+    /// Number of requests across the start port's cable.
     returns: u32,
 }
 
 /// Walks the fabric, starting at `from`.
 ///
 /// # Errors
-/// The start did not answer, or the carrier failed.
+/// The starting node did not answer, or the carrier failed.
 pub fn discover(carrier: &mut dyn Carrier, from: PortId, config: Config) -> Result<Fabric, String> {
     let mut walk = Walk {
         carrier,
@@ -149,7 +150,7 @@ impl Walk<'_> {
     fn run(&mut self) -> io::Result<()> {
         while !self.under_way.is_empty() {
             let (number, answer) = self.carrier.receive()?;
-            // An answer that nobody waits for any more.
+            // An answer without an outstanding request.
             let Some(asked) = self.under_way.remove(&number) else { continue };
             self.fill()?;
             match answer {
@@ -162,7 +163,7 @@ impl Walk<'_> {
 
     fn ask(&mut self, to: PortId, attribute: u16, modifier: u32, about: About) -> io::Result<()> {
         if self.queue.len() >= QUEUE_MAX {
-            return Err(io::Error::other(format!("more than {QUEUE_MAX} questions wait: this is no fabric")));
+            return Err(io::Error::other(format!("more than {QUEUE_MAX} requests queued; fabric is inconsistent")));
         }
         self.queue.push_back(Asked { question: Question { to, attribute, modifier }, about });
         self.fill()
@@ -190,7 +191,7 @@ impl Walk<'_> {
             }
         }
         match asked.about {
-            // What the port does not tell about its speed says nothing about its cable.
+            // A port without ExtendedPortInfo may still have a cable.
             About::Port(at) if attribute == MLNX_EXT_PORT_INFO => self.cross(at, &to),
             _ => Ok(()),
         }
@@ -232,7 +233,7 @@ impl Walk<'_> {
         let node = self.fabric.node_mut(index);
         let Some(port) = node.port_or_new(num) else {
             let ports = node.num_ports;
-            crate::errln!("discovery; {to} says that it is port {num} of {ports}: left out");
+            crate::errln!("discovery; {to} claims to be port {num} of {ports}; ignored");
             return Ok(());
         };
         port.guid = guid;
@@ -296,7 +297,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether a port may run Mellanox's FDR10, which PortInfo does not tell from QDR.
+    /// Whether a port may run Mellanox's FDR10, which PortInfo does not distinguish from QDR.
     fn wants_extended(&self, at: PortRef) -> bool {
         let node = self.fabric.node(at.node);
         let Some(port) = node.port(at.port) else { return false };
@@ -311,7 +312,7 @@ impl Walk<'_> {
             && plain
     }
 
-    /// Asks what is at the other end of a port's cable.
+    /// Requests the NodeInfo at the other end of a port's cable.
     fn cross(&mut self, at: PortRef, to: &PortId) -> io::Result<()> {
         let node = self.fabric.node(at.node);
         let Some(port) = node.port(at.port) else { return Ok(()) };
@@ -322,7 +323,7 @@ impl Walk<'_> {
         }
         if starts_here {
             self.returns += 1;
-            // A neighbour that says it is this very port would be asked for ever.
+            // Otherwise a neighbour that claims to be this same port would keep the walk going forever.
             if self.returns > RETURNS_MAX {
                 return Ok(());
             }
@@ -345,7 +346,7 @@ impl Walk<'_> {
         self.config.max_hops != 0 && self.fabric.max_hops > self.config.max_hops
     }
 
-    /// Where the walk starts at an adapter, its neighbour is the last hop but one.
+    /// Drops the last hop: if the walk starts at an adapter, its neighbour is one hop back.
     fn retracted(&mut self, to: &PortId) -> Option<PortId> {
         if self.far_enough() {
             return None;
@@ -391,7 +392,7 @@ impl Walk<'_> {
     }
 }
 
-/// Chips that have Mellanox's ExtendedPortInfo.
+/// Whether a chip supports Mellanox's ExtendedPortInfo.
 pub fn has_mlnx_ext_port_info(vendor: u32, device: u16) -> bool {
     /// Bull's vendor ID.
     const BULL: u32 = 0x119f;

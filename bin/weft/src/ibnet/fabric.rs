@@ -1,33 +1,33 @@
-//! A whole fabric: nodes in the order in which they were found, and the ways to find one again.
+//! A whole fabric: nodes in the order of discovery, with lookups by GUID and LID.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Chassis, Kind, Node, Port, PortRef};
 
-/// What discovery or a cache file gives.
+/// The result of discovery, or the contents of a cache file.
 ///
-/// Lists go from what was found last to what was found first, as libibnetdisc's do: whoever compares outputs of two
-/// tools wants the same order.
+/// Iterators go from the last node found to the first, as libibnetdisc's lists do, so that users can compare the
+/// outputs of both tools.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     nodes: Vec<Node>,
     by_guid: HashMap<u64, usize>,
     by_lid: BTreeMap<u16, PortRef>,
     by_port_guid: HashMap<u64, PortRef>,
-    /// Ports in the order in which their PortInfo came, with the GUIDs that they had then.
+    /// Ports in the order in which their PortInfo came, with their GUIDs at that time.
     announced: Vec<(PortRef, u64)>,
     conflicts: Vec<(PortRef, PortRef)>,
-    /// The node from which discovery started, and the port.
+    /// The node and port where discovery started.
     pub from: Option<PortRef>,
-    /// How many hops away the farthest node is.
+    /// Number of hops to the farthest node.
     pub max_hops: u32,
-    /// How many MADs discovery sent.
+    /// Number of MADs that discovery sent.
     pub mads: u32,
     /// Chassis found by [`group`](super::chassis::group).
     pub chassis: Vec<Chassis>,
 }
 
-/// LIDs from here on are multicast groups'.
+/// The first multicast LID.
 const FIRST_MULTICAST_LID: u32 = 0xc000;
 
 impl Fabric {
@@ -39,47 +39,47 @@ impl Fabric {
         index
     }
 
-    /// The node of that number.
+    /// The node with this index.
     pub fn node(&self, index: usize) -> &Node {
         &self.nodes[index]
     }
 
-    /// The node of that number, to change it.
+    /// The node with this index, mutable.
     pub fn node_mut(&mut self, index: usize) -> &mut Node {
         &mut self.nodes[index]
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// All nodes with their numbers, those found last first.
+    /// All nodes with their indices, last found first.
     pub fn nodes(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().rev()
     }
 
-    /// All nodes of a kind, those found last first.
+    /// All nodes of one type, last found first.
     pub fn nodes_of(&self, kind: Kind) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes().filter(move |(_, node)| node.kind == kind)
     }
 
-    /// All nodes, to change them.
+    /// All nodes, mutable.
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         self.nodes.iter_mut().rev()
     }
 
-    /// The node that has this NodeGUID.
+    /// The node with this NodeGUID.
     pub fn find_node(&self, guid: u64) -> Option<usize> {
         self.by_guid.get(&guid).copied()
     }
 
-    /// The port that has this PortGUID; of a switch's, the one heard of last.
+    /// The port with this PortGUID; for a switch, whose ports share one, the last announced port.
     pub fn find_port(&self, guid: u64) -> Option<PortRef> {
         self.by_port_guid.get(&guid).copied()
     }
 
-    /// The port that has this LID; where several say so, the one heard of first.
+    /// The port with this LID; if several ports have it, the first announced one.
     pub fn find_lid(&self, lid: u16) -> Option<PortRef> {
         self.by_lid.get(&lid).copied()
     }
@@ -89,7 +89,7 @@ impl Fabric {
         self.nodes.get(at.node)?.port(at.port)
     }
 
-    /// The port at `at`, to change it.
+    /// The port at `at`, mutable.
     pub fn port_mut(&mut self, at: PortRef) -> Option<&mut Port> {
         self.nodes.get_mut(at.node)?.port_mut(at.port)
     }
@@ -101,12 +101,12 @@ impl Fabric {
         Some((node, node.port(at.port)?))
     }
 
-    /// The LID by which a port's node is reached: a switch has one for all its ports.
+    /// The LID that reaches the port: all ports of a switch share one LID.
     pub fn lid_of(node: &Node, port: &Port) -> u16 {
         if node.is_switch() { node.sma_lid } else { port.lid }
     }
 
-    /// Makes a port findable by its GUID and its LIDs.
+    /// Enters a port into the lookups by GUID and by LID.
     pub fn announce(&mut self, at: PortRef) {
         let Some(port) = self.port(at) else { return };
         let (guid, lid, lids) = (port.guid, u32::from(port.lid), 1u32 << port.lmc.min(7));
@@ -122,18 +122,17 @@ impl Fabric {
         }
     }
 
-    /// Ports in the order in which they were [announced](Self::announce).
-    /// With the GUIDs that they had then.
+    /// Ports in the order in which they were [announced](Self::announce), with their GUIDs at that time.
     pub fn announced(&self) -> &[(PortRef, u64)] {
         &self.announced
     }
 
-    /// Pairs of ports behind which one and the same port answered.
+    /// Pairs of ports with the same port as their remote end.
     pub fn conflicts(&self) -> &[(PortRef, PortRef)] {
         &self.conflicts
     }
 
-    /// Joins two ports by a cable, and cuts the cables that either had.
+    /// Connects two ports by a cable, and removes the former cable of each.
     pub fn link(&mut self, a: PortRef, b: PortRef) {
         let old = self.port(a).and_then(|port| port.remote).filter(|&old| old != b);
         self.conflicts.extend(old.map(|old| (old, b)));

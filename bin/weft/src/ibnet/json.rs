@@ -1,4 +1,4 @@
-//! A fabric for programs.
+//! A fabric as JSON.
 
 use serde_json::{Value, json};
 
@@ -8,15 +8,15 @@ use super::{Fabric, Kind, Node, Port};
 use crate::ib::format::Format;
 use crate::ib::names::NodeNames;
 
-/// Bits of PortInfo's states.
+/// Width of PortInfo's state fields in bits.
 const STATE_BITS: u16 = 4;
 
-/// A GUID.
+/// A GUID in hexadecimal.
 pub fn guid(guid: u64) -> String {
     format!("0x{guid:016x}")
 }
 
-/// What kind of node it is, in a word.
+/// The name of a node type.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::CA => "ca",
@@ -49,7 +49,7 @@ pub fn node(fabric: &Fabric, names: &NodeNames, node: &Node) -> Value {
     value
 }
 
-/// A port with its link.
+/// A port and its link.
 pub fn port(fabric: &Fabric, names: &NodeNames, node: &Node, port: &Port) -> Value {
     let mut value = json!({
         "port": port.num,
@@ -86,7 +86,7 @@ pub fn port(fabric: &Fabric, names: &NodeNames, node: &Node, port: &Port) -> Val
     value
 }
 
-/// A node with the ports that `wanted` chooses.
+/// A node with the ports selected by `wanted`.
 pub fn node_with_ports(fabric: &Fabric, names: &NodeNames, of: &Node, wanted: impl Fn(&Port) -> bool) -> Value {
     let mut value = node(fabric, names, of);
     let ports = of.external_ports().filter(|p| wanted(p));
@@ -94,7 +94,7 @@ pub fn node_with_ports(fabric: &Fabric, names: &NodeNames, of: &Node, wanted: im
     value
 }
 
-/// Lines of a comparison, `<` and `>` before what only one side has.
+/// The lines of a comparison: each begins with `<` or `>` for the side that has it.
 pub fn difference(text: &str) -> Value {
     let line = |line: &str| match (line.strip_prefix("< "), line.strip_prefix("> ")) {
         (Some(text), _) => json!({"in": "old", "text": text}),

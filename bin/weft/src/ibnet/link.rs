@@ -1,15 +1,15 @@
-//! What a link runs at, and what it could run at.
+//! Width and speed of links: active and possible.
 
 use super::{Fabric, Node, Port};
 use crate::ib::format::Format;
 
-/// Bits of PortInfo's fields.
+/// Width of PortInfo's fields in bits.
 const WIDTH_BITS: u16 = 8;
 const SPEED_BITS: u16 = 4;
-/// LinkSpeedActive of 10 Gb/s a lane.
+/// LinkSpeedActive of 10 Gb/s per lane.
 const QDR: u8 = 4;
 
-/// LinkWidthActive as ibnetdiscover writes it.
+/// LinkWidthActive in ibnetdiscover's form.
 pub fn short_width(width: u8) -> &'static str {
     match width {
         1 => "1x",
@@ -21,7 +21,7 @@ pub fn short_width(width: u8) -> &'static str {
     }
 }
 
-/// The speed as ibnetdiscover writes it: the generation.
+/// The speed in ibnetdiscover's form: the generation, such as EDR.
 pub fn short_speed(speed: u8, extended: u8, fdr10: bool) -> &'static str {
     match (extended, speed) {
         (1, _) => "FDR",
@@ -43,14 +43,14 @@ pub struct Rate {
     pub width: u8,
     /// LinkSpeedActive.
     pub speed: u8,
-    /// LinkSpeedExtActive, where it means something.
+    /// LinkSpeedExtActive, if supported.
     pub extended: u8,
     /// Mellanox's FDR10.
     pub fdr10: bool,
 }
 
 impl Rate {
-    /// What `port` of `node` runs at; nothing known where a switch's port 0 did not answer.
+    /// The active rate of `port` of `node`; unknown if a switch's port 0 did not answer.
     pub fn of(node: &Node, port: &Port) -> Rate {
         let fdr10 = port.fdr10_active();
         match node.extended_speeds_of(port) {
@@ -64,7 +64,7 @@ impl Rate {
         }
     }
 
-    /// The speed as iblinkinfo writes it: Gb/s a lane.
+    /// The speed in iblinkinfo's form: Gb/s per lane.
     pub fn speed_text(self) -> String {
         match self.extended {
             0 if self.fdr10 => "10.0 Gbps (FDR10)".to_owned(),
@@ -73,18 +73,18 @@ impl Rate {
         }
     }
 
-    /// The speed as ibnetdiscover writes it.
+    /// The speed in ibnetdiscover's form.
     pub fn short_speed(self) -> &'static str {
         short_speed(self.speed, self.extended, self.fdr10)
     }
 
-    /// The width as iblinkinfo writes it.
+    /// The width in iblinkinfo's form.
     pub fn width_text(self) -> String {
         Format::LinkWidth.text(self.width.into(), WIDTH_BITS)
     }
 }
 
-/// What both ends of a cable could do and do not: words for width and speed, empty where nothing is missing.
+/// Messages about a width and a speed that both ends of a cable support but do not use; empty if there is none.
 pub fn could_be(fabric: &Fabric, node: &Node, port: &Port) -> (String, String) {
     let Some((remote_node, remote)) = fabric.remote(port) else { return Default::default() };
     let width = widest(port.width_supported() & remote.width_supported());
@@ -109,7 +109,7 @@ fn faster(node: &Node, port: &Port, remote_node: &Node, remote: &Port) -> String
     if port.fdr10_supported() && remote.fdr10_supported() {
         return match (port.fdr10_active(), port.speed_active()) {
             (true, _) => "",
-            // The two have one speed and differ in their coding.
+            // FDR10 and QDR have the same speed and differ in their encoding.
             (false, QDR) => "Could be FDR10 (Found link at QDR but expected speed is FDR10)",
             (false, _) => "Could be FDR10",
         }
@@ -122,12 +122,12 @@ fn faster(node: &Node, port: &Port, remote_node: &Node, remote: &Port) -> String
     }
 }
 
-/// The widest of a set; 2X is the last bit, but not the widest.
+/// The widest width of a set; 2X is the highest bit, but not the widest.
 fn widest(set: u8) -> u8 {
     [8, 4, 2, 16].into_iter().find(|width| set & width != 0).unwrap_or(1)
 }
 
-/// The last bit of a set.
+/// The highest bit of a set.
 fn highest(set: u8) -> u8 {
     1 << set.checked_ilog2().unwrap_or(0)
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::super::{Attribute, PortRef};
     use super::*;
 
-    /// Two switches with a cable, whose port 1 says what is given: widths supported and active, speeds supported and
+    /// Two connected switches whose port 1 reports these values: widths supported and active, speeds supported and
     /// active, extended speeds supported and active.
     fn pair(width: (u8, u8), speed: (u8, u8), extended: (u8, u8)) -> Fabric {
         let mut fabric = Fabric::default();

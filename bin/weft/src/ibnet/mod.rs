@@ -1,7 +1,7 @@
-//! A fabric discovered: what libibnetdisc is to the original tools.
+//! Fabric discovery: the counterpart of libibnetdisc, which the original tools use.
 //!
-//! [`discover`](discover()) walks the fabric with directed-route SMPs, [`cache`] keeps what it found in a file and
-//! reads it again (files are those of libibnetdisc), names are [`ib::names`](crate::ib::names).
+//! [`discover`](discover()) walks the fabric with directed-route SMPs, [`cache`] stores the result in a file and reads
+//! it again (in libibnetdisc's format), and [`ib::names`](crate::ib::names) supplies names.
 
 mod attribute;
 pub mod cache;
@@ -22,10 +22,10 @@ pub use fabric::Fabric;
 pub use node::{Kind, Node, Slot};
 pub use port::Port;
 
-/// A port of a fabric: the node's number and the port's.
+/// A port of a fabric: the node's index and the port's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortRef {
-    /// The node's number in its [`Fabric`].
+    /// The node's index in its [`Fabric`].
     pub node: usize,
     /// The port's number.
     pub port: u8,

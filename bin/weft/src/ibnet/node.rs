@@ -1,4 +1,4 @@
-//! A node as discovery keeps it: a channel adapter, a switch or a router, with its ports.
+//! A node as found by discovery: a channel adapter, a switch or a router, with its ports.
 
 use super::{Attribute, Port};
 use crate::ib::address::PortId;
@@ -16,7 +16,7 @@ impl Kind {
     /// A router.
     pub const ROUTER: Kind = Kind(3);
 
-    /// What libibmad calls it.
+    /// libibmad's name of the type.
     pub fn long_name(self) -> String {
         match self {
             Kind::CA => "Channel Adapter".to_owned(),
@@ -27,10 +27,10 @@ impl Kind {
     }
 }
 
-/// Where in its chassis a node sits.
+/// A node's kind of board in its chassis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slot {
-    /// Nothing is known.
+    /// Unknown.
     #[default]
     Unknown,
     /// On a line board.
@@ -41,14 +41,14 @@ pub enum Slot {
     Router,
 }
 
-/// What is known of a node's place in a chassis.
+/// A node's place in a chassis.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// The chassis, an index into the fabric's.
+    /// The chassis, as an index into the fabric's list.
     pub chassis: Option<usize>,
-    /// Whether the node has been placed.
+    /// Whether the place is known.
     pub found: bool,
-    /// What the chassis is called.
+    /// The chassis model.
     pub model: String,
     /// The kind of board.
     pub slot: Slot,
@@ -61,7 +61,7 @@ pub struct Place {
 /// A node of a [`Fabric`](super::Fabric).
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The way on which it was first reached; a node from a cache file has none.
+    /// The path of its first discovery; a node from a cache file has none.
     pub path: Option<PortId>,
     /// NodeInfo:NodeGUID.
     pub guid: u64,
@@ -77,18 +77,18 @@ pub struct Node {
     pub enhanced_port0: bool,
     /// NodeInfo.
     pub info: Attribute,
-    /// SwitchInfo, of a switch.
+    /// SwitchInfo, if the node is a switch.
     pub switch_info: Attribute,
     /// NodeDescription.
     pub description: Attribute,
-    /// Where it stands.
+    /// Its place in a chassis.
     pub place: Place,
-    /// Ports that are known, by number: a node that says that it has 255 takes no room for them.
+    /// Known ports by number: a node that claims 255 ports takes no memory for them.
     ports: Vec<Port>,
 }
 
 impl Node {
-    /// A node of which nothing but its NodeInfo is known yet.
+    /// A node of which only NodeInfo is known.
     pub fn new(info: Attribute) -> Node {
         let num_ports = info.u8(3);
         Node {
@@ -112,7 +112,7 @@ impl Node {
         self.info.u64(4)
     }
 
-    /// NodeInfo:PortGUID, that of the port which was asked.
+    /// NodeInfo:PortGUID, of the port that received the request.
     pub fn info_port_guid(&self) -> u64 {
         self.info.u64(20)
     }
@@ -122,7 +122,7 @@ impl Node {
         self.info.u16(30)
     }
 
-    /// NodeInfo:LocalPortNum, the port which was asked.
+    /// NodeInfo:LocalPortNum, the port that received the request.
     pub fn local_port(&self) -> u8 {
         self.info.u8(36)
     }
@@ -147,7 +147,7 @@ impl Node {
         self.switch_info.u16(18)
     }
 
-    /// Whether SwitchInfo says that port 0 is an enhanced one.
+    /// Whether SwitchInfo marks port 0 as an enhanced one.
     pub fn says_enhanced_port0(&self) -> bool {
         self.switch_info.u8(16) & 0x08 != 0
     }
@@ -157,28 +157,28 @@ impl Node {
         self.kind == Kind::SWITCH
     }
 
-    /// NodeDescription as text: up to its end, what cannot be printed as blanks.
+    /// NodeDescription as text, with blanks in place of unprintable characters.
     pub fn name(&self) -> String {
         clean(&self.description.0)
     }
 
-    /// What administrators call it, or its name.
+    /// The administrator's name for the node, or its own.
     pub fn called(&self, names: &NodeNames) -> String {
         names.name(self.guid, &self.description.0)
     }
 
-    /// The port of that number.
+    /// The port with this number.
     pub fn port(&self, num: u8) -> Option<&Port> {
         self.ports.get(self.place_of(num).ok()?)
     }
 
-    /// The port of that number, to change it.
+    /// The port with this number, mutable.
     pub fn port_mut(&mut self, num: u8) -> Option<&mut Port> {
         let place = self.place_of(num).ok()?;
         self.ports.get_mut(place)
     }
 
-    /// The port of that number, a new one if it is not known yet; nothing beyond the node's number of ports.
+    /// The port with this number, created if it is unknown; `None` beyond the node's number of ports.
     pub fn port_or_new(&mut self, num: u8) -> Option<&mut Port> {
         if num > self.num_ports {
             return None;
@@ -194,22 +194,22 @@ impl Node {
         self.ports.binary_search_by_key(&num, |port| port.num)
     }
 
-    /// Ports that are known, port 0 included, in their order.
+    /// Known ports including port 0, by number.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
         self.ports.iter()
     }
 
-    /// Ports that are known, port 0 included, to change them.
+    /// Known ports including port 0, mutable.
     pub fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
         self.ports.iter_mut()
     }
 
-    /// Ports that are known and can have a cable, in their order.
+    /// Known ports other than a switch's port 0, by number.
     pub fn external_ports(&self) -> impl Iterator<Item = &Port> {
         self.ports.iter().filter(|port| port.num != 0)
     }
 
-    /// Whether PortInfo's extended speeds mean something at `port`; nothing if a switch's port 0 did not answer.
+    /// Whether PortInfo's extended speeds are valid at `port`; `None` if a switch's port 0 did not answer.
     pub fn extended_speeds_of(&self, port: &Port) -> Option<bool> {
         if self.is_switch() { self.port(0).map(Port::has_extended_speeds) } else { Some(port.has_extended_speeds()) }
     }

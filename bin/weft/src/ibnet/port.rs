@@ -1,16 +1,16 @@
-//! A port as discovery keeps it: its PortInfo as it came, read field by field.
+//! A port as found by discovery: accessors for the fields of its PortInfo.
 
 use super::{Attribute, PortRef};
 
-/// IBA 14.2.5.6: PortInfo:CapabilityMask, the port's extended speeds mean something.
+/// PortInfo:CapabilityMask (IBA 14.2.5.6): extended speeds are supported.
 const CAP_EXTENDED_SPEEDS: u32 = 1 << 14;
 
-/// What Mellanox's ExtendedPortInfo calls FDR10: 10 Gb/s a lane with the better coding.
+/// FDR10 in Mellanox's ExtendedPortInfo: 10 Gb/s per lane with 64b/66b encoding.
 const FDR10: u8 = 1;
 
 /// PortInfo:PortState of a port whose link is down.
 pub const STATE_DOWN: u8 = 1;
-/// PortInfo:PortState of a port that carries data.
+/// PortInfo:PortState of a port that carries data traffic.
 pub const STATE_ACTIVE: u8 = 4;
 /// PortInfo:PortPhysicalState of a trained link.
 pub const PHYS_LINK_UP: u8 = 5;
@@ -18,26 +18,26 @@ pub const PHYS_LINK_UP: u8 = 5;
 /// A port of a [`Node`](super::Node).
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// PortGUID; all ports of a switch have that of port 0.
+    /// PortGUID; all ports of a switch have port 0's.
     pub guid: u64,
     /// Its number.
     pub num: u8,
     /// The number printed on the chassis, or 0.
     pub external: u8,
-    /// LID, for a switch's ports that of port 0.
+    /// LID; all ports of a switch have port 0's.
     pub lid: u16,
     /// LMC, likewise.
     pub lmc: u8,
     /// PortInfo.
     pub info: Attribute,
-    /// Mellanox's ExtendedPortInfo; zeros where it was not asked for.
+    /// Mellanox's ExtendedPortInfo; zeros if not queried.
     pub extended_info: Attribute,
-    /// The port at the cable's other end.
+    /// The port at the other end of the cable.
     pub remote: Option<PortRef>,
 }
 
 impl Port {
-    /// A port of which nothing but its number is known yet.
+    /// A port of which only the number is known.
     pub fn shell(num: u8) -> Port {
         Port {
             guid: 0,
@@ -66,7 +66,7 @@ impl Port {
         self.info.u32(20)
     }
 
-    /// PortInfo:LocalPortNum: the port at which the question came in.
+    /// PortInfo:LocalPortNum: the port that received the request.
     pub fn local_port(&self) -> u8 {
         self.info.u8(28)
     }
@@ -136,8 +136,8 @@ impl Port {
         self.info.u8(62) & 15
     }
 
-    /// Whether PortInfo's extended speeds mean something, by this port's own capability mask. A switch's ports go by
-    /// port 0's.
+    /// Whether this port's own capability mask marks PortInfo's extended speeds as valid. For a switch, port 0's mask
+    /// counts.
     pub fn has_extended_speeds(&self) -> bool {
         self.capability_mask() & CAP_EXTENDED_SPEEDS != 0
     }

@@ -1,4 +1,4 @@
-//! What is measured: an operation over a transport, one of three figures, one size.
+//! A measurement case: an operation over a transport, one of three metrics, one message size.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub const QPS_MAX: u32 = 256;
 /// Longest run of one case, in seconds.
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// What is done.
+/// The operation to measure.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -28,7 +28,7 @@ pub enum Operation {
     Atomic,
 }
 
-/// Over what.
+/// The transport.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -40,34 +40,34 @@ pub enum Transport {
     Ud,
 }
 
-/// Which figure.
+/// The metric.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// Bytes a second
+    /// Bandwidth in bytes per second
     Bw,
-    /// Time for a message
+    /// Latency of a message
     Lat,
-    /// Messages a second
+    /// Message rate per second
     Rate,
 }
 
-/// One measurement.
+/// One measurement case.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// What is done.
+    /// The operation.
     pub op: Operation,
-    /// Over what.
+    /// The transport.
     pub transport: Transport,
-    /// Which figure.
+    /// The metric.
     pub metric: Metric,
-    /// Bytes of a message.
+    /// Message size in bytes.
     pub size: u32,
-    /// Requests in flight on each queue pair.
+    /// Maximum number of requests in flight on each queue pair.
     pub depth: u32,
-    /// Queue pairs.
+    /// Number of queue pairs.
     pub qps: u32,
-    /// Seconds to go on.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
@@ -75,12 +75,12 @@ const OPERATIONS: [Operation; 4] = [Operation::Send, Operation::Write, Operation
 const TRANSPORTS: [Transport; 3] = [Transport::Rc, Transport::Uc, Transport::Ud];
 const METRICS: [Metric; 3] = [Metric::Bw, Metric::Lat, Metric::Rate];
 
-/// Bytes of a message where nothing was said.
+/// Default message sizes in bytes.
 const SIZE_BW: u32 = 65536;
 const SIZE_SMALL: u32 = 8;
 
 impl Transport {
-    /// Whether it has that operation.
+    /// Whether the transport supports the operation.
     fn has(self, op: Operation) -> bool {
         match self {
             Transport::Rc => true,
@@ -89,7 +89,7 @@ impl Transport {
         }
     }
 
-    /// Its name as people write it.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Rc => "RC",
@@ -100,7 +100,7 @@ impl Transport {
 }
 
 impl Operation {
-    /// Its name as people write it.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Send => "send",
@@ -112,7 +112,7 @@ impl Operation {
 }
 
 impl Metric {
-    /// Its name as people write it.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Bw => "bandwidth",
@@ -122,23 +122,23 @@ impl Metric {
     }
 }
 
-/// Requests in flight that keep the pipe full without taking all memory for queues.
+/// Default queue depth: enough requests in flight to keep the pipe full, without taking all memory for buffers.
 fn default_depth(size: u32) -> u32 {
     ((8 << 20) / size).clamp(4, 128)
 }
 
 impl Case {
-    /// A case with everything else as a person would choose it.
+    /// A case with defaults for all other parameters.
     pub fn new(op: Operation, transport: Transport, metric: Metric, size: u32, seconds: f64) -> Case {
         Case { op, transport, metric, size, depth: default_depth(size), qps: 1, seconds }
     }
 
-    /// Requests posted at a time.
+    /// Number of requests posted at a time.
     pub fn batch(&self) -> u32 {
         (65536 / self.size).clamp(1, 16).min(self.depth)
     }
 
-    /// Whether a server may be asked for it.
+    /// Whether all values are in the range that a server accepts.
     pub fn is_sane(&self) -> bool {
         (1..=SIZE_MAX).contains(&self.size)
             && (1..=DEPTH_MAX).contains(&self.depth)
@@ -150,7 +150,7 @@ impl Case {
     }
 }
 
-/// Reads a number of seconds.
+/// Parses a number of seconds.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
@@ -158,7 +158,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The cases that a command line asks for. `mtu` bounds the size of a datagram.
+/// The cases that a command line asks for. `mtu` limits the size of datagrams.
 pub fn plan(args: &PerfArgs, mtu: u32) -> Vec<Case> {
     fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
         if chosen.is_empty() { all.to_vec() } else { chosen.to_vec() }
@@ -167,7 +167,7 @@ pub fn plan(args: &PerfArgs, mtu: u32) -> Vec<Case> {
     for transport in or_all(&args.transport, &TRANSPORTS) {
         for op in or_all(&args.op, &OPERATIONS).into_iter().filter(|&op| transport.has(op)) {
             for metric in or_all(&args.metric, &METRICS) {
-                // Eight bytes a time make no bandwidth worth a line, unless it was asked for.
+                // The bandwidth of 8-byte operations is measured only on request.
                 if op == Operation::Atomic && metric == Metric::Bw && args.metric.is_empty() {
                     continue;
                 }

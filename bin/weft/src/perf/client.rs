@@ -1,4 +1,4 @@
-//! The side that runs the cases and prints what came out.
+//! The client: runs the cases and prints the results.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub fn run(args: &PerfArgs, server: &str, port: u16) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the given cases; `tick` hears of each case and the time into it.
+/// Runs the given cases; calls `tick` with each case and the time since its start.
 pub fn measure(
     args: &PerfArgs,
     server: &str,
@@ -86,7 +86,7 @@ fn one(
     let mtu = args.mtu.as_ref().and_then(|m| m.parse::<u32>().ok()).map(|bytes| bytes.ilog2() - 7);
     endpoint.connect(setup, &peer, mtu)?;
     let outcome = run_case(&endpoint, &peer, tick);
-    // The server waits for the end of the case even if it ended badly.
+    // The server waits for the end of the case, even after a failure.
     let sent = match &outcome {
         Ok(Outcome::Flood { sent, .. }) => *sent,
         _ => 0,
@@ -95,7 +95,7 @@ fn one(
     let mut outcome = outcome?;
     match seen {
         Answer::Seen { received, nanoseconds } => {
-            // What counts on transports that may lose messages is what arrived.
+            // On transports that may lose messages, only received messages count.
             if let Outcome::Flood { arrived, .. } = &mut outcome
                 && case.op == Operation::Send
                 && case.transport != Transport::Rc

@@ -1,4 +1,5 @@
-//! What client and server say to each other over TCP: one JSON value a line, the client asks, the server answers.
+//! The control protocol of client and server over TCP: one JSON value a line; the client sends requests, the server
+//! answers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Case;
 
-/// Longest line: addresses of all queue pairs.
+/// Longest line: one with the numbers of all queue pairs.
 const LINE_BYTES_MAX: u64 = 256 << 10;
 
-/// How long an answer may take beyond the run itself.
+/// Answer timeout, beyond the duration of the case.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Changes whenever a message does.
+/// Version of the protocol; changes with every change of a message.
 pub const VERSION: u32 = 1;
 
 /// One side's queue pairs and memory.
@@ -25,80 +26,80 @@ pub struct Address {
     pub lid: u16,
     /// GID.
     pub gid: [u8; 16],
-    /// Numbers of the queue pairs.
+    /// Queue pair numbers.
     pub qpns: Vec<u32>,
-    /// First PSN of all of them.
+    /// First PSN of all queue pairs.
     pub psn: u32,
-    /// Memory that the peer may use.
+    /// Address of the memory that the peer may access.
     pub addr: u64,
-    /// Its key.
+    /// R_Key of that memory.
     pub rkey: u32,
-    /// Path MTU that the port allows, as `enum ibv_mtu`.
+    /// Largest path MTU that the port allows, as `enum ibv_mtu`.
     pub mtu: u32,
 }
 
-/// What the client asks.
+/// A request from the client.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Ask {
-    /// Get ready for a case.
+    /// Prepare for a case.
     Prepare {
-        /// [`VERSION`].
+        /// Protocol [`VERSION`].
         version: u32,
         /// The case.
         case: Case,
-        /// The client's side.
+        /// The client's queue pairs and memory.
         client: Address,
     },
     /// The case is over.
     Stop {
-        /// Messages sent.
+        /// Number of messages sent.
         sent: u64,
     },
 }
 
-/// What the server answers.
+/// The server's answer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is ready.
+    /// The server is ready, with these queue pairs and memory.
     Ready(Address),
-    /// What it saw of the case.
+    /// The server's own measurements of the case.
     Seen {
-        /// Messages received.
+        /// Number of messages received.
         received: u64,
-        /// Nanoseconds between the first and the last of them.
+        /// Nanoseconds between the first and the last message.
         nanoseconds: u64,
     },
-    /// It cannot do that.
+    /// The server cannot run the case, with the reason.
     Failed(String),
 }
 
-/// One end of the conversation.
+/// One end of the control connection.
 #[derive(Debug)]
 pub struct Control {
     reader: BufReader<TcpStream>,
 }
 
 impl Control {
-    /// Talks over `stream`.
+    /// Wraps a TCP connection.
     pub fn new(stream: TcpStream) -> io::Result<Control> {
         stream.set_nodelay(true)?;
         Ok(Control { reader: BufReader::new(stream) })
     }
 
-    /// Bounds the wait for an answer: the run and a little more.
+    /// Limits the wait for an answer to the duration of a case plus a margin.
     pub fn expect_within(&self, seconds: f64) -> io::Result<()> {
         let timeout = Duration::from_secs_f64(seconds) + ANSWER_TIMEOUT;
         self.reader.get_ref().set_read_timeout(Some(timeout))
     }
 
-    /// Says something.
+    /// Sends a message.
     pub fn say<T: Serialize>(&mut self, message: &T) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         self.reader.get_mut().write_all(&line)
     }
 
-    /// Hears something; `None` once the other side has hung up.
+    /// Receives a message; `None` if the peer has closed the connection.
     pub fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut line = Vec::new();
         let read = (&mut self.reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -108,7 +109,7 @@ impl Control {
         serde_json::from_slice(&line).map(Some).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
     }
 
-    /// Whether the other side has said something that can be heard without waiting, or has hung up.
+    /// Whether a message can be received without waiting, or the peer has closed the connection.
     pub fn has_news(&self) -> bool {
         if !self.reader.buffer().is_empty() {
             return true;

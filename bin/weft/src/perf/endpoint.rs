@@ -1,4 +1,4 @@
-//! One side's queue pairs, memory and queues for one case.
+//! One side's queue pairs, memory and completion queues for one case.
 
 use weft_abi_types::{
     IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_QPT_RC,
@@ -10,42 +10,42 @@ use super::{Case, Metric, Operation, Transport};
 use crate::pingpong::{Setup, random_psn};
 use crate::verbs_api::{Ah, Buffer, Connect, Cq, Op, Qp, QpRequest, Remote, SendRequest, Sge, UdTarget};
 
-/// Bytes that the GRH takes in front of a received datagram.
+/// Bytes of the GRH in front of a received datagram.
 const GRH_BYTES: usize = 40;
 /// Q_Key of both sides.
 const QKEY: u32 = 0x5745_4654;
 /// Largest message that is sent inline.
 const INLINE_MAX: u32 = 220;
-/// READs and atomics in flight.
+/// Maximum number of outstanding READs and atomics.
 const RD_ATOMIC: u8 = 16;
-/// Receptions that a side keeps posted, for each queue pair.
+/// Number of receives that a side keeps posted on each queue pair.
 const RECV_DEPTH: u32 = 512;
 
 /// One side of a case.
 pub struct Endpoint {
     /// The case.
     pub case: Case,
-    /// Where sends complete.
+    /// Completion queue of sends.
     pub send_cq: Cq,
-    /// Where receptions complete.
+    /// Completion queue of receives.
     pub recv_cq: Cq,
     /// The queue pairs.
     pub qps: Vec<Qp>,
-    /// Ours: sent from its first half, received into its second.
+    /// The local buffer: sends use the first half, receives the second.
     pub buffer: Buffer,
     own: Address,
     ahs: Vec<Ah>,
     inline: bool,
 }
 
-/// Bytes of one half of the buffer.
+/// Size of one half of the buffer in bytes.
 fn half(case: &Case) -> usize {
-    // Whole cache lines, and room for a GRH.
+    // Rounded up to whole cache lines, with room for a GRH.
     (case.size as usize + GRH_BYTES).next_multiple_of(64)
 }
 
 impl Endpoint {
-    /// Makes everything for a case.
+    /// Creates all objects for a case.
     pub fn new(setup: &Setup, case: &Case) -> Result<Endpoint, String> {
         let failed = |what: &'static str| move |e: std::io::Error| format!("{what}: {}", crate::errno::text(&e));
         let recv_depth = if case.op == Operation::Send { RECV_DEPTH } else { 1 };
@@ -70,7 +70,7 @@ impl Endpoint {
             gid: setup.gid_bytes(),
             qpns: qps.iter().map(Qp::number).collect(),
             psn: random_psn(),
-            // The peer writes to the half that is received into.
+            // The peer writes to the receive half.
             addr: buffer.addr() + half(case) as u64,
             rkey: buffer.rkey(),
             mtu: setup.port.active_mtu,
@@ -86,12 +86,12 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What the peer has to know.
+    /// The queue pairs and memory that the peer needs to know.
     pub fn address(&self) -> &Address {
         &self.own
     }
 
-    /// Connects to the peer. `mtu` is the path MTU asked for, as `enum ibv_mtu`.
+    /// Connects to the peer. `mtu` is the requested path MTU, as `enum ibv_mtu`.
     pub fn connect(&mut self, setup: &Setup, peer: &Address, mtu: Option<u32>) -> Result<(), String> {
         if peer.qpns.len() != self.qps.len() {
             return Err(format!("the peer has {} queue pairs, not {}", peer.qpns.len(), self.qps.len()));
@@ -110,22 +110,22 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Where messages are sent from.
+    /// The memory that messages are sent from.
     pub fn outgoing(&self) -> Sge {
         self.buffer.sge(0, self.case.size as usize)
     }
 
-    /// Offset of the last byte of what the peer writes or sends to us.
+    /// Offset of the last byte of the message that the peer writes or sends.
     pub fn last_byte_in(&self) -> usize {
         half(&self.case) + self.case.size as usize - 1
     }
 
-    /// Offset of the last byte that we send.
+    /// Offset of the last byte of the local message.
     pub fn last_byte_out(&self) -> usize {
         self.case.size as usize - 1
     }
 
-    /// Posts a reception on queue pair `i`.
+    /// Posts a receive on queue pair `i`.
     pub fn post_recv(&self, i: usize) -> Result<(), String> {
         let room = if self.case.transport == Transport::Ud { GRH_BYTES } else { 0 };
         let piece = self.buffer.sge(half(&self.case), self.case.size as usize + room);
@@ -146,7 +146,7 @@ impl Endpoint {
         SendRequest { wr_id: i as u64, piece: self.outgoing(), op, signaled, inline: self.inline }
     }
 
-    /// Whether both sides take turns: latency of what the peer notices.
+    /// Whether both sides take turns: latency of operations that the peer notices.
     pub fn is_ping_pong(&self) -> bool {
         self.case.metric == Metric::Lat && matches!(self.case.op, Operation::Send | Operation::Write)
     }
@@ -169,6 +169,6 @@ fn queue_pair(setup: &Setup, case: &Case, send_cq: &Cq, recv_cq: &Cq, recv_depth
         extended: false,
     };
     let inline = if case.size <= INLINE_MAX { case.size } else { 0 };
-    // An adapter that cannot send so much inline refuses the queue pair.
+    // An adapter that cannot send this much inline refuses the queue pair.
     Qp::new(&setup.pd, &request(inline)).or_else(|_| Qp::new(&setup.pd, &request(0)))
 }

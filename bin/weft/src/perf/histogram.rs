@@ -1,10 +1,10 @@
-//! Latencies in buckets whose width grows with the value: 3% apart at most, a few kilobytes in all.
+//! Histogram of latencies with logarithmic buckets: a precision of 3% in a few kilobytes.
 
 use std::fmt::Write;
 
-/// Buckets for each power of two.
+/// Number of buckets per power of two.
 const SUB: usize = 32;
-/// Powers of two: up to 2^40 ns, 18 minutes.
+/// Number of powers of two: up to 2^40 ns, 18 minutes.
 const POWERS: usize = 41;
 
 /// Counts of values in nanoseconds.
@@ -57,7 +57,7 @@ impl Histogram {
         self.max
     }
 
-    /// The value that `share` (0 to 1) of all values do not exceed, to 3%.
+    /// The value that the given share (0 to 1) of all values does not exceed, with a precision of 3%.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -70,7 +70,7 @@ impl Histogram {
         self.max
     }
 
-    /// (upper bound, count) of each power of two that holds values.
+    /// Upper bound and count of each power of two that holds values.
     pub fn octaves(&self) -> Vec<(u64, u64)> {
         let counts = self.buckets.chunks(SUB).map(|chunk| chunk.iter().sum::<u64>());
         let octaves = counts.enumerate().map(|(i, n)| (upper(i * SUB + SUB - 1), n));
@@ -81,9 +81,9 @@ impl Histogram {
         list
     }
 
-    /// The distribution as bars.
+    /// The distribution as a bar chart.
     pub fn bars(&self) -> String {
-        /// Characters of the longest bar.
+        /// Length of the longest bar in characters.
         const WIDTH: f64 = 50.0;
         let octaves = self.octaves();
         let most = octaves.iter().map(|(_, n)| *n).max().unwrap_or(1).max(1);
@@ -97,13 +97,13 @@ impl Histogram {
     }
 }
 
-/// Bucket of a value: below SUB one each, then SUB for each power of two.
+/// The bucket of a value: one per value below SUB, then SUB per power of two.
 fn place(ns: u64) -> usize {
     if ns < SUB as u64 {
         return ns as usize;
     }
     let power = ns.ilog2() as usize - SUB.ilog2() as usize;
-    // 1 <= ns >> power < 2 * SUB, its top bit is set: SUB buckets.
+    // 1 <= ns >> power < 2 * SUB, and its top bit is set: SUB buckets.
     ((power + 1) * SUB + ((ns >> power) as usize - SUB)).min(SUB * POWERS - 1)
 }
 

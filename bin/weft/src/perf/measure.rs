@@ -1,4 +1,4 @@
-//! The loops that are timed.
+//! The timed loops.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use super::{Operation, Transport};
 use crate::spin::Spin;
 use crate::verbs_api::{Cq, SendChain};
 
-/// How long a message of an unreliable transport may take before it counts as lost.
+/// Time after which a message of an unreliable transport counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
-/// How long everything may stand still on a reliable one.
+/// Time without progress after which a reliable transport counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 
-/// Messages that went, and the time they took.
+/// A number of messages, and the time they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Throughput {
     /// Messages.
@@ -24,7 +24,7 @@ pub struct Throughput {
     pub took: Duration,
 }
 
-/// Counts what failed among completions.
+/// Counts failed completions.
 struct Failures<'a> {
     cq: &'a Cq,
     first: Option<u32>,
@@ -39,7 +39,7 @@ impl Failures<'_> {
     }
 }
 
-/// Takes up to 16 completions, each handed on as its `wr_id`; says how many there were.
+/// Takes up to 16 completions, passes the `wr_id` of each to `on_completion`, and returns their number.
 #[inline]
 fn take(cq: &Cq, mut on_completion: impl FnMut(u64)) -> Result<usize, String> {
     let mut failures = Failures { cq, first: None };
@@ -106,7 +106,7 @@ pub fn throughput(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Dura
     }
 }
 
-/// One READ or atomic at a time, from posting to completion.
+/// Measures one READ or atomic at a time, from posting to completion.
 pub fn round_trips(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Duration)) -> Result<Histogram, String> {
     let mut chain = SendChain::new(&[endpoint.request(0, peer, true)]);
     let mut histogram = Histogram::default();
@@ -129,7 +129,7 @@ pub fn round_trips(endpoint: &Endpoint, peer: &Address, mut tick: impl FnMut(Dur
     Ok(histogram)
 }
 
-/// The client's side of taking turns: half of each round trip, and how many messages were lost.
+/// The client's side of the ping-pong: records half of each round trip, and counts lost messages.
 pub fn ping_pong(
     endpoint: &Endpoint,
     peer: &Address,
@@ -169,7 +169,7 @@ pub fn ping_pong(
     Ok((histogram, lost))
 }
 
-/// The server's side of taking turns, until the client says stop.
+/// The server's side of the ping-pong, until the client sends `Stop`.
 pub fn serve_ping_pong(endpoint: &Endpoint, peer: &Address, control: &mut Control) -> Result<Throughput, String> {
     let mut turns = Turns::new(endpoint, peer);
     let start = Instant::now();
@@ -193,7 +193,8 @@ pub fn serve_ping_pong(endpoint: &Endpoint, peer: &Address, control: &mut Contro
     Ok(result)
 }
 
-/// The server's side of a flood of SENDs: takes and reposts, until the client says stop and everything has come.
+/// The server's side of a flood of SENDs: takes completions and reposts receives, until the client sends `Stop` and all
+/// messages have arrived.
 pub fn serve_flood(endpoint: &Endpoint, control: &mut Control) -> Result<Throughput, String> {
     let mut result = Throughput::default();
     let mut first: Option<Instant> = None;
@@ -242,12 +243,12 @@ fn await_stop(control: &mut Control) -> Result<u64, String> {
     }
 }
 
-/// Whose turn it is: SENDs announce themselves, WRITEs change the last byte.
+/// Turns of a ping-pong: a SEND produces a completion, a WRITE changes the last byte.
 struct Turns<'a> {
     endpoint: &'a Endpoint,
     chain: SendChain,
     in_flight: usize,
-    /// What the last byte of the next message is, 1 to 255.
+    /// Last byte of the next message, 1 to 255.
     mark: u8,
 }
 
@@ -274,10 +275,10 @@ impl<'a> Turns<'a> {
         Ok(())
     }
 
-    /// Whether the peer's message is there.
+    /// Whether the peer's message has arrived.
     fn has_arrived(&mut self) -> Result<bool, String> {
         if self.writes() {
-            // Polling keeps an adapter going that works in its caller's time.
+            // Polling drives an adapter that works on its caller's thread.
             self.reap()?;
             return Ok(self.endpoint.buffer.byte(self.endpoint.last_byte_in()) == self.mark);
         }
@@ -293,7 +294,7 @@ impl<'a> Turns<'a> {
         Ok(taken > 0)
     }
 
-    /// Goes on to the next round.
+    /// Starts the next round.
     fn next(&mut self) {
         self.mark = self.mark % 255 + 1;
     }

@@ -1,7 +1,7 @@
 //! `weft perf`: bandwidth, latency and message rate of SEND, WRITE, READ and atomics over RC, UC and UD.
 //!
-//! A server waits; a client runs the cases one after the other and prints what came out. With `--local` the client
-//! starts the server itself. Client and server talk about each case over TCP (`control`).
+//! A server waits; a client runs the cases one after the other and prints the results. With `--local` the client starts
+//! the server itself. Client and server agree on each case over TCP (`control`).
 
 mod case;
 mod client;
@@ -23,30 +23,30 @@ use clap::Args;
 
 use crate::pingpong::DeviceChoice;
 
-/// TCP port of the server: perftest's and the pingpongs' is 18515.
+/// TCP port of the server; perftest and the pingpongs use 18515.
 pub const PORT: u16 = 18516;
 
 /// Options of `weft perf`.
 #[derive(Args, Clone, Debug)]
 pub struct PerfArgs {
-    /// The server to measure against; without it, be a server
+    /// Measure against this server; without it, be a server
     pub server: Option<String>,
     /// Start a server on this machine and measure against it
     #[arg(long, conflicts_with = "server")]
     pub local: bool,
-    /// Operations
+    /// Operations [default: all]
     #[arg(short, long, value_delimiter = ',', value_enum)]
     pub op: Vec<Operation>,
-    /// Transports
+    /// Transports [default: all]
     #[arg(short = 'c', long, value_delimiter = ',', value_enum)]
     pub transport: Vec<Transport>,
-    /// What to measure
+    /// Metrics [default: all]
     #[arg(short = 't', long, value_delimiter = ',', value_enum)]
     pub metric: Vec<Metric>,
     /// Message sizes in bytes (default: 65536 for bandwidth, 8 for latency and rate)
     #[arg(short, long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(case::SIZE_MAX)))]
     pub size: Vec<u32>,
-    /// All powers of two from 2 bytes to 8 MiB
+    /// Use all powers of two from 2 bytes to 8 MiB as sizes
     #[arg(short, long, conflicts_with = "size")]
     pub all_sizes: bool,
     /// Seconds for each case
@@ -82,13 +82,13 @@ pub struct PerfArgs {
     /// Use the system's libibverbs instead of Weft's
     #[arg(long)]
     pub system: bool,
-    /// Serve one client only, and say on standard output which port was chosen
+    /// Serve one client only, and print the chosen port on standard output
     #[arg(long, hide = true)]
     pub once: bool,
 }
 
 impl PerfArgs {
-    /// What `weft perf --local -d DEVICE` says.
+    /// The arguments of `weft perf --local -d DEVICE`.
     pub fn for_device(device: &str) -> PerfArgs {
         PerfArgs {
             server: None,
@@ -142,18 +142,18 @@ pub fn run(args: &PerfArgs) -> ExitCode {
     }
 }
 
-/// A server that is ended when it is dropped.
+/// A server process, killed when dropped.
 struct LocalServer(Child);
 
 impl Drop for LocalServer {
     fn drop(&mut self) {
-        // It ends by itself after its client; this is for clients that failed.
+        // The server exits by itself after its client; this is for failed clients.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a server beside us and measures against it.
+/// Starts a server on this machine and measures against it.
 fn local(args: &PerfArgs) -> Result<(), String> {
     let (_server, port) = start_server(args)?;
     client::run(args, "localhost", port)
@@ -182,7 +182,7 @@ fn start_server(args: &PerfArgs) -> Result<(LocalServer, u16), String> {
     Ok((server, port))
 }
 
-/// Runs cases against a server of our own and gives back what came out: for `weft demo`.
+/// Runs cases against a server of its own and returns the results, for `weft demo`.
 pub fn measure_locally(args: &PerfArgs, cases: &[Case]) -> Result<Vec<Measured>, String> {
     let (_server, port) = start_server(args)?;
     client::measure(args, "localhost", port, cases, |_, _| {})

@@ -1,23 +1,23 @@
-//! A bar on the terminal while a person waits.
+//! A progress bar on the terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shorter runs are over before a bar is of use.
+/// Shorter runs end before a bar is of use.
 const WORTH_A_BAR: Duration = Duration::from_secs(2);
-/// Steps of the bar.
+/// Steps of the bar per second.
 const STEPS_PER_SECOND: f64 = 10.0;
 
-/// The bar, or nothing where nobody watches.
+/// The bar, or nothing if standard error is no terminal.
 pub struct Progress {
     bar: Option<ProgressBar>,
     done: f64,
 }
 
 impl Progress {
-    /// For a run of that many seconds in all.
+    /// A bar for a run of this many seconds in all.
     pub fn new(seconds: f64) -> Progress {
         let worth = seconds > WORTH_A_BAR.as_secs_f64() && std::io::stderr().is_terminal();
         let bar = worth.then(|| {
@@ -31,14 +31,14 @@ impl Progress {
         Progress { bar, done: 0.0 }
     }
 
-    /// Says what goes on now.
+    /// Sets the text of the bar.
     pub fn start(&self, what: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(what);
         }
     }
 
-    /// So far into the current case. Cheap enough for every message.
+    /// Shows the time since the start of the current case. Cheap enough to call for every message.
     pub fn tick(&self, into: Duration) {
         if let Some(bar) = &self.bar {
             let at = ((self.done + into.as_secs_f64()) * STEPS_PER_SECOND) as u64;
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// A case of so many seconds is over.
+    /// Marks a case of this many seconds as finished.
     pub fn finish_case(&mut self, seconds: f64) {
         self.done += seconds;
         self.tick(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What came out, as a table and as JSON.
+//! Results as a table and as JSON.
 
 use serde_json::{Value, json};
 
@@ -6,44 +6,44 @@ use super::histogram::Histogram;
 use super::measure::Throughput;
 use super::{Case, Metric};
 
-/// What a case gave.
+/// Result of a case.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Bandwidth and rate.
+    /// Result of a bandwidth or rate case.
     Flood {
         /// Messages that arrived, and their time.
         arrived: Throughput,
-        /// Messages that were sent.
+        /// Number of messages sent.
         sent: u64,
     },
-    /// Latency.
+    /// Result of a latency case.
     Latency {
-        /// All of them, in nanoseconds.
+        /// All latencies in nanoseconds.
         histogram: Histogram,
-        /// Messages without an answer.
+        /// Number of messages without an answer.
         lost: u64,
     },
 }
 
-/// A case and what it gave.
+/// A case with its result.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// What it gave.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// The head of the table.
+/// Header of the table.
 pub const HEAD: &str = "transport  operation       size  metric             result\n";
 
 impl Measured {
-    /// Bytes a second.
+    /// Bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         self.messages_per_second() * f64::from(self.case.size)
     }
 
-    /// Messages a second.
+    /// Messages per second.
     pub fn messages_per_second(&self) -> f64 {
         match &self.outcome {
             Outcome::Flood { arrived, .. } if !arrived.took.is_zero() => {
@@ -53,7 +53,7 @@ impl Measured {
         }
     }
 
-    /// Nanoseconds that a share of all messages did not exceed.
+    /// The latency in nanoseconds that this share of all messages does not exceed.
     pub fn latency_ns(&self, share: f64) -> u64 {
         match &self.outcome {
             Outcome::Latency { histogram, .. } => histogram.quantile(share),
@@ -61,7 +61,7 @@ impl Measured {
         }
     }
 
-    /// A line of the table.
+    /// The result as a line of the table.
     pub fn line(&self) -> String {
         let Case { op, transport, metric, size, .. } = self.case;
         format!("{:<9}  {:<9} {size:>10}  {:<9}  {}\n", transport.name(), op.name(), metric.name(), self.result())
@@ -100,7 +100,7 @@ impl Measured {
         }
     }
 
-    /// The distribution, for latencies.
+    /// The distribution of latencies as a bar chart.
     pub fn bars(&self) -> String {
         match &self.outcome {
             Outcome::Latency { histogram, .. } => histogram.bars(),
@@ -108,7 +108,7 @@ impl Measured {
         }
     }
 
-    /// The same for programs.
+    /// The result as JSON.
     pub fn json(&self) -> Value {
         let Case { op, transport, metric, size, depth, qps, seconds } = self.case;
         let mut value = json!({
@@ -136,7 +136,7 @@ impl Measured {
     }
 }
 
-/// Bits a second for people.
+/// Formats bytes per second as bits per second with a unit.
 pub fn bandwidth(bytes_per_second: f64) -> String {
     match bytes_per_second * 8.0 {
         bits if bits >= 1e9 => format!("{:.2} Gb/s", bits / 1e9),
@@ -144,7 +144,7 @@ pub fn bandwidth(bytes_per_second: f64) -> String {
     }
 }
 
-/// Messages a second for people.
+/// Formats messages per second with a unit.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         n if n >= 1e6 => format!("{:.2} M/s", n / 1e6),

@@ -1,4 +1,4 @@
-//! The side that waits for clients and does its part of each case.
+//! The server: waits for clients and does its part of each case.
 
 use std::net::{TcpListener, TcpStream};
 

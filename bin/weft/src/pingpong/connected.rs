@@ -6,7 +6,7 @@ use super::{Acceptor, Completions, Dest, Endpoint, Link, Memory, Options, Rally,
 use crate::output::print;
 use crate::verbs_api::{Op, Qp, QpRequest, SendRequest};
 
-/// Plays a whole pingpong of that kind.
+/// Runs a whole pingpong on a queue pair of this type.
 ///
 /// # Errors
 /// The line to print.
@@ -50,7 +50,8 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
         Some(server) => {
             let mut link = connect_to(server, options.port)?;
             let peer = meet_server(&mut link, &own)?;
-            // The server is ready before it answers; we must be before it may send.
+            // The server's queue pair is ready before it answers; the client's must be ready before the server may
+            // send.
             connect(&peer)?;
             link.say_done()?;
             peer
@@ -74,13 +75,13 @@ pub fn connected(options: &Options, qp_type: ibv_qp_type) -> Result<(), String> 
     Ok(())
 }
 
-/// The client's part of the exchange, up to where it has to be ready.
+/// The client's part of the exchange, up to the point where its queue pair must be ready.
 pub fn meet_server(link: &mut Link, own: &Dest) -> Result<Dest, String> {
     link.send(own)?;
     link.receive()
 }
 
-/// The server's part of the exchange. `connect` makes ready for the client, before it is told where to send.
+/// The server's part of the exchange. `connect` readies the queue pair before the client learns its address.
 pub fn meet_client(
     options: &Options,
     own: &Dest,

@@ -1,11 +1,11 @@
-//! What two pingpongs tell each other over TCP before they talk RDMA: fixed-size texts, a zero at the end.
+//! The TCP exchange of two pingpongs before they use RDMA: fixed-size texts with a zero at the end.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use crate::devinfo::gid_text;
 
-/// Address of a queue pair, as the four simpler tools send it: `LID:QPN:PSN:GID`.
+/// Address of a queue pair in the format of the four simpler tools: `LID:QPN:PSN:GID`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dest {
     /// LID (InfiniBand).
@@ -18,7 +18,7 @@ pub struct Dest {
     pub gid: [u8; 16],
 }
 
-/// Address of a pair of queue pairs and a shared receive queue, as ibv_xsrq_pingpong sends it.
+/// Address of a pair of queue pairs and a shared receive queue in ibv_xsrq_pingpong's format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XrcDest {
     /// LID (InfiniBand).
@@ -35,18 +35,18 @@ pub struct XrcDest {
     pub gid: [u8; 16],
 }
 
-/// A text that is exchanged.
+/// A text message of the exchange.
 pub trait Message: Sized {
-    /// Its length with the final zero.
+    /// Its length including the final zero.
     const BYTES: usize;
-    /// Writes it.
+    /// Formats the message.
     fn encode(&self) -> String;
-    /// Reads it.
+    /// Parses a message.
     fn decode(text: &str) -> Option<Self>;
 }
 
 impl Dest {
-    /// No queue pair.
+    /// The address of an unused queue pair.
     pub const EMPTY: Dest = Dest { lid: 0, qpn: 0, psn: 0, gid: [0; 16] };
 }
 
@@ -102,7 +102,7 @@ fn unhex(text: &str) -> Option<[u8; 16]> {
 }
 
 impl Dest {
-    /// The line that announces it; `separator` stands before the GID (ibv_ud_pingpong has another one locally).
+    /// The line that prints the address; `separator` precedes the GID (it differs in ibv_ud_pingpong's local address).
     pub fn line(&self, whose: &str, separator: &str) -> String {
         let Dest { lid, qpn, psn, gid } = self;
         let whose = format!("{whose} address:");
@@ -111,7 +111,7 @@ impl Dest {
 }
 
 impl XrcDest {
-    /// The line that announces it.
+    /// The line that prints the address.
     pub fn line(&self, whose: &str) -> String {
         let XrcDest { lid, recv_qpn, send_qpn, psn, srqn, gid } = self;
         format!(
@@ -135,7 +135,7 @@ pub struct Acceptor(TcpListener);
 /// The line to print.
 pub fn connect_to(server: &str, port: u16) -> Result<Link, String> {
     let stream = TcpStream::connect((server, port)).map_err(|e| {
-        // A name that does not resolve is the other kind of error that people meet.
+        // A name that does not resolve is the other common error.
         match e.raw_os_error() {
             Some(_) => format!("Couldn't connect to {server}:{port}"),
             None => format!("{e} for {server}:{port}"),
@@ -150,7 +150,7 @@ impl Acceptor {
     /// # Errors
     /// The line to print.
     pub fn listen(port: u16) -> Result<Acceptor, String> {
-        // [::] takes IPv4 too; a machine without IPv6 has only the other.
+        // [::] accepts IPv4 too; a host without IPv6 can only use 0.0.0.0.
         TcpListener::bind(("::", port))
             .or_else(|_| TcpListener::bind(("0.0.0.0", port)))
             .map(Acceptor)
@@ -166,19 +166,19 @@ impl Acceptor {
 
 impl Link {
     fn new(stream: TcpStream) -> Link {
-        // Only saves time.
+        // Only reduces latency.
         let _ = stream.set_nodelay(true);
         Link(stream)
     }
 
-    /// Sends a text, `bytes` long with the zeroes at its end.
+    /// Sends a text, padded with zeroes to `bytes` bytes.
     pub fn send_text(&mut self, text: &str, bytes: usize) -> Result<(), String> {
         let mut message = text.as_bytes().to_vec();
         message.resize(bytes, 0);
         self.0.write_all(&message).map_err(|_| "Couldn't send local address".to_owned())
     }
 
-    /// Receives `bytes` and takes the text up to the first zero.
+    /// Receives `bytes` bytes and returns the text up to the first zero.
     fn receive_text(&mut self, bytes: usize) -> Result<String, String> {
         let mut message = vec![0; bytes];
         let mut got = 0;
@@ -204,22 +204,22 @@ impl Link {
         M::decode(&text).ok_or_else(|| format!("Couldn't understand remote address '{}'", text.escape_debug()))
     }
 
-    /// The client says that it is ready.
+    /// Tells the server that this client is ready.
     pub fn say_done(&mut self) -> Result<(), String> {
         self.send_text("done", 5)
     }
 
-    /// The server waits for that. What it says does not matter, nor does a client that went away.
+    /// Waits for the client to be ready. Neither the message's contents nor a closed connection matters.
     pub fn await_done(&mut self) {
         let _ = self.receive_text(5);
     }
 
-    /// Ends a run of ibv_xsrq_pingpong.
+    /// Tells the peer that the run of ibv_xsrq_pingpong is over.
     pub fn say_end(&mut self) -> Result<(), String> {
         self.send_text("END", 4).map_err(|_| "Couldn't send termination ack".to_owned())
     }
 
-    /// Waits for the peer to end it.
+    /// Waits for the peer to end the run.
     pub fn await_end(&mut self) -> Result<(), String> {
         match self.receive_text(4).as_deref() {
             Ok("END") => Ok(()),
@@ -233,7 +233,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// What Debian's ibv_rc_pingpong sent over TCP.
+    /// A message from Debian's ibv_rc_pingpong over TCP.
     const GOLDEN: &str = "0000:000014:c76c9f:00000000000000000000ffff0a4d0001";
 
     fn dest() -> Dest {

@@ -1,23 +1,24 @@
-//! The message: in the program's memory, or in the adapter's (`--dm`).
+//! The message buffer: in host memory, or in device memory (`--dm`).
 
 use weft_abi_types::IBV_ACCESS_LOCAL_WRITE;
 
 use super::{Options, Setup};
 use crate::verbs_api::{Buffer, DM_ALIGN, DeviceMemory, Sge};
 
-/// Distance of the bytes that `--chk` sets and looks at.
+/// Distance between the bytes that `--chk` sets and checks.
 const PAGE: usize = 4096;
 
-/// Where messages are sent from and received into.
+/// Buffer that messages are sent from and received into.
 pub enum Memory {
-    /// The program's.
+    /// Host memory.
     Host(Buffer),
-    /// The adapter's.
+    /// Device memory.
     Device(DeviceMemory),
 }
 
 impl Memory {
-    /// Registers `bytes` of the kind that the options ask for, filled with what tells server from client.
+    /// Registers `bytes` bytes of the memory that the options select, filled with a byte that differs between server
+    /// and client.
     ///
     /// # Errors
     /// The line to print.
@@ -42,7 +43,7 @@ impl Memory {
         Ok(Memory::Device(memory))
     }
 
-    /// `length` bytes from `offset` on, for a work request.
+    /// The scatter/gather entry of `length` bytes from `offset` on.
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
         match self {
             Memory::Host(buffer) => buffer.sge(offset, length),
@@ -50,12 +51,12 @@ impl Memory {
         }
     }
 
-    /// Whether a request may carry its bytes inline: the library copies them from the program's memory only.
+    /// Whether requests may be inline: the library copies inline data from host memory only.
     pub fn may_be_inline(&self) -> bool {
         matches!(self, Memory::Host(_))
     }
 
-    /// The client's part of `--chk`: marks each page of the message, which starts `offset` bytes into the memory.
+    /// The client's part of `--chk`: marks each page of the message, which starts at `offset`.
     pub fn write_pattern(&self, options: &Options, offset: usize) -> Result<(), String> {
         if !options.chk || options.server.is_none() {
             return Ok(());
@@ -72,7 +73,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The server's part of `--chk`: lines about the pages that do not carry the mark.
+    /// The server's part of `--chk`: an error line for each page without the mark.
     pub fn check_pattern(&self, options: &Options, offset: usize) -> Result<String, String> {
         if !options.chk || options.server.is_some() {
             return Ok(String::new());

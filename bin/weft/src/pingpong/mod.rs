@@ -1,5 +1,5 @@
-//! What the five pingpong tools share: options, the exchange of addresses over TCP, setting up devices, the loop that
-//! sends back what arrives, and the report. They speak with rdma-core's tools of the same names in both directions.
+//! Code shared by the five pingpong tools: options, the exchange of addresses over TCP, device setup, the loop that
+//! returns each message, and the report. They interoperate with rdma-core's tools of the same names in both directions.
 
 mod connected;
 mod exchange;
@@ -19,7 +19,7 @@ pub use traffic::{Completions, Endpoint, Rally};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs a pingpong: reads its options, does `work`, prints what went wrong.
+/// Runs a pingpong: parses its options, calls `work` and prints its error.
 pub fn main(spec: &Spec, args: &[OsString], work: fn(&Options) -> Result<(), String>) -> ExitCode {
     let options = match read(spec, args) {
         Ok(options) => options,

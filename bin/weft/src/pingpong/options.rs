@@ -1,4 +1,4 @@
-//! The options of the pingpong tools: the same letters, long names and defaults as the originals.
+//! Options of the pingpong tools, with the originals' letters, long names and defaults.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -6,12 +6,12 @@ use std::fmt::Write;
 use super::DeviceChoice;
 use crate::tools::getopt::{self, Opt, flag, number, value};
 
-/// What distinguishes one tool from another.
+/// Properties that differ from tool to tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// Its name.
     pub name: &'static str,
-    /// Its options, by letter; `--system` comes with each.
+    /// The letters of its options; every tool also has `--system`.
     pub letters: &'static str,
     /// Default message size.
     pub size: usize,
@@ -19,26 +19,26 @@ pub struct Spec {
     pub mtu: u32,
     /// Default number of messages each way.
     pub iters: u32,
-    /// Lines of the help text that differ: long name, line.
+    /// Help lines that differ from the common ones: long name, line.
     pub help: &'static [(&'static str, &'static str)],
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// TCP port.
     pub port: u16,
-    /// Which device, port and GID.
+    /// Device, port and GID index.
     pub device: DeviceChoice,
     /// Bytes of a message.
     pub size: usize,
     /// Path MTU, as `enum ibv_mtu`.
     pub mtu: u32,
-    /// Receptions posted at a time.
+    /// Number of receive requests to keep posted.
     pub rx_depth: u32,
     /// Messages each way.
     pub iters: u32,
-    /// Sleep until something happens.
+    /// Sleep until the next event.
     pub events: bool,
     /// Register memory for on-demand paging.
     pub odp: bool,
@@ -46,30 +46,30 @@ pub struct Options {
     pub iodp: bool,
     /// Prefetch pages.
     pub prefetch: bool,
-    /// Completions with timestamps.
+    /// Use completions with timestamps.
     pub ts: bool,
-    /// Check what arrived.
+    /// Check the received data.
     pub chk: bool,
-    /// Device memory.
+    /// Use device memory.
     pub dm: bool,
-    /// `ibv_wr_*` in place of `ibv_post_send`.
+    /// Send with `ibv_wr_*` instead of `ibv_post_send`.
     pub new_send: bool,
-    /// Queue pairs.
+    /// Number of queue pairs.
     pub num_qp: u32,
-    /// Clients that the server waits for.
+    /// Number of clients that the server waits for.
     pub clients: u32,
-    /// The server to connect to; without it, be the server.
+    /// The server to connect to; `None` on the server.
     pub server: Option<String>,
 }
 
-/// An option, its default left out of the help text by an empty string.
+/// An option; `SIZE` and `MTU` in its help line stand for the tool's defaults.
 struct Known {
     letter: char,
     opt: Opt,
     help: &'static str,
 }
 
-/// Options by letter. `c` and `n` differ in ibv_xsrq_pingpong, which writes them as `C` and `T` here.
+/// Options by letter. `c` and `n` differ in ibv_xsrq_pingpong, which spells them `C` and `T` here.
 const KNOWN: &[Known] = &[
     Known {
         letter: 'p',
@@ -143,10 +143,10 @@ pub fn usage(spec: &Spec) -> String {
     out
 }
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// What is wrong with it, if there are words for it; the help text should follow.
+/// The error message, if there is one; the help text should follow.
 pub fn read(spec: &Spec, args: &[OsString]) -> Result<Options, Option<String>> {
     let mut opts: Vec<Opt> = known_of(spec).map(|known| known.opt).collect();
     opts.push(flag('\0', "system"));
@@ -217,11 +217,11 @@ fn apply(options: &mut Options, name: &str, text: &str) -> Result<(), Option<Str
 fn within(name: &str, text: &str, least: i64, most: i64) -> Result<i64, Option<String>> {
     match number(text) {
         Some(n) if (least..=most).contains(&n) => Ok(n),
-        _ => Err(Some(format!("--{name}={text}: a number from {least} to {most} is wanted"))),
+        _ => Err(Some(format!("--{name}={text}: must be a number from {least} to {most}"))),
     }
 }
 
-/// `enum ibv_mtu` of so many bytes.
+/// The `enum ibv_mtu` value of an MTU in bytes.
 fn mtu_to_enum(bytes: u32) -> Option<u32> {
     [256, 512, 1024, 2048, 4096].iter().position(|&b| b == bytes).map(|at| at as u32 + 1)
 }

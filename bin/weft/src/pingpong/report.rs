@@ -1,4 +1,4 @@
-//! How long it took, and what that makes.
+//! The duration of a run, and the resulting bandwidth and latency.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 pub struct Clock(Instant);
 
 impl Clock {
-    /// Starts now.
+    /// Starts the clock.
     pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    /// What `iters` messages of `size` bytes in each direction have taken until now.
+    /// The result for `iters` messages of `size` bytes in each direction, up to now.
     pub fn summary(self, size: usize, iters: u32) -> Summary {
         Summary { size, iters, took: self.0.elapsed() }
     }

@@ -1,22 +1,22 @@
-//! Opening the device that the options name, and finding out how to be addressed on it.
+//! Opening the selected device and finding its address.
 
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_LINK_LAYER_ETHERNET, ibv_port_attr};
 
 use super::Options;
 use crate::verbs_api::{Buffer, Channel, Connect, Context, DeviceList, Library, Path, Pd, Which};
 
-/// Which device a tool works on, and how.
+/// The device that a tool uses, and its settings.
 #[derive(Clone, Debug)]
 pub struct DeviceChoice {
-    /// Its name; the first one without.
+    /// Its name; `None` means the first device.
     pub name: Option<String>,
     /// Its port.
     pub port: u8,
-    /// Row of the GID table; on RoCE without it: the first routable one.
+    /// GID table index; without it, RoCE uses the first routable entry.
     pub gid_idx: Option<u32>,
     /// Service level.
     pub sl: u8,
-    /// The system's libibverbs in place of ours.
+    /// Use the system's libibverbs instead of Weft's.
     pub system: bool,
 }
 
@@ -26,21 +26,21 @@ impl Default for DeviceChoice {
     }
 }
 
-/// An open device and what all objects of a run stand on.
+/// An open device with the objects common to all queue pairs of a run.
 pub struct Setup {
-    /// How it was chosen.
+    /// The choice of the device.
     pub choice: DeviceChoice,
     /// Its name.
     pub name: String,
     /// The device.
     pub context: Context,
-    /// Its port.
+    /// Attributes of its port.
     pub port: ibv_port_attr,
-    /// The domain of everything.
+    /// The protection domain of all objects.
     pub pd: Pd,
-    /// Where completions are announced, if the program wants to sleep.
+    /// Completion channel, if the program sleeps on events.
     pub channel: Option<Channel>,
-    /// Our GID and its row, on RoCE or if asked for.
+    /// Local GID and its index, on RoCE or if the user chose one.
     pub gid: Option<([u8; 16], u8)>,
 }
 
@@ -73,7 +73,7 @@ impl Setup {
                     .ok_or_else(|| format!("can't read sgid of index {index}"))?;
                 Some((row.0.gid, row.1))
             }
-            // RoCE goes nowhere without a GID; the originals make the user choose one.
+            // RoCE always needs a GID; the originals make the user choose one.
             None if ethernet => {
                 context.default_gid(choice.port).and_then(|row| Some((row.gid, u8::try_from(row.index).ok()?)))
             }
@@ -87,7 +87,7 @@ impl Setup {
         Ok(Setup { choice: choice.clone(), name: device.name(), context, port, pd, channel, gid })
     }
 
-    /// Registers a buffer of so many bytes as the options say.
+    /// Registers a buffer of `bytes` bytes with the access that the options select.
     pub fn buffer(&self, options: &Options, bytes: usize) -> Result<Buffer, String> {
         let mut access = IBV_ACCESS_LOCAL_WRITE;
         if options.odp {
@@ -119,14 +119,14 @@ impl Setup {
         Ok(())
     }
 
-    /// Our GID, or zeroes.
+    /// The local GID, or zeroes.
     pub fn gid_bytes(&self) -> [u8; 16] {
         self.gid.map(|(gid, _)| gid).unwrap_or_default()
     }
 
-    /// The way to a peer.
+    /// The path to a peer.
     pub fn path(&self, lid: u16, gid: [u8; 16]) -> Path {
-        // A peer that sends no GID is reached by its LID alone.
+        // A peer that sends no GID has only a LID.
         let has_gid = gid[8..] != [0; 8];
         Path {
             dlid: lid,
@@ -137,13 +137,13 @@ impl Setup {
         }
     }
 
-    /// How to connect to a peer at `path`.
+    /// The parameters for connecting to a peer at `path`.
     pub fn connection(&self, path_mtu: u32, path: Path, dest_qpn: u32, rq_psn: u32, sq_psn: u32) -> Connect {
         Connect { dest_qpn, rq_psn, sq_psn, path_mtu, path, rd_atomic: 1 }
     }
 }
 
-/// A first PSN that nobody can guess.
+/// An unpredictable first PSN.
 pub fn random_psn() -> u32 {
     (weft_sys::random::u64() & 0xff_ffff) as u32
 }

@@ -1,4 +1,5 @@
-//! The rally: whoever has received and whose own message has left sends again, until both counts are reached.
+//! The message loop: each side sends again after it has received and its own send has completed, until both counts are
+//! reached.
 
 use std::io;
 
@@ -7,16 +8,16 @@ use super::{Options, Setup};
 use crate::spin::Spin;
 use crate::verbs_api::{Cq, Qp, SendChain, SendRequest, TimestampCq};
 
-/// `wr_id` of a reception.
+/// `wr_id` of a receive request.
 const RECV: u64 = 1;
-/// `wr_id` of a message.
+/// `wr_id` of a send request.
 const SEND: u64 = 2;
 
-/// Where all completions of a rally appear.
+/// The completion queue of all requests of a rally.
 pub enum Completions {
     /// A plain queue.
     Plain(Cq),
-    /// One that tells the time.
+    /// A queue with completion timestamps.
     Timestamped(TimestampCq),
 }
 
@@ -43,7 +44,7 @@ impl Completions {
         Ok(completions)
     }
 
-    /// The queue.
+    /// The completion queue.
     pub fn cq(&self) -> &Cq {
         match self {
             Completions::Plain(cq) => cq,
@@ -58,12 +59,12 @@ pub struct Endpoint<'a> {
     request: SendRequest,
     chain: SendChain,
     new_send: bool,
-    /// Which of [`RECV`] and [`SEND`] have not come yet.
+    /// The bits of [`RECV`] and [`SEND`] that have not completed yet.
     pending: u64,
 }
 
 impl<'a> Endpoint<'a> {
-    /// `request` is sent each time; its `wr_id` is set here. With `new_send`, by `ibv_wr_*`.
+    /// Creates an endpoint that sends `request` each time, with its `wr_id` set here; `new_send` selects `ibv_wr_*`.
     pub fn new(qp: &'a Qp, request: SendRequest, new_send: bool) -> Endpoint<'a> {
         let request = SendRequest { wr_id: SEND, ..request };
         let chain = SendChain::new(std::slice::from_ref(&request));
@@ -78,7 +79,7 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// Receive times, in cycles of the adapter's clock.
+/// Receive completion times, in cycles of the adapter's clock.
 #[derive(Default)]
 struct Times {
     last: Option<u64>,
@@ -116,23 +117,23 @@ impl Times {
 
 /// A rally over one completion queue.
 pub struct Rally<'a> {
-    /// What was asked for.
+    /// The parsed command line.
     pub options: &'a Options,
-    /// Where completions appear.
+    /// The completion queue.
     pub completions: &'a Completions,
-    /// Posts one reception, `wr_id` [`Rally::RECV_ID`].
+    /// Posts one receive request with `wr_id` [`Rally::RECV_ID`].
     pub post_recv: &'a dyn Fn() -> io::Result<()>,
     /// All queue pairs.
     pub endpoints: Vec<Endpoint<'a>>,
-    /// Receptions posted before the rally began.
+    /// Receive requests posted before the rally began.
     pub posted: u32,
 }
 
 impl Rally<'_> {
-    /// `wr_id` that receptions must have.
+    /// `wr_id` that receive requests must have.
     pub const RECV_ID: u64 = RECV;
 
-    /// Plays until as many messages as wanted went each way; gives back what to print.
+    /// Runs until the requested number of messages has gone each way; returns the text to print.
     ///
     /// # Errors
     /// The line to print.
@@ -150,7 +151,7 @@ impl Rally<'_> {
             if self.options.events {
                 self.sleep()?;
             }
-            // After an event everything must be taken: the next one comes for new completions only.
+            // After an event, take all completions: only new completions cause the next event.
             loop {
                 let mut batch: [(u64, u32, u32, u64); 16] = [(0, 0, 0, 0); 16];
                 let taken = self.poll(&mut batch)?;

@@ -1,6 +1,6 @@
-//! Building the libraries where cargo built the command alone: `cargo run --bin weft`, and `cargo install --path`.
+//! Builds the libraries if cargo built only the command: `cargo run --bin weft`, and `cargo install --path`.
 //!
-//! Several commands may start at once. The first takes a file lock and builds, the others wait for it.
+//! Several commands may start at once. The first takes a file lock and builds, the others wait.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,11 +13,11 @@ use rustix::fs::FlockOperation;
 
 use super::origin::Origin;
 
-/// The file that builders lock, in the directory that the build makes. Its time is that of the last build.
+/// The lock file of builders, in the build's output directory. Its modification time is that of the last build.
 const STAMP: &str = "weft-libraries.stamp";
 
-/// Has cargo build the libraries if `held` finds none, or if cargo built the command that it runs later than them.
-/// A failed build has said why, and the caller says what is missing.
+/// Makes cargo build the libraries if `held` finds none, or if cargo built the running command after them. Cargo prints
+/// its own errors; the caller reports missing libraries.
 pub fn build_if_needed(exe: &Path, origin: Option<&Origin>, held: &dyn Fn() -> Option<PathBuf>) {
     if let Some(builder) = Builder::for_command(exe, origin) {
         build_with(&builder, held);
@@ -31,7 +31,7 @@ fn build_with(builder: &Builder, held: &dyn Fn() -> Option<PathBuf>) {
     }
     let lock = builder.lock();
     let is_held = held().is_some();
-    // Another user's build stays as it is.
+    // Leaves another user's build alone.
     if is_held && (lock.is_none() || !builder.is_stale()) {
         return;
     }
@@ -42,25 +42,25 @@ fn build_with(builder: &Builder, held: &dyn Fn() -> Option<PathBuf>) {
         Ok(status) if status.success() => {
             lock.map(|file| file.set_modified(SystemTime::now()));
         }
-        // It has said why.
+        // Cargo has printed the error.
         Ok(_) => {}
         Err(error) => crate::errln!("{}: {}", builder.cargo.display(), crate::errno::text(&error)),
     }
 }
 
-/// How to build the libraries that belong to a command.
+/// How to build the libraries for a command.
 #[derive(Debug)]
 struct Builder {
     cargo: OsString,
     sources: PathBuf,
     target: PathBuf,
     profile: String,
-    /// The command that `cargo run` built just now: libraries of an earlier build do not fit it.
+    /// The command that `cargo run` has just built: libraries from an earlier build do not match it.
     fresh_command: Option<PathBuf>,
 }
 
 impl Builder {
-    /// `None` for a command that cargo neither runs nor installed.
+    /// Returns `None` for a command that cargo neither runs nor installed.
     fn for_command(exe: &Path, origin: Option<&Origin>) -> Option<Builder> {
         let runs = env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == env!("CARGO_PKG_NAME"));
         match (env::var_os("CARGO"), env::var_os("CARGO_MANIFEST_DIR")) {
@@ -71,7 +71,7 @@ impl Builder {
 
     fn under_cargo(cargo: OsString, sources: PathBuf, exe: &Path) -> Option<Builder> {
         let dir = exe.parent()?;
-        // Test programs are one further down.
+        // Test programs are one level further down.
         let is_test = dir.ends_with("deps");
         let profile_dir = if is_test { dir.parent()? } else { dir };
         let profile = match profile_dir.file_name()?.to_str()? {
@@ -108,11 +108,11 @@ impl Builder {
         self.fresh_command.as_deref().and_then(time).is_some_and(|built| time(&self.stamp()) < Some(built))
     }
 
-    /// Waits for other builders. `None` where the file cannot be made: cargo has a lock of its own, and says what it
-    /// may not write.
+    /// Waits for other builders. Returns `None` if the lock file cannot be created: cargo has a lock of its own, and
+    /// reports missing permissions.
     fn lock(&self) -> Option<File> {
         std::fs::create_dir_all(self.profile_dir()).ok()?;
-        // A new file would look like a build of just now.
+        // A new file's time would look like a build that has just finished.
         let is_new = !self.stamp().exists();
         let file = File::options().create(true).append(true).open(self.stamp()).ok()?;
         if is_new {
@@ -152,7 +152,7 @@ mod tests {
         let target = std::env::temp_dir().join(format!("weft-build-{}", std::process::id()));
         let mut builder = builder("/t/release/weft");
         builder.target.clone_from(&target);
-        // In place of cargo: counts the builds, slowly enough that a second one would begin meanwhile.
+        // A stand-in for cargo that counts builds, slow enough that a second build would start meanwhile.
         let script = target.join("cargo");
         std::fs::create_dir_all(&target).unwrap();
         let words = format!("#!/bin/sh\necho x >> {0}/builds\nsleep 0.2\ntouch {0}/done\n", target.display());

@@ -1,34 +1,34 @@
-//! The sources that `cargo install --path` took this command from: cargo notes them beside the commands it installs.
+//! The sources that `cargo install --path` built this command from: cargo records them beside the installed commands.
 
 use std::path::{Path, PathBuf};
 
 /// Sources of an installed command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The directory of the workspace.
+    /// The workspace's directory.
     pub workspace: PathBuf,
 }
 
 impl Origin {
-    /// The directory that cargo builds the workspace in.
+    /// Cargo's target directory of the workspace.
     pub fn target(&self) -> PathBuf {
         let named = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
         named.map_or_else(|| self.workspace.join("target"), |dir| self.workspace.join(dir))
     }
 }
 
-/// Where this package is in the workspace.
+/// Path of this package in the workspace.
 const PACKAGE_DIR: &str = "bin/weft";
 
-/// Reads the list of installed commands above `exe`, a file `ROOT/bin/weft`. `None` if there is no list or the sources
-/// are gone.
+/// Reads cargo's list of installed commands above `exe`, a file `ROOT/bin/weft`. Returns `None` if there is no list or
+/// the sources are gone.
 pub fn of(exe: &Path) -> Option<Origin> {
     let list = exe.parent()?.parent()?.join(".crates.toml");
     let workspace = workspace_of(&std::fs::read_to_string(list).ok()?)?;
     workspace.join(PACKAGE_DIR).join("Cargo.toml").exists().then_some(Origin { workspace })
 }
 
-/// The workspace in a line such as `"weft 0.1.0 (path+file:///src/weft/bin/weft)" = ["weft"]`.
+/// Parses the workspace from a line such as `"weft 0.1.0 (path+file:///src/weft/bin/weft)" = ["weft"]`.
 fn workspace_of(list: &str) -> Option<PathBuf> {
     let entry = list.lines().find(|line| line.starts_with("\"weft "))?;
     let (_, rest) = entry.split_once("(path+file://")?;

@@ -1,4 +1,4 @@
-//! Socket addresses of any family, and looking up names.
+//! Socket addresses of any family, and name lookup.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -21,7 +21,7 @@ impl SockAddr {
         SockAddr::from_bytes(libc::AF_INET, &[])
     }
 
-    /// An InfiniBand address that says nothing but the GID.
+    /// An InfiniBand address with only a GID.
     pub fn ib(gid: [u8; 16]) -> SockAddr {
         let mut bytes = [0; size_of::<sockaddr_ib>()];
         let at = offset_of!(sockaddr_ib, sib_addr);
@@ -29,7 +29,7 @@ impl SockAddr {
         SockAddr::from_bytes(AF_IB, &bytes[size_of::<u16>()..])
     }
 
-    /// One whose family stands before `rest`.
+    /// An address of this family, with `rest` after the family field.
     fn from_bytes(family: c_int, rest: &[u8]) -> SockAddr {
         // SAFETY: zeroes are a valid sockaddr_storage.
         let mut storage: sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -44,10 +44,10 @@ impl SockAddr {
         SockAddr { storage, len: len_of(family).unwrap_or(size_of::<sockaddr_storage>() as socklen_t) }
     }
 
-    /// A copy of what lies at `addr`, `None` if that is null.
+    /// Copies the address at `addr`; `None` if that is null.
     ///
     /// # Safety
-    /// It is null or a complete address of `len` bytes.
+    /// `addr` is null or a complete address of `len` bytes.
     pub(super) unsafe fn copy(addr: *const sockaddr, len: socklen_t) -> Option<SockAddr> {
         if addr.is_null() {
             return None;
@@ -84,7 +84,7 @@ impl SockAddr {
     }
 
     pub(super) fn ptr(&self) -> *mut sockaddr {
-        // The calls take mutable pointers by habit, and do not write.
+        // The calls take mutable pointers by convention, and do not write.
         (&raw const self.storage).cast_mut().cast()
     }
 }
@@ -121,7 +121,7 @@ impl fmt::Debug for SockAddr {
     }
 }
 
-/// Why a name could not be looked up: the number that `getaddrinfo` answered.
+/// The reason for a failed lookup: the return value of `getaddrinfo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LookupError(pub c_int);
 
@@ -133,11 +133,11 @@ impl fmt::Display for LookupError {
     }
 }
 
-/// The first address of a name, of a stream socket if `port` says which; flags are `AI_...`. Without a name, the
-/// address to listen at (`AI_PASSIVE`) or loopback.
+/// Looks up the first stream socket address of a name and port; flags are `AI_...`. Without a name, the result is the
+/// wildcard address to listen on (`AI_PASSIVE`) or loopback.
 ///
 /// # Errors
-/// The name, or the port, is not known.
+/// The name or the port is unknown.
 pub fn lookup(node: Option<&str>, port: Option<&str>, flags: c_int) -> Result<SockAddr, LookupError> {
     let c = |text: Option<&str>| text.map(CString::new).transpose().map_err(|_| LookupError(libc::EAI_NONAME));
     let (node, service) = (c(node)?, c(port)?);

@@ -9,7 +9,7 @@ use weft_abi_types::{RAI_PASSIVE, rdma_addrinfo, rdma_port_space};
 
 use super::{CmLibrary, LookupError, SockAddr};
 
-/// What kind of address is wanted.
+/// The kind of address to resolve.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hints {
     /// `RAI_...`.
@@ -25,19 +25,19 @@ pub struct Hints {
 /// The first address found.
 #[derive(Clone, Debug, Default)]
 pub struct AddrInfo {
-    /// Local address.
+    /// The local address.
     pub src: Option<SockAddr>,
-    /// Peer's address.
+    /// The peer's address.
     pub dst: Option<SockAddr>,
     /// Private data for the connection.
     pub connect: Vec<u8>,
-    /// Resolved paths, to be given to `RDMA_ROUTE`.
+    /// Resolved paths, for `RDMA_ROUTE`.
     pub route: Vec<u8>,
 }
 
 impl AddrInfo {
-    /// Resolves the address of a peer, bound to the local address `src` if there is one; with `RAI_PASSIVE`, the
-    /// address `src` to listen at.
+    /// Resolves a peer's address, bound to the local address `src` if given; with `RAI_PASSIVE`, the address `src` to
+    /// listen on.
     ///
     /// # Errors
     /// There is no such address.

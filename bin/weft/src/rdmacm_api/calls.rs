@@ -18,7 +18,7 @@ macro_rules! calls {
         }
 
         impl $table {
-            /// Finds all of them in a loaded library.
+            /// Finds all symbols in a loaded library.
             pub(super) fn find(library: &Loaded) -> io::Result<$table> {
                 // SAFETY: the symbols have these types in every library that calls itself librdmacm.
                 unsafe {
@@ -68,7 +68,7 @@ Calls {
 }
 
 calls! {
-/// Sockets over RDMA. The calls of the system's own sockets have the same types.
+/// Sockets over RDMA (rsocket). The system's own socket calls have the same types.
 RsocketCalls {
     rsocket: fn(c_int, c_int, c_int) -> c_int;
     rbind: fn(c_int, *const sockaddr, socklen_t) -> c_int;
@@ -86,14 +86,14 @@ RsocketCalls {
 }
 }
 
-/// A library that the loader has mapped, for good.
+/// A library that stays mapped for good.
 pub(super) struct Loaded {
     handle: *mut c_void,
     path: String,
 }
 
 impl Loaded {
-    /// Loads it from `path`, a file or a name that the loader looks for.
+    /// Loads a library from `path`, a file or a name that the loader searches for.
     pub(super) fn open(path: &str) -> io::Result<Loaded> {
         let c_path = CString::new(path)?;
         // SAFETY: a valid C string; loading runs the library's constructors, which is what the caller asks for.

@@ -9,7 +9,7 @@ use weft_abi_types::rdma_event_channel;
 use super::{CmLibrary, Event};
 use crate::verbs_api::{check, check_ptr};
 
-/// An event channel. Clones are the same one.
+/// An event channel, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct EventChannel(Rc<Inner>);
 
@@ -20,17 +20,17 @@ struct Inner {
 }
 
 impl EventChannel {
-    /// Creates one.
+    /// Creates a channel.
     ///
     /// # Errors
-    /// `ENODEV` says that there is no RDMA device.
+    /// `ENODEV` means that there is no RDMA device.
     pub fn new(library: CmLibrary) -> io::Result<EventChannel> {
         // SAFETY: the call takes nothing.
         let ptr = check_ptr(unsafe { (library.calls.rdma_create_event_channel)() })?;
         Ok(EventChannel(Rc::new(Inner { library, ptr })))
     }
 
-    /// The library that it belongs to.
+    /// The library of the channel.
     pub fn library(&self) -> CmLibrary {
         self.0.library
     }
@@ -39,13 +39,13 @@ impl EventChannel {
         self.0.ptr
     }
 
-    /// Its descriptor: readable when an event waits.
+    /// File descriptor, readable when an event is pending.
     pub fn fd(&self) -> RawFd {
         // SAFETY: the channel is alive.
         unsafe { (*self.0.ptr).fd }
     }
 
-    /// Sleeps until there is an event.
+    /// Waits for an event.
     pub fn next(&self) -> io::Result<Event> {
         let calls = self.0.library.calls;
         let mut event = std::ptr::null_mut();
@@ -58,7 +58,7 @@ impl EventChannel {
         }
     }
 
-    /// The next event, if one waits.
+    /// Returns a pending event, if there is one.
     pub fn poll(&self) -> io::Result<Option<Event>> {
         if readable(&[self.fd()], Some(0))?[0] { self.next().map(Some) } else { Ok(None) }
     }
@@ -71,11 +71,11 @@ impl Drop for Inner {
     }
 }
 
-/// Sleeps until one of the descriptors can be read, or for at most so many milliseconds; says which can.
+/// Waits until one of the descriptors is readable, for at most `timeout_ms`; returns which are.
 pub fn readable(fds: &[RawFd], timeout_ms: Option<u32>) -> io::Result<Vec<bool>> {
     let mut polled: Vec<_> = fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let timeout = timeout_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
-    // SAFETY: as many entries as are told.
+    // SAFETY: the array has the length that is passed.
     match unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) } {
         -1 => match io::Error::last_os_error() {
             error if error.kind() == io::ErrorKind::Interrupted => Ok(vec![false; fds.len()]),

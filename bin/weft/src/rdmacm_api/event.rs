@@ -7,7 +7,7 @@ use weft_abi_types::{
 
 use super::{CmId, EventChannel};
 
-/// What tells one id from all others that are alive: the address of its structure, as the tools' debug output shows it.
+/// Identity of an id among all that are alive: the address of its structure, as in the tools' debug output.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct IdKey(pub(super) usize);
 
@@ -17,10 +17,10 @@ impl std::fmt::LowerHex for IdKey {
     }
 }
 
-/// How to send datagrams to a peer or a group.
+/// Address of datagrams to a peer or a multicast group.
 #[derive(Clone, Copy)]
 pub struct UdParam {
-    /// The way.
+    /// Address handle attributes of the path.
     pub ah_attr: ibv_ah_attr,
     /// Queue pair.
     pub qpn: u32,
@@ -29,7 +29,7 @@ pub struct UdParam {
 }
 
 impl UdParam {
-    /// The GID that datagrams go to.
+    /// The destination GID of datagrams.
     pub fn dgid(&self) -> [u8; 16] {
         // SAFETY: both members of the union are plain bytes.
         unsafe { self.ah_attr.grh.dgid.raw }
@@ -39,15 +39,15 @@ impl UdParam {
 /// An event.
 #[derive(Clone)]
 pub struct Event {
-    /// Whose it is; of a request for a connection, the new id.
+    /// The id that the event is for; in a connection request, the new id.
     pub id: IdKey,
     /// `RDMA_CM_EVENT_...`.
     pub kind: rdma_cm_event_type,
-    /// A negative errno, or the peer's reason to reject; 0 if nothing went wrong.
+    /// A negative errno, or the peer's reject reason; 0 on success.
     pub status: i32,
-    /// The new id of a request for a connection; destroyed if nobody takes it.
+    /// The new id of a connection request; destroyed unless the program takes it.
     pub incoming: Option<CmId>,
-    /// How to reach the peer or group, on ids of datagrams.
+    /// Address of the peer or group, on datagram ids.
     pub ud: Option<UdParam>,
 }
 
@@ -55,8 +55,8 @@ impl Event {
     /// # Safety
     /// The event is one of the channel's, and not acknowledged yet.
     pub(super) unsafe fn copy(channel: &EventChannel, raw: &rdma_cm_event) -> Event {
-        // SAFETY: the id of an event is alive until the event is acknowledged; which member of the union holds is told
-        // by its port space, and both are plain numbers.
+        // SAFETY: the id of an event is alive until the event is acknowledged; its port space tells which member of the
+        // union is valid, and both are plain numbers.
         let ud = unsafe {
             matches!((*raw.id).ps, RDMA_PS_UDP | RDMA_PS_IPOIB).then(|| {
                 let ud = raw.param.ud;
@@ -68,7 +68,7 @@ impl Event {
             id: key(raw.id),
             kind: raw.event,
             status: raw.status,
-            // SAFETY: the id of a request is new and nobody else's.
+            // SAFETY: the id of a connection request is new, and nothing else owns it.
             incoming: request.then(|| unsafe { CmId::adopt(channel, raw.id) }),
             ud,
         }

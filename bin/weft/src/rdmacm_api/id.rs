@@ -16,7 +16,7 @@ use super::event::key;
 use super::{CmLibrary, EventChannel, IdKey, SockAddr};
 use crate::verbs_api::{Context, Pd, Qp, QpRequest, check, no_attributes};
 
-/// An id. Clones are the same one; it is destroyed with the last.
+/// An id, shared by its clones; destroyed with the last.
 #[derive(Clone, Debug)]
 pub struct CmId(Rc<Inner>);
 
@@ -29,17 +29,17 @@ struct Inner {
 /// Parameters of a connection, as `struct rdma_conn_param`.
 #[derive(Clone, Debug, Default)]
 pub struct ConnParam {
-    /// For the peer.
+    /// Private data for the peer.
     pub private_data: Vec<u8>,
-    /// READs and atomics that we answer at a time.
+    /// Maximum number of READs and atomics that this side answers at a time.
     pub responder_resources: u8,
-    /// READs and atomics that we ask for at a time.
+    /// Maximum number of READs and atomics that this side has outstanding.
     pub initiator_depth: u8,
-    /// Retries without an answer.
+    /// Retries after a missing answer.
     pub retry_count: u8,
-    /// Retries while the peer has no receive buffer.
+    /// Retries after RNR NAKs: the peer has no receive posted.
     pub rnr_retry_count: u8,
-    /// Number of the queue pair, if the id does not know it.
+    /// Queue pair number, if the queue pair is not the id's own.
     pub qp_num: u32,
 }
 
@@ -60,7 +60,7 @@ impl ConnParam {
 }
 
 impl CmId {
-    /// Creates one.
+    /// Creates an id.
     pub fn new(channel: &EventChannel, port_space: rdma_port_space) -> io::Result<CmId> {
         let mut ptr = std::ptr::null_mut();
         let create = channel.library().calls.rdma_create_id;
@@ -71,17 +71,17 @@ impl CmId {
     }
 
     /// # Safety
-    /// The id belongs to the channel, and to nobody else who would destroy it.
+    /// The id belongs to the channel, and nothing else destroys it.
     pub(super) unsafe fn adopt(channel: &EventChannel, ptr: *mut rdma_cm_id) -> CmId {
         CmId(Rc::new(Inner { channel: RefCell::new(channel.clone()), ptr }))
     }
 
-    /// What its events name it by.
+    /// The key that its events carry.
     pub fn key(&self) -> IdKey {
         key(self.0.ptr)
     }
 
-    /// The library that it belongs to.
+    /// The library of the id.
     pub fn library(&self) -> CmLibrary {
         self.0.channel.borrow().library()
     }
@@ -90,7 +90,7 @@ impl CmId {
         self.library().calls
     }
 
-    /// Its device, once an address has been bound or resolved; `ENODEV` before.
+    /// The device, once an address has been bound or resolved; `ENODEV` before.
     pub fn context(&self) -> io::Result<Context> {
         // SAFETY: the id is alive.
         let ptr = unsafe { (*self.0.ptr).verbs };
@@ -101,7 +101,7 @@ impl CmId {
         Ok(unsafe { Context::from_opener(self.library().verbs(), ptr, Box::new(self.clone())) })
     }
 
-    /// Port of its device.
+    /// Port number on the device.
     pub fn port_num(&self) -> u8 {
         // SAFETY: the id is alive.
         unsafe { (*self.0.ptr).port_num }
@@ -113,7 +113,7 @@ impl CmId {
         check(unsafe { (self.calls().rdma_bind_addr)(self.0.ptr, addr.ptr()) })
     }
 
-    /// Its own port.
+    /// The local port of the address.
     pub fn local_port(&self) -> u16 {
         // SAFETY: as above.
         u16::from_be(unsafe { (self.calls().rdma_get_src_port)(self.0.ptr) })
@@ -144,7 +144,7 @@ impl CmId {
         check(unsafe { (self.calls().rdma_connect)(self.0.ptr, &mut param.raw()) })
     }
 
-    /// `rdma_accept`; without parameters, with those that the peer asked for.
+    /// `rdma_accept`; without parameters, with those in the peer's request.
     pub fn accept(&self, param: Option<&ConnParam>) -> io::Result<()> {
         let mut raw = param.map(ConnParam::raw);
         let raw = raw.as_mut().map_or(std::ptr::null_mut(), |raw| &raw mut *raw);
@@ -164,7 +164,7 @@ impl CmId {
         check(unsafe { (self.calls().rdma_disconnect)(self.0.ptr) })
     }
 
-    /// `rdma_establish`, for queue pairs that the id does not know.
+    /// `rdma_establish`, for queue pairs that are not the id's own.
     pub fn establish(&self) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { (self.calls().rdma_establish)(self.0.ptr) })
@@ -182,7 +182,7 @@ impl CmId {
 
     fn set_option(&self, option: c_int, mut value: u8) -> io::Result<()> {
         let set = self.calls().rdma_set_option;
-        // SAFETY: as above; the value has the size that is told.
+        // SAFETY: as above; the value has the size that is passed.
         check(unsafe { set(self.0.ptr, RDMA_OPTION_ID, option, (&raw mut value).cast(), size_of::<u8>()) })
     }
 
@@ -211,7 +211,7 @@ impl CmId {
         Ok(())
     }
 
-    /// `rdma_init_qp_attr`: what a queue pair that the id does not know is to be given to reach `state`.
+    /// `rdma_init_qp_attr`: the attributes that bring a queue pair that is not the id's own to `state`.
     pub fn init_qp_attr(&self, state: ibv_qp_state) -> io::Result<(ibv_qp_attr, u32)> {
         let mut attr = no_attributes();
         attr.qp_state = state;
@@ -221,7 +221,7 @@ impl CmId {
         Ok((attr, mask as u32))
     }
 
-    /// `rdma_create_qp`: its own queue pair, which the connection manager takes through its states.
+    /// `rdma_create_qp`: the id's own queue pair, whose states the connection manager changes.
     pub fn create_qp(&self, pd: &Pd, request: &QpRequest<'_>) -> io::Result<Qp> {
         let mut init = request.raw();
         // SAFETY: domain and queues are alive, and stay so as long as the queue pair (it holds clones).
@@ -229,7 +229,7 @@ impl CmId {
         Ok(self.adopted(pd, request))
     }
 
-    /// The same, for a queue pair of datagrams that does not hear what it sends to groups itself.
+    /// Like `create_qp`, for a datagram queue pair that does not receive its own multicast packets.
     pub fn create_qp_deaf_to_itself(&self, pd: &Pd, request: &QpRequest<'_>) -> io::Result<Qp> {
         let plain = request.raw();
         // SAFETY: numbers and pointers only, for which zero and null are valid.
@@ -252,8 +252,8 @@ impl CmId {
         unsafe { Qp::adopt(pd, request, (*self.0.ptr).qp, Box::new(BareQp(self.clone()))) }
     }
 
-    /// `rdma_create_qp` with nothing but a type and a depth: the library finds domain and queues. For who only wants to
-    /// have a connection.
+    /// `rdma_create_qp` with only a type and a depth: the library chooses domain and queues. For callers that need no
+    /// more than a connection.
     pub fn create_bare_qp(&self, qp_type: u32, depth: u32) -> io::Result<BareQp> {
         // SAFETY: numbers and pointers only, for which zero and null are valid.
         let mut init: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
@@ -270,7 +270,7 @@ impl CmId {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: what stood on the id held a clone of it and is gone, and its events were acknowledged when taken.
+        // SAFETY: objects based on the id held a clone of it and are gone, and its events were acknowledged when taken.
         unsafe { (self.channel.borrow().library().calls.rdma_destroy_id)(self.ptr) };
     }
 }

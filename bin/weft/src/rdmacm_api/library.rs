@@ -1,4 +1,4 @@
-//! Which `librdmacm` the tools talk to, and loading it.
+//! Selection and loading of the `librdmacm` that the tools use.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::calls::{Calls, Loaded, RsocketCalls};
 use super::socket::SocketCalls;
 use crate::verbs_api::{Library, Which};
 
-/// A loaded library, with the `libibverbs` that it stands on. Loaded for good, hence freely copied.
+/// A loaded library, with its `libibverbs`. It is never unloaded, hence freely copied.
 #[derive(Clone, Copy)]
 pub struct CmLibrary {
     pub(super) calls: &'static Calls,
@@ -19,12 +19,12 @@ pub struct CmLibrary {
 }
 
 impl CmLibrary {
-    /// Loads it.
+    /// Loads a library.
     ///
     /// # Errors
-    /// It is not there, or it is no librdmacm.
+    /// The library is missing, or is no librdmacm.
     pub fn load(which: Which) -> Result<CmLibrary> {
-        // First, so that the loader finds it by its name when librdmacm asks for it.
+        // Loaded first, so that the loader finds it by name for librdmacm.
         let verbs = Library::load(which)?;
         let path = Library::path(which, "librdmacm.so.1")?;
         let hint = match which {
@@ -37,7 +37,7 @@ impl CmLibrary {
         Ok(CmLibrary { calls, rsocket, verbs })
     }
 
-    /// The `libibverbs` that devices and queue pairs belong to.
+    /// The `libibverbs` of its devices and queue pairs.
     pub fn verbs(&self) -> Library {
         self.verbs
     }
@@ -47,7 +47,7 @@ impl CmLibrary {
         SocketCalls::rsockets(self.rsocket)
     }
 
-    /// What the library calls an event, `RDMA_CM_EVENT_...`.
+    /// The library's name of an event, `RDMA_CM_EVENT_...`.
     pub fn event_name(&self, kind: rdma_cm_event_type) -> String {
         // SAFETY: the call takes any number and returns a string that lives for good.
         let text = unsafe { CStr::from_ptr((self.calls.rdma_event_str)(kind)) };

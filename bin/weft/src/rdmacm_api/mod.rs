@@ -1,7 +1,7 @@
-//! The RDMA connection manager for the tools: safe objects over a `librdmacm` that is loaded at run time, ours or the
-//! system's, in the manner of [`crate::verbs_api`], whose queue pairs and completion queues they work with.
+//! The RDMA connection manager for the tools: safe objects over a `librdmacm` that is loaded at run time, Weft's or the
+//! system's. Works like [`crate::verbs_api`], and with its queue pairs and completion queues.
 //!
-//! An id keeps its event channel alive; what stands on the id's device keeps the id alive. An event is copied out and
+//! An id keeps its event channel alive, and objects on the id's device keep the id alive. Each event is copied and
 //! acknowledged as soon as it is taken, so that an id can be dropped at any time.
 
 mod address;

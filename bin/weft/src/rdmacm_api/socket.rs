@@ -1,4 +1,4 @@
-//! Stream sockets, over RDMA or the system's own: one table of calls each.
+//! Stream sockets, over RDMA or the system's own, each with a table of calls.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,7 +9,7 @@ use super::SockAddr;
 use super::calls::RsocketCalls;
 use crate::verbs_api::check;
 
-/// Whose sockets.
+/// The calls of one kind of socket.
 #[derive(Clone, Copy)]
 pub struct SocketCalls {
     socket: unsafe extern "C" fn(c_int, c_int, c_int) -> c_int,
@@ -25,12 +25,12 @@ pub struct SocketCalls {
     fcntl: unsafe extern "C" fn(c_int, c_int, ...) -> c_int,
     setsockopt: unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int,
     getsockopt: unsafe extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
-    /// Whether they go over RDMA.
+    /// Whether the sockets use RDMA.
     pub rdma: bool,
 }
 
 impl SocketCalls {
-    /// TCP as everybody knows it.
+    /// The system's TCP sockets.
     pub fn system() -> SocketCalls {
         SocketCalls {
             socket: libc::socket,
@@ -76,13 +76,13 @@ pub struct Socket {
     fd: RawFd,
 }
 
-/// What a call counted, or errno.
+/// Converts a call's return value: a count, or -1 with errno set.
 fn counted(n: ssize_t) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
 impl Socket {
-    /// Creates one for addresses of that family.
+    /// Creates a socket for addresses of this family.
     pub fn new(calls: SocketCalls, family: c_int) -> io::Result<Socket> {
         // SAFETY: the call takes numbers.
         let fd = unsafe { (calls.socket)(family, libc::SOCK_STREAM, 0) };
@@ -90,7 +90,7 @@ impl Socket {
         Ok(Socket { calls, fd })
     }
 
-    /// Whose it is.
+    /// The calls of the socket.
     pub fn calls(&self) -> SocketCalls {
         self.calls
     }
@@ -109,7 +109,7 @@ impl Socket {
 
     /// `accept`.
     pub fn accept(&self) -> io::Result<Socket> {
-        // SAFETY: nobody wants to know the peer's address.
+        // SAFETY: null pointers mean that the caller does not want the peer's address.
         let fd = unsafe { (self.calls.accept)(self.fd, std::ptr::null_mut(), std::ptr::null_mut()) };
         counted(fd as ssize_t)?;
         Ok(Socket { calls: self.calls, fd })
@@ -121,7 +121,7 @@ impl Socket {
         check(unsafe { (self.calls.connect)(self.fd, addr.ptr(), addr.len()) })
     }
 
-    /// `shutdown`, both ways.
+    /// `shutdown`, in both directions.
     pub fn shutdown(&self) -> io::Result<()> {
         // SAFETY: the call takes numbers.
         check(unsafe { (self.calls.shutdown)(self.fd, libc::SHUT_RDWR) })
@@ -135,16 +135,16 @@ impl Socket {
 
     /// `recv`.
     pub fn recv(&self, into: &mut [u8], flags: c_int) -> io::Result<usize> {
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: the buffer has room for this many bytes.
         counted(unsafe { (self.calls.recv)(self.fd, into.as_mut_ptr().cast(), into.len(), flags) })
     }
 
-    /// Waits for `POLLIN` or `POLLOUT`, in turns of `timeout_ms` (-1: one long one); what of `POLLERR` and `POLLHUP` is
-    /// there with it.
+    /// Waits for `POLLIN` or `POLLOUT`, in rounds of `timeout_ms` (-1: a single one without limit). Returns which of
+    /// `POLLERR` and `POLLHUP` came with it.
     pub fn wait(&self, events: i16, timeout_ms: c_int) -> io::Result<i16> {
         let mut entry = pollfd { fd: self.fd, events, revents: 0 };
         loop {
-            // SAFETY: one entry, as told.
+            // SAFETY: one entry, as the count says.
             match unsafe { (self.calls.poll)(&mut entry, 1, timeout_ms) } {
                 0 => {}
                 1 => return Ok(entry.revents & (libc::POLLERR | libc::POLLHUP)),
@@ -153,27 +153,27 @@ impl Socket {
         }
     }
 
-    /// Makes calls return instead of waiting.
+    /// Makes the socket non-blocking.
     pub fn set_nonblocking(&self) -> io::Result<()> {
         // SAFETY: F_SETFL takes a number.
         check(unsafe { (self.calls.fcntl)(self.fd, libc::F_SETFL, libc::O_NONBLOCK) })
     }
 
-    /// `setsockopt` of a number.
+    /// `setsockopt` with an integer.
     pub fn set_option(&self, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
         self.set_option_bytes(level, name, &value.to_ne_bytes())
     }
 
-    /// `setsockopt` of anything.
+    /// `setsockopt` with any bytes.
     pub fn set_option_bytes(&self, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
-        // SAFETY: so many bytes are readable.
+        // SAFETY: this many bytes are readable.
         check(unsafe { (self.calls.setsockopt)(self.fd, level, name, value.as_ptr().cast(), value.len() as socklen_t) })
     }
 
-    /// `getsockopt` of a number.
+    /// `getsockopt` of an integer.
     pub fn option(&self, level: c_int, name: c_int) -> io::Result<c_int> {
         let (mut value, mut len) = (0 as c_int, size_of::<c_int>() as socklen_t);
-        // SAFETY: there is room for a number, as told.
+        // SAFETY: there is room for an integer, as the length says.
         check(unsafe { (self.calls.getsockopt)(self.fd, level, name, (&raw mut value).cast(), &mut len) })?;
         Ok(value)
     }
@@ -181,7 +181,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is ours and closed once.
+        // SAFETY: this object owns the descriptor and closes it once.
         unsafe { (self.calls.close)(self.fd) };
     }
 }

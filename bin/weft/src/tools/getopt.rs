@@ -1,16 +1,16 @@
-//! Options as GNU getopt_long reads them, because scripts call the original tools with every form that it allows:
+//! Option parsing like GNU getopt_long, because scripts call the original tools with every form that it allows:
 //! `-d rxe0`, `-drxe0`, `-vl`, `--ib-dev=rxe0`, `--ib-dev rxe0`, `--ib-d rxe0`, and options after operands.
 
 use std::ffi::OsString;
 
-/// One option: its letter, its long name, whether it takes an argument. A letter of `\0` stands for "long only".
+/// One option: its letter, its long name, and whether it takes an argument. Letter `\0` means "long only".
 #[derive(Clone, Copy, Debug)]
 pub struct Opt {
     /// Short form.
     pub letter: char,
     /// Long form.
     pub long: &'static str,
-    /// Whether an argument follows.
+    /// Whether it takes an argument.
     pub takes_value: bool,
 }
 
@@ -24,16 +24,16 @@ pub const fn value(letter: char, long: &'static str) -> Opt {
     Opt { letter, long, takes_value: true }
 }
 
-/// What a command line said: options in order, by long name, then the operands.
+/// A parsed command line: options in order, by long name, then the operands.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Long names, with the argument or an empty string.
     pub options: Vec<(&'static str, String)>,
-    /// What is no option.
+    /// Arguments that are not options.
     pub operands: Vec<String>,
 }
 
-/// Reads `args` (without the program's name).
+/// Parses `args` (without the program's name).
 ///
 /// # Errors
 /// The line that getopt prints, without the program's name in front.
@@ -109,7 +109,7 @@ fn short_options(
     Ok(())
 }
 
-/// A number as `strtol(.., 0)` reads it: decimal, or hexadecimal after `0x`, or octal after `0`.
+/// Parses a number as `strtol(.., 0)` does: decimal, or hexadecimal after `0x`, or octal after `0`.
 pub fn number(text: &str) -> Option<i64> {
     let text = text.trim();
     let (digits, radix) = match text {

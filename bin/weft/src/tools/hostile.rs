@@ -1,19 +1,20 @@
-//! Whole tools against a fabric that lies (`umad_api::liar`): none panics, none asks for ever, and no byte that a terminal
-//! would obey gets out.
+//! Fuzzes whole tools with a hostile fabric (`umad_api::liar`): no tool panics or sends requests forever, and no
+//! control characters that a terminal would obey reach the output.
 //!
-//! `WEFT_ROUNDS` says how often every command line runs, `WEFT_SEED` with which seed first; a failure prints its own.
+//! `WEFT_ROUNDS` sets how often every command line runs, `WEFT_SEED` the first seed; a failure prints its own seed.
 
 use std::ffi::OsString;
 
 use crate::output::heard;
 use crate::umad_api::liar;
 
-/// Rounds unless told otherwise.
+/// Default number of rounds.
 const ROUNDS: u64 = 1;
-/// Findings that are told of at most.
+/// Number of findings that ends the test.
 const FINDINGS_MAX: usize = 20;
 
-/// Tools with operands and options, alternatives in between, `+` for blanks within: each combination is a command line.
+/// Tools with operands and options: `|` separates alternatives, `+` stands for a blank within one; each combination is
+/// a command line.
 const LINES: &[&str] = &[
     "smpquery ND|NI|PI|PIE|SI|PKeys|SL2VL|VLArb|GI|MEPI 5|-D+0,1|-G+0x10|-c+5+0,1 |2|255|-x |--json",
     "perfquery -x|-X|-S|-D|-E|-T|-c|-a|-l|-r|-R|--oprcvcounters|--flowctlcounters|--vloppackets |5|5+1|5+1-10|5+1,4+0xffff |--json",
@@ -38,7 +39,7 @@ const LINES: &[&str] = &[
     "ibstat |-l|-s|-p |liar0|liar0+1",
 ];
 
-/// All command lines of a line of the table.
+/// All command lines that a line of the table stands for.
 fn combinations(line: &str) -> Vec<String> {
     line.split(' ').fold(vec![String::new()], |sofar, alternatives| {
         let with = |before: &String| {
@@ -49,7 +50,7 @@ fn combinations(line: &str) -> Vec<String> {
     })
 }
 
-/// Says which run it was when it panics.
+/// Prints the seed and command line of a run that panics.
 struct Culprit<'a>(u64, &'a str);
 
 impl Drop for Culprit<'_> {

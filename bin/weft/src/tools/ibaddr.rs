@@ -1,4 +1,4 @@
-//! `ibaddr`: GID and LIDs of a port.
+//! `ibaddr`: prints the GID and LIDs of a port.
 
 use std::ffi::OsString;
 use std::net::Ipv6Addr;
@@ -16,7 +16,7 @@ use crate::ib::smp;
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibaddr", about: "print GID and LIDs of a port", run };
+pub const TOOL: Tool = Tool { name: "ibaddr", about: "print the GID and LIDs of a port", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -56,7 +56,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
         }
     };
     let address = Address::of(&mut port, &to, number).map_err(|()| End::failed("can't resolve requested address"))?;
-    // -L counts down from what -l counts up, as in the original.
+    // As in the original, -L takes precedence over -l.
     let style = if line.has('L') { Lids::Decimal } else { Lids::Hexadecimal };
     let only = line.has('g') || line.has('l') || line.has('L');
     let shows_lids = !only || line.has('l') || line.has('L');
@@ -68,7 +68,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// How LIDs are written.
+/// Number format of LIDs.
 #[derive(Clone, Copy)]
 enum Lids {
     Decimal,

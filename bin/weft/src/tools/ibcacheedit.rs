@@ -1,4 +1,4 @@
-//! `ibcacheedit`: changes GUIDs in a fabric's cache file, so that a replaced part is no difference.
+//! `ibcacheedit`: edits GUIDs in a fabric's cache file, so that a replaced part does not show as a difference.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// Numbers between colons, as many as are wanted.
+/// Parses `N` numbers separated by colons.
 fn guids<const N: usize>(line: &CommandLine, option: char) -> Outcome<Option<[u64; N]>> {
     let Some(text) = line.arg(option) else { return Ok(None) };
     let parts: Vec<&str> = text.splitn(N, ':').collect();
@@ -86,7 +86,7 @@ fn found(found: bool, what: &str, guid: u64) -> Outcome<()> {
     if found { Ok(()) } else { failed(format!("{what} = {guid:x} not found")) }
 }
 
-/// A switch's ports have its GUID.
+/// Sets a node's GUID; a switch's ports share it.
 fn set_guid(node: &mut Node, guid: u64) {
     node.guid = guid;
     if node.is_switch() {

@@ -1,4 +1,4 @@
-//! `ibidsverify`: LIDs and GUIDs that are zero or that two nodes have.
+//! `ibidsverify`: finds LIDs and GUIDs that are zero or duplicate.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,8 +17,7 @@ use crate::output;
 use crate::verbs_api::Which;
 
 /// The tool.
-pub const TOOL: Tool =
-    Tool { name: "ibidsverify", about: "check that LIDs and GUIDs are neither zero nor given twice", run };
+pub const TOOL: Tool = Tool { name: "ibidsverify", about: "check LIDs and GUIDs for zeros and duplicates", run };
 
 const OPTIONS: &[Opt] = &[
     flag('h', "\0h"),
@@ -56,7 +55,7 @@ fn run(args: &[OsString]) -> ExitCode {
             "\0P" => common.port = number(value) as i32,
             "json" => common.json = true,
             "system" => common.which = Which::System,
-            // The fabric is looked at each time: what was kept of it may be old.
+            // -R has no effect: the tool always discovers the fabric anew, as a cache may be outdated.
             _ => {}
         }
     }
@@ -71,7 +70,7 @@ fn run(args: &[OsString]) -> ExitCode {
     ExitCode::from(u8::from(!found.is_empty()))
 }
 
-/// What is wrong, a line each.
+/// The problems found, one line each.
 pub fn verify(fabric: &Fabric) -> Vec<String> {
     let mut ids = Ids::default();
     for node in chassis::in_order(fabric).into_iter().map(|index| fabric.node(index)) {
@@ -88,7 +87,7 @@ pub fn verify(fabric: &Fabric) -> Vec<String> {
     ids.problems
 }
 
-/// What has been seen.
+/// The LIDs and GUIDs found so far.
 #[derive(Default)]
 struct Ids {
     lids: HashMap<u16, u64>,

@@ -1,4 +1,4 @@
-//! `ibhosts`, `ibswitches`, `ibrouters` and `ibnodes`: lines of a topology file, or of the fabric, in short.
+//! `ibhosts`, `ibswitches`, `ibrouters` and `ibnodes`: short node lists of a topology file or of the fabric.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub const ROUTERS: Tool = Tool { name: "ibrouters", about: "list the routers of 
 /// Switches.
 pub const SWITCHES: Tool = Tool { name: "ibswitches", about: "list the switches of a fabric", run: switches };
 
-/// What the shell's `exit 255` is.
+/// Exit code of the shell's `exit 255`.
 const WRONG: u8 = 255;
 
 fn hosts(args: &[OsString]) -> ExitCode {
@@ -46,7 +46,7 @@ fn nodes(args: &[OsString]) -> ExitCode {
     run("ibnodes", &["Ca", "Switch"], args)
 }
 
-/// A command line.
+/// A parsed command line.
 struct Line {
     common: Common,
     file: Option<String>,
@@ -71,7 +71,7 @@ fn run(program: &'static str, kinds: &[&str], args: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Options as the original's shell reads them: each by itself, its value after it.
+/// Parses options like the original's shell script: each is a separate word, followed by its value.
 fn read(args: &[String]) -> Option<Line> {
     let mut line = Line { common: Common::new(), file: None };
     config::read(config::PATH, &mut line.common);
@@ -108,7 +108,7 @@ fn topology_text(line: &Line) -> Result<String, End> {
     Ok(topology::text(&Writer { fabric: &fabric, names: &names, group: false, full: false }, 0, false))
 }
 
-/// A node's line.
+/// The parts of a node's line.
 #[derive(Debug, PartialEq, Eq)]
 struct Short<'a> {
     kind: &'a str,
@@ -117,7 +117,7 @@ struct Short<'a> {
     rest: &'a str,
 }
 
-/// A node's line, if it is one of that kind.
+/// Parses a node's line; `None` if the node has another type.
 fn short<'a>(line: &'a str, kind: &str) -> Option<Short<'a>> {
     let line = line.starts_with(kind).then_some(line)?;
     let mut words = line.split_whitespace();

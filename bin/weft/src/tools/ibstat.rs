@@ -1,4 +1,4 @@
-//! `ibstat`: adapters and their ports, as their own host sees them.
+//! `ibstat`: shows adapters and their ports as their own host sees them.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ const PHYS_STATES: &[&str] = &[
     "LinkErrorRecovery",
     "PhyTest",
 ];
-/// The rate of one lane at single speed, 2.5 Gb/s, cut to a whole number.
+/// The rate of one lane at SDR, 2.5 Gb/s, truncated to a whole number.
 const RATE_1X_SDR: u32 = 2;
 
 fn run(args: &[OsString]) -> ExitCode {
@@ -95,7 +95,7 @@ fn port_list(line: &CommandLine, library: Library, names: &[String]) -> Outcome<
     Ok(())
 }
 
-/// Prints one adapter, or one port of it; returns it for JSON.
+/// Prints one adapter, or one port of it; returns its JSON.
 fn stat(line: &CommandLine, library: Library, name: &str, number: Option<u64>) -> Outcome<Option<Value>> {
     let failed = |error| End::panic(format!("stat of IB device '{name}' failed"), error);
     let ca = library.ca(name).map_err(failed)?;
@@ -164,7 +164,7 @@ fn rate(port: &CaPort) -> String {
     if port.rate == RATE_1X_SDR { "2.5".to_owned() } else { port.rate.to_string() }
 }
 
-/// What the kernel writes behind the rate tells FDR10 from QDR.
+/// Whether the port runs at FDR10: the kernel's text after the rate distinguishes it from QDR.
 fn is_fdr10(port: &CaPort) -> bool {
     let path = format!("{}/{}/ports/{}/rate", sysfs::INFINIBAND, port.ca_name, port.number);
     let text = sysfs::read(&path).unwrap_or_default().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `ibstatus`: the ports of the host, as sysfs has them.
+//! `ibstatus`: shows the host's ports as in sysfs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::ib::{sysfs, view};
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibstatus", about: "print the state of ports as sysfs has it", run };
+pub const TOOL: Tool = Tool { name: "ibstatus", about: "print the state of ports from sysfs", run };
 
 const USAGE: &str = "Usage:  ibstatus  [-h] [devname[:portnum]]
 	-h:	this help screen
@@ -21,7 +21,7 @@ const USAGE: &str = "Usage:  ibstatus  [-h] [devname[:portnum]]
 		ibstatus		# default: shows status of all 'mthca0' ports
 ";
 
-/// A line: what is printed before the value, JSON's name, the file, and what stands for it when there is none.
+/// A line: the label, the JSON name, the sysfs file, and the placeholder if the file is missing.
 const LINES: &[(&str, &str, &str, &str)] = &[
     ("default gid:\t", "default_gid", "gids/0", "unknown"),
     ("base lid:\t", "base_lid", "lid", "unknown"),
@@ -85,7 +85,7 @@ fn all(wanted: &[String], tell: &mut dyn FnMut(Port)) -> Result<(), String> {
         return Err("No devices".to_owned());
     }
     let names = listing(sysfs::INFINIBAND);
-    // A shell's pattern that matches nothing stands for itself.
+    // A shell pattern that matches nothing stands for itself.
     let names = if names.is_empty() { vec!["*".to_owned()] } else { names };
     names.iter().try_for_each(|name| one(name, None, tell))
 }
@@ -107,7 +107,7 @@ fn one(device: &str, number: Option<&str>, tell: &mut dyn FnMut(Port)) -> Result
     Ok(())
 }
 
-/// The names in a directory, sorted as a shell's pattern does.
+/// The names in a directory, sorted like a shell pattern's matches.
 fn listing(path: &str) -> Vec<String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

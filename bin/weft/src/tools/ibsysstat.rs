@@ -1,4 +1,4 @@
-//! `ibsysstat`: name and processors of a host on the subnet; both ends of it.
+//! `ibsysstat`: shows the name and processors of a host on the subnet; client and server.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::ib::{host, number};
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibsysstat", about: "ask a host on the subnet about itself", run };
+pub const TOOL: Tool = Tool { name: "ibsysstat", about: "query name and processors of a host on the subnet", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -34,7 +34,7 @@ const HOST: u16 = 0x11;
 const CPU: u16 = 0x12;
 /// Operations by name.
 const OPS: &[(&str, u16)] = &[("ping", PING), ("host", HOST), ("cpu", CPU)];
-/// Processors that are told at most.
+/// Maximum number of reported processors.
 const CPUS_MAX: usize = 256;
 
 fn run(args: &[OsString]) -> ExitCode {
@@ -74,7 +74,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// The text that a server answers.
+/// Returns the text of a server's answer.
 fn ask(line: &CommandLine, port: &mut Port, to: &PortId, attribute: u16, oui: u32) -> Outcome<String> {
     let panic = |text: &str, error| End::Panic { function: "ibsystat", text: text.to_owned(), error };
     let request = Request { class: CLASS_SYSSTAT, method: GET, attribute, oui, ..Request::default() };
@@ -89,7 +89,7 @@ fn ask(line: &CommandLine, port: &mut Port, to: &PortId, attribute: u16, oui: u3
     Ok(text_until_zero(answer.mad().get(VENDOR2_DATA_AT..).unwrap_or_default()))
 }
 
-/// Answers until the port fails.
+/// Answers requests until the port fails.
 fn serve(port: &Port) -> Outcome<()> {
     let cpus = match std::fs::read_to_string("/proc/cpuinfo") {
         Ok(text) => cpus(&text),
@@ -108,13 +108,13 @@ fn serve(port: &Port) -> Outcome<()> {
             _ => String::new(),
         };
         text.push('\0');
-        // Whoever asked is gone, or asks again.
+        // The requester has left, or sends its request again.
         let _ = port.respond(&question, text.as_bytes());
     }
     Ok(())
 }
 
-/// A line for each processor of `/proc/cpuinfo`.
+/// Returns a line for each processor of `/proc/cpuinfo`.
 fn cpus(cpuinfo: &str) -> String {
     let mut all: Vec<[Option<&str>; 2]> = Vec::new();
     for line in cpuinfo.lines() {

@@ -1,4 +1,4 @@
-//! `ibv_devices`: the names and node GUIDs of all devices.
+//! `ibv_devices`: lists the names and node GUIDs of all devices.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::verbs_api::{DeviceList, Library, Which};
 pub const TOOL: Tool = Tool { name: "ibv_devices", about: "list RDMA devices and their node GUIDs", run };
 
 fn run(args: &[OsString]) -> ExitCode {
-    // The original looks at no arguments, so a wrong one is not noticed here either.
+    // The original ignores its arguments, so this tool accepts wrong ones too.
     let parsed = getopt::parse(args, &[flag('\0', "system"), flag('\0', "json")]).unwrap_or_default();
     let given = |name: &str| parsed.options.iter().any(|(n, _)| *n == name);
     let which = if given("system") { Which::System } else { Which::Ours };

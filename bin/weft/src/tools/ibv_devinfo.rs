@@ -1,4 +1,4 @@
-//! `ibv_devinfo`: what devices and their ports are and can do.
+//! `ibv_devinfo`: prints attributes and capabilities of devices and their ports.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::verbs_api::{DeviceList, Library, Which};
 /// The tool.
 pub const TOOL: Tool = Tool { name: "ibv_devinfo", about: "print the attributes of RDMA devices and ports", run };
 
-/// What the original's `return -1` from main becomes.
+/// Exit code of the original's `return -1` from main.
 const FAILED: u8 = 255;
 
 fn usage(to: fn(&str)) {
@@ -38,7 +38,7 @@ fn run(args: &[OsString]) -> ExitCode {
         flag('\0', "json"),
     ];
     let parsed = match getopt::parse(args, &known) {
-        // Operands are overlooked, as in the original.
+        // The original ignores operands too.
         Ok(parsed) => parsed,
         Err(mistake) => {
             crate::errln!("ibv_devinfo: {mistake}");
@@ -59,7 +59,8 @@ fn run(args: &[OsString]) -> ExitCode {
     }
 }
 
-/// Prints what was asked for. The code counts the devices that could not be asked, two for each as in the original.
+/// Prints the requested attributes. The exit code counts two for each device that cannot be queried, as in the
+/// original.
 fn answer(parsed: &Parsed) -> Result<u8, String> {
     let given = |name: &str| {
         let mut values = parsed.options.iter().rev().filter(|(n, _)| *n == name);
@@ -67,7 +68,7 @@ fn answer(parsed: &Parsed) -> Result<u8, String> {
     };
     let which = if given("system").is_some() { Which::System } else { Which::Ours };
     let json = given("json").is_some();
-    // No device has more than 254 ports, so a larger number is as wrong as 255.
+    // No device has more than 254 ports, so a larger number is as invalid as 255.
     let port = given("ib-port").and_then(number).map(|n| u8::try_from(n).unwrap_or(u8::MAX));
     let library = Library::load(which).map_err(|e| format!("ibv_devinfo: {e:#}"))?;
     let list =

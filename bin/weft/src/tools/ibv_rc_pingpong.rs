@@ -1,4 +1,4 @@
-//! `ibv_rc_pingpong`: messages to and fro over a reliable connection.
+//! `ibv_rc_pingpong`: a ping-pong of messages over a reliable connection.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

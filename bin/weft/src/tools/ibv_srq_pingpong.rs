@@ -1,4 +1,4 @@
-//! `ibv_srq_pingpong`: messages to and fro over several reliable connections that share one receive queue.
+//! `ibv_srq_pingpong`: a ping-pong of messages over several reliable connections with one shared receive queue.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,9 +24,9 @@ const SPEC: Spec = Spec {
     help: &[("iters", "-n, --iters=<iters>    number of exchanges per QP(default 1000)")],
 };
 
-/// Addresses that are always exchanged; those beyond the queue pairs in use are empty.
+/// Number of addresses that the peers always exchange; those beyond the queue pairs in use are empty.
 const ADDRESSES: usize = 256;
-/// Most queue pairs.
+/// Maximum number of queue pairs.
 const NUM_QP_MAX: u32 = ADDRESSES as u32 - 1;
 
 fn run(args: &[OsString]) -> ExitCode {

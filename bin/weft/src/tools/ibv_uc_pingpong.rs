@@ -1,4 +1,4 @@
-//! `ibv_uc_pingpong`: messages to and fro over an unreliable connection.
+//! `ibv_uc_pingpong`: a ping-pong of messages over an unreliable connection.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

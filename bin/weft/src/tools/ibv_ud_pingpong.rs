@@ -1,4 +1,4 @@
-//! `ibv_ud_pingpong`: datagrams to and fro.
+//! `ibv_ud_pingpong`: a ping-pong of datagrams.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,17 +22,17 @@ const SPEC: Spec = Spec {
     size: 1024,
     mtu: 1024,
     iters: 1000,
-    // The original's help says 2048 and its program does 1024.
+    // The original's help says 2048, but its default is 1024.
     help: &[
         ("size", "-s, --size=<size>      size of message to exchange (default 2048)"),
         ("sl", "-l, --sl=<SL>          send messages with service level <SL> (default 0)"),
     ],
 };
 
-/// The Q_Key of both sides.
+/// The Q_Key on both sides.
 const QKEY: u32 = 0x1111_1111;
 
-/// Bytes that the GRH takes in front of a received datagram.
+/// Bytes of the GRH before a received datagram.
 const GRH_BYTES: usize = 40;
 
 fn run(args: &[OsString]) -> ExitCode {

@@ -1,5 +1,5 @@
-//! `ibv_xsrq_pingpong`: messages to and fro over extended reliable connections, whose senders name the shared receive
-//! queue that takes the message. One server, several clients.
+//! `ibv_xsrq_pingpong`: a ping-pong of messages over extended reliable connections (XRC), whose senders select the
+//! receiver's shared receive queue. One server, several clients.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::verbs_api::{Cq, Op, Qp, QpRequest, SendChain, SendRequest, Sge, Srq, 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong over extended reliable connections (XRC)", run };
 
-// The original's help says 2048 and its program does 1024.
+// The original's help says 2048, but its default is 1024.
 const SPEC: Spec = Spec {
     name: "ibv_xsrq_pingpong",
     letters: "pdismCTleog",
@@ -26,14 +26,14 @@ const SPEC: Spec = Spec {
     help: &[("mtu", "-m, --mtu=<size>       path MTU (default 2048)")],
 };
 
-/// The file that the domain is tied to: processes that open the same one share the domain.
+/// The file that identifies the XRC domain: processes that open the same file share the domain.
 const DOMAIN_FILE: &str = "/tmp/xrc_domain";
 
 fn run(args: &[OsString]) -> ExitCode {
     pingpong::main(&SPEC, args, play)
 }
 
-/// One peer: a queue pair that receives from it, one that sends to it.
+/// One peer, with a queue pair that receives from it and one that sends to it.
 struct Peer {
     target: Qp,
     initiator: Qp,
@@ -85,7 +85,7 @@ fn play(options: &Options) -> Result<(), String> {
 
 fn domain_file() -> Option<File> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(DOMAIN_FILE);
-    // Another user may own it: reading is enough, and so is a domain of our own.
+    // The file may belong to another user: read access is enough, and without it the domain is private.
     let file = file.or_else(|_| File::open(DOMAIN_FILE));
     if let Err(e) = &file {
         let errno = e.raw_os_error().unwrap_or(0);
@@ -131,7 +131,7 @@ impl Game<'_> {
         self.srq.post_recv(0, self.piece).map_err(|_| "Failed to post receive to SRQ".to_owned())
     }
 
-    /// Exchanges addresses: the client speaks first. Then the server opens the rally.
+    /// Exchanges addresses, the client's first. Then the server sends the first messages.
     fn meet(&mut self) -> Result<(), String> {
         if let Some(server) = &self.options.server {
             let mut link = connect_to(server, self.options.port)?;
@@ -176,7 +176,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Sends to peer `i`; only the last message makes a completion.
+    /// Sends to peer `i`; only the last message is signaled.
     fn send(&mut self, i: usize) -> Result<(), String> {
         let peer = &mut self.peers[i];
         let Some(chain) = &mut peer.chain else { return Ok(()) };
@@ -185,7 +185,7 @@ impl Game<'_> {
         peer.initiator.post_chain(chain, 1).map_err(|e| format!("Couldn't post send: {}", crate::errno::text(&e)))
     }
 
-    /// Answers each message until all came, then waits until the last of ours are out.
+    /// Answers each message until all have arrived, then waits until this side's last messages have completed.
     fn rally(&mut self) -> Result<(), String> {
         let wanted = self.peers.len() * self.options.iters as usize;
         let mut received = 0;
@@ -229,7 +229,7 @@ impl Game<'_> {
         self.recv_cq.request_notify().map_err(|_| "Couldn't request CQ notification".to_owned())
     }
 
-    /// Keeps the queue pairs until the other side is through: client first.
+    /// Keeps the queue pairs until both sides have finished; the client's message comes first.
     fn part(&mut self) -> Result<(), String> {
         let is_client = self.options.server.is_some();
         let mut links: Vec<&mut Link> = self.peers.iter_mut().filter_map(|peer| peer.link.as_mut()).collect();
@@ -248,7 +248,7 @@ fn receive_remote(link: &mut Link) -> Result<XrcDest, String> {
     Ok(remote)
 }
 
-/// Takes up to 16 completions: the queue pairs that they happened on.
+/// Takes up to 16 completions and returns their queue pair numbers.
 fn take(cq: &Cq) -> Result<Vec<u32>, String> {
     let mut qpns = Vec::new();
     let mut failed = None;

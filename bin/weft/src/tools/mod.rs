@@ -1,6 +1,6 @@
-//! The RDMA tools that the one binary contains: `weft NAME …`, or a link called NAME.
+//! The RDMA tools in the `weft` binary, started as `weft NAME …` or through a link called NAME.
 //!
-//! A tool is a file here and a line in [`TOOLS`].
+//! Each tool has a file here and an entry in [`TOOLS`].
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,9 +47,9 @@ mod vendstat;
 /// A tool.
 #[derive(Clone, Copy)]
 pub struct Tool {
-    /// What it is called.
+    /// Its command name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its one-line description.
     pub about: &'static str,
     /// Runs it with its arguments.
     pub run: fn(&[OsString]) -> ExitCode,
@@ -99,7 +99,7 @@ pub const TOOLS: &[Tool] = &[
     vendstat::TOOL,
 ];
 
-/// The tool of that name.
+/// The tool with this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }

@@ -1,4 +1,4 @@
-//! `sminfo`: what a subnet manager says of itself.
+//! `sminfo`: shows or sets a subnet manager's SMInfo.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::ib::smp;
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "sminfo", about: "ask or tell a subnet manager its state", run };
+pub const TOOL: Tool = Tool { name: "sminfo", about: "show or set a subnet manager's state", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -31,7 +31,7 @@ const SPEC: Spec = Spec {
 };
 
 const STATES: &[&str] = &["SMINFO_NOTACT", "SMINFO_DISCOVER", "SMINFO_STANDBY", "SMINFO_MASTER"];
-/// The state that is sent unless told otherwise: standby.
+/// The default state to send: standby.
 const STATE_SENT: u64 = 2;
 
 fn run(args: &[OsString]) -> ExitCode {

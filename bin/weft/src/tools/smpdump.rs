@@ -1,4 +1,4 @@
-//! `smpdump`: an attribute of subnet management as bytes.
+//! `smpdump`: dumps a subnet management attribute as bytes.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -41,7 +41,7 @@ fn run(args: &[OsString]) -> ExitCode {
 
 fn work(line: &CommandLine) -> Outcome<()> {
     let [to, attribute, ..] = line.operands.as_slice() else { return Err(End::Usage) };
-    // The last of -D and -L counts.
+    // The last one of -D and -L counts.
     let is_directed = line.own.iter().rev().find(|(letter, _)| "DL".contains(*letter)).is_some_and(|(l, _)| *l == 'D');
     let class = if is_directed { CLASS_SUBN_DIRECTED } else { CLASS_SUBN_LID };
     let to = match is_directed {
@@ -73,14 +73,14 @@ fn work(line: &CommandLine) -> Outcome<()> {
     if line.common.json {
         output::print(&format!("{}\n", dump.json()));
     } else {
-        // The text comes from outside: a terminal gets no control characters, a file or pipe gets the bytes.
+        // The text comes from the fabric: a terminal gets no control characters, a file or pipe gets the raw bytes.
         let tame = std::io::IsTerminal::is_terminal(&std::io::stdout());
         output::print_bytes(&dump.bytes(line.has('s'), tame));
     }
     Ok(())
 }
 
-/// What came back: data and status, the latter with the bit of direction.
+/// An answer's data and status, including the status's direction bit.
 struct Dump {
     data: smp::Data,
     status: u16,
@@ -96,7 +96,7 @@ impl Dump {
         Dump { data, status }
     }
 
-    /// The printed text; `tame`: without control characters in a string.
+    /// The output; `tame` removes control characters from a string.
     fn bytes(&self, is_string: bool, tame: bool) -> Vec<u8> {
         let until_zero = || self.data.split(|&byte| byte == 0).next().unwrap_or_default();
         let mut out = match (is_string, tame) {

@@ -1,4 +1,4 @@
-//! Adapters and their ports, as the library reads them from sysfs or is told by the daemon.
+//! Adapters and their ports, as the library reads them from sysfs or gets them from the daemon.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,21 +10,21 @@ use libc::{c_char, c_int};
 use super::{Library, error_of, forget_error};
 use weft_abi_types::{umad_ca, umad_port};
 
-/// Devices that are asked for at most.
+/// Maximum number of devices that are queried.
 const CAS_MAX: usize = 64;
 
-/// An adapter, copied.
+/// A copy of an adapter's attributes.
 #[derive(Clone, Debug, Default)]
 pub struct Ca {
-    /// Its name, such as `mlx5_0`.
+    /// Name, such as `mlx5_0`.
     pub name: String,
     /// 1 for a channel adapter, 2 for a switch, 3 for a router.
     pub node_type: u32,
-    /// How many ports it has.
+    /// Number of ports.
     pub ports_count: u32,
     /// Firmware version.
     pub fw_ver: String,
-    /// What the vendor calls it.
+    /// The vendor's type name.
     pub ca_type: String,
     /// Hardware version.
     pub hw_ver: String,
@@ -32,16 +32,16 @@ pub struct Ca {
     pub node_guid: u64,
     /// System image GUID as a number.
     pub system_guid: u64,
-    /// Its ports by number; a switch has port 0.
+    /// Ports in order of their numbers; a switch has port 0.
     pub ports: Vec<CaPort>,
 }
 
-/// A port, copied.
+/// A copy of a port's attributes.
 #[derive(Clone, Debug, Default)]
 pub struct CaPort {
-    /// Its adapter's name.
+    /// Name of the adapter.
     pub ca_name: String,
-    /// Its number.
+    /// Port number.
     pub number: u8,
     /// Base LID.
     pub base_lid: u16,
@@ -51,15 +51,15 @@ pub struct CaPort {
     pub sm_lid: u16,
     /// Service level to the subnet manager.
     pub sm_sl: u8,
-    /// PortState, as PortInfo counts.
+    /// PortState, with PortInfo's values.
     pub state: u32,
-    /// PortPhysicalState, as PortInfo counts.
+    /// PortPhysicalState, with PortInfo's values.
     pub phys_state: u32,
-    /// Gb/s, rounded down.
+    /// Rate in Gb/s, rounded down.
     pub rate: u32,
     /// CapabilityMask.
     pub capability_mask: u32,
-    /// The subnet's prefix.
+    /// Subnet prefix.
     pub gid_prefix: u64,
     /// Port GUID.
     pub port_guid: u64,
@@ -78,10 +78,10 @@ impl Library {
     /// The names of all devices, sorted.
     ///
     /// # Errors
-    /// What the call left in errno.
+    /// The call's errno.
     pub fn ca_names(self) -> io::Result<Vec<String>> {
         forget_error();
-        // SAFETY: the call takes nothing and returns a list that is ours until we free it.
+        // SAFETY: the call takes no arguments and returns a list that this code owns until it frees it.
         let list = unsafe { (self.calls.umad_get_ca_device_list)() };
         if list.is_null() {
             return match io::Error::last_os_error() {
@@ -90,7 +90,7 @@ impl Library {
             };
         }
         let mut names = Vec::new();
-        // SAFETY: each node is alive until the list is freed, and points to the next or nowhere.
+        // SAFETY: each node is alive until the list is freed, and points to the next node or is the last.
         let mut node = unsafe { list.as_ref() };
         while let Some(this) = node.filter(|_| names.len() < CAS_MAX) {
             // SAFETY: the name is a C string that lives as long as its node.
@@ -104,24 +104,24 @@ impl Library {
         Ok(names)
     }
 
-    /// The GUIDs of a device's ports, by number from 0; 0 where there is no such port.
+    /// Port GUIDs of a device, indexed by port number from 0; 0 where there is no such port.
     ///
     /// # Errors
-    /// What the call answered.
+    /// The call's error.
     pub fn port_guids(self, ca: &str) -> io::Result<Vec<u64>> {
         let name = CString::new(ca)?;
         let mut guids = [0u64; CAS_MAX];
         forget_error();
-        // SAFETY: a C string, and an array with room for as many GUIDs as is said.
+        // SAFETY: a C string, and an array with room for as many GUIDs as its length says.
         let count = unsafe { (self.calls.umad_get_ca_portguids)(name.as_ptr(), guids.as_mut_ptr(), CAS_MAX as c_int) };
         let count = usize::try_from(count).map_err(|_| error_of(count))?;
         Ok(guids.iter().take(count).map(|guid| u64::from_be(*guid)).collect())
     }
 
-    /// A device with its ports.
+    /// Queries a device and its ports.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be read.
+    /// No device has this name, or it cannot be read.
     pub fn ca(self, name: &str) -> io::Result<Ca> {
         let name = CString::new(name)?;
         let mut raw = MaybeUninit::<umad_ca>::zeroed();
@@ -139,10 +139,10 @@ impl Library {
         Ok(ca)
     }
 
-    /// A port: of that device or of any, of that number or (0) the first that is active.
+    /// Queries a port: of the named device or of any; with this number or (0) the first active one.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// There is no such port, or it cannot be read.
     pub fn port(self, ca: Option<&str>, number: i32) -> io::Result<CaPort> {
         let name = ca.map(CString::new).transpose()?;
         let mut raw = MaybeUninit::<umad_port>::zeroed();
@@ -197,7 +197,7 @@ fn copy_port(raw: &umad_port) -> CaPort {
     }
 }
 
-/// The text in an array that a zero or its end ends.
+/// The text in an array, up to a NUL or the end of the array.
 fn text(array: &[c_char]) -> String {
     let bytes: Vec<u8> = array.iter().map(|&c| c as u8).collect();
     let text = CStr::from_bytes_until_nul(&bytes).map_or(bytes.as_slice(), CStr::to_bytes);

@@ -1,7 +1,7 @@
-//! A libibumad for tests, behind which a fabric lies: answers are wrong in every way in which a management agent, a
-//! subnet administration or a vendor's agent can be wrong. Nothing waits, so that whole tools run by the million.
+//! A libibumad for tests with a fabric that gives false answers, wrong in every way in which a management agent, subnet
+//! administration or a vendor's agent can be wrong. No call waits, so that whole tools can run millions of times.
 //!
-//! The same seed tells the same lies. [`tell`] makes them this thread's library; [`silence`] ends them.
+//! The same seed gives the same answers. [`tell`] makes this thread use the library; [`silence`] ends that.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,23 +18,23 @@ mod random;
 
 pub use random::Random;
 
-/// Bytes before the datagram: `struct ib_user_mad`.
+/// Bytes in front of the datagram: `struct ib_user_mad`.
 const HEAD: usize = 64;
-/// Where the head has its status.
+/// Byte offset of the status in the head.
 const STATUS_AT: usize = 4;
-/// Questions after which a tool is taken to ask for ever.
+/// Number of requests after which a tool counts as looping forever.
 const QUESTIONS_MAX: u64 = 400_000;
-/// Datagrams that come unasked to who waits for ever: questions for servers.
+/// Maximum number of unsolicited requests, sent to a server that waits without limit.
 const UNASKED_MAX: u32 = 40;
 
 thread_local! {
     static LIAR: RefCell<Option<Liar>> = const { RefCell::new(None) };
 }
 
-/// What lies.
+/// State of the false fabric.
 struct Liar {
     random: Random,
-    /// What makes a fabric that is the same whenever it is asked.
+    /// Seed of the fabric's attributes, which makes them the same in every answer.
     fabric: u64,
     waiting: VecDeque<Vec<u8>>,
     questions: u64,
@@ -42,7 +42,7 @@ struct Liar {
     agents: c_int,
 }
 
-/// Has this thread's library lie from now on.
+/// Makes this thread use the false fabric from now on.
 pub fn tell(seed: u64) {
     let mut random = Random::new(seed);
     let fabric = random.next();
@@ -50,12 +50,12 @@ pub fn tell(seed: u64) {
     LIAR.with_borrow_mut(|slot| *slot = Some(liar));
 }
 
-/// Ends it; whether whoever asked would have gone on for ever.
+/// Ends it. Returns whether the tool would have looped forever.
 pub fn silence() -> bool {
     LIAR.with_borrow_mut(Option::take).is_some_and(|liar| liar.questions > QUESTIONS_MAX)
 }
 
-/// The library, while it lies.
+/// The library, while the false fabric is in use.
 pub fn library() -> Option<Library> {
     LIAR.with_borrow(|liar| liar.is_some()).then_some(Library { calls: &CALLS })
 }
@@ -119,11 +119,11 @@ extern "C" fn port_guids(_: *const c_char, guids: *mut u64, max: c_int) -> c_int
     count as c_int
 }
 
-/// A port as a hostile kernel would tell of it: names without an end, numbers beyond every range.
+/// A port as a hostile kernel might describe it: unterminated names, numbers beyond every range.
 fn a_port(liar: &mut Liar) -> umad_port {
     let mut bytes = [0_u8; size_of::<umad_port>()];
     liar.random.fill(&mut bytes);
-    // SAFETY: numbers and characters may have any value; the pointer is set before anybody follows it.
+    // SAFETY: numbers and characters may have any value; the pointer is set before anything follows it.
     let mut port = unsafe { bytes.as_ptr().cast::<umad_port>().read_unaligned() };
     port.pkeys = std::ptr::null_mut();
     if liar.random.one_in(2) {
@@ -142,7 +142,7 @@ extern "C" fn get_ca(_: *const c_char, ca: *mut umad_ca) -> c_int {
         for (at, port) in made.ports.iter_mut().enumerate() {
             *port = if at < ports { Box::into_raw(Box::new(a_port(liar))) } else { std::ptr::null_mut() };
         }
-        // SAFETY: the caller's structure.
+        // SAFETY: the caller passes a structure to fill.
         unsafe { ca.write(made) };
     });
     0
@@ -164,7 +164,7 @@ extern "C" fn get_port(_: *const c_char, _: c_int, port: *mut umad_port) -> c_in
         if liar.random.one_in(20) {
             return -libc::ENODEV;
         }
-        // SAFETY: the caller's structure.
+        // SAFETY: the caller passes a structure to fill.
         unsafe { port.write(a_port(liar)) };
         0
     })
@@ -208,7 +208,7 @@ extern "C" fn register_oui(_: c_int, _: c_int, _: u8, _: *mut u8, _: *mut c_long
 }
 
 extern "C" fn send(_: c_int, _: c_int, packet: *mut c_void, len: c_int, timeout: c_int, _: c_int) -> c_int {
-    // SAFETY: the caller says that a head and `len` bytes are there.
+    // SAFETY: the caller guarantees that a head and `len` bytes are there.
     let packet = unsafe { std::slice::from_raw_parts(packet.cast::<u8>(), HEAD + len as usize) };
     with(|liar| {
         liar.questions += 1;
@@ -232,10 +232,10 @@ extern "C" fn recv(_: c_int, packet: *mut c_void, len: *mut c_int, timeout: c_in
         let Some(whole) = liar.waiting.front() else {
             return if timeout < 0 { -libc::EIO } else { -libc::ETIMEDOUT };
         };
-        // SAFETY: the caller's length, and as much room behind the head.
+        // SAFETY: the caller passes a valid length, and a buffer with a head and that much room behind it.
         let room = unsafe { *len };
         let said = (whole.len() - HEAD) as c_int;
-        // SAFETY: the caller's length.
+        // SAFETY: the caller's length is writable.
         unsafe { *len = said };
         if said > room {
             return -libc::ENOSPC;
@@ -250,7 +250,7 @@ extern "C" fn recv(_: c_int, packet: *mut c_void, len: *mut c_int, timeout: c_in
 #[test]
 fn the_list_of_devices_is_given_back() {
     let list = device_list();
-    // SAFETY: made a line ago.
+    // SAFETY: `list` was made just above.
     assert_eq!(unsafe { CStr::from_ptr((*list).ca_name) }.to_bytes(), b"liar0");
     free_device_list(list);
 }

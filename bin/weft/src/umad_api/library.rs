@@ -1,4 +1,4 @@
-//! Loading `libibumad.so.3`, ours or the system's.
+//! Loads `libibumad.so.3`, Weft's or the system's.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -57,7 +57,7 @@ calls! {
     umad_recv: fn(c_int, *mut c_void, *mut c_int, c_int) -> c_int;
 }
 
-/// Whether ibsim's preloaded library stands in for the kernel's ports: it answers poll(2) and read(2) itself.
+/// Whether ibsim's preloaded library stands in for the kernel's ports; it intercepts poll(2) and read(2).
 pub(super) fn is_simulated() -> bool {
     std::env::var("LD_PRELOAD").is_ok_and(|preloaded| preloaded.contains("umad2sim"))
 }
@@ -87,35 +87,37 @@ fn symbol(handle: *mut c_void, path: &str, name: &str) -> Result<*mut c_void> {
     Ok(symbol)
 }
 
-/// A loaded library. Loaded for good, hence freely copied.
+/// A loaded library. It is never unloaded, hence freely copied.
 #[derive(Clone, Copy)]
 pub struct Library {
     pub(super) calls: &'static Calls,
 }
 
-/// An open node that tells that a subnet manager runs; closed when dropped. It is no `OwnedFd`: what a library that stands in
-/// for a kernel's ports opens has a number that the kernel does not know.
+/// An open issm node, which sets IsSM on its port; closed when dropped. It is not an `OwnedFd`, because a library that
+/// stands in for a kernel's ports returns a number that the kernel does not know.
 #[derive(Debug)]
 pub struct IssmNode(RawFd);
 
 impl Drop for IssmNode {
     fn drop(&mut self) {
-        // SAFETY: the number is what `open` gave, closed once, by the C library's own `close`, which such libraries answer.
+        // SAFETY: `open` returned the number; it is closed once, by the C library's `close`, which such libraries
+        // intercept.
         unsafe { libc::close(self.0) };
     }
 }
 
 impl Library {
-    /// Loads it and has it set itself up.
+    /// Loads a library and initializes it.
     ///
     /// # Errors
-    /// It is not there, or it is no libibumad.
+    /// The library is missing, or is no libibumad.
     pub fn load(which: Which) -> Result<Library> {
         #[cfg(test)]
         if let Some(liar) = super::liar::library() {
             return Ok(liar);
         }
-        // Such a library has brought the libibumad that it asks how datagrams are laid out: two in a process would disagree.
+        // Such a library has already loaded a libibumad, whose datagram layout it uses; two in one process would
+        // disagree.
         let which = if is_simulated() { Which::System } else { which };
         let path = Verbs::path(which, "libibumad.so.3")?;
         let calls = Calls::load(&path).context(match which {
@@ -123,21 +125,21 @@ impl Library {
             Which::System => "install the package libibumad3, or leave --system out",
         })?;
         let library = Library { calls: Box::leak(Box::new(calls)) };
-        // SAFETY: the call takes nothing and may be made more than once.
+        // SAFETY: the call takes no arguments and may be made more than once.
         if unsafe { (library.calls.umad_init)() } < 0 {
             return Err(io::Error::last_os_error()).context("can't init UMAD library");
         }
         Ok(library)
     }
 
-    /// The device node that whoever runs a subnet manager on a port holds open.
+    /// Path of a port's issm node, which a subnet manager holds open.
     ///
     /// # Errors
     /// There is no such port.
     pub fn issm_path(self, ca: &str, number: u8) -> io::Result<PathBuf> {
         let name = CString::new(ca)?;
         let mut path = [0 as c_char; libc::PATH_MAX as usize];
-        // SAFETY: a C string, and room for as many characters as is said.
+        // SAFETY: a C string, and room for as many characters as the length says.
         let rc = unsafe {
             (self.calls.umad_get_issm_path)(name.as_ptr(), number.into(), path.as_mut_ptr(), path.len() as c_int)
         };
@@ -148,10 +150,10 @@ impl Library {
         Ok(PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Opens that node, by the C library's own `open`: libraries that stand in for a kernel's ports answer it too.
+    /// Opens that node with the C library's `open`, which libraries that stand in for a kernel's ports intercept.
     ///
     /// # Errors
-    /// It is not there, or may not be opened.
+    /// The node is missing, or may not be opened.
     pub fn open_issm(self, path: &Path) -> io::Result<IssmNode> {
         let name = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: a C string; nothing is created, so no mode is read.
@@ -162,7 +164,7 @@ impl Library {
         Ok(IssmNode(fd))
     }
 
-    /// How much the library tells of what it does: 0 is nothing.
+    /// Sets the debug level of the library; 0 is silent.
     pub fn set_debug(self, level: i32) {
         // SAFETY: a number; any is allowed.
         unsafe { (self.calls.umad_debug)(level) };

@@ -1,7 +1,7 @@
-//! Management datagrams for the tools: safe objects over a `libibumad` that is loaded at run time, ours or the system's.
+//! Management datagrams for the tools: safe objects over a `libibumad` that is loaded at run time, Weft's or the
+//! system's.
 //!
-//! What the library hands out as C structures is copied and given back at once; a [`Packet`] is the buffer that goes
-//! through its calls.
+//! C structures from the library are copied and released at once; a [`Packet`] is the buffer that its calls fill.
 
 mod ca;
 #[cfg(test)]
@@ -26,7 +26,7 @@ fn error_of(rc: libc::c_int) -> io::Error {
     }
 }
 
-/// Sets errno to 0, so that [`error_of`] does not repeat an old story.
+/// Sets errno to 0, so that [`error_of`] does not report an earlier error.
 fn forget_error() {
     // SAFETY: errno is this thread's own.
     unsafe { *libc::__errno_location() = 0 };

@@ -2,7 +2,7 @@
 
 use super::Library;
 
-/// Where the parts of the head are.
+/// Byte offsets of the head's fields.
 const STATUS: usize = 4;
 const QPN: usize = 20;
 const QKEY: usize = 24;
@@ -16,12 +16,12 @@ const TRAFFIC_CLASS: usize = 35;
 const GID: usize = 36;
 const FLOW_LABEL: usize = 52;
 const PKEY_INDEX: usize = 56;
-/// The largest head that a library has.
+/// Largest head of any library.
 const HEAD_MAX: usize = 64;
-/// What the head must be aligned to.
+/// Alignment of the head.
 const ALIGN: usize = 8;
 
-/// Where a datagram goes or came from, in host order.
+/// Destination or source of a datagram, in host byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// Queue pair: 0 or 1.
@@ -36,16 +36,16 @@ pub struct Address {
     pub path_bits: u8,
     /// Row of the P_Key table.
     pub pkey_index: u16,
-    /// The global route, if there is one.
+    /// The global route, if the packet has a GRH.
     pub grh: Option<Grh>,
 }
 
 /// A global route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grh {
-    /// The other end's GID.
+    /// GID of the peer.
     pub gid: [u8; 16],
-    /// Row of our own GID table.
+    /// Row of the local GID table.
     pub gid_index: u8,
     /// Hop limit.
     pub hop_limit: u8,
@@ -55,13 +55,13 @@ pub struct Grh {
     pub flow_label: u32,
 }
 
-/// The buffer.
+/// A buffer for a datagram and its head.
 #[derive(Debug)]
 pub struct Packet {
     bytes: Vec<u8>,
-    /// Where in `bytes` the head begins, so that it is aligned.
+    /// Offset of the head in `bytes`, which aligns it.
     start: usize,
-    /// Bytes of the head: what the library says.
+    /// Bytes of the head, as the library reports.
     head: usize,
     /// Bytes of the datagram.
     len: usize,
@@ -77,7 +77,7 @@ impl Packet {
         Packet { bytes, start, head, len }
     }
 
-    /// The datagram, as far as it was received.
+    /// The received part of the datagram.
     pub fn mad(&self) -> &[u8] {
         &self.bytes[self.start + self.head..][..self.len]
     }
@@ -87,17 +87,17 @@ impl Packet {
         &mut self.bytes[self.start + self.head..][..self.len]
     }
 
-    /// Head and datagram: what a person sees who asks for the whole buffer.
+    /// Head and datagram, for a dump of the whole buffer.
     pub fn whole(&self) -> &[u8] {
         &self.bytes[self.start..][..self.head + self.len]
     }
 
-    /// How the transaction ended: 0, or an errno.
+    /// Outcome of the transaction: 0, or an errno.
     pub fn status(&self) -> i32 {
         i32::from_ne_bytes(self.part(STATUS))
     }
 
-    /// Where it goes to or came from.
+    /// Destination or source.
     pub fn address(&self) -> Address {
         let grh = Grh {
             gid: self.part(GID),
@@ -117,7 +117,7 @@ impl Packet {
         }
     }
 
-    /// Sets where it goes.
+    /// Sets the destination.
     pub fn set_address(&mut self, to: &Address) {
         let grh = to.grh.unwrap_or_default();
         self.put(QPN, &to.qpn.to_be_bytes());
@@ -142,19 +142,19 @@ impl Packet {
         self.bytes[self.start + at..][..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The head's address and the datagram's length, for a call.
+    /// Address of the head and length of the datagram, for a call.
     pub(super) fn raw(&mut self) -> (*mut u8, usize) {
         (self.bytes[self.start..].as_mut_ptr(), self.len)
     }
 
-    /// Room for a datagram of `len` bytes; what was there is gone.
+    /// Makes room for a datagram of `len` bytes; the old content is lost.
     pub(super) fn grow(&mut self, len: usize) {
         self.bytes = vec![0u8; HEAD_MAX + ALIGN + len];
         self.start = self.bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
         self.len = len;
     }
 
-    /// Makes room for a datagram of `len` bytes, in place if there is room; what was there does not count.
+    /// Makes room for a datagram of `len` bytes, in place if possible; the old content is undefined.
     pub fn resize(&mut self, len: usize) {
         if self.start + self.head + len <= self.bytes.len() {
             self.len = len;
@@ -163,7 +163,7 @@ impl Packet {
         }
     }
 
-    /// Says how long the datagram is that was received; never more than there is room.
+    /// Sets the length of a received datagram, up to the size of the buffer.
     pub(super) fn shorten(&mut self, len: usize) {
         self.len = len.min(self.bytes.len() - self.start - self.head);
     }

@@ -1,4 +1,4 @@
-//! An open port: agents for classes of management, datagrams out and in.
+//! An open port: agents for management classes, datagrams out and in.
 
 use std::ffi::CString;
 use std::io;
@@ -11,10 +11,10 @@ use libc::{c_int, c_long, c_void};
 use super::library::is_simulated;
 use super::{Library, Packet, error_of, forget_error};
 
-/// Bytes of an answer of several segments at most: more than any table of a full subnet needs.
+/// Maximum length in bytes of an answer in several segments: more than any table of a full subnet needs.
 const ANSWER_LEN_MAX: usize = 64 << 20;
 
-/// How long a wait may take under a library that does not look at the descriptors of others.
+/// Longest wait under a library that does not poll foreign descriptors.
 const SIMULATED_WAIT: Duration = Duration::from_millis(2);
 
 /// An open port; closed when dropped.
@@ -22,22 +22,22 @@ const SIMULATED_WAIT: Duration = Duration::from_millis(2);
 pub struct Port {
     library: Library,
     id: c_int,
-    /// Under ibsim's preloaded library, which answers poll(2) and read(2) itself.
+    /// Whether ibsim's preloaded library is in use, which intercepts poll(2) and read(2).
     simulated: bool,
 }
 
-/// What an agent takes part in.
+/// Registration of an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registration {
     /// Management class.
     pub class: u8,
-    /// Its version.
+    /// Version of the class.
     pub class_version: u8,
-    /// 1 where answers may come in several segments.
+    /// 1 if answers may come in several segments.
     pub rmpp_version: u8,
     /// The vendor, for classes 0x30 to 0x4f.
     pub oui: Option<u32>,
-    /// Methods that come unasked; none for one who only asks.
+    /// Unsolicited methods to receive; none for a mere client.
     pub methods: Option<MethodMask>,
 }
 
@@ -45,10 +45,10 @@ pub struct Registration {
 pub type MethodMask = u128;
 
 impl Port {
-    /// Opens a port: of that device or any, of that number or (0) the first that is active.
+    /// Opens a port: of the named device or of any; with this number or (0) the first active one.
     ///
     /// # Errors
-    /// There is none, or it may not be opened.
+    /// There is no such port, or it may not be opened.
     pub fn open(library: Library, ca: Option<&str>, number: i32) -> io::Result<Port> {
         let name = ca.map(CString::new).transpose()?;
         forget_error();
@@ -64,7 +64,7 @@ impl Port {
     /// Registers an agent and returns its number.
     ///
     /// # Errors
-    /// The class is somebody else's, or unknown.
+    /// The class belongs to another agent, or is unknown.
     pub fn register(&self, what: &Registration) -> io::Result<i32> {
         let mut mask = what.methods.map(|m| [m as u64 as c_long, (m >> 64) as u64 as c_long]);
         let mask = mask.as_mut().map_or(ptr::null_mut(), |m| m.as_mut_ptr());
@@ -88,8 +88,8 @@ impl Port {
         if agent < 0 { Err(error_of(agent)) } else { Ok(agent) }
     }
 
-    /// Sends the datagram of `packet`. An answer is waited for during `timeout_ms`, unless that is 0; then the packet
-    /// comes back with a status.
+    /// Sends the datagram of `packet`. Unless `timeout_ms` is 0, the library waits that long for an answer; after a
+    /// timeout the packet comes back with a status.
     ///
     /// # Errors
     /// It could not be sent.
@@ -103,11 +103,11 @@ impl Port {
         if rc < 0 { Err(error_of(rc)) } else { Ok(()) }
     }
 
-    /// Receives into `packet`, which grows if the answer is longer. Waits `timeout_ms` at most; a negative time is
-    /// for ever. Returns the number of the agent that it is for.
+    /// Receives into `packet`, which grows if the answer is longer. Waits up to `timeout_ms`, without limit if that is
+    /// negative. Returns the number of the agent that the datagram is for.
     ///
     /// # Errors
-    /// Nothing came in time, or it could not be read.
+    /// No datagram came in time, or it could not be read.
     pub fn recv(&self, packet: &mut Packet, timeout_ms: i32) -> io::Result<i32> {
         loop {
             let (at, room) = packet.raw();
@@ -121,7 +121,7 @@ impl Port {
                 return Ok(agent);
             }
             let error = error_of(agent);
-            // What does not fit stays queued, and the length tells what it takes.
+            // A datagram that does not fit stays queued, and the length tells the room it needs.
             if error.raw_os_error() != Some(libc::ENOSPC) || len <= room || len > ANSWER_LEN_MAX {
                 return Err(error);
             }
@@ -129,13 +129,13 @@ impl Port {
         }
     }
 
-    /// What is readable when a datagram waits.
+    /// Descriptor that is readable when a datagram is pending.
     pub fn fd(&self) -> RawFd {
         // SAFETY: the port is open.
         unsafe { (self.library.calls.umad_get_fd)(self.id) }
     }
 
-    /// Receives into `packet` what is there; `None` if nothing is.
+    /// Receives a pending datagram into `packet`; `None` if there is none.
     ///
     /// # Errors
     /// It could not be read.
@@ -149,20 +149,20 @@ impl Port {
         }
     }
 
-    /// Waits until a datagram can be received, or `others` is readable, or the time is over: which of the two is so.
-    /// By poll(2), which libraries that stand in for a kernel's ports answer too; ibsim's knows nothing of `others`, and
-    /// with it the wait is short, so that they are looked at now and then ([`Port::wait_for_others`]).
+    /// Waits until a datagram can be received, `others` is readable, or the timeout ends; returns which of the two is
+    /// ready. Uses poll(2), which libraries that stand in for a kernel's ports intercept; ibsim's does not know
+    /// `others`, so under it the wait is short and the caller checks them now and then ([`Port::wait_for_others`]).
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// poll(2) failed.
     pub fn wait(&self, others: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
         let longest = if self.simulated { Some(SIMULATED_WAIT) } else { None };
         let timeout = [timeout, longest].into_iter().flatten().min();
         let of = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // A negative descriptor is passed over.
+        // poll(2) ignores negative descriptors.
         let mut fds = [of(self.fd()), of(others.map_or(-1, |fd| fd.as_raw_fd()))];
         let wait = timeout.map_or(-1, |time| c_int::try_from(time.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
-        // SAFETY: two records, as is said.
+        // SAFETY: the array has two records, as the count says.
         let rc = unsafe { libc::poll(fds.as_mut_ptr(), 2, wait) };
         if rc < 0 {
             let error = io::Error::last_os_error();
@@ -171,16 +171,16 @@ impl Port {
         Ok((fds[0].revents != 0, fds[1].revents != 0))
     }
 
-    /// Waits until `others` is readable or the time is over, whatever comes to the port meanwhile: whether it is readable.
-    /// By ppoll(2), which ibsim's library leaves to the system.
+    /// Waits until `others` is readable or the timeout ends, regardless of datagrams; returns whether it is readable.
+    /// Uses ppoll(2), which ibsim's library does not intercept.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// ppoll(2) failed.
     pub fn wait_for_others(&self, others: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
         let limit = timeout.unwrap_or(SIMULATED_WAIT).min(SIMULATED_WAIT);
         let limit = libc::timespec { tv_sec: 0, tv_nsec: c_long::from(limit.subsec_nanos()) };
         let mut other = libc::pollfd { fd: others.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one record, a time, and no set of signals.
+        // SAFETY: one record, a timeout, and a null signal mask.
         let rc = unsafe { libc::ppoll(&mut other, 1, &limit, ptr::null()) };
         if rc < 0 {
             let error = io::Error::last_os_error();
@@ -189,12 +189,12 @@ impl Port {
         Ok(rc > 0)
     }
 
-    /// Whether it is one of ibsim's, whose library waits for nothing but datagrams.
+    /// Whether the port is one of ibsim's, whose library can wait only for datagrams.
     pub fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// The library that it was opened with.
+    /// The library that opened the port.
     pub fn library(&self) -> Library {
         self.library
     }

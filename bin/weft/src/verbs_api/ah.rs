@@ -1,4 +1,4 @@
-//! Paths to a peer, and address handles.
+//! Address vectors and address handles.
 
 use std::io;
 use std::rc::Rc;
@@ -7,18 +7,18 @@ use weft_abi_types::{ibv_ah, ibv_ah_attr, ibv_gid, ibv_global_route, ibv_grh};
 
 use super::{Buffer, Pd, Wc, check_ptr};
 
-/// Where packets go: what `struct ibv_ah_attr` says.
+/// An address vector, as in `struct ibv_ah_attr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Path {
     /// Destination LID (InfiniBand).
     pub dlid: u16,
     /// Service level.
     pub sl: u8,
-    /// Our port.
+    /// Local port number.
     pub port_num: u8,
-    /// The peer's GID and the row of ours, if packets carry a GRH (on RoCE: always).
+    /// The peer's GID and the row of the local GID, if packets carry a GRH (always on RoCE).
     pub gid: Option<([u8; 16], u8)>,
-    /// Hop limit, with a GRH.
+    /// Hop limit in the GRH.
     pub hop_limit: u8,
 }
 
@@ -43,7 +43,7 @@ impl Path {
     }
 }
 
-/// An address handle. Clones are the same one.
+/// An address handle, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Ah(Rc<Inner>);
 
@@ -54,20 +54,20 @@ struct Inner {
 }
 
 impl Ah {
-    /// Creates one.
+    /// Creates an address handle.
     pub fn new(pd: &Pd, path: &Path) -> io::Result<Ah> {
         Ah::from_attr(pd, path.raw())
     }
 
-    /// Creates one from the attributes as verbs, or an event of the connection manager, have them.
+    /// Creates an address handle from attributes in verbs' form, for example from an event of the connection manager.
     pub fn from_attr(pd: &Pd, mut attr: ibv_ah_attr) -> io::Result<Ah> {
         // SAFETY: the domain is alive and the attributes are complete.
         let ptr = check_ptr(unsafe { (pd.context().library().verbs.ibv_create_ah)(pd.ptr(), &mut attr) })?;
         Ok(Ah(Rc::new(Inner { pd: pd.clone(), ptr })))
     }
 
-    /// Creates one that leads back to the sender of a datagram, which `wc` announced and which lies at the start of
-    /// `buffer`, its GRH included.
+    /// Creates an address handle back to the sender of a datagram: `wc` is its completion, and `buffer` starts with its
+    /// GRH.
     ///
     /// # Panics
     /// The buffer has no room for a GRH.
@@ -87,7 +87,7 @@ impl Ah {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: work requests in the making held a clone (SendChain); those posted have copied what they need.
+        // SAFETY: unposted work requests held a clone (SendChain); posted ones have copied what they need.
         unsafe { (self.pd.context().library().verbs.ibv_destroy_ah)(self.ptr) };
     }
 }

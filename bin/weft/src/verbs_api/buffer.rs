@@ -1,4 +1,4 @@
-//! Protection domains, and registered memory.
+//! Protection domains and registered memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
@@ -8,10 +8,10 @@ use weft_abi_types::{IBV_ACCESS_ON_DEMAND, ibv_mr, ibv_pd, ibv_sge, inlines};
 
 use super::{Context, check, check_ptr};
 
-/// Alignment of every buffer: the page size of the machines we run on, so that regions do not share pages.
+/// Alignment of every buffer: the page size of supported machines, so that regions do not share pages.
 const PAGE: usize = 4096;
 
-/// A protection domain. Clones are the same one.
+/// A protection domain, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Pd(Rc<PdInner>);
 
@@ -22,14 +22,14 @@ struct PdInner {
 }
 
 impl Pd {
-    /// Allocates one.
+    /// Allocates a protection domain.
     pub fn new(context: &Context) -> io::Result<Pd> {
         // SAFETY: the context is open.
         let ptr = check_ptr(unsafe { (context.library().verbs.ibv_alloc_pd)(context.ptr()) })?;
         Ok(Pd(Rc::new(PdInner { context: context.clone(), ptr })))
     }
 
-    /// The device it belongs to.
+    /// The device of the domain.
     pub fn context(&self) -> &Context {
         &self.0.context
     }
@@ -41,17 +41,17 @@ impl Pd {
 
 impl Drop for PdInner {
     fn drop(&mut self) {
-        // SAFETY: everything in the domain held a clone of it and is gone.
+        // SAFETY: all objects in the domain held a clone of it and are gone.
         unsafe { (self.context.library().verbs.ibv_dealloc_pd)(self.ptr) };
     }
 }
 
-/// A piece of registered memory, as work requests name it.
+/// A scatter/gather entry: a piece of registered memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sge {
-    /// Where.
+    /// Address.
     pub addr: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: u32,
     /// Local key.
     pub lkey: u32,
@@ -74,9 +74,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Allocates `len` bytes (at least one) and registers them with the rights `access`
-    /// (`IBV_ACCESS_LOCAL_WRITE` ...). With `implicit`, the whole address space is registered on demand instead, and
-    /// the buffer is used through that region.
+    /// Allocates `len` bytes (at least one) and registers them with the rights `access` (`IBV_ACCESS_LOCAL_WRITE` ...).
+    /// With `implicit`, registers the whole address space on demand instead, and uses the buffer through that region.
     pub fn new(pd: &Pd, len: usize, access: u32, implicit: bool) -> io::Result<Buffer> {
         let layout =
             Layout::from_size_align(len.max(1), PAGE).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -104,54 +103,54 @@ impl Buffer {
         }
     }
 
-    /// The address that a peer names it by.
+    /// Address for the peer's work requests.
     pub fn addr(&self) -> u64 {
         self.memory as u64
     }
 
-    /// How many bytes there are.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The key that work requests name it by.
+    /// L_Key, for local work requests.
     pub fn lkey(&self) -> u32 {
-        // SAFETY: as for the remote key.
+        // SAFETY: as for `rkey`.
         unsafe { (*self.mr).lkey }
     }
 
-    /// The key that a peer names it by.
+    /// R_Key, for the peer's work requests.
     pub fn rkey(&self) -> u32 {
         // SAFETY: the region is registered; its keys do not change.
         unsafe { (*self.mr).rkey }
     }
 
-    /// `length` bytes from `offset` on, for a work request.
+    /// The entry for `length` bytes from `offset` on, for a work request.
     ///
     /// # Panics
-    /// They are not all in the buffer.
+    /// The range exceeds the buffer.
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
         self.bound(offset, length);
         Sge { addr: self.addr() + offset as u64, length: length as u32, lkey: self.lkey() }
     }
 
-    /// Copies `bytes` in at `offset`.
+    /// Copies `bytes` to the buffer at `offset`.
     ///
     /// # Panics
-    /// They would not fit.
+    /// The range exceeds the buffer.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.bound(offset, bytes.len());
-        // SAFETY: within the allocation, as just checked; an adapter that writes at the same time makes for mixed
-        // bytes and nothing worse, because no reference to them exists.
+        // SAFETY: within the allocation, as just checked; an adapter that writes at the same time can only mix the
+        // bytes, because no reference to them exists.
         unsafe {
             std::ptr::copy(bytes.as_ptr(), self.memory.add(offset), bytes.len());
         }
     }
 
-    /// Copies `into.len()` bytes out from `offset` on.
+    /// Copies `into.len()` bytes from the buffer at `offset`.
     ///
     /// # Panics
-    /// They are not all in the buffer.
+    /// The range exceeds the buffer.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         self.bound(offset, into.len());
         // SAFETY: as for write.
@@ -163,24 +162,24 @@ impl Buffer {
     /// Sets `length` bytes from `offset` on to `byte`.
     ///
     /// # Panics
-    /// They are not all in the buffer.
+    /// The range exceeds the buffer.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) {
         self.bound(offset, length);
         // SAFETY: as for write.
         unsafe { std::ptr::write_bytes(self.memory.add(offset), byte, length) };
     }
 
-    /// The byte at `offset` as it is right now, even if an adapter just changed it.
+    /// The current byte at `offset`, even if an adapter has just changed it.
     ///
     /// # Panics
-    /// It is not in the buffer.
+    /// The offset is outside the buffer.
     pub fn byte(&self, offset: usize) -> u8 {
         self.bound(offset, 1);
         // SAFETY: within the allocation, as just checked.
         unsafe { self.memory.add(offset).read_volatile() }
     }
 
-    /// Asks the system to have the pages ready (`ibv_advise_mr`, on-demand paging only).
+    /// Asks the system to prefetch the pages (`ibv_advise_mr`, on-demand paging only).
     pub fn prefetch(&self) -> io::Result<()> {
         let mut sge = ibv_sge::from(self.sge(0, self.len));
         // SAFETY: the domain is alive and the list has one entry.

@@ -1,4 +1,4 @@
-//! An open device and what can be asked of it.
+//! An open device and its queries.
 
 use std::any::Any;
 use std::fmt;
@@ -12,14 +12,14 @@ use weft_abi_types::{
 
 use super::{Library, check};
 
-/// An open device. Clones are the same one; it closes with the last.
+/// An open device, shared by its clones; it closes with the last.
 #[derive(Clone, Debug)]
 pub struct Context(Rc<Inner>);
 
 struct Inner {
     library: Library,
     ptr: *mut ibv_context,
-    /// What the device is open for, if somebody else opened it and will close it.
+    /// The owner of the open device, if another object opened it and will close it.
     opener: Option<Box<dyn Any>>,
 }
 
@@ -41,13 +41,13 @@ pub struct GidRow {
 }
 
 impl GidRow {
-    /// Whether no address stands in the row.
+    /// Whether the row holds no address.
     pub fn is_empty(&self) -> bool {
         // A null GID may carry the link-local prefix.
         self.gid[8..] == [0; 8]
     }
 
-    /// Whether RoCE v2 packets leave from it.
+    /// Whether packets with this GID are RoCE v2.
     pub fn is_roce_v2(&self) -> bool {
         self.gid_type == Some(IBV_GID_TYPE_ROCE_V2)
     }
@@ -61,7 +61,7 @@ impl Context {
     /// A device that stays open as long as `opener` exists.
     ///
     /// # Safety
-    /// That must be so, and the library must be the one that opened it.
+    /// `opener` keeps the device open, and `library` opened it.
     pub(crate) unsafe fn from_opener(library: Library, ptr: *mut ibv_context, opener: Box<dyn Any>) -> Context {
         Context(Rc::new(Inner { library, ptr, opener: Some(opener) }))
     }
@@ -81,7 +81,7 @@ impl Context {
         unsafe { (*self.0.ptr).num_comp_vectors }
     }
 
-    /// `ibv_query_device_ex`; an old library fills the old part, and the rest is zero.
+    /// `ibv_query_device_ex`; with an old library, only the old fields are filled and the others are zero.
     pub fn query_device(&self) -> io::Result<ibv_device_attr_ex> {
         let mut attr = MaybeUninit::<ibv_device_attr_ex>::zeroed();
         // SAFETY: the context is open, and zeroes are a valid ibv_device_attr_ex, so it may be assumed initialised.
@@ -106,7 +106,7 @@ impl Context {
         }
     }
 
-    /// One row of the GID table of `port`, with its type where the library can tell.
+    /// One row of the GID table of `port`, with its type if the library can tell.
     pub fn query_gid(&self, port: u8, index: u32) -> io::Result<GidRow> {
         if let Some(query) = self.0.library.verbs._ibv_query_gid_ex {
             let mut entry = MaybeUninit::<ibv_gid_entry>::zeroed();
@@ -125,15 +125,15 @@ impl Context {
         }
         let mut gid = ibv_gid { raw: [0; 16] };
         let row = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the context is open and `gid` is ours to fill.
+        // SAFETY: the context is open and `gid` is a local variable to fill.
         unsafe {
             check((self.0.library.verbs.ibv_query_gid)(self.0.ptr, port, row, &mut gid))?;
             Ok(GidRow { index, gid: gid.raw, gid_type: None })
         }
     }
 
-    /// The row that a program should use that was told nothing: the first one that is RoCE v2 and not link-local, or
-    /// else the first that holds an address. `None` on InfiniBand, which can do without.
+    /// The row to use by default: the first that is RoCE v2 and not link-local, or else the first with an address.
+    /// `None` on InfiniBand, which needs no GID.
     pub fn default_gid(&self, port: u8) -> Option<GidRow> {
         let rows = u32::try_from(self.query_port(port).ok()?.gid_tbl_len).ok()?;
         let filled: Vec<GidRow> =
@@ -148,8 +148,8 @@ impl Drop for Inner {
         if self.opener.is_some() {
             return;
         }
-        // SAFETY: every object made from the context held a clone of it, so nothing uses it any more. A failure to
-        // close leaves nothing to be done.
+        // SAFETY: every object made from the context held a clone of it, so nothing uses it any more. There is no
+        // recovery from a failed close.
         unsafe { (self.library.verbs.ibv_close_device)(self.ptr) };
     }
 }

@@ -1,4 +1,4 @@
-//! Completion queues and the channels that wake up who waits for them.
+//! Completion queues, and the channels that wake up their waiters.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use weft_abi_types::{
 
 use super::{Context, Library, check, check_ptr};
 
-/// A completion channel. Clones are the same one.
+/// A completion channel, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Channel(Rc<ChannelInner>);
 
@@ -23,21 +23,21 @@ struct ChannelInner {
 }
 
 impl Channel {
-    /// Creates one.
+    /// Creates a channel.
     pub fn new(context: &Context) -> io::Result<Channel> {
         // SAFETY: the context is open.
         let ptr = check_ptr(unsafe { (context.library().verbs.ibv_create_comp_channel)(context.ptr()) })?;
         Ok(Channel(Rc::new(ChannelInner { context: context.clone(), ptr })))
     }
 
-    /// Its descriptor: readable when an event waits.
+    /// File descriptor, readable when an event is pending.
     pub fn fd(&self) -> RawFd {
         // SAFETY: the channel is alive; its descriptor does not change.
         unsafe { (*self.0.ptr).fd }
     }
 
-    /// Sleeps until a completion queue that asked for it has something, and acknowledges that event. `false` if it
-    /// was another queue than `expected`.
+    /// Waits for an event of a completion queue that requested notification, and acknowledges it. Returns `false` if
+    /// the event is for another queue than `expected`.
     pub fn wait(&self, expected: &Cq) -> io::Result<bool> {
         let verbs = self.0.context.library().verbs;
         let mut cq = std::ptr::null_mut();
@@ -58,12 +58,12 @@ impl Drop for ChannelInner {
     }
 }
 
-/// A completion.
+/// A work completion.
 #[derive(Clone, Copy)]
 pub struct Wc(ibv_wc);
 
 impl Wc {
-    /// The request's own number.
+    /// The work request's ID.
     pub fn wr_id(&self) -> u64 {
         self.0.wr_id
     }
@@ -78,12 +78,12 @@ impl Wc {
         self.0.opcode
     }
 
-    /// Bytes of a reception or READ.
+    /// Bytes received or read.
     pub fn byte_len(&self) -> u32 {
         self.0.byte_len
     }
 
-    /// Immediate data of a reception, as a number.
+    /// Immediate data of a receive, as a number.
     pub fn imm(&self) -> u32 {
         // SAFETY: both members of the union are plain numbers.
         u32::from_be(unsafe { self.0.imm.imm_data })
@@ -93,13 +93,13 @@ impl Wc {
         &self.0
     }
 
-    /// Queue pair that it happened on.
+    /// Number of the queue pair that completed the request.
     pub fn qp_num(&self) -> u32 {
         self.0.qp_num
     }
 }
 
-/// A completion queue. Clones are the same one.
+/// A completion queue, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Cq(Rc<CqInner>);
 
@@ -111,7 +111,7 @@ struct CqInner {
 }
 
 impl Cq {
-    /// Creates one with room for `entries`.
+    /// Creates a queue with room for `entries`.
     pub fn new(context: &Context, entries: u32, channel: Option<&Channel>) -> io::Result<Cq> {
         let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
         let channel_ptr = channel.map_or(std::ptr::null_mut(), |c| c.0.ptr);
@@ -130,17 +130,17 @@ impl Cq {
         self.0.ptr
     }
 
-    /// The library that it belongs to.
+    /// The library of the queue.
     pub fn library(&self) -> Library {
         self.0.context.library()
     }
 
-    /// The channel that announces its completions.
+    /// The channel for the queue's events.
     pub fn channel(&self) -> Option<&Channel> {
         self.0.channel.as_ref()
     }
 
-    /// Takes up to `N` completions and hands each to `on_wc`; says how many there were.
+    /// Polls for up to `N` completions, passes each to `on_wc`, and returns their number.
     #[inline]
     pub fn poll<const N: usize>(&self, mut on_wc: impl FnMut(&Wc)) -> io::Result<usize> {
         let mut entries = [const { MaybeUninit::<ibv_wc>::uninit() }; N];
@@ -160,7 +160,7 @@ impl Cq {
         check(unsafe { inlines::ibv_req_notify_cq(self.0.ptr, 0) })
     }
 
-    /// What the library calls a completion status.
+    /// The library's name of a completion status.
     pub fn status_text(&self, status: u32) -> String {
         // SAFETY: the call takes any number and returns a string that lives for good.
         let text = unsafe { std::ffi::CStr::from_ptr((self.library().verbs.ibv_wc_status_str)(status)) };
@@ -176,7 +176,7 @@ impl Drop for CqInner {
     }
 }
 
-/// A completion queue whose completions carry the time at which the adapter made them.
+/// A completion queue whose completions carry the adapter's timestamps.
 #[derive(Clone, Debug)]
 pub struct TimestampCq {
     cq: Cq,
@@ -184,7 +184,7 @@ pub struct TimestampCq {
 }
 
 impl TimestampCq {
-    /// Creates one with room for `entries`.
+    /// Creates a queue with room for `entries`.
     pub fn new(context: &Context, entries: u32, channel: Option<&Channel>) -> io::Result<TimestampCq> {
         let mut attr = ibv_cq_init_attr_ex {
             cqe: entries,
@@ -199,21 +199,21 @@ impl TimestampCq {
         // SAFETY: context and channel are alive, and stay so as long as the queue.
         let ptr = check_ptr(unsafe { inlines::ibv_create_cq_ex(context.ptr(), &mut attr) })?;
         Ok(TimestampCq {
-            // An extended queue is a plain one in front (ibv_cq_ex_to_cq is a cast).
+            // An extended queue starts with a plain one (ibv_cq_ex_to_cq is a cast).
             cq: Cq::wrap(context, channel, ptr.cast()),
             ptr,
         })
     }
 
-    /// The queue, for everything but polling.
+    /// The plain queue, for everything but polling.
     pub fn cq(&self) -> &Cq {
         &self.cq
     }
 
-    /// Takes up to `most` completions, each handed on as (wr_id, status, time in adapter clock cycles).
+    /// Polls for up to `most` completions and passes each on as (wr_id, status, timestamp in adapter clock cycles).
     pub fn poll(&self, most: usize, mut on_wc: impl FnMut(u64, u32, u64)) -> io::Result<usize> {
         let mut attr = ibv_poll_cq_attr { comp_mask: 0 };
-        // SAFETY: the queue is alive, was made with timestamps, and the calls come in the order that
+        // SAFETY: the queue is alive, was created with timestamps, and the calls come in the order that
         // ibv_start_poll(3) demands.
         unsafe {
             match inlines::ibv_start_poll(self.ptr, &mut attr) {

@@ -1,4 +1,4 @@
-//! The list of devices, before any is opened.
+//! The list of devices.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,7 +8,7 @@ use weft_abi_types::{ibv_device, ibv_transport_type};
 
 use super::{Context, Library, check_ptr};
 
-/// All devices that the library found. Freed when dropped; open devices outlive it.
+/// All devices that the library found. Freed when dropped; open devices outlive the list.
 #[derive(Debug)]
 pub struct DeviceList {
     library: Library,
@@ -24,10 +24,10 @@ pub struct Device<'a> {
 }
 
 impl DeviceList {
-    /// Asks the library for its devices.
+    /// Queries the library's devices.
     ///
     /// # Errors
-    /// What `ibv_get_device_list` left in errno.
+    /// The errno of `ibv_get_device_list`.
     pub fn new(library: Library) -> io::Result<DeviceList> {
         let mut count = 0;
         // SAFETY: the call writes one number and returns an array of that many pointers, or null.
@@ -44,7 +44,7 @@ impl DeviceList {
         })
     }
 
-    /// The device of that name, or the first one.
+    /// The device with this name, or the first one.
     pub fn find(&self, name: Option<&str>) -> Option<Device<'_>> {
         self.iter().find(|d| name.is_none_or(|n| d.name() == n))
     }
@@ -63,36 +63,36 @@ impl Device<'_> {
         unsafe { &*self.ptr }
     }
 
-    /// Its name, such as `rxe0`.
+    /// Name, such as `rxe0`.
     pub fn name(&self) -> String {
         // SAFETY: the name is an array within the device, ended by a zero.
         let name = unsafe { CStr::from_ptr((self.list.library.verbs.ibv_get_device_name)(self.ptr)) };
         name.to_string_lossy().into_owned()
     }
 
-    /// Its node GUID as a number.
+    /// Node GUID as a number.
     pub fn guid(&self) -> u64 {
-        // SAFETY: any device of the list may be asked.
+        // SAFETY: the device belongs to the list, which is alive.
         u64::from_be(unsafe { (self.list.library.verbs.ibv_get_device_guid)(self.ptr) })
     }
 
-    /// InfiniBand (and RoCE), iWARP ...
+    /// Transport type: InfiniBand (and RoCE), iWARP ...
     pub fn transport_type(&self) -> ibv_transport_type {
         self.raw().transport_type
     }
 
-    /// Its directory in sysfs, or the library's stand-in for one.
+    /// Directory in sysfs, or the library's substitute for one.
     pub fn sysfs_path(&self) -> PathBuf {
         let bytes: Vec<u8> = self.raw().ibdev_path.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
         PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Opens it.
+    /// Opens the device.
     ///
     /// # Errors
-    /// What `ibv_open_device` left in errno.
+    /// The errno of `ibv_open_device`.
     pub fn open(&self) -> io::Result<Context> {
-        // SAFETY: the device is alive as its list is.
+        // SAFETY: the device is alive, because its list is.
         let ptr = check_ptr(unsafe { (self.list.library.verbs.ibv_open_device)(self.ptr) })?;
         Ok(Context::from_open(self.list.library, ptr))
     }

@@ -1,4 +1,4 @@
-//! Memory of the adapter itself.
+//! Device memory: memory of the adapter itself.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use weft_abi_types::{IBV_ACCESS_ZERO_BASED, ibv_alloc_dm_attr, ibv_dm, ibv_mr, i
 
 use super::{Pd, Sge, check, check_ptr};
 
-/// Device memory is copied to and from in units of this.
+/// Unit in bytes of copies to and from device memory.
 pub const DM_ALIGN: usize = 4;
 
-/// A piece of device memory, registered: addresses in it start at zero.
+/// A registered piece of device memory; its addresses start at zero.
 #[derive(Debug)]
 pub struct DeviceMemory {
     pd: Pd,
@@ -37,17 +37,17 @@ impl DeviceMemory {
         }
     }
 
-    /// `length` bytes from `offset` on, for a work request.
+    /// The entry for `length` bytes from `offset` on, for a work request.
     ///
     /// # Panics
-    /// They are not all in it.
+    /// The range exceeds the memory.
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.len), "{length} bytes at {offset}");
         // SAFETY: the region is registered; its keys do not change.
         Sge { addr: offset as u64, length: length as u32, lkey: unsafe { (*self.mr).lkey } }
     }
 
-    /// Copies `bytes`, whole units of them, in at `offset`; a library that cannot answers with an error.
+    /// Copies whole units from `bytes` to the memory at `offset`; fails if the library cannot.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: the memory is alive, the bytes are readable; the call checks the bounds.
         unsafe {
@@ -58,7 +58,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Copies `bytes`, whole units of them, out from `offset`.
+    /// Copies whole units from the memory at `offset` to `bytes`.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
         // SAFETY: the memory is alive, the bytes are writable; the call checks the bounds.
         unsafe {
@@ -72,7 +72,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: the region goes first; if that fails the memory stays, an adapter may still use it.
+        // SAFETY: the region is deregistered first; if that fails the memory stays, because an adapter may still use
+        // it.
         unsafe {
             if (self.pd.context().library().verbs.ibv_dereg_mr)(self.mr) == 0 {
                 inlines::ibv_free_dm(self.dm);

@@ -1,4 +1,4 @@
-//! Which `libibverbs` the tools talk to, and loading it.
+//! Selection and loading of the `libibverbs` that the tools use.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use weft_abi_types::api::Verbs;
 
 use crate::rdma_dir;
 
-/// Whose library.
+/// The origin of a library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Which {
-    /// The one that was built together with this command.
+    /// The library built together with this command.
     #[default]
     Ours,
-    /// The one that the loader finds: the machine's own, for real adapters.
+    /// The library that the loader finds: the machine's own, for real adapters.
     System,
 }
 
-/// A loaded library. Loaded for good, hence freely copied.
+/// A loaded library. It is never unloaded, hence freely copied.
 #[derive(Clone, Copy)]
 pub struct Library {
     pub(super) verbs: &'static Verbs,
 }
 
 impl Library {
-    /// The path of one of the libraries, or the name that the loader finds it by.
+    /// Path of one of the libraries, or the name by which the loader finds it.
     ///
     /// # Errors
-    /// Ours are nowhere.
+    /// Weft's libraries cannot be found.
     pub(crate) fn path(which: Which, soname: &str) -> Result<String> {
         match which {
             Which::System => Ok(soname.to_owned()),
@@ -39,10 +39,10 @@ impl Library {
         }
     }
 
-    /// Loads it.
+    /// Loads a library.
     ///
     /// # Errors
-    /// It is not there, or it is no libibverbs.
+    /// The library is missing, or is no libibverbs.
     pub fn load(which: Which) -> Result<Library> {
         let path = Library::path(which, "libibverbs.so.1")?;
         let verbs = Verbs::load(&path).context(match which {

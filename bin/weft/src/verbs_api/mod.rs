@@ -1,7 +1,7 @@
-//! Verbs for the tools: safe objects over a `libibverbs` that is loaded at run time, ours or the system's.
+//! Verbs for the tools: safe objects over a `libibverbs` that is loaded at run time, Weft's or the system's.
 //!
-//! Each object keeps its parents alive and is destroyed when dropped, in the order that verbs demand. Memory that an
-//! adapter may write at any time is never shown as a slice: [`Buffer`] copies in and out.
+//! Each object keeps its parents alive and is destroyed when dropped, in the order that verbs require. Memory that an
+//! adapter may write at any time is never exposed as a slice: [`Buffer`] copies in and out.
 
 mod ah;
 mod buffer;
@@ -28,7 +28,7 @@ pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
 
 use std::io;
 
-/// The error that a call reported by returning an errno, or -1 with errno set.
+/// Converts a call's return value, an errno or -1 with errno set, to a result.
 pub(crate) fn check(rc: libc::c_int) -> io::Result<()> {
     match rc {
         0 => Ok(()),
@@ -37,7 +37,7 @@ pub(crate) fn check(rc: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The error that a call reported by returning null.
+/// Converts a call's return value, a pointer or null with errno set, to a result.
 pub(crate) fn check_ptr<T>(ptr: *mut T) -> io::Result<*mut T> {
     if ptr.is_null() {
         return Err(io::Error::last_os_error());

@@ -1,4 +1,4 @@
-//! Queue pairs: creating them, taking them through their states, posting to them.
+//! Queue pairs: creation, state changes, posting.
 
 use std::any::Any;
 use std::fmt;
@@ -17,26 +17,26 @@ use weft_abi_types::{
 
 use super::{Cq, Path, Pd, SendChain, SendRequest, Sge, Srq, Xrcd, check, check_ptr};
 
-/// What a queue pair is created with.
+/// Attributes of a new queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct QpRequest<'a> {
     /// `IBV_QPT_RC` ...
     pub qp_type: ibv_qp_type,
-    /// Where sends complete.
+    /// Completion queue of sends.
     pub send_cq: &'a Cq,
-    /// Where receptions complete.
+    /// Completion queue of receives.
     pub recv_cq: &'a Cq,
-    /// A shared receive queue in place of its own.
+    /// A shared receive queue in place of the queue pair's own.
     pub srq: Option<&'a Srq>,
-    /// The domain of an XRC target.
+    /// The XRC domain of an XRC target.
     pub xrcd: Option<&'a Xrcd>,
-    /// Sends at a time.
+    /// Maximum number of outstanding sends.
     pub max_send_wr: u32,
-    /// Receptions at a time.
+    /// Maximum number of outstanding receives.
     pub max_recv_wr: u32,
-    /// Bytes that a request may carry inline.
+    /// Maximum number of inline bytes in a request.
     pub max_inline_data: u32,
-    /// Whether `ibv_wr_*` shall work for SEND.
+    /// Whether the queue pair supports `ibv_wr_*` for SEND.
     pub extended: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Qp {
     ptr: *mut ibv_qp,
     ex: Option<*mut ibv_qp_ex>,
     qp_type: ibv_qp_type,
-    /// Who destroys it when dropped, if it is not us.
+    /// Destroys the queue pair when dropped, if this object does not.
     destroyer: Option<Box<dyn Any>>,
 }
 
@@ -59,28 +59,28 @@ impl fmt::Debug for Qp {
     }
 }
 
-/// How to connect a queue pair to its peer.
+/// Parameters for the connection of a queue pair to its peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Connect {
-    /// The peer's number.
+    /// Number of the peer's queue pair.
     pub dest_qpn: u32,
     /// First PSN of the peer.
     pub rq_psn: u32,
-    /// First PSN of ours.
+    /// First PSN of the local queue pair.
     pub sq_psn: u32,
     /// Path MTU.
     pub path_mtu: ibv_mtu,
-    /// The way to the peer.
+    /// The path to the peer.
     pub path: Path,
-    /// READs and atomics outstanding, each way.
+    /// Maximum number of outstanding READs and atomics, in each direction.
     pub rd_atomic: u8,
 }
 
-/// Local ACK timeout 14: 4.096 µs × 2^14 = 67 ms, the value of every example program.
+/// Local ACK timeout 14: 4.096 µs × 2^14 = 67 ms, as in every example program.
 const TIMEOUT: u8 = 14;
-/// Retries without an answer.
+/// Retries after a missing answer.
 const RETRY_CNT: u8 = 7;
-/// Retries while the peer has no receive buffer: 7 stands for ever.
+/// Retries after RNR NAKs; 7 means without limit.
 const RNR_RETRY: u8 = 7;
 /// RNR timer code 12: 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
@@ -101,7 +101,7 @@ impl QpRequest<'_> {
         }
     }
 
-    /// The C form, for queue pairs that are not extended.
+    /// The C structure, for queue pairs that are not extended.
     pub(crate) fn raw(&self) -> ibv_qp_init_attr {
         ibv_qp_init_attr {
             qp_context: std::ptr::null_mut(),
@@ -116,7 +116,7 @@ impl QpRequest<'_> {
 }
 
 impl Qp {
-    /// Creates one, in the state Reset.
+    /// Creates a queue pair in the state Reset.
     pub fn new(pd: &Pd, request: &QpRequest<'_>) -> io::Result<Qp> {
         let verbs = pd.context().library().verbs;
         let plain = matches!(request.qp_type, IBV_QPT_RC | IBV_QPT_UC | IBV_QPT_UD);
@@ -131,7 +131,7 @@ impl Qp {
         };
         let ptr = check_ptr(ptr)?;
         let ex = match verbs.ibv_qp_to_qp_ex {
-            // SAFETY: the queue pair was just made by this library.
+            // SAFETY: this library has just created the queue pair.
             Some(to_ex) if request.extended => Some(check_ptr(unsafe { to_ex(ptr) })?),
             _ => None,
         };
@@ -140,10 +140,10 @@ impl Qp {
         Ok(qp)
     }
 
-    /// One that was created with `request` and is destroyed by dropping `destroyer`.
+    /// Wraps a queue pair that was created with `request` and is destroyed by dropping `destroyer`.
     ///
     /// # Safety
-    /// That must be so, and the queue pair alive.
+    /// Both must be true, and the queue pair must be alive.
     pub(crate) unsafe fn adopt(pd: &Pd, request: &QpRequest<'_>, ptr: *mut ibv_qp, destroyer: Box<dyn Any>) -> Qp {
         Qp::wrap(pd, request, ptr, Some(destroyer))
     }
@@ -161,13 +161,13 @@ impl Qp {
         }
     }
 
-    /// Its number.
+    /// Queue pair number.
     pub fn number(&self) -> u32 {
         // SAFETY: the queue pair is alive; its number does not change.
         unsafe { (*self.ptr).qp_num }
     }
 
-    /// How many bytes it takes inline.
+    /// Maximum number of inline bytes.
     pub fn max_inline_data(&self) -> io::Result<u32> {
         let verbs = self.pd.context().library().verbs;
         let mut attr = MaybeUninit::<ibv_qp_attr>::zeroed();
@@ -179,7 +179,7 @@ impl Qp {
         }
     }
 
-    /// The Q_Key that datagrams to it carry.
+    /// The Q_Key that datagrams to the queue pair must carry.
     pub fn qkey(&self) -> io::Result<u32> {
         let verbs = self.pd.context().library().verbs;
         let mut attr = no_attributes();
@@ -189,12 +189,12 @@ impl Qp {
         Ok(attr.qkey)
     }
 
-    /// `ibv_modify_qp` with attributes that somebody else made out.
+    /// `ibv_modify_qp` with the caller's attributes.
     pub fn modify_with(&self, attr: ibv_qp_attr, mask: u32) -> io::Result<()> {
         self.modify(attr, mask)
     }
 
-    /// To the state Error: everything posted is flushed.
+    /// Changes the state to Error, which flushes all posted requests.
     pub fn to_error(&self) -> io::Result<()> {
         let mut attr = no_attributes();
         attr.qp_state = IBV_QPS_ERR;
@@ -203,11 +203,11 @@ impl Qp {
 
     fn modify(&self, mut attr: ibv_qp_attr, mask: u32) -> io::Result<()> {
         let verbs = self.pd.context().library().verbs;
-        // SAFETY: the queue pair is alive; the call reads what the mask names.
+        // SAFETY: the queue pair is alive; the call reads the fields that the mask selects.
         check(unsafe { (verbs.ibv_modify_qp)(self.ptr, &mut attr, mask as i32) })
     }
 
-    /// Reset to Init. `access` are the rights of a peer; datagrams take `qkey` in their place.
+    /// Changes the state from Reset to Init. `access` are the peer's rights; datagram queue pairs use `qkey` instead.
     pub fn to_init(&self, port_num: u8, access: u32, qkey: u32) -> io::Result<()> {
         let mut attr = no_attributes();
         attr.qp_state = IBV_QPS_INIT;
@@ -221,7 +221,7 @@ impl Qp {
         self.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | kind)
     }
 
-    /// Init to Ready to Receive.
+    /// Changes the state from Init to Ready to Receive.
     pub fn to_rtr(&self, to: &Connect) -> io::Result<()> {
         let mut attr = no_attributes();
         attr.qp_state = IBV_QPS_RTR;
@@ -241,7 +241,7 @@ impl Qp {
         self.modify(attr, mask)
     }
 
-    /// Ready to Receive to Ready to Send.
+    /// Changes the state from Ready to Receive to Ready to Send.
     pub fn to_rts(&self, to: &Connect) -> io::Result<()> {
         let mut attr = no_attributes();
         attr.qp_state = IBV_QPS_RTS;
@@ -260,7 +260,7 @@ impl Qp {
         self.modify(attr, mask)
     }
 
-    /// Posts a reception.
+    /// Posts a receive.
     pub fn post_recv(&self, wr_id: u64, piece: Sge) -> io::Result<()> {
         let mut sge = ibv_sge::from(piece);
         let mut wr = ibv_recv_wr { wr_id, next: std::ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
@@ -281,7 +281,7 @@ impl Qp {
         check(unsafe { inlines::ibv_post_send(self.ptr, first, &mut bad) })
     }
 
-    /// Posts a SEND through the `ibv_wr_*` calls. The queue pair must have been made `extended`.
+    /// Posts a SEND with the `ibv_wr_*` calls. The queue pair must be `extended`.
     pub fn wr_send(&self, request: &SendRequest) -> io::Result<()> {
         let Some(ex) = self.ex else {
             return Err(io::ErrorKind::Unsupported.into());

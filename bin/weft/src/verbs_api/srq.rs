@@ -1,4 +1,4 @@
-//! Shared receive queues and the domains of XRC.
+//! Shared receive queues and XRC domains.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use weft_abi_types::{
 
 use super::{Context, Cq, Pd, Sge, check, check_ptr};
 
-/// An XRC domain. Clones are the same one.
+/// An XRC domain, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Xrcd(Rc<XrcdInner>);
 
@@ -23,7 +23,7 @@ struct XrcdInner {
 }
 
 impl Xrcd {
-    /// Opens the domain that is tied to `file` (shared by all that open the same file), or a private one.
+    /// Opens the XRC domain of `file` (shared by all that open the same file), or a private one.
     pub fn open(context: &Context, file: Option<&std::fs::File>) -> io::Result<Xrcd> {
         let mut attr = ibv_xrcd_init_attr {
             comp_mask: IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -42,26 +42,26 @@ impl Xrcd {
 
 impl Drop for XrcdInner {
     fn drop(&mut self) {
-        // SAFETY: what is in the domain held a clone of it and is gone.
+        // SAFETY: objects in the domain held a clone of it and are gone.
         unsafe { inlines::ibv_close_xrcd(self.ptr) };
     }
 }
 
-/// What kind of shared receive queue is wanted.
+/// Kind of a new shared receive queue.
 #[derive(Clone, Copy, Debug)]
 pub enum SrqRequest<'a> {
     /// For RC queue pairs.
     Basic,
     /// For the target queue pairs of an XRC domain.
     Xrc {
-        /// The domain.
+        /// The XRC domain.
         xrcd: &'a Xrcd,
-        /// Where receptions complete.
+        /// Completion queue of receives.
         cq: &'a Cq,
     },
 }
 
-/// A shared receive queue. Clones are the same one.
+/// A shared receive queue, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Srq(Rc<SrqInner>);
 
@@ -73,7 +73,7 @@ struct SrqInner {
 }
 
 impl Srq {
-    /// Creates one for up to `max_wr` receptions of one piece each.
+    /// Creates a queue for up to `max_wr` receives with one scatter/gather entry each.
     pub fn new(pd: &Pd, max_wr: u32, request: SrqRequest<'_>) -> io::Result<Srq> {
         let attr = ibv_srq_attr { max_wr, max_sge: 1, srq_limit: 0 };
         let verbs = pd.context().library().verbs;
@@ -110,7 +110,7 @@ impl Srq {
         self.0.ptr
     }
 
-    /// The number by which XRC initiators name it.
+    /// The SRQ number, for XRC initiators.
     pub fn number(&self) -> io::Result<u32> {
         let mut number = 0;
         // SAFETY: the queue is alive.
@@ -118,7 +118,7 @@ impl Srq {
         Ok(number)
     }
 
-    /// Posts a reception.
+    /// Posts a receive.
     pub fn post_recv(&self, wr_id: u64, piece: Sge) -> io::Result<()> {
         let mut sge = ibv_sge::from(piece);
         let mut wr = ibv_recv_wr { wr_id, next: std::ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };

@@ -1,4 +1,4 @@
-//! Send work requests, one at a time or as a chain that is built once and posted many times.
+//! Send work requests: single ones, and chains that are built once and posted many times.
 
 use weft_abi_types::{
     IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
@@ -9,27 +9,27 @@ use weft_abi_types::{
 
 use super::{Ah, Sge};
 
-/// Memory of a peer.
+/// A peer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Remote {
-    /// Where.
+    /// Address.
     pub addr: u64,
-    /// Its key.
+    /// R_Key.
     pub rkey: u32,
 }
 
-/// Where a datagram goes.
+/// Destination of a datagram.
 #[derive(Clone, Debug)]
 pub struct UdTarget {
-    /// The way there.
+    /// Address handle of the peer.
     pub ah: Ah,
     /// The peer's queue pair.
     pub qpn: u32,
-    /// Its Q_Key.
+    /// Q_Key of that queue pair.
     pub qkey: u32,
 }
 
-/// What is to be done.
+/// Operation of a send work request.
 #[derive(Clone, Debug)]
 pub enum Op {
     /// SEND on a connected queue pair.
@@ -38,11 +38,11 @@ pub enum Op {
     SendTo(UdTarget),
     /// SEND of a datagram with immediate data.
     SendToImm(UdTarget, u32),
-    /// SEND to the shared receive queue of that number, over XRC.
+    /// SEND over XRC to the shared receive queue with this number.
     SendXrc(u32),
     /// RDMA WRITE.
     Write(Remote),
-    /// RDMA WRITE that takes a reception of the peer's, with immediate data 0.
+    /// RDMA WRITE with immediate data 0, which consumes a receive of the peer.
     WriteImm(Remote),
     /// RDMA READ.
     Read(Remote),
@@ -50,23 +50,23 @@ pub enum Op {
     FetchAdd(Remote, u64),
 }
 
-/// A send work request of one piece of memory.
+/// A send work request with one piece of memory.
 #[derive(Clone, Debug)]
 pub struct SendRequest {
-    /// Comes back in the completion.
+    /// ID that the completion returns.
     pub wr_id: u64,
     /// The local memory.
     pub piece: Sge,
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// Whether a completion is wanted.
+    /// Whether the request generates a completion on success.
     pub signaled: bool,
-    /// Whether the data is copied at once.
+    /// Whether the call copies the data inline.
     pub inline: bool,
 }
 
 impl SendRequest {
-    /// The C form, without its list and its successor.
+    /// The C structure, without its scatter/gather list and its successor.
     fn raw(&self) -> ibv_send_wr {
         let rdma =
             |remote: &Remote| ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr: remote.addr, rkey: remote.rkey } };
@@ -118,16 +118,16 @@ impl SendRequest {
     }
 }
 
-/// Requests linked for one call of `ibv_post_send`.
+/// Work requests linked for one call of `ibv_post_send`.
 pub struct SendChain {
     pieces: Box<[ibv_sge]>,
     wrs: Box<[ibv_send_wr]>,
-    /// Address handles that the requests point to.
+    /// Address handles that the requests refer to.
     _ahs: Vec<Ah>,
 }
 
 impl SendChain {
-    /// Links them in order.
+    /// Links the requests in order.
     pub fn new(requests: &[SendRequest]) -> SendChain {
         let mut chain = SendChain {
             pieces: requests.iter().map(|r| r.piece.into()).collect(),
@@ -146,13 +146,13 @@ impl SendChain {
         chain
     }
 
-    /// Sets whether request `index` makes a completion.
+    /// Sets whether request `index` generates a completion.
     pub fn set_signaled(&mut self, index: usize, signaled: bool) {
         let flags = &mut self.wrs[index].send_flags;
         *flags = *flags & !IBV_SEND_SIGNALED | if signaled { IBV_SEND_SIGNALED } else { 0 };
     }
 
-    /// The first `count` requests, linked and ended after the last of them. Null if there is none.
+    /// Links the first `count` requests and terminates the list. Null if there are none.
     pub(super) fn linked(&mut self, count: usize) -> *mut ibv_send_wr {
         let count = count.min(self.wrs.len());
         let first = self.wrs.as_mut_ptr();

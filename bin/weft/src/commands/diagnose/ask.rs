@@ -1,4 +1,4 @@
-//! Tables of all nodes, asked for with many requests under way at once.
+//! Queries the tables of all nodes, with many requests in flight at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -21,7 +21,7 @@ const POSITION: usize = 16;
 /// PortInfo:CapabilityMask of a port that manages the subnet.
 const IS_SM: u32 = 1 << 1;
 
-/// The part of a table that a question is about.
+/// The part of a table that a request is about.
 #[derive(Clone, Copy, Debug)]
 enum About {
     /// A block of a linear forwarding table.
@@ -45,21 +45,21 @@ impl About {
     }
 }
 
-/// Requests to send, and where answers go.
+/// Requests to send, and the survey that their answers fill.
 struct Tables<'a> {
     survey: &'a mut Survey,
     queue: VecDeque<(Question, About)>,
-    /// Nodes that have not answered: their further questions are dropped.
+    /// Nodes that have not answered; no further requests go to them.
     silent: BTreeSet<usize>,
-    /// Switches of which a block is missing.
+    /// Switches whose forwarding table lacks a block.
     broken: BTreeSet<usize>,
 }
 
 impl Survey {
-    /// Asks for forwarding tables, keys and managers.
+    /// Queries forwarding tables, P_Key tables and SMInfo.
     ///
     /// # Errors
-    /// Nothing can be received any more.
+    /// The port can no longer receive.
     pub fn ask_tables(&mut self, port: &mut Port) -> io::Result<()> {
         let mut queue = VecDeque::new();
         for (index, node) in self.fabric.nodes() {
@@ -77,10 +77,10 @@ impl Survey {
         Ok(())
     }
 
-    /// Asks switches which lanes service levels have on links to other switches.
+    /// Queries the SLtoVL tables of switches, for links to other switches.
     ///
     /// # Errors
-    /// Nothing can be received any more.
+    /// The port can no longer receive.
     pub fn ask_lanes(&mut self, port: &mut Port) -> io::Result<()> {
         let mut queue = VecDeque::new();
         for (switch, node) in self.fabric.nodes().filter(|(_, node)| node.is_switch()) {
@@ -100,7 +100,7 @@ impl Survey {
         let mut tables = Tables { survey: self, queue, silent: BTreeSet::new(), broken: BTreeSet::new() };
         port.ask_all(&mut tables, super::IN_FLIGHT as usize)?;
         let broken = std::mem::take(&mut tables.broken);
-        // A table with a hole would be judged as one without routes.
+        // The checks would take a hole in a table for missing routes.
         self.lfts.retain(|switch, _| !broken.contains(switch));
         self.groups.retain(|switch, _| !broken.contains(switch));
         Ok(())
@@ -206,7 +206,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Notes that a question has no answer: once for a node that answers nothing.
+    /// Records a request without an answer; a silent node is recorded once.
     fn miss(&mut self, about: About, question: &Question, error: &MadError) {
         let node = about.node();
         match about {

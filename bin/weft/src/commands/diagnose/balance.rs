@@ -1,5 +1,6 @@
-//! How paths are spread over links between switches: compared with what a link has to carry in this fabric, not with what
-//! its neighbours carry. In a mesh the middle carries more than the rim, and in a tree some tables' entries are never used.
+//! Balance of paths over the links between switches. A link's load is compared with the load it has to carry in this
+//! fabric, not with the load of its neighbours: in a mesh the middle carries more than the rim, and in a tree some
+//! table entries are never used.
 
 use weft_sm::graph::{End, Graph, Peer as GraphPeer, Port, Switch};
 use weft_sm::routing::{self, Request, RoutingOptions};
@@ -10,18 +11,18 @@ use super::survey::Survey;
 use crate::commands::sm::threads::Threads;
 use crate::ibnet::{Kind, PortRef};
 
-/// A link may carry so many times what the busiest link of a good routing carries.
+/// Factor over the busiest link of a good routing from which a link counts as unbalanced.
 const UNBALANCED: f64 = 1.5;
-/// Where no link carries more than so many times the mean of all links, no routing does much better.
+/// If no link carries more than this multiple of the mean load, no routing does much better.
 const EVEN: f64 = 2.0;
-/// Entries of all tables up to which a routing is computed for comparison.
+/// Maximum number of table entries, over all switches, for which a routing is computed for comparison.
 const COMPARED_MAX: usize = 1 << 25;
-/// The engine to compare with.
+/// The routing engine to compare with.
 const ENGINE: &str = "auto";
-/// PortInfo:VLCap of the most lanes.
+/// PortInfo:VLCap with the most data VLs.
 const VL_CAP_MAX: u8 = 5;
 
-/// Checks how paths between adapters are spread.
+/// Checks how paths between adapters are spread over links.
 pub fn check(survey: &Survey, net: &Net<'_>) -> Section {
     let mut section = Section::new("balance of links");
     let count = net.links().count();
@@ -55,7 +56,7 @@ fn best(survey: &Survey, net: &Net<'_>) -> Option<u64> {
     loads(survey, &routed).into_iter().max()
 }
 
-/// How many paths between adapters cross each link: one from each adapter's port to each LID of all others.
+/// Number of paths between adapters on each link: one path from each adapter's port to each LID of all other adapters.
 fn loads(survey: &Survey, net: &Net<'_>) -> Vec<u64> {
     let mut loads = vec![0; net.peers.len()];
     let mut sources = vec![0u64; net.switches.len()];
@@ -75,7 +76,7 @@ fn loads(survey: &Survey, net: &Net<'_>) -> Vec<u64> {
                     break;
                 }
             }
-            // A path that does not arrive is told as such.
+            // The routes check reports paths that do not arrive.
             if net.step(at, lid, end).1 == Step::There {
                 trail.iter().for_each(|link| loads[*link] += sources[switch as usize]);
             }
@@ -84,7 +85,7 @@ fn loads(survey: &Survey, net: &Net<'_>) -> Vec<u64> {
     loads
 }
 
-/// The fabric as routing engines see it.
+/// The fabric as the routing engines' graph.
 pub fn graph(survey: &Survey, net: &Net<'_>) -> Graph {
     let fabric = &survey.fabric;
     let mut graph = Graph::default();
@@ -126,7 +127,7 @@ pub fn graph(survey: &Survey, net: &Net<'_>) -> Graph {
     graph
 }
 
-/// Data lanes of a port.
+/// Number of data VLs of a port.
 fn lanes(survey: &Survey, at: PortRef) -> u8 {
     match survey.fabric.port(at).map_or(0, |port| port.vl_cap()) {
         VL_CAP_MAX.. => 15,

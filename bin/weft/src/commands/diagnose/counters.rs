@@ -1,5 +1,5 @@
-//! Error counters of all ports, read twice. Switches that can add up their ports are asked for the sum, and for each port
-//! only where the sum is not 0.
+//! Error counters of all ports, read twice. A switch that can sum its ports' counters is queried for the sum, and port
+//! by port only if the sum is not 0.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -15,9 +15,9 @@ use crate::ibnet::{Fabric, PortRef};
 
 #[derive(Clone, Copy, Debug)]
 enum About {
-    /// Whether a switch can add up its ports.
+    /// Whether a switch can sum its ports' counters.
     Class(usize),
-    /// The sum of a switch.
+    /// The sum over a switch's ports.
     Sum(usize),
     /// One port.
     Port(PortRef),
@@ -26,16 +26,16 @@ enum About {
 struct Counters<'a> {
     survey: &'a mut Survey,
     queue: VecDeque<(Question, About)>,
-    /// Nodes that have not answered, and have been noted.
+    /// Nodes that have not answered and are already recorded.
     silent: BTreeSet<usize>,
     is_second: bool,
 }
 
 impl Survey {
-    /// Asks all active ports for their errors.
+    /// Queries the error counters of all active ports.
     ///
     /// # Errors
-    /// Nothing can be received any more.
+    /// The port can no longer receive.
     pub fn ask_errors(&mut self, port: &mut Port, is_second: bool) -> io::Result<()> {
         let (mut queue, mut single) = (VecDeque::new(), VecDeque::new());
         for (index, node) in self.fabric.nodes() {
@@ -57,7 +57,7 @@ impl Survey {
         port.ask_all(&mut counters, super::IN_FLIGHT as usize)
     }
 
-    /// Ports of a node whose counters say something about a cable: those with a trained, active link.
+    /// Ports of a node whose counters indicate the state of a cable: those with a trained, active link.
     fn counted(&self, index: usize) -> Vec<PortRef> {
         let node = self.fabric.node(index);
         let ports = node.external_ports().filter(|p| {

@@ -1,5 +1,5 @@
-//! Credit loops: links that wait for each other's buffers. A packet that holds a lane of one link waits for a lane of
-//! the next; where such waits make a circle, full buffers may stop for ever.
+//! Credit loops: links that wait for each other's buffers. A packet that holds a buffer of one link's VL waits for a VL
+//! of the next link; if such waits form a cycle, full buffers may deadlock.
 
 use super::finding::Section;
 use super::levels::Levels;
@@ -10,14 +10,14 @@ use crate::ibnet::{Kind, PortRef};
 /// Service levels.
 const LEVELS: usize = 16;
 
-/// Whether it matters which lanes packets take. Where no links wait for each other although all lanes of a link are taken
-/// for one, no lanes do.
+/// Whether the VLs of packets matter. If the graph has no cycle with all VLs of each link merged into one, no choice of
+/// VLs makes one.
 pub fn lanes_matter(survey: &Survey, net: &Net<'_>) -> bool {
     waits(survey, net, None).circle().is_some()
 }
 
-/// Checks the routes from all adapters to all adapters, on the lanes that their service levels have; on whatever lanes,
-/// where those do not matter.
+/// Checks the routes from all adapters to all adapters for credit loops, on the VLs that their service levels map to.
+/// `levels` is `None` if the VLs do not matter.
 pub fn check(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Section {
     let mut section = Section::new("credit loops");
     let waits = waits(survey, net, levels);
@@ -34,21 +34,21 @@ pub fn check(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Section
     let text = format!("{} links wait for each other: {}", circle.len(), names.join(" -> "));
     match levels {
         Some(Levels::Assumed(level, why)) => section.warning(format!(
-            "if all paths are on SL {level}, {text}; whether they are nobody told: {why} (--sl names the level to judge)"
+            "if all paths are on SL {level}, {text}; the SLs are unknown: {why}; name the SL to check with --sl"
         )),
         _ => section.error(text),
     }
     section
 }
 
-/// Which lanes of links wait for which. A channel, a lane of a link, is `link * lanes + lane`.
+/// The wait-for graph. A channel is one VL of a link: `link * lanes + lane`.
 struct Waits {
     lanes: usize,
-    /// Words of one channel.
+    /// Words of `bits` per channel.
     words: usize,
-    /// For each channel a bit for each port and lane of the next switch.
+    /// For each channel, one bit per port and VL of the next switch.
     bits: Vec<u64>,
-    /// The first channel of the next switch, by link.
+    /// By link, the first channel of the next switch.
     next: Vec<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Waits {
         self.bits[held * self.words + bit / 64] |= 1 << (bit % 64);
     }
 
-    /// The channels that packets on a channel wait for.
+    /// The channels that packets on this channel wait for.
     fn of(&self, channel: usize) -> Vec<usize> {
         let first = self.next[channel / self.lanes];
         let words = self.bits[channel * self.words..][..self.words].iter().enumerate();
@@ -78,7 +78,7 @@ impl Waits {
             .collect()
     }
 
-    /// Channels that wait, and waits.
+    /// Number of channels that wait, and number of waits.
     fn size(&self) -> (usize, usize) {
         let counts =
             self.bits.chunks(self.words).map(|words| words.iter().map(|word| word.count_ones() as usize).sum());
@@ -90,7 +90,7 @@ impl Waits {
     }
 }
 
-/// Lanes that service levels have at each switch, by in port and out port.
+/// SLtoVL maps of each switch, by in port and out port.
 struct LaneMaps<'a> {
     net: &'a Net<'a>,
     maps: Vec<[u8; 8]>,
@@ -98,7 +98,7 @@ struct LaneMaps<'a> {
 }
 
 impl<'a> LaneMaps<'a> {
-    /// No map: every service level is on lane 0.
+    /// Marks a missing map: every service level uses VL 0.
     const NONE: u32 = u32::MAX;
 
     fn new(survey: &Survey, net: &'a Net<'a>) -> LaneMaps<'a> {
@@ -115,7 +115,7 @@ impl<'a> LaneMaps<'a> {
         LaneMaps { net, maps, of }
     }
 
-    /// Lanes that are used: the highest and one.
+    /// Number of VLs to model: the highest VL in use plus one.
     fn count(&self) -> usize {
         let lanes = self.maps.iter().flatten().flat_map(|pair| [pair >> 4, pair & 15]);
         lanes.map(usize::from).max().unwrap_or(0) + 1
@@ -129,7 +129,7 @@ impl<'a> LaneMaps<'a> {
     }
 }
 
-/// Where packets enter the fabric: the LID of the adapter, its switch, the port there.
+/// The entry points of packets: each adapter's LID, its switch, and the switch port.
 fn doors(survey: &Survey, net: &Net<'_>) -> Vec<(u16, u32, u8)> {
     let ends = survey.ends().into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH);
     let doors = ends.filter_map(|(lid, end)| {
@@ -139,7 +139,7 @@ fn doors(survey: &Survey, net: &Net<'_>) -> Vec<(u16, u32, u8)> {
     doors.collect()
 }
 
-/// Which lane waits for which. Without service levels all lanes of a link are one.
+/// Builds the wait-for graph. Without service levels, all VLs of a link count as one.
 fn waits(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Waits {
     let mut doors = doors(survey, net);
     let lids: Vec<(u16, PortRef)> =
@@ -152,7 +152,8 @@ fn waits(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Waits {
     let maps = LaneMaps::new(survey, net);
     let lanes = maps.count();
     let mut waits = Waits::none(net, lanes);
-    // For which LID a switch was entered last by a port and lane on a service level: it needs no second look.
+    // By in port, VL and service level: the destination LID of the last path that entered there. One visit per LID is
+    // enough.
     let mut seen = vec![u32::MAX; net.peers.len() * lanes * LEVELS];
     for &(lid, end) in &lids {
         for &(from, door, into) in &doors {
@@ -174,7 +175,7 @@ fn waits(survey: &Survey, net: &Net<'_>, levels: Option<&Levels>) -> Waits {
     waits
 }
 
-/// The same where all lanes of a link are one.
+/// Builds the wait-for graph with all VLs of a link as one.
 fn plain_waits(net: &Net<'_>, doors: &[(u16, u32, u8)], lids: &[(u16, PortRef)]) -> Waits {
     let mut waits = Waits::none(net, 1);
     let mut seen = vec![u32::MAX; net.switches.len()];
@@ -193,7 +194,7 @@ fn plain_waits(net: &Net<'_>, doors: &[(u16, u32, u8)], lids: &[(u16, PortRef)])
     waits
 }
 
-/// A circle among channels of which `following` says which they wait for, if there is one.
+/// Finds a cycle among `count` channels; `following` lists the channels that a channel waits for.
 fn circle(count: usize, following: impl Fn(usize) -> Vec<usize>) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {

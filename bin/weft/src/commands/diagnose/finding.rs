@@ -1,15 +1,15 @@
-//! What a check has to say, and the report that all of it makes.
+//! Findings of the checks, and the report that they form.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// For information: the fabric works.
     Note,
-    /// It works, and worse than it could.
+    /// The fabric works, but worse than it could.
     Warning,
     /// Something does not work.
     Error,
@@ -25,31 +25,31 @@ impl Severity {
     }
 }
 
-/// Something found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is, where, and what to do.
+    /// The fault, its place, and the remedy.
     pub text: String,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// What was checked.
+    /// Name of the check.
     pub title: &'static str,
-    /// What was looked at, in a few words.
+    /// Short description of the objects that were checked.
     pub looked_at: String,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// Findings of one check that are written out; the rest is counted.
+/// Maximum number of findings printed per check; the rest are only counted.
 const SHOWN_MAX: usize = 20;
 
 impl Section {
-    /// A check that has found nothing yet.
+    /// A check without findings.
     pub fn new(title: &'static str) -> Section {
         Section { title, ..Section::default() }
     }
@@ -84,17 +84,17 @@ impl Section {
     }
 }
 
-/// A word for so many.
+/// Formats a count with its noun, in the plural unless the count is 1.
 pub fn plural(count: usize, word: &str) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
-/// The worst of all findings.
+/// The highest severity among all findings.
 pub fn worst(sections: &[Section]) -> Option<Severity> {
     sections.iter().flat_map(|s| &s.findings).map(|f| f.severity).max()
 }
 
-/// The report for a person.
+/// The report as text.
 pub fn text(sections: &[Section], all: bool) -> String {
     let mut out = String::new();
     for section in sections {
@@ -112,7 +112,7 @@ pub fn text(sections: &[Section], all: bool) -> String {
     out
 }
 
-/// The report for programs.
+/// The report as JSON.
 pub fn json(sections: &[Section]) -> Value {
     let section = |s: &Section| {
         let findings = s.findings.iter().map(|f| json!({"severity": f.severity.word(), "text": f.text}));

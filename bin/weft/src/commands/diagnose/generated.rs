@@ -1,5 +1,5 @@
-//! The checks on generated fabrics with the tables that the manager's own engines compute: nothing is found on a healthy
-//! one, and each fault is named.
+//! Runs the checks on generated fabrics with the tables of the manager's own routing engines: a healthy fabric has no
+//! findings, and each injected fault is reported.
 
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::topology::{NodeKind, Topology};
@@ -16,7 +16,7 @@ use super::tests::node;
 use super::{balance, credits, identity, links, managers, routing as routes};
 use crate::ibnet::{Kind, PortRef};
 
-/// Fabrics: a generator, its parameters, hosts or hosts of a switch where not the usual ones, the LMC.
+/// A fabric: the generator, its parameters, the number of hosts or of hosts per switch if not the default, and the LMC.
 type Case = (&'static str, &'static str, Option<u32>, Option<u8>, u8);
 
 const CASES: &[Case] = &[
@@ -44,7 +44,7 @@ const CASES: &[Case] = &[
     ("random", "30,2,9", None, None, 0),
 ];
 
-/// More and larger ones, which take a minute without optimisation: with `WEFT_ALL`.
+/// More and larger fabrics, which take a minute without optimisation; run with `WEFT_ALL`.
 const LARGE: &[Case] = &[
     ("fat-tree", "12,3", None, None, 0),
     ("fat-tree", "36,2", Some(324), None, 0),
@@ -61,7 +61,7 @@ fn topology((kind, parameters, hosts, hosts_per_switch, _): Case) -> Topology {
     Plan::new(Shape::parse(kind, parameters, extra).expect(kind)).generate().expect(kind)
 }
 
-/// Everything that the checks see of a fabric, with the tables of the engine that the manager chooses.
+/// The complete survey of a fabric, with the tables of the engine that the manager chooses.
 fn survey(case: Case) -> (Survey, Tables) {
     let (topology, lmc) = (topology(case), case.4);
     let mut survey = Survey::default();
@@ -114,7 +114,7 @@ fn route(survey: &Survey) -> Tables {
     (engine.run)(&Request::new(&graph, &options, &Sequential)).expect("tables")
 }
 
-/// The service levels of the tables, and the lanes that they have.
+/// The service levels of the tables, with the SLtoVL maps filled in.
 fn with_levels(survey: &mut Survey, tables: &Tables) -> Levels {
     let graph = balance::graph(survey, &Net::new(survey));
     let row = |from: &weft_sm::graph::End| {
@@ -145,7 +145,7 @@ fn pairs(graph: &Graph, place: usize) -> Vec<(u8, u8)> {
     ports.clone().flat_map(|into| ports.clone().map(move |out| (into, out))).filter(|(into, out)| into != out).collect()
 }
 
-/// Findings of all checks.
+/// The findings of all checks, as text.
 fn findings(survey: &mut Survey, tables: &Tables) -> Vec<String> {
     let levels = credits::lanes_matter(survey, &Net::new(survey)).then(|| with_levels(survey, tables));
     let net = Net::new(survey);
@@ -178,7 +178,7 @@ fn nothing_is_found_on_a_healthy_fabric() {
     }
 }
 
-/// A switch with other switches behind it, a host at another switch, and the port towards it.
+/// A switch with other switches behind it, a host at another switch, and the port towards that host.
 fn far_host(survey: &Survey) -> Option<(usize, u16, u8)> {
     let ends = survey.ends();
     survey.lfts.iter().find_map(|(switch, table)| {
@@ -205,7 +205,7 @@ fn a_wrong_entry_of_a_table_is_named() {
             found.iter().any(|text| text.starts_with(&format!("LID {lid} ")) && text.contains(&said)),
             "{case:?}: {found:#?}"
         );
-        // Back to the switch that the packet came from.
+        // Routes packets back to the switch that they came from.
         let next = survey.fabric.port(PortRef { node: switch, port }).and_then(|p| p.remote).expect("a switch");
         survey.lfts.get_mut(&switch).expect("a table")[usize::from(lid)] = port;
         let Some(table) = survey.lfts.get_mut(&next.node) else { continue };

@@ -1,4 +1,4 @@
-//! The host of a fabric that questions are sent from: the one that the caller names, or one that the daemon knows.
+//! The fabric host that sends the queries: the one that the caller names, or one that the daemon knows.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -7,13 +7,14 @@ use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, Spawn};
 
 use super::Args;
 
-/// Set by programs that run on a fabric simulated by ibsim, whose library stands in for libibumad.
+/// Set for programs that run on a fabric simulated by ibsim, whose library stands in for libibumad.
 const IBSIM_VARIABLE: &str = "SIM_HOST";
 
-/// Begins again as a host of the fabric, where this is needed: libraries read the host from the environment once.
+/// Re-executes the command as a host of the fabric where needed: libraries read the host from the environment only
+/// once.
 ///
 /// # Errors
-/// The command cannot begin again.
+/// The command cannot be re-executed.
 pub fn enter(args: &Args) -> Result<(), String> {
     let current = std::env::var(HOST_VARIABLE).unwrap_or_default();
     let host = match &args.host {
@@ -32,10 +33,10 @@ pub fn enter(args: &Args) -> Result<(), String> {
     }
     let mut again = Command::new("/proc/self/exe");
     again.args(std::env::args_os().skip(1)).env(HOST_VARIABLE, &host);
-    Err(format!("cannot begin again as host {host}: {}", crate::errno::text(&again.exec())))
+    Err(format!("cannot restart as host {host}: {}", crate::errno::text(&again.exec())))
 }
 
-/// A host of the fabric that is up: one with programs, which the subnet manager's has, or the first of the description.
+/// A host of the running fabric: one with programs, as the subnet manager's host has, or else `h1`.
 fn of_fabric() -> Option<String> {
     const FIRST: &str = "h1";
     let options = ConnectOptions { program: "weft".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
@@ -45,7 +46,7 @@ fn of_fabric() -> Option<String> {
     Some(hosts.into_iter().next().map_or_else(|| FIRST.to_owned(), |entry| entry.host))
 }
 
-/// An error, with a way out where no port can be opened.
+/// Adds a hint to an error if no port can be opened.
 pub fn explained(why: String) -> String {
     match why.starts_with("Failed to open") {
         true => format!("{why}: no InfiniBand port is here; `weft up` brings up a fabric, --system asks real adapters"),

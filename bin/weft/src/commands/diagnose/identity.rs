@@ -1,4 +1,4 @@
-//! Identities: GUIDs, LIDs and names that two have, or that one lacks.
+//! Identities: duplicate or missing GUIDs, LIDs and names.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::finding::Section;
 use super::survey::Survey;
 use crate::ibnet::PortRef;
 
-/// Checks them.
+/// Checks for duplicate and missing identities.
 pub fn check(survey: &Survey) -> Section {
     let mut section = Section::new("GUIDs, LIDs, names");
     let fabric = &survey.fabric;

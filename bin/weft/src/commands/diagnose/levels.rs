@@ -1,5 +1,5 @@
-//! Service levels of paths. Which lane a packet takes, its service level says, and that one who sends asks of subnet
-//! administration: so does who judges routes.
+//! Service levels of paths. The service level decides which VL a packet takes, and senders get it from subnet
+//! administration, so the checks query it there too.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::ibnet::Kind;
 
 /// PathRecord's component mask: SLID.
 const PATH_SLID: u64 = 1 << 5;
-/// Where PathRecord has its DLID, SLID and SL.
+/// Byte offsets of DLID, SLID and SL in a PathRecord.
 const DLID_AT: usize = 40;
 const SLID_AT: usize = 42;
 const SL_AT: usize = 53;
-/// How long an answer may take.
+/// Answer timeout.
 const TIMEOUT_MS: u32 = 20_000;
-/// Paths that are asked for one by one. Where there are more, one adapter at each switch is asked about.
+/// Up to this many paths, every source is queried; with more, only one adapter at each switch.
 const PATHS_MAX: usize = 1 << 18;
-/// No path.
+/// Marks a pair of LIDs without a path.
 const NONE: u8 = u8::MAX;
 
-/// What is known of them.
+/// Source of the service levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Levels {
-    /// One for all paths: it was told so.
+    /// One level for all paths, given by the user.
     Given(u8),
-    /// One for all paths, since nobody says which, and why.
+    /// One level for all paths, assumed because subnet administration gave none; with the reason.
     Assumed(u8, String),
-    /// What administration says.
+    /// Levels from subnet administration's path records.
     Told(Table),
 }
 
 /// The service level of each path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// By the source's LID, then by the destination's.
+    /// By source LID, then by destination LID.
     pub levels: BTreeMap<u16, Vec<u8>>,
-    /// LIDs of adapters that were not asked about, and whose answer stands for theirs: one's at the same switch.
+    /// LIDs of adapters that were not queried, each with the queried LID at the same switch that stands in for it.
     pub stand_ins: BTreeMap<u16, u16>,
 }
 
@@ -56,7 +56,7 @@ impl Levels {
         }
     }
 
-    /// How they are known, in a few words.
+    /// Short description of the source.
     pub fn source(&self) -> String {
         match self {
             Levels::Given(level) => format!("SL {level}"),
@@ -66,7 +66,7 @@ impl Levels {
         }
     }
 
-    /// Asks administration.
+    /// Queries subnet administration.
     pub fn ask(survey: &Survey, port: &mut Port, sm: Option<PortId>) -> Levels {
         let told = match sm.filter(|sm| sm.lid != 0) {
             Some(sm) => ask(survey, port, &sm),
@@ -88,7 +88,7 @@ fn ask(survey: &Survey, port: &mut Port, sm: &PortId) -> Result<Table, String> {
     Ok(table)
 }
 
-/// LIDs of adapters with the switches that they are at.
+/// LIDs of adapters, each with the switch that it is attached to.
 fn hosts(survey: &Survey) -> Vec<(u16, usize)> {
     let ends = survey.ends().into_iter().filter(|(_, end)| survey.fabric.node(end.node).kind != Kind::SWITCH);
     ends.filter_map(|(lid, end)| Some((lid, survey.fabric.port(end)?.remote?.node))).collect()
@@ -104,7 +104,7 @@ fn stand_ins(survey: &Survey) -> BTreeMap<u16, u16> {
     stands.filter(|(lid, first)| lid != first).collect()
 }
 
-/// Service levels of all paths from a port, by the LID that they lead to.
+/// Service levels of all paths from a port, indexed by destination LID.
 fn ask_from(port: &mut Port, sm: &PortId, lid: u16) -> Result<Vec<u8>, String> {
     let mut data = [0; 64];
     data[SLID_AT..SLID_AT + 2].copy_from_slice(&lid.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Links: what they run at and could, ports that carry nothing, cables that make errors.
+//! Links: actual and possible speed and width, ports that carry nothing, cables with errors.
 
 use super::finding::Section;
 use super::survey::{CABLE_ERRORS, Survey};
@@ -6,7 +6,7 @@ use crate::ib::format::Format;
 use crate::ibnet::link::could_be;
 use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
 
-/// Checks widths, speeds and states. Each cable is told once.
+/// Checks widths, speeds and states. Each cable is reported once.
 pub fn rates(survey: &Survey) -> Section {
     let mut section = Section::new("links");
     let fabric = &survey.fabric;
@@ -36,19 +36,19 @@ pub fn rates(survey: &Survey) -> Section {
     for (index, node) in fabric.nodes() {
         for port in node.external_ports().filter(|p| p.remote.is_none() && p.phys_state() == PHYS_LINK_UP) {
             let at = crate::ibnet::PortRef { node: index, port: port.num };
-            section.warning(format!("{}: trained, but nobody answers at the other end", survey.label(at)));
+            section.warning(format!("{}: trained, but no node answers at the other end", survey.label(at)));
         }
     }
     section
 }
 
-/// Checks what ports counted, and what they counted in the last moments.
+/// Checks the ports' error counters, and their increase during the last seconds.
 pub fn errors(survey: &Survey, seconds: f64) -> Section {
     let mut section = Section::new("cables by counters");
     section.looked_at = format!("{} ports, {seconds:.1} s apart", survey.errors.len());
     for (&at, pairs) in &survey.errors {
         for (field, &(before, after)) in CABLE_ERRORS.iter().zip(pairs) {
-            // A counter that went back was cleared by somebody.
+            // A counter that went back has been cleared.
             let rise = after.saturating_sub(before);
             if rise > 0 {
                 section.error(format!("{}: {} grows, by {rise} just now", survey.label(at), field.name));

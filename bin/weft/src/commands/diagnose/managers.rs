@@ -1,4 +1,4 @@
-//! Managers, partitions and multicast groups: who rules, who may talk, where groups are sent.
+//! Subnet managers, partitions and multicast groups: the master, P_Key memberships, and the groups' trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use crate::ibnet::{Kind, PortRef};
 
 /// SMInfo:SMState of the master.
 const MASTER: u8 = 3;
-/// The P_Key that everybody should have.
+/// The P_Key that every port should have.
 const DEFAULT_PKEY: u16 = 0x7fff;
 /// The bit of full members.
 const FULL: u16 = 0x8000;
 
-/// Checks who manages the subnet.
+/// Checks the subnet managers.
 pub fn managers(survey: &Survey) -> Section {
     let mut section = Section::new("subnet managers");
     let masters: Vec<_> = survey.managers.iter().filter(|m| m.state == MASTER).collect();
@@ -46,7 +46,7 @@ pub fn managers(survey: &Survey) -> Section {
     section
 }
 
-/// Checks partitions.
+/// Checks partition tables.
 pub fn partitions(survey: &Survey) -> Section {
     let mut section = Section::new("partitions");
     let mut partitions: BTreeMap<u16, (BTreeSet<PortRef>, BTreeSet<PortRef>)> = BTreeMap::new();
@@ -72,7 +72,7 @@ pub fn partitions(survey: &Survey) -> Section {
     section.looked_at = format!("{} of them", partitions.len());
     for (key, (full, limited)) in &partitions {
         if full.is_empty() && limited.len() > 1 {
-            section.warning(format!("0x{key:04x}: {} limited members and no full one: nobody talks", limited.len()));
+            section.warning(format!("0x{key:04x}: {} limited members and no full one: none can talk", limited.len()));
         } else {
             section.note(format!("0x{key:04x}: {} full, {} limited members", full.len(), limited.len()));
         }
@@ -80,7 +80,7 @@ pub fn partitions(survey: &Survey) -> Section {
     section
 }
 
-/// Checks that each group's tables make a tree.
+/// Checks that each group's tables form a tree.
 pub fn groups(survey: &Survey) -> Section {
     let mut section = Section::new("multicast");
     let mlids: BTreeSet<u16> = survey.groups.values().flat_map(|groups| groups.keys().copied()).collect();
@@ -115,7 +115,7 @@ fn group(survey: &Survey, section: &mut Section, mlid: u16) {
             }
         }
     }
-    // Links join all switches without a circle exactly if there is one less of them.
+    // Links that connect all switches form a tree exactly if there is one link fewer than switches.
     if links.len() >= switches.len() && !switches.is_empty() {
         section.error(format!("group 0x{mlid:04x} goes round: {} links join {} switches", links.len(), switches.len()));
     } else if links.len() + 1 < switches.len() {

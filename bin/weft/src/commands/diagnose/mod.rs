@@ -1,5 +1,5 @@
 //! `weft diagnose`: one readable report on a whole InfiniBand fabric, with an exit code: identities, links, cables,
-//! managers, partitions, routes, credit loops, multicast, and what has changed since a report was kept.
+//! managers, partitions, routes, credit loops, multicast, and changes since a saved report.
 
 mod ask;
 mod balance;
@@ -43,46 +43,46 @@ use levels::Levels;
 use net::Net;
 use survey::Survey;
 
-/// Questions under way at once.
+/// Maximum number of requests in flight.
 const IN_FLIGHT: u32 = 32;
-/// Exit codes: something was found, nothing could be looked at.
+/// Exit codes: the checks found something; nothing could be checked.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Look at a whole InfiniBand fabric and report what is wrong with it.
+/// Check a whole InfiniBand fabric and report its faults.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct Args {
-    /// The host of the fabric to ask from [default: the host that the command runs as, or one with programs]
+    /// Query from this fabric host [default: the host that the command runs as, or one with programs]
     #[arg(long, value_name = "NODE", conflicts_with = "system")]
     host: Option<String>,
-    /// The adapter to ask through.
+    /// Query through this adapter.
     #[arg(short = 'C', long = "ca", value_name = "NAME")]
     ca: Option<String>,
-    /// Its port; 0 is the first that is active.
+    /// Query through this port of the adapter; 0 selects the first active one.
     #[arg(short = 'P', long = "port", value_name = "NUMBER", default_value_t = 0)]
     port: i32,
-    /// The M_Key of requests.
+    /// Set the M_Key of requests.
     #[arg(short = 'y', long = "m-key", value_name = "KEY")]
     m_key: Option<String>,
-    /// A file of GUIDs and names.
+    /// Read node names by GUID from this file.
     #[arg(long, value_name = "FILE")]
     node_name_map: Option<String>,
-    /// How long counters are watched.
+    /// Watch counters for SECONDS.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
-    /// The service level whose lanes are searched for credit loops, instead of those that path records say.
+    /// Search the VLs of this service level for credit loops, instead of those of the path records.
     #[arg(long, value_name = "SL", value_parser = clap::value_parser!(u8).range(0..16))]
     sl: Option<u8>,
-    /// Show the way from one port, by LID, GUID or name, to another.
+    /// Show the path from one port to another, each given by LID, GUID or name.
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     path: Option<Vec<String>>,
-    /// Keep the fabric in a file, for --baseline.
+    /// Save the fabric to a file, for --baseline.
     #[arg(long, value_name = "FILE")]
     save: Option<String>,
-    /// Compare with a fabric that was kept.
+    /// Compare with a fabric saved by --save.
     #[arg(long, value_name = "FILE")]
     baseline: Option<String>,
-    /// Show all findings, however many.
+    /// Print all findings, however many.
     #[arg(long)]
     all: bool,
     /// Print JSON.
@@ -93,7 +93,7 @@ pub struct Args {
     system: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     match host::enter(args).and_then(|()| report(args)).map_err(host::explained) {
         Ok(code) => code,
@@ -171,7 +171,7 @@ fn report(args: &Args) -> Result<ExitCode, String> {
     Ok(if bad { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
 }
 
-/// The service levels of paths, and lanes with them, where it matters which they are.
+/// The service levels of paths, and with them the SLtoVL maps, if they matter for credit loops.
 fn levels_of(args: &Args, common: &Common, survey: &mut Survey, port: &mut Port) -> Result<Option<Levels>, String> {
     if args.sl.is_none() && !credits::lanes_matter(survey, &Net::new(survey)) {
         return Ok(None);
@@ -190,7 +190,7 @@ fn silence(survey: &Survey) -> Section {
     section
 }
 
-/// What differs from the fabric that was kept.
+/// Differences from the saved fabric.
 fn changes(survey: &Survey, old: &Fabric) -> Section {
     let mut section = Section::new("changes");
     section.looked_at = format!("{} nodes then, {} now", old.len(), survey.fabric.len());
@@ -219,7 +219,7 @@ fn show(args: &Args, survey: &Survey, sections: &[Section]) {
     output::print(&text);
 }
 
-/// The end that a person names.
+/// Finds the port that the user names.
 fn end_of(survey: &Survey, name: &str) -> Result<(u16, PortRef), String> {
     let ends = survey.ends();
     let value = number::whole(name).filter(|_| !name.is_empty());
@@ -230,7 +230,7 @@ fn end_of(survey: &Survey, name: &str) -> Result<(u16, PortRef), String> {
             || value.is_some() && (guids == value || Some(node.guid) == value)
             || node.called(&survey.names) == name
     });
-    // `node3` is host node3, whose adapter describes itself as `node3 weft0`.
+    // `node3` is host node3, whose adapter's NodeDescription is `node3 weft0`.
     let of_host =
         |(_, at): &&(u16, PortRef)| survey.fabric.node(at.node).called(&survey.names).split(' ').next() == Some(name);
     let found = found.or_else(|| ends.iter().find(of_host).filter(|_| !name.is_empty()));
@@ -239,7 +239,7 @@ fn end_of(survey: &Survey, name: &str) -> Result<(u16, PortRef), String> {
     })
 }
 
-/// The way between two ends, with what each link runs at.
+/// Prints the path between two ports, with the speed of each link.
 fn path(args: &Args, survey: &Survey, ends: &[String]) -> Result<ExitCode, String> {
     let [from, to] = ends else { return Err("a path has two ends".to_owned()) };
     let ((_, from), (lid, to)) = (end_of(survey, from)?, end_of(survey, to)?);

@@ -1,49 +1,49 @@
-//! The fabric as routes are judged: switches, their links and tables by place, so that millions of steps take no time.
-//! Switches stand in the order of their GUIDs, as in the graph of the routing engines.
+//! The fabric in the form that the route checks use: switches, links and tables by index, so that millions of steps are
+//! fast. Switches are ordered by GUID, as in the routing engines' graph.
 
 use super::routing::NOWHERE;
 use super::survey::Survey;
 use crate::ibnet::PortRef;
 
-/// The place of a node that is no switch with a known table.
+/// Index of a node that is no switch with a known table.
 const NO_PLACE: u32 = u32::MAX;
 
-/// The other end of a switch's cable.
+/// The other end of a cable at a switch's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// No cable.
     None,
-    /// A switch of which no table is known.
+    /// A switch whose table is unknown.
     Unknown,
-    /// A switch by its place, and the port there.
+    /// A switch, by its index, and the port there.
     Switch(u32, u8),
     /// A port of an adapter or a router.
     End(PortRef),
 }
 
-/// Where a packet for a LID is next.
+/// The next hop of a packet for a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// At its end.
+    /// The packet has reached its destination.
     There,
-    /// Over this link to another switch by place, by that port.
+    /// Over this link to the switch with this index, where it enters by this port.
     At(usize, u32, u8),
-    /// At an end that is another's.
+    /// The packet reaches the wrong port.
     Wrong(PortRef),
-    /// Nowhere: there is no route, or no cable.
+    /// The packet is dropped: no route, or no cable.
     Dropped,
-    /// At a switch of which no table is known.
+    /// The packet reaches a switch whose table is unknown.
     Unknown,
 }
 
-/// The fabric. A link is named by `place * stride + port` of the switch that sends into it.
+/// The fabric. A link has the number `place * stride + port`, after the switch that sends into it.
 #[derive(Debug)]
 pub struct Net<'a> {
-    /// Switches with known tables: their node numbers.
+    /// Node numbers of the switches with known tables.
     pub switches: Vec<usize>,
-    /// Ports of the largest switch, port 0 among them.
+    /// Number of ports of the largest switch, including port 0.
     pub stride: usize,
-    /// By link.
+    /// The peer of each link.
     pub peers: Vec<Peer>,
     /// Linear forwarding tables.
     pub tables: Vec<&'a [u8]>,
@@ -74,12 +74,12 @@ impl<'a> Net<'a> {
         Net { switches, stride, peers, tables, places }
     }
 
-    /// The place of a node, if it is a switch with a known table.
+    /// The index of a node, if it is a switch with a known table.
     pub fn place(&self, node: usize) -> Option<u32> {
         self.places.get(node).copied().filter(|place| *place != NO_PLACE)
     }
 
-    /// The step from a switch towards a LID, and the port it leaves by.
+    /// The output port and the next hop from a switch towards a LID.
     pub fn step(&self, at: u32, lid: u16, end: PortRef) -> (u8, Step) {
         let port = self.tables[at as usize].get(usize::from(lid)).copied().unwrap_or(NOWHERE);
         if port == 0 {

@@ -1,14 +1,14 @@
-//! Routes: whether every switch reaches every LID and whether any goes round; and the way between two ports.
+//! Routes: checks that every switch reaches every LID without a loop, and finds the path between two ports.
 
 use super::finding::Section;
 use super::net::{Net, Step};
 use super::survey::Survey;
 use crate::ibnet::PortRef;
 
-/// An entry of a forwarding table that drops.
+/// A forwarding table entry that drops packets (port 255).
 pub const NOWHERE: u8 = 255;
 
-/// What is known of the way from a switch to the LID at hand.
+/// State of the route from a switch to the current LID.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Unknown,
@@ -17,7 +17,8 @@ enum Way {
     Bad,
 }
 
-/// Checks that all routes lead to their ends. Each LID is told once, with the first switch that does not reach it.
+/// Checks that all routes reach their destinations. Each LID is reported once, with the first switch that does not
+/// reach it.
 pub fn reach(survey: &Survey, net: &Net<'_>) -> Section {
     let mut section = Section::new("routes");
     let lids = survey.lids();
@@ -42,7 +43,7 @@ pub fn reach(survey: &Survey, net: &Net<'_>) -> Section {
     section
 }
 
-/// Why a packet does not arrive.
+/// The reason why a packet does not arrive.
 #[derive(Clone, Copy)]
 enum Problem {
     Loop,
@@ -63,8 +64,8 @@ impl Problem {
     }
 }
 
-/// Walks from a switch towards a LID until it is known how that ends. Returns a problem that was not met before, with the
-/// switch where it is.
+/// Follows the route from a switch to a LID until its end is known. Returns a newly found problem with the switch where
+/// it occurs.
 fn walk(net: &Net<'_>, known: &mut [Way], from: u32, lid: u16, end: PortRef) -> Option<(u32, Problem)> {
     let mut at = from;
     let found = loop {
@@ -90,7 +91,7 @@ fn walk(net: &Net<'_>, known: &mut [Way], from: u32, lid: u16, end: PortRef) -> 
     found.err().flatten()
 }
 
-/// The way from one port to a LID: ports out and in by turns; and why it ends, if it does not arrive.
+/// The path from one port to a LID, as pairs of output and input ports; and the reason, if it does not arrive.
 pub fn path(survey: &Survey, from: PortRef, lid: u16, end: PortRef) -> (Vec<(PortRef, PortRef)>, Result<(), String>) {
     let mut hops = Vec::new();
     let first = if survey.fabric.node(from.node).is_switch() {
@@ -103,7 +104,7 @@ pub fn path(survey: &Survey, from: PortRef, lid: u16, end: PortRef) -> (Vec<(Por
         return (hops, Ok(()));
     }
     let net = Net::new(survey);
-    // No way without a circle is longer.
+    // No path without a loop is longer.
     for _ in 0..=survey.fabric.len() {
         let name = survey.fabric.node(at.node).called(&survey.names);
         let Some(place) = net.place(at.node) else { return (hops, Err(format!("no table of {name} is known"))) };

@@ -1,4 +1,4 @@
-//! Everything that is known of the fabric when it is judged: tables of switches, keys and counters of ports, managers.
+//! The survey: all data about the fabric that the checks judge. Switch tables, port keys and counters, managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use crate::ib::fields::perf::port_counters as pc;
 use crate::ib::names::NodeNames;
 use crate::ibnet::{Fabric, Kind, Node, PortRef};
 
-/// The first LID of groups.
+/// The first multicast LID.
 pub const MLID_MIN: u16 = 0xc000;
-/// Groups that are looked at, at most.
+/// Maximum number of multicast groups that are checked.
 pub const GROUPS_MAX: usize = 1024;
 
 /// The largest LMC.
 const LMC_MAX: u8 = 7;
 
-/// Errors of a link that a good cable does not have.
+/// Link errors that a good cable does not have.
 pub const CABLE_ERRORS: [crate::ib::field::Field; 7] = [
     pc::SYMBOL_ERROR_COUNTER,
     pc::LINK_ERROR_RECOVERY_COUNTER,
@@ -26,7 +26,7 @@ pub const CABLE_ERRORS: [crate::ib::field::Field; 7] = [
     pc::EXCESSIVE_BUFFER_OVERRUN_ERRORS,
 ];
 
-/// A manager of the subnet.
+/// A subnet manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manager {
     /// Where it is.
@@ -37,38 +37,38 @@ pub struct Manager {
     pub state: u8,
 }
 
-/// Everything that is judged.
+/// The data that the checks judge.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The fabric.
     pub fabric: Fabric,
-    /// Names.
+    /// User-given node names.
     pub names: NodeNames,
     /// Linear forwarding tables: the port for each LID, 255 for none.
     pub lfts: BTreeMap<usize, Vec<u8>>,
-    /// Multicast tables: ports by group.
+    /// Multicast forwarding tables: the ports of each MLID.
     pub groups: BTreeMap<usize, BTreeMap<u16, Vec<u8>>>,
-    /// SLtoVL of switches: the lanes of service levels by in port and out port, two in a byte.
+    /// SLtoVL tables of switches by in port and out port; each byte holds the VLs of two service levels.
     pub lanes: BTreeMap<(usize, u8, u8), [u8; 8]>,
     /// P_Key tables of adapters' ports and of switches.
     pub pkeys: BTreeMap<PortRef, Vec<u16>>,
     /// Managers.
     pub managers: Vec<Manager>,
-    /// Errors of each port: before and after a while.
+    /// Error counters of each port, at the first and the second reading.
     pub errors: BTreeMap<PortRef, Vec<(u64, u64)>>,
-    /// Switches whose counters of all ports can be asked for as one sum.
+    /// Switches that can report the sum of all their ports' counters.
     pub sums: BTreeSet<usize>,
-    /// Questions without an answer.
+    /// Requests without an answer.
     pub silent: Vec<String>,
 }
 
 impl Survey {
-    /// A node's name with its port, as a person finds it.
+    /// A node's name with its port, for messages.
     pub fn label(&self, at: PortRef) -> String {
         format!("{} port {}", self.fabric.node(at.node).called(&self.names), at.port)
     }
 
-    /// What a question to a node is sent to.
+    /// The address of requests to a node.
     pub fn address(node: &Node) -> PortId {
         node.path.unwrap_or_else(|| PortId::lid(node.sma_lid))
     }
@@ -81,7 +81,7 @@ impl Survey {
         ports.collect()
     }
 
-    /// Every LID: of adapters' and routers' ports and of switches' port 0, with all that LMC adds.
+    /// Every LID: of adapter and router ports and of switches' port 0, including those that the LMC adds.
     pub fn lids(&self) -> Vec<(u16, PortRef)> {
         let lids_of = |(lid, at): (u16, PortRef)| {
             let lmc = self.fabric.port(at).map_or(0, |port| port.lmc.min(LMC_MAX));
@@ -90,7 +90,7 @@ impl Survey {
         self.ends().into_iter().flat_map(lids_of).collect()
     }
 
-    /// Adapters' and routers' ports with a LID, and switches' port 0: every end of a path, by its first LID.
+    /// The base LID of every path endpoint: adapter and router ports with a LID, and switches' port 0.
     pub fn ends(&self) -> Vec<(u16, PortRef)> {
         let mut ends = Vec::new();
         for (index, node) in self.fabric.nodes() {

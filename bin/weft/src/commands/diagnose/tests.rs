@@ -1,4 +1,4 @@
-//! Checks on fabrics made here: a ring of switches with a host each.
+//! The checks on hand-made fabrics: a ring of switches with one host each.
 
 use super::finding::{Section, Severity};
 use super::levels::{Levels, Table};
@@ -9,7 +9,7 @@ use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
 use crate::ibnet::{Attribute, Kind, Node, Port, PortRef};
 
 const SWITCHES: usize = 4;
-/// Ports of a switch: its host, the next switch, the one before.
+/// Ports of a switch: to its host, to the next switch, to the previous one.
 const HOST: u8 = 1;
 const NEXT: u8 = 2;
 const BACK: u8 = 3;
@@ -36,7 +36,7 @@ pub fn node(kind: Kind, guid: u64, ports: u8, lid: u16, name: &str) -> Node {
     node
 }
 
-/// Switches are nodes 0 to 3, their hosts 4 to 7. Every packet goes on to the next switch until it is there.
+/// Switches are nodes 0 to 3, their hosts 4 to 7. Every packet goes on to the next switch until it reaches its host's.
 fn ring() -> Survey {
     let mut survey = Survey::default();
     for i in 0..SWITCHES {
@@ -105,7 +105,7 @@ fn routes_that_do_not_arrive_are_told() {
     assert!(says(&reach(&survey), "s1 sends it to h1 port 1"));
 }
 
-/// Rows of SLtoVL: a service level is on the lane of its number, and all on the first.
+/// SLtoVL rows: every service level on the VL of its number, and every service level on VL 0.
 const BY_NUMBER: [u8; 8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
 const ONE_LANE: [u8; 8] = [0; 8];
 
@@ -119,7 +119,7 @@ fn with_lanes(row: [u8; 8]) -> Survey {
     survey
 }
 
-/// What administration says: paths from each host have a level of their own.
+/// Levels from subnet administration: paths from each host have their own level.
 fn told() -> Levels {
     let hosts = 0..SWITCHES;
     let row = |from: usize| {
@@ -134,14 +134,14 @@ fn told() -> Levels {
 fn links_in_a_ring_wait_for_each_other_unless_service_levels_part_them() {
     let survey = with_lanes(BY_NUMBER);
     assert!(credits::lanes_matter(&survey, &Net::new(&survey)));
-    // All on one level, whichever, and all in a circle.
+    // All paths on one level, whichever, form a cycle.
     for level in [0, 1, 15] {
         assert!(says(&credits(&survey, Some(&Levels::Given(level))), "links wait for each other"), "{level}");
     }
-    // No host's paths go all around.
+    // No single host's paths go all around the ring.
     let section = credits(&survey, Some(&told()));
     assert!(section.findings.is_empty(), "{section:?}");
-    // The same levels, and switches that put them on one lane.
+    // With the same levels, switches map them to one VL.
     let section = credits(&with_lanes(ONE_LANE), Some(&told()));
     assert!(says(&section, "4 links wait for each other: s"), "{section:?}");
     assert_eq!(worst(&section), Some(Severity::Error));
@@ -158,7 +158,7 @@ fn what_is_not_known_of_levels_is_said() {
 
 #[test]
 fn where_no_links_wait_in_a_circle_lanes_do_not_matter() {
-    // The shorter way but never from the last switch to the first.
+    // Takes the shorter direction, but never from the last switch to the first.
     let mut survey = ring();
     for i in 0..SWITCHES {
         for j in 0..SWITCHES {

@@ -1,14 +1,14 @@
-//! The counters of a port as sysfs names them, and where each comes from.
+//! The counters of a port, by their sysfs names, and the source of each.
 
 use weft_ipc::stat::{DeviceCounters, StatReport};
 
 use crate::commands::stat::{RXE_COUNTERS, value_of};
 
-/// Where a counter comes from.
+/// Reads a counter's value from the device's counters.
 type Source = fn(&DeviceCounters) -> u64;
 
-/// Counters of the kind that every port of InfiniBand has (`ports/1/counters`). Those without a source are always zero:
-/// what they count does not happen here.
+/// The InfiniBand counters of a port (`ports/1/counters`). Those without a source are always zero: their events do not
+/// happen here.
 const COUNTERS: [(&str, Option<Source>); 21] = [
     ("VL15_dropped", None),
     ("excessive_buffer_overrun_errors", None),
@@ -43,20 +43,20 @@ pub struct Counter {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// By its index in [`COUNTERS`].
+    /// A counter in `ports/1/counters`, by its index in [`COUNTERS`].
     Port(usize),
-    /// `ports/1/hw_counters`, by its name.
+    /// A counter in `ports/1/hw_counters`, by its name.
     Rxe(&'static str),
 }
 
-/// All of a device's port.
+/// All counters of a device's port.
 pub fn all(device: u32) -> impl Iterator<Item = Counter> {
     let port = (0..COUNTERS.len()).map(Place::Port);
     port.chain(RXE_COUNTERS.into_iter().map(Place::Rxe)).map(move |place| Counter { device, place })
 }
 
 impl Counter {
-    /// Its path below the port's directory.
+    /// The path below the port's directory.
     pub fn path(&self) -> String {
         match self.place {
             Place::Port(index) => format!("counters/{}", COUNTERS[index].0),
@@ -64,7 +64,7 @@ impl Counter {
         }
     }
 
-    /// Whether it can be anything but zero.
+    /// Whether the value can differ from zero.
     pub fn moves(&self) -> bool {
         match self.place {
             Place::Port(index) => COUNTERS[index].1.is_some(),
@@ -72,7 +72,7 @@ impl Counter {
         }
     }
 
-    /// What it is in a report.
+    /// The value in a report.
     pub fn value(&self, report: &StatReport) -> u64 {
         let Some(stat) = report.devices.iter().find(|stat| stat.device == self.device) else { return 0 };
         match self.place {

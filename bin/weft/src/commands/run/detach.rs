@@ -1,5 +1,5 @@
-//! `weft run --detach`: starts a program in the background and returns once it listens, so that the client which comes
-//! next finds its server.
+//! `weft run --detach`: starts a program in the background and returns once it listens, so that a client started next
+//! finds its server.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use weft_ipc::{Client, ConnectOptions};
 use super::{FAILED, RunArgs};
 use crate::commands::resource;
 
-/// How long the program may take until it listens. One that never does is left running.
+/// Time limit for the program to start listening. A program that never does is left running.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Starts `weft run` with the same options in a process group of its own and waits for its sockets.
+/// Starts `weft run` with the same options in a process group of its own and waits until it listens.
 pub fn run(args: &RunArgs) -> ExitCode {
     match start(args) {
         Ok(code) => code,
@@ -61,7 +61,7 @@ fn ended(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// The options of `args` without `--detach`, and the command.
+/// The options of `args` without `--detach`, followed by the command.
 fn words(args: &RunArgs) -> Vec<OsString> {
     let RunArgs { ld_library_path, system, host, fault, pcap, verbose, quiet, detach: _, command } = args;
     let flags = [("--ld-library-path", ld_library_path), ("--system", system), ("-v", verbose), ("-q", quiet)];
@@ -75,13 +75,13 @@ fn words(args: &RunArgs) -> Vec<OsString> {
     words
 }
 
-/// Whether a process of the group has a TCP socket that listens, or listens by the connection manager.
+/// Whether a process of the group listens on a TCP socket or through the connection manager.
 fn listens(group: u32, args: &RunArgs) -> bool {
     let pids = members(group);
     pids.iter().any(|pid| listens_by_tcp(*pid)) || listens_by_cm(&pids, args)
 }
 
-/// The processes of a process group.
+/// Lists the processes of a process group.
 fn members(group: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -89,7 +89,8 @@ fn members(group: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The fifth field of /proc/PID/stat. The second, a name in brackets, may contain blanks and brackets.
+/// The process group: the fifth field of /proc/PID/stat. The second field, a name in brackets, may contain blanks and
+/// brackets.
 fn group_of(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
 }
@@ -109,7 +110,7 @@ fn socket_inode(target: &Path) -> Option<String> {
     Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
 }
 
-/// The inodes of the sockets that listen in a table as /proc/net/tcp.
+/// The inodes of listening sockets in a table such as /proc/net/tcp.
 fn listening_inodes(table: &str) -> impl Iterator<Item = &str> {
     const LISTEN: &str = "0A";
     table.lines().filter_map(|line| {
@@ -120,7 +121,7 @@ fn listening_inodes(table: &str) -> impl Iterator<Item = &str> {
 
 fn listens_by_cm(pids: &[u32], args: &RunArgs) -> bool {
     let host = args.host.clone().unwrap_or_default();
-    // The program starts the daemon; before that it listens nowhere.
+    // The program itself starts the daemon, and listens nowhere before that.
     let options = ConnectOptions { host, spawn: weft_ipc::Spawn::Never, ..ConnectOptions::default() };
     let Ok(mut client) = Client::connect(&options) else { return false };
     resource::listeners(&mut client).is_ok_and(|listeners| listeners.iter().any(|pid| pids.contains(pid)))

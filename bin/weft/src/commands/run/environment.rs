@@ -1,4 +1,4 @@
-//! The variables that `weft run` and `weft env` set, and the checks on what a person wrote into them.
+//! The variables that `weft run` and `weft env` set, and checks of the values that the user gave.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// `LD_LIBRARY_PATH` with `dir` in front of what it holds.
+/// `LD_LIBRARY_PATH` with `dir` prepended.
 pub fn library_path(dir: &Path) -> OsString {
     let mut value = dir.as_os_str().to_owned();
     if let Some(old) = env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
@@ -16,14 +16,15 @@ pub fn library_path(dir: &Path) -> OsString {
     value
 }
 
-/// Checks a fault specification, so that a slip of the pen is noticed here and not as a fault that never comes.
-/// `from` is where it was written.
+/// Checks a fault specification, so that a typo gives an error here instead of a fault that never happens. `from` names
+/// the option or variable that holds it.
 pub fn check_fault(spec: &str, from: &'static str) -> Result<()> {
     weft_link::FaultSpec::parse(spec).context(from)?;
     Ok(())
 }
 
-/// Checks that a capture can be written, and gives its absolute path: the program may change its directory.
+/// Checks that the capture file is writable, and returns its absolute path, because the program may change its
+/// directory.
 pub fn check_pcap(file: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(file).context("--pcap")?;
     let dir = absolute.parent().unwrap_or(Path::new("/"));

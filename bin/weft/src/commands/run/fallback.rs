@@ -1,11 +1,11 @@
-//! The message where no private mount namespace can be made: why, what that costs, and what would help. Once a user and
-//! boot is enough.
+//! The message for a system that allows no private mount namespace: the reason, the consequences and the remedy. Each
+//! user sees it once per boot.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// Says it unless `quiet`, or unless this user has read it before.
+/// Prints the message, unless `quiet` is set or this user has seen it since boot.
 pub fn tell(error: &io::Error, quiet: bool) {
     if quiet || !is_first_time() {
         return;
@@ -19,19 +19,19 @@ pub fn tell(error: &io::Error, quiet: bool) {
     );
 }
 
-/// A setting below /proc/sys, as text.
+/// Reads a setting below /proc/sys.
 fn setting(name: &str) -> Option<String> {
     fs::read_to_string(PathBuf::from("/proc/sys").join(name)).ok().map(|text| text.trim().to_owned())
 }
 
-/// Settings that forbid user namespaces, the values with which they do, and those with which they do not.
+/// Settings that may forbid user namespaces; for each, the forbidding and the allowing value.
 const SETTINGS: [(&str, &str, &str); 3] = [
     ("kernel/unprivileged_userns_clone", "0", "1"),
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
     ("user/max_user_namespaces", "0", "10000"),
 ];
 
-/// The remedy that an administrator has.
+/// The remedy for an administrator.
 fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
     let guilty = SETTINGS.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(forbids));
     match guilty {
@@ -46,11 +46,11 @@ fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
     }
 }
 
-/// Whether this user has not been told since the machine started. Where that cannot be kept, every time is the first.
+/// Whether this user has not seen the message since boot. If that cannot be recorded, every time counts as the first.
 fn is_first_time() -> bool {
     let boot = setting("kernel/random/boot_id").unwrap_or_default();
     let mark = std::env::temp_dir().join(format!("weft-told-{}-{boot}", weft_sys::process::euid()));
-    // A new file, or none: what others put in its place is not touched.
+    // Creates a new file or fails: a file that another user put in its place stays untouched.
     match File::options().write(true).create_new(true).open(mark) {
         Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
         Ok(_) => true,

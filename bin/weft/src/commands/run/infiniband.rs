@@ -1,5 +1,5 @@
-//! What a program of a virtual host sees of its adapters in /sys/class and /dev, as Linux shows an InfiniBand adapter
-//! there. All of it can change while the program runs: a subnet manager gives LIDs, cables are cut.
+//! The view of a virtual host's adapters in /sys/class and /dev, as Linux shows an InfiniBand adapter. All of it can
+//! change while the program runs: a subnet manager assigns LIDs, cables are cut.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use weft_ipc::{ConnectOptions, DeviceInfo, IbPort, InfiniBand, UmadClient};
 
 use super::view::{Entry, Shown, View, groups};
 
-/// First minor number of the nodes by which subnet managers say that they run (major 231).
+/// First minor number of the issm device nodes (major 231), which subnet managers hold open.
 const ISSM_MINOR_BASE: u32 = 64;
 
-/// What a port counted, by device and number.
+/// Port counters by device index and port number.
 pub type PortCounters = BTreeMap<(u32, u8), IbCounters>;
 
-/// Value of a counter.
+/// Reads a counter's value.
 type Value = fn(&IbCounters) -> u64;
 
-/// `ports/N/counters`.
+/// Names and values in `ports/N/counters`.
 const COUNTERS: [(&str, Value); 21] = [
     ("VL15_dropped", |c| c.vl15_dropped),
     ("excessive_buffer_overrun_errors", |c| c.excessive_buffer_overrun_errors),
@@ -44,18 +44,18 @@ const COUNTERS: [(&str, Value); 21] = [
     ("unicast_xmit_packets", |c| c.unicast_xmit_packets),
 ];
 
-/// A file that a subnet manager holds open.
+/// The issm device node of a port, held open by a subnet manager.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IssmNode {
-    /// Its name below /dev/infiniband.
+    /// Name below /dev/infiniband.
     pub name: String,
-    /// The device.
+    /// Index of the device.
     pub device: u32,
-    /// Number of the port.
+    /// Port number.
     pub port: u8,
 }
 
-/// The adapters of the host that the options name, and what their ports counted.
+/// Queries the adapters of the host that the options name, and their port counters.
 pub fn fetch(options: &ConnectOptions) -> Result<(Vec<DeviceInfo>, PortCounters)> {
     let client = UmadClient::new(options.clone());
     let devices = client.devices()?;
@@ -73,7 +73,7 @@ fn adapters(devices: &[DeviceInfo]) -> impl Iterator<Item = (&DeviceInfo, &Infin
 }
 
 impl View {
-    /// The files of a host's adapters.
+    /// Builds the view of a host's adapters.
     pub fn of_adapters(devices: &[DeviceInfo], counted: &PortCounters) -> View {
         let mut view = View::default();
         view.put("infiniband_mad/abi_version", "5");
@@ -88,7 +88,7 @@ impl View {
         view
     }
 
-    /// A file that shows what can change.
+    /// Adds a file whose content can change.
     fn put_live(&mut self, path: &str, text: impl AsRef<str>) {
         let (path, text) = (PathBuf::from(path), format!("{}\n", text.as_ref()));
         self.entries.push(Entry { shown: Shown::Adapter(path.clone()), path, text });
@@ -124,7 +124,8 @@ impl View {
         for row in 0..port.gid_rows() {
             self.put_live(&format!("{dir}/gids/{row}"), groups(&port.gid(row).unwrap_or_default()));
         }
-        // What the kernel says of every row that has a GID; others answer EINVAL, to which no file comes closest.
+        // The kernel gives this type for every row that has a GID. For other rows it returns EINVAL, to which a missing
+        // file comes closest.
         self.put(&format!("{dir}/gid_attrs/types/0"), "IB/RoCE v1");
         for (row, pkey) in port.pkeys.iter().enumerate() {
             self.put_live(&format!("{dir}/pkeys/{row}"), format!("{pkey:#06x}"));
@@ -178,7 +179,7 @@ fn phys_state_word(state: u8) -> &'static str {
     }
 }
 
-/// Rate, width and speed.
+/// Formats rate, width and speed.
 fn rate(port: &IbPort) -> String {
     let (tenths, name) = port.lane_speed();
     let lanes = port.lanes().max(1);

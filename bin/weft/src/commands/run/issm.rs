@@ -1,5 +1,5 @@
-//! `/dev/infiniband/issmN`: whoever runs a subnet manager on a port holds it open, and the port says so to the fabric
-//! meanwhile. Here it is a named pipe, and what opens and closes it is told to the daemon.
+//! `/dev/infiniband/issmN`: a subnet manager holds its port's node open, and meanwhile the port advertises IsSM to the
+//! fabric. Here the node is a named pipe, and this module reports opening and closing to the daemon.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,15 +11,15 @@ use weft_sys::fifo;
 /// The pipe of one port.
 #[derive(Debug)]
 pub struct IssmPipe {
-    /// A hold on it.
+    /// A descriptor that keeps the pipe alive.
     pub pipe: OwnedFd,
-    /// The device.
+    /// Index of the device.
     pub device: u32,
-    /// Number of the port.
+    /// Port number.
     pub port: u8,
 }
 
-/// All of them, and the session that says who is a subnet manager; it lasts as long as one is.
+/// Watches all pipes, with the session that sets IsSM; the session lasts as long as any pipe is open.
 pub struct IssmWatch {
     pipes: Vec<(IssmPipe, Option<OwnedFd>)>,
     opened: OwnedFd,
@@ -28,7 +28,7 @@ pub struct IssmWatch {
 }
 
 impl IssmWatch {
-    /// Watches them; `token` is that of openings, the numbers above it those of the pipes' ends.
+    /// Starts to watch; `token` is the epoll token for opens, the tokens above it are those of the pipes' ends.
     pub fn new(pipes: Vec<IssmPipe>, options: ConnectOptions, epoll: &Epoll, token: u64) -> io::Result<IssmWatch> {
         let opened = fifo::watch_opens(pipes.iter().map(|pipe| &pipe.pipe))?;
         epoll.add(opened.as_fd(), token, Interest::READ)?;
@@ -38,7 +38,7 @@ impl IssmWatch {
         Ok(watch)
     }
 
-    /// Somebody opened one.
+    /// Handles the opening of any pipe.
     pub fn on_open(&mut self, epoll: &Epoll, token: u64) {
         fifo::take(&self.opened);
         for (place, (issm, writer)) in (1u64..).zip(&mut self.pipes) {
@@ -49,14 +49,14 @@ impl IssmWatch {
             if epoll.add(end.as_fd(), token + place, Interest::NONE).is_ok() {
                 *writer = Some(end);
                 let client = self.client.get_or_insert_with(|| UmadClient::new(self.options.clone()));
-                // Who may not manage the fabric is refused; its opening counts for nothing, as on a real port that it
-                // could not have opened.
+                // The daemon refuses a user who may not manage the fabric. The open then has no effect; on a real port
+                // it would have failed.
                 let _ = client.set_is_sm(issm.device, issm.port, true);
             }
         }
     }
 
-    /// Nobody has the pipe of this place open any more.
+    /// Handles the last close of pipe number `place`.
     pub fn on_closed(&mut self, epoll: &Epoll, token: u64, place: u64) {
         let Some((issm, writer)) = place.checked_sub(1).and_then(|at| self.pipes.get_mut(at as usize)) else { return };
         if let Some(end) = writer.take() {
@@ -68,7 +68,7 @@ impl IssmWatch {
         if self.pipes.iter().all(|(_, writer)| writer.is_none()) {
             self.client = None;
         }
-        // It may have been opened again before we closed our end.
+        // Another process may have opened the pipe before this end was closed.
         self.on_open(epoll, token);
     }
 }

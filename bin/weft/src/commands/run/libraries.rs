@@ -1,4 +1,4 @@
-//! Where the loader finds the system's RDMA libraries: those files are what ours are mounted over.
+//! Finds the files that the loader uses for the system's RDMA libraries; Weft's are mounted over them.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -8,33 +8,33 @@ use std::process::{Command, Stdio};
 use super::program::{Linked, Program};
 use crate::rdma_dir::SONAMES;
 
-/// One of our libraries and the system's file that it takes the place of.
+/// One of Weft's libraries and the system's file that it replaces.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Replacement {
-    /// Ours.
+    /// Weft's library.
     pub ours: PathBuf,
-    /// The real file behind the system's name.
+    /// The real file behind the system's library name.
     pub system: PathBuf,
 }
 
-/// What to mount, and which libraries the system does not have at all.
+/// The mounts to make, and the libraries that cannot be mounted.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Mounts, each file once.
+    /// The mounts, one per file.
     pub replacements: Vec<Replacement>,
-    /// Names that no file of the system answers to: found by LD_LIBRARY_PATH only.
+    /// Names for which the system has no file; only LD_LIBRARY_PATH leads to these libraries.
     pub absent: Vec<&'static str>,
-    /// Names that we do not have: the system's stays.
+    /// Names for which Weft has no library; the system's stays in place.
     pub unbuilt: Vec<&'static str>,
 }
 
-/// Directories that every loader searches even without a cache.
+/// Directories that every loader searches, even without a cache.
 const DEFAULT_DIRS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 
-/// Where administrators' commands are that an ordinary user's PATH may lack.
+/// Directories of administrators' commands, which an ordinary user's PATH may lack.
 const COMMAND_DIRS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Finds every place where the loader could find one of our names.
+/// Finds every place where the loader could find one of Weft's library names.
 pub fn plan(our_dir: &Path) -> Plan {
     let cache = loader_cache();
     let mut dirs: Vec<PathBuf> = match env::var_os("LD_LIBRARY_PATH") {
@@ -54,7 +54,8 @@ pub fn plan(our_dir: &Path) -> Plan {
         let cached = entries(&cache, env::consts::ARCH).filter(|(name, _)| *name == soname || *name == plain);
         let in_dirs = dirs.iter().flat_map(|dir| [dir.join(soname), dir.join(plain)]);
         for place in cached.map(|(_, path)| PathBuf::from(path)).chain(in_dirs) {
-            // Only a file that exists can be mounted over; a linker script or another word size must not be.
+            // Only an existing file can be mounted over; linker scripts and libraries for another architecture stay as
+            // they are.
             let Ok(system) = place.canonicalize() else { continue };
             if system == ours || !same_kind_of_object(&ours, &system) {
                 found |= system == ours;
@@ -72,8 +73,8 @@ pub fn plan(our_dir: &Path) -> Plan {
     plan
 }
 
-/// Adds the copies that the program's own search path leads to, names with a hash (`libibverbs-1de1263b.so.1`) included:
-/// the loader takes those before, or in place of, the system's.
+/// Adds the copies on the program's own search path, including names with a hash (`libibverbs-1de1263b.so.1`). The
+/// loader takes them before, or in place of, the system's.
 pub fn add_own_copies(plan: &mut Plan, our_dir: &Path, program: &Program) {
     for (name, file) in program.own_copies(|name| soname_of(name).is_some()) {
         let ours = soname_of(&name).and_then(|soname| our_dir.join(soname).canonicalize().ok());
@@ -85,7 +86,7 @@ pub fn add_own_copies(plan: &mut Plan, our_dir: &Path, program: &Program) {
     }
 }
 
-/// In words: which of the libraries in question the program will load, and from where.
+/// Describes which of these libraries the program will load, and from where.
 pub fn loads(program: &Program, plan: &Plan) -> Vec<String> {
     let name = program.path().display();
     if program.linked() != Linked::Dynamically {
@@ -114,7 +115,7 @@ pub fn loads(program: &Program, plan: &Plan) -> Vec<String> {
     ours.into_iter().map(line).collect()
 }
 
-/// Our name for a library that is one of ours under any version or hash.
+/// Weft's name for an RDMA library with any version or hash in its name.
 pub fn soname_of(name: &str) -> Option<&'static str> {
     let of = |soname: &&str| {
         let stem = soname.split_once('.').map_or(*soname, |(stem, _)| stem);
@@ -123,26 +124,26 @@ pub fn soname_of(name: &str) -> Option<&'static str> {
     SONAMES.into_iter().find(of)
 }
 
-/// iproute2's `rdma`, where it is installed, and our command, which takes its place: it asks the kernel by netlink, where
-/// nobody can answer but the kernel. Ours goes by the name under which it is called.
+/// The mount of Weft's command over iproute2's `rdma`, if that is installed. iproute2's command uses netlink, which
+/// only the kernel can answer; Weft's acts as `rdma` when started under that name.
 pub fn rdma_command() -> Option<Replacement> {
     let ours = env::current_exe().ok()?.canonicalize().ok()?;
     let mut dirs: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     dirs.extend(COMMAND_DIRS.iter().map(PathBuf::from));
-    // A link called rdma that leads to us is none of the system's.
+    // A link called rdma that leads to Weft's command is not the system's.
     let places = dirs.iter().filter(|dir| dir.is_absolute()).filter_map(|dir| dir.join("rdma").canonicalize().ok());
     let mut files = places.filter(|file| *file != ours && same_kind_of_object(&ours, file));
     files.find(|file| file.file_name().is_some_and(|name| name == "rdma")).map(|system| Replacement { ours, system })
 }
 
 fn loader_cache() -> String {
-    // Not in an ordinary user's PATH everywhere.
+    // An ordinary user's PATH may lack ldconfig's directory.
     let program = ["/sbin/ldconfig", "/usr/sbin/ldconfig"].into_iter().find(|p| Path::new(p).exists());
     let output = Command::new(program.unwrap_or("ldconfig")).arg("-p").stderr(Stdio::null()).output();
     output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
 }
 
-/// The (name, path) pairs of `ldconfig -p` that are for processors of kind `arch`.
+/// The (name, path) pairs of `ldconfig -p` output for processors of kind `arch`.
 fn entries<'a>(cache: &'a str, arch: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let tag = match arch {
         "x86_64" => "x86-64",
@@ -158,7 +159,7 @@ fn entries<'a>(cache: &'a str, arch: &str) -> impl Iterator<Item = (&'a str, &'a
     })
 }
 
-/// Whether both are ELF files for the same machine: the identification (class, byte order) and `e_machine`.
+/// Whether both are ELF files for the same machine, by identification (class, byte order) and `e_machine`.
 fn same_kind_of_object(a: &Path, b: &Path) -> bool {
     let identity = |path: &Path| {
         let mut head = [0; 20];

@@ -1,7 +1,7 @@
-//! Files in the view of /sys that are true when they are read. A copy of `weft run` stays beside the program and holds
-//! a lease on each of them: whoever opens one waits until the copy has asked the daemon and written what is so. It sleeps
-//! until then, so that counters which nobody reads cost nothing, and ends with the last process that sees the view. Where
-//! files cannot be leased they stay what they were when the program started.
+//! Files in the view of /sys that are up to date whenever they are read. A copy of `weft run` stays beside the program
+//! and holds a lease on each file: a process that opens one waits until the copy has queried the daemon and updated the
+//! file. The copy sleeps until then, so that unread counters cost nothing, and exits with the last process that sees
+//! the view. If the files cannot be leased, they keep their initial content.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,16 +20,17 @@ use super::infiniband;
 use super::issm::{IssmPipe, IssmWatch};
 use super::view::{Shown, View};
 
-/// Files kept live, of the first devices: each is a descriptor of the copy.
+/// Maximum number of live files; each costs the copy a descriptor. Files of the first devices are preferred.
 const FILES_MAX: usize = 800;
 
-/// After somebody read: how long everything can be opened without waiting. Who reads one counter reads others.
+/// Time after a read during which all files open without waiting. A program that reads one counter usually reads
+/// others.
 const OPEN_HOUSE: Duration = Duration::from_millis(200);
 
-/// How old a counter gets in a file that somebody keeps open.
+/// Refresh period of a file that a process keeps open.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A file that shows what changes.
+/// A file with changing content.
 #[derive(Debug)]
 pub struct LiveFile {
     file: File,
@@ -39,12 +40,13 @@ pub struct LiveFile {
 }
 
 impl LiveFile {
-    /// One that shows `text`.
+    /// A file that now contains `text`.
     pub fn new(file: File, from: Shown, text: &str) -> LiveFile {
         LiveFile { file, from, shown: text.to_owned(), leased: false }
     }
 
-    /// Write what is different. A reader sees the old text or the new, which is never shorter unless counting began anew.
+    /// Writes the new text if it differs. A reader sees the old text or the new, which is never shorter unless the
+    /// counter restarted.
     fn show(&mut self, fetched: &Fetched) {
         let Some(text) = fetched.text_of(&self.from) else { return };
         if text != self.shown && self.file.write_all_at(text.as_bytes(), 0).is_ok() {
@@ -64,7 +66,7 @@ impl LiveFile {
     }
 }
 
-/// What the daemon said.
+/// The daemon's answers.
 #[derive(Default)]
 struct Fetched {
     counters: Option<StatReport>,
@@ -72,7 +74,7 @@ struct Fetched {
 }
 
 impl Fetched {
-    /// Asks it about everything that these files show. Without a daemon nobody counts, and nothing has changed.
+    /// Queries the daemon for all content of these files. Without a daemon, all content stays as it is.
     fn about(files: &[LiveFile], options: &ConnectOptions) -> Fetched {
         let mut fetched = Fetched::default();
         if files.iter().any(|file| matches!(file.from, Shown::Counter(_)))
@@ -98,11 +100,11 @@ impl Fetched {
     }
 }
 
-/// Keeps the files live from now on, and watches the pipes, for as long as this process lives, whatever program it
-/// becomes, and whoever else sees the view after it.
+/// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
+/// long as any other process sees the view.
 ///
 /// # Errors
-/// Files cannot be kept live here, for this reason; they stay as they are.
+/// The reason why files cannot be kept live here; they keep their content.
 pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str) -> io::Result<()> {
     files.truncate(FILES_MAX);
     let leases = match files.first() {
@@ -139,14 +141,14 @@ fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String) -> io::Result<
         let files = keep.zip(described).map(file).collect();
         let program_name = "weft run".to_owned();
         let options = ConnectOptions { program: program_name, spawn: Spawn::Never, host, ..ConnectOptions::default() };
-        // Whatever goes wrong: the leases end with this process, and the files stay.
+        // On any error the leases end with this process, and the files stay.
         let _ = serve(program, files, pipes, &options);
     })
 }
 
 const TOKEN_PROGRAM: u64 = 0;
 const TOKEN_READER: u64 = 1;
-/// Openings of pipes; numbers above are their ends.
+/// Epoll token for opens of pipes; higher tokens are the pipes' ends.
 const TOKEN_ISSM: u64 = 2;
 
 fn serve(
@@ -184,7 +186,7 @@ fn serve(
         for event in &ready {
             match (event.token, &mut issm) {
                 (TOKEN_PROGRAM, _) => {
-                    // Others may have been started by it and see the view.
+                    // Other processes, started by the program, may still see the view.
                     let _ = epoll.delete(program.as_fd());
                     match namespace::another_process() {
                         Some(other) => program = other,
@@ -207,7 +209,7 @@ fn serve(
     }
 }
 
-/// Asks the daemon and writes what it says.
+/// Queries the daemon and updates the files.
 fn show(files: &mut [LiveFile], options: &ConnectOptions) {
     let fetched = Fetched::about(files, options);
     files.iter_mut().for_each(|file| file.show(&fetched));

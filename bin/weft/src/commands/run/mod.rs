@@ -1,7 +1,7 @@
-//! `weft run`: runs a program unchanged, with our libraries in place of the system's and our devices in view.
+//! `weft run`: runs an unmodified program with Weft's libraries in place of the system's, and Weft's devices in view.
 //!
-//! The program takes this process's place (no parent in between), so its exit status, its signals and its terminal
-//! are its own.
+//! The program replaces this process (there is no parent in between), so its exit status, signals and terminal are its
+//! own.
 
 mod counters;
 mod detach;
@@ -42,7 +42,7 @@ pub struct RunArgs {
     /// Leave the system's libraries in place and only show the devices
     #[arg(long, conflicts_with = "ld_library_path")]
     pub system: bool,
-    /// Run as this host of the fabric that is up: with its adapters, and no others
+    /// Run as this host of the running fabric, with only that host's adapters
     #[arg(long, value_name = "NODE")]
     pub host: Option<String>,
     /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
@@ -54,23 +54,23 @@ pub struct RunArgs {
     /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
     #[arg(short, long)]
     pub detach: bool,
-    /// Say what is set up, what could not be, and which libraries the program will load
+    /// Print the setup, what failed, and which libraries the program will load
     #[arg(short, long)]
     pub verbose: bool,
-    /// Do not say that no view of /sys and /dev can be made (WEFT_QUIET=1 does the same)
+    /// Suppress the message that no view of /sys and /dev can be made (same as WEFT_QUIET=1)
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// Exit codes of env(1), nohup(1), docker: what went wrong before the program ran.
+/// Exit codes as in env(1), nohup(1) and docker, for failures before the program runs.
 const FAILED: u8 = 125;
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Runs the command. Returns only if it could not be run.
+/// Runs the command. Returns only if that fails.
 pub fn run(args: &RunArgs) -> ExitCode {
     if args.detach {
         return detach::run(args);
@@ -112,8 +112,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     } else if let Ok(spec) = std::env::var("WEFT_FAULT") {
         environment::check_fault(&spec, "WEFT_FAULT")?;
     }
-    // The libraries say nothing by themselves; who runs a program under our eyes wants to know why a device will not
-    // open, or that the daemon died.
+    // The libraries log nothing by default. A user of `weft run` wants to know why a device does not open, or that the
+    // daemon died.
     if std::env::var_os("WEFT_LOG").is_none() {
         command.env("WEFT_LOG", "stderr");
     }
@@ -149,7 +149,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         return Ok(command);
     }
     let mut plan = if args.system { libraries::Plan::default() } else { libraries::plan(&dir) };
-    // Outside the namespace left here, the path of this command may lead nowhere.
+    // Resolved before entering the namespace: inside, this command's path may lead nowhere.
     let rdma = libraries::rdma_command().filter(|_| !args.system);
     match namespace::enter_mount_namespace() {
         Ok(Entered::Privileged) => say("private mount namespace"),
@@ -211,20 +211,21 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     Ok(command)
 }
 
-/// What the daemon says.
+/// The daemon's answers.
 struct Found {
     devices: Vec<DeviceInfo>,
     counted: StatReport,
     ports: infiniband::PortCounters,
-    /// The daemon's name, if it is to be trusted with memory: in a user namespace nobody can tell any more.
+    /// Name of the daemon, if it may be trusted with memory. Checked here, because a process in a user namespace can no
+    /// longer tell.
     daemon: Option<String>,
-    /// Whether packets cross the fabric that the host is on.
+    /// Whether individual packets cross the switches of the host's fabric.
     packets: bool,
-    /// Whether it lets this user send management datagrams.
+    /// Whether the daemon lets this user send management datagrams.
     may_manage: bool,
 }
 
-/// Requests of options and variables that a fabric may not serve.
+/// Options and variables in use that may have no effect on a fabric.
 fn wished(args: &RunArgs) -> unheard::Wished<'static> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let from = |option: bool, long: &'static str, name: &'static str| match option {
@@ -238,8 +239,8 @@ fn wished(args: &RunArgs) -> unheard::Wished<'static> {
     }
 }
 
-/// Starts the daemon if none runs (it must not be born inside the namespaces that are made next), and asks it for the
-/// devices and what they counted. The connection ends here; the daemon waits a while for the program's own.
+/// Starts the daemon if none runs (it must not start inside the namespaces made next), and fetches the devices and
+/// their counters. The connection ends here; the daemon waits a while for the program's own.
 fn find(options: &ConnectOptions) -> Result<Found> {
     let mut client = Client::connect(options)?;
     let mut devices = client.list_devices()?;

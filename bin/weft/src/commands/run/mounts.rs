@@ -1,7 +1,7 @@
-//! Putting libraries, sysfs and device nodes in place inside a private mount namespace.
+//! Mounts libraries, sysfs and device nodes in a private mount namespace.
 //!
-//! Everything is built in a memory file system that is mounted for a moment over some directory, bound or stacked from
-//! there to where programs look, and taken away again: what was bound stays, and nothing is left behind on disk.
+//! The view is built in a tmpfs that temporarily covers some directory, then bound or stacked to where programs look,
+//! and unmounted: bound files stay, and nothing is left on disk.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,41 +15,41 @@ use super::libraries::Replacement;
 use super::live::LiveFile;
 use super::view::{Shown, View, ZERO_GID};
 
-/// Bounds the memory of one view.
+/// Memory limit of one view.
 const STAGING_BYTES_MAX: usize = 64 << 20;
 
-/// Directories that the memory file system may cover for a moment: some of them exists everywhere.
+/// Directories that the tmpfs may temporarily cover; at least one of them exists on any system.
 const STAGING_PLACES: [&str; 4] = ["/mnt", "/tmp", "/run", "/var/tmp"];
 
-/// Directories of /dev that a program may need and that are mounts or hold nodes of their own.
+/// Directories of /dev that programs may need and that are mounts or hold device nodes of their own.
 const DEV_DIRECTORIES: [&str; 6] = ["shm", "pts", "mqueue", "hugepages", "net", "fd"];
 
-/// Device nodes that are bound one by one, because programs check what they are without following links.
+/// Device nodes that are bound one by one, because programs check their type without following links.
 const DEV_NODES: [&str; 10] = ["null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "fuse", "kvm"];
 
-/// The classes that are ours alone; the last one only if the view has something in it.
+/// Classes that belong to Weft alone; the last one is shown only if the view has entries for it.
 const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
 const CLASSES_ALWAYS: usize = 2;
 
-/// Where the original /dev stays reachable for everything else.
+/// Where the original /dev stays reachable, for all other nodes.
 const DEV_ORIGINAL: &str = ".original";
 
-/// Whose view it is, and what that one may do with the fabric.
+/// The host that the view is for, and its user's right to manage the fabric.
 pub struct Manager<'a> {
-    /// The virtual host; empty for the machine itself.
+    /// Name of the virtual host; empty for the machine itself.
     pub host: &'a str,
     /// Whether the daemon lets the user send management datagrams.
     pub may_manage: bool,
 }
 
-/// Mounts our libraries over the system's. Gives back those that could not be, with the reason.
+/// Mounts Weft's libraries over the system's. Returns those that failed, with the error.
 pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Error)> {
     let try_one = |r: &Replacement| namespace::bind(&r.ours, &r.system).err().map(|e| (r.system.clone(), e));
     replacements.iter().filter_map(try_one).collect()
 }
 
-/// Shows the view. What failed comes back as sentences; the rest is in place. Files that show what changes are added to
-/// `live`, open for writing, and the pipes of subnet managers to `issm`.
+/// Mounts the view. Returns messages about the failed parts; the rest is in place. Adds files with changing content to
+/// `live`, open for writing, and the issm pipes to `issm`.
 pub fn show(view: &View, manager: &Manager<'_>, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> Vec<String> {
     let Some(staging) = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()) else {
         return vec!["no directory to build the view of /sys in (tried /mnt, /tmp, /run, /var/tmp)".to_owned()];
@@ -108,7 +108,7 @@ fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Resu
     Ok(())
 }
 
-/// A path below `root`. Names come from the daemon, which may be another user's: none leads out of it.
+/// Joins a path to `root`. Names come from the daemon, which may belong to another user, so none may leave `root`.
 fn below(root: &Path, path: &Path) -> io::Result<PathBuf> {
     if path.components().all(|part| matches!(part, Component::Normal(_))) {
         return Ok(root.join(path));
@@ -123,8 +123,8 @@ fn put(path: &Path, text: &str) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Puts the directories below `built` into /sys/class. A class that the kernel has too (a machine with real adapters)
-/// is covered: what our libraries do not serve would only mislead.
+/// Puts the directories below `built` into /sys/class. A class that the kernel also has (on a machine with real
+/// adapters) is covered, because Weft's libraries cannot serve the real adapters.
 fn show_classes(built: &Path) -> io::Result<()> {
     let target = Path::new("/sys/class");
     let classes: Vec<&str> = CLASSES.into_iter().filter(|class| built.join(class).is_dir()).collect();
@@ -133,7 +133,7 @@ fn show_classes(built: &Path) -> io::Result<()> {
         stack_classes(built, target)?;
     }
     for class in classes {
-        // Where the union was made just now and the kernel has no such class, ours is there already.
+        // A class that the kernel lacks is already in place if the union was just made.
         if !missing || has_foreign(&target.join(class), &built.join(class)) {
             namespace::bind(&built.join(class), &target.join(class))?;
         }
@@ -147,8 +147,8 @@ fn has_foreign(shown: &Path, built: &Path) -> bool {
     names.flatten().any(|entry| !built.join(entry.file_name()).exists())
 }
 
-/// Makes `target` show what it shows and what is in `built`: by a union where the kernel has overlayfs and allows it,
-/// or else by a memory file system with every class bound into it.
+/// Makes `target` show both its own entries and those of `built`: with overlayfs if the kernel has and allows it, or
+/// else with a tmpfs into which every class is bound.
 fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     if namespace::mount_overlay(built, target, target).is_ok() {
         return Ok(());
@@ -158,7 +158,7 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     for entry in names {
         let place = built.join(entry.file_name());
         if entry.file_type()?.is_dir() && !CLASSES.iter().any(|class| entry.file_name() == *class) {
-            // Of a class that we only add to, the original is worth more.
+            // For a class that Weft only adds to, the original takes precedence.
             if place.exists() {
                 fs::remove_dir_all(&place)?;
             }
@@ -169,8 +169,8 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     namespace::bind_tree(built, target)
 }
 
-/// Permissions of nodes as rdma-core's rules for udev have them: those of verbs are everybody's, management datagrams
-/// and subnet managers their owner's.
+/// Permissions of device nodes, as in rdma-core's udev rules: every user may use uverbs nodes, only the owner umad and
+/// issm nodes.
 fn mode_of(node: &str, manager: &Manager<'_>) -> u32 {
     match node.starts_with("umad") || node.starts_with("issm") {
         false => 0o666,
@@ -195,12 +195,12 @@ fn show_nodes(view: &View, manager: &Manager<'_>, built: &Path, issm: &mut Vec<I
     if target.is_dir() {
         return namespace::bind_tree(&nodes, target);
     }
-    // /dev has no such directory, and making one would show it to everybody: cover /dev as a whole.
+    // /dev has no such directory, and creating one would show it to the whole machine, so the view covers all of /dev.
     fill_dev(built)?;
     namespace::bind_tree(built, Path::new("/dev"))
 }
 
-/// Makes `built` hold everything that /dev holds.
+/// Makes `built` show everything in /dev.
 fn fill_dev(built: &Path) -> io::Result<()> {
     let dev = Path::new("/dev");
     let original = built.join(DEV_ORIGINAL);

@@ -1,5 +1,5 @@
-//! The program to run, as its ELF file tells: whether the loader will take our libraries, and copies of its own that it
-//! looks for first (RPATH, RUNPATH).
+//! The program to run, judged by its ELF file: whether the loader will use Weft's libraries, and which copies of its
+//! own it searches first (RPATH, RUNPATH).
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,39 +15,39 @@ use elf::Elf;
 use super::libraries::soname_of;
 use crate::rdma_dir::SONAMES;
 
-/// A program's file.
+/// A program's executable file.
 #[derive(Debug)]
 pub struct Program {
     path: PathBuf,
     elf: Elf,
 }
 
-/// More of a static program's file than this is not read.
+/// Maximum number of bytes read from a static program's file.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Text that every static program with verbs contains.
 const VERBS_MARK: &[u8] = b"/dev/infiniband";
 
-/// How programs are linked, as far as it concerns us.
+/// How a program is linked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linked {
-    /// By the loader, which takes our libraries.
+    /// Dynamically: the loader takes Weft's libraries.
     Dynamically,
-    /// With verbs inside the program: nothing of ours can take their place.
+    /// Statically with verbs inside the program, which Weft cannot replace.
     StaticallyWithVerbs,
-    /// Without the loader and without verbs: a shell, say, that starts other programs.
+    /// Statically without verbs: for example a shell, which starts other programs.
     Statically,
 }
 
 impl Program {
-    /// Reads the file that `command` names. `None` for scripts, foreign machines' programs and what cannot be read.
+    /// Reads the file that `command` names. `None` for scripts, programs for other architectures, and unreadable files.
     pub fn read(command: &OsStr) -> Option<Program> {
         let path = resolve(command)?.canonicalize().ok()?;
         let elf = Elf::parse(&File::open(&path).ok()?)?;
         Some(Program { path, elf })
     }
 
-    /// How it is linked.
+    /// Determines how the program is linked.
     pub fn linked(&self) -> Linked {
         if self.elf.has_interpreter {
             return Linked::Dynamically;
@@ -58,7 +58,7 @@ impl Program {
         if has_verbs { Linked::StaticallyWithVerbs } else { Linked::Statically }
     }
 
-    /// Says if nothing that we do reaches the program.
+    /// Prints a warning if the program cannot use Weft at all.
     pub fn warn(&self) {
         if self.linked() == Linked::StaticallyWithVerbs {
             crate::errln!(
@@ -69,7 +69,8 @@ impl Program {
         }
     }
 
-    /// Says which copies of its own the program loads although LD_LIBRARY_PATH leads to ours.
+    /// Prints a warning for each library copy of its own that the program loads although LD_LIBRARY_PATH leads to
+    /// Weft's.
     pub fn warn_of_own_copies(&self) {
         for (name, file) in self.own_copies(|name| soname_of(name).is_some()) {
             let is_preferred = self.elf.runpath.is_none() || !SONAMES.contains(&name.as_str());
@@ -83,19 +84,19 @@ impl Program {
         }
     }
 
-    /// The file that the program's own search path (RPATH, RUNPATH) leads to for each library it needs; `is_ours` chooses
-    /// among their names.
+    /// Copies of needed libraries on the program's own search path (RPATH, RUNPATH); `is_ours` selects the library
+    /// names.
     pub fn own_copies(&self, is_ours: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
         let needed = self.elf.needed.iter().filter(|name| is_ours(name));
         needed.filter_map(|name| Some((name.clone(), self.search(name)?))).collect()
     }
 
-    /// Its file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The libraries that it needs itself, and not only through another.
+    /// The libraries that the program itself needs, without indirect dependencies.
     pub fn needed(&self) -> &[String] {
         &self.elf.needed
     }
@@ -105,7 +106,7 @@ impl Program {
             return Some(PathBuf::from(name));
         }
         let origin = self.path.parent()?.to_str()?;
-        // The loader ignores RPATH where RUNPATH is given.
+        // The loader ignores RPATH if there is a RUNPATH.
         let paths = self.elf.runpath.as_ref().or(self.elf.rpath.as_ref())?;
         let dirs = paths.split(':').filter(|dir| !dir.is_empty());
         let dirs = dirs.map(|dir| dir.replace("${ORIGIN}", origin).replace("$ORIGIN", origin));

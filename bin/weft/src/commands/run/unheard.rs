@@ -1,16 +1,16 @@
-//! Requests that `weft run` does not serve: an option that it does not know, which would otherwise be taken
-//! for the program, and faults, captures and forced packets on a fabric's host, where they have no effect.
+//! Requests that `weft run` cannot serve: an unknown option, which would otherwise be taken for the program, and
+//! faults, captures and forced packets on a fabric's host, where they have no effect.
 
 use std::ffi::OsStr;
 
-/// The options, for a hint.
+/// Options offered in the hint.
 const OPTIONS: [&str; 8] =
     ["--host", "--fault", "--pcap", "--system", "--verbose", "--ld-library-path", "--help", "--version"];
 
-/// Letters that an option and a slip of it have in common at least, the hyphens included.
+/// Minimum common prefix of a mistyped option and its suggestion, including the hyphens.
 const ALIKE_MIN: usize = 4;
 
-/// An error for a program whose name begins like an option.
+/// The error for a program name that looks like an option.
 pub fn unknown_option(program: &OsStr) -> Option<String> {
     let word = program.to_str().filter(|word| word.starts_with('-'))?;
     let name = word.split('=').next().unwrap_or(word);
@@ -24,19 +24,19 @@ pub fn unknown_option(program: &OsStr) -> Option<String> {
     })
 }
 
-/// Options and variables without effect on a host of a fabric.
+/// Options and variables that have no effect on a fabric's host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wished<'a> {
-    /// Where faults were asked for, `--fault` or `WEFT_FAULT`.
+    /// The option or variable that asks for faults: `--fault` or `WEFT_FAULT`.
     pub fault: Option<&'a str>,
-    /// Where a capture was asked for.
+    /// The option or variable that asks for a capture.
     pub pcap: Option<&'a str>,
     /// Whether `WEFT_LOOPBACK=wire` is set.
     pub wire: bool,
 }
 
 impl Wished<'_> {
-    /// A line for each that a fabric swallows; `packets`: packets cross its switches one by one.
+    /// One line for each setting that has no effect; `packets`: individual packets cross the fabric's switches.
     pub fn without_effect(self, packets: bool) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.fault.map(|from| {

@@ -1,6 +1,6 @@
-//! What a program sees of our devices in /sys/class and /dev, as Linux shows an rxe device there. A snapshot: it says
-//! what was true when the program started, the counters aside ([`super::live`]). Adapters of a virtual host, all of which
-//! is kept true, are in [`super::infiniband`].
+//! The view of Weft's devices that a program has in /sys/class and /dev, as Linux shows an rxe device. It is a snapshot
+//! of when the program started, except for the counters ([`super::live`]). Adapters of a virtual host, which stay
+//! entirely up to date, are in [`super::infiniband`].
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,24 +16,24 @@ use super::infiniband::{IssmNode, PortCounters};
 pub struct Entry {
     /// Path below /sys/class.
     pub path: PathBuf,
-    /// What is read from it.
+    /// Its content.
     pub text: String,
-    /// Where its text comes from.
+    /// Source of the content.
     pub shown: Shown,
 }
 
-/// What a file shows.
+/// Source of a file's content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// What never changes, or is left as it was.
+    /// Constant, or a snapshot.
     Fixed,
-    /// A counter that moves.
+    /// A counter that can change.
     Counter(Counter),
-    /// Something of a virtual host's adapter: what stands at this path of its view.
+    /// An attribute of a virtual host's adapter: the entry at this path of its view.
     Adapter(PathBuf),
 }
 
-/// Rows of the GID table without an address: their directory and numbers. All read as zeroes, so they can be one file.
+/// GID table rows without an address: their directory and row numbers. All read as zeros, so one file serves for all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EmptyGids {
     /// Path of the directory below /sys/class.
@@ -47,22 +47,22 @@ pub struct EmptyGids {
 pub struct View {
     /// Files.
     pub entries: Vec<Entry>,
-    /// Empty rows of GID tables.
+    /// Empty rows of the GID tables.
     pub empty_gids: Vec<EmptyGids>,
-    /// Names below /dev/infiniband.
+    /// Names of the nodes in /dev/infiniband.
     pub nodes: Vec<String>,
-    /// Pipes there that subnet managers hold open.
+    /// The issm nodes there.
     pub issm: Vec<IssmNode>,
 }
 
-/// What an empty row reads as.
+/// Content of an empty row.
 pub const ZERO_GID: &str = "0000:0000:0000:0000:0000:0000:0000:0000\n";
 
 /// First minor number of verbs devices (major 231).
 const UVERBS_MINOR_BASE: u32 = 192;
 
 impl View {
-    /// The view of these devices, with what they counted.
+    /// Builds the view of these devices, with their counters.
     pub fn of(devices: &[DeviceInfo], counted: &StatReport, ports: &PortCounters, cpus: usize) -> View {
         let (adapters, devices): (Vec<_>, Vec<_>) =
             devices.iter().cloned().partition(|device| device.infiniband.is_some());
@@ -102,7 +102,7 @@ impl View {
         self.put(&format!("{dir}/device/net/{}/ifindex", info.netdev), info.ifindex.to_string());
     }
 
-    /// Stands for the bus device that a real adapter has: programs look there for the nearest processors.
+    /// Stands in for a real adapter's bus device: programs look there for the nearest CPUs.
     fn bus_device(&mut self, info: &DeviceInfo, cpus: usize) {
         let dir = format!("infiniband/{}/device", info.name);
         self.put(&format!("{dir}/numa_node"), "-1");
@@ -147,7 +147,7 @@ impl View {
             self.put(&format!("{dir}/gid_attrs/types/{row}"), kind);
             self.put(&format!("{dir}/gid_attrs/ndevs/{row}"), &info.netdev);
         }
-        // Linux answers EINVAL for type and interface of an empty row; a file that is not there comes closest.
+        // Linux returns EINVAL for the type and interface of an empty row; a missing file comes closest.
         let filled = |row: &u32| info.gids.iter().any(|entry| entry.index == *row);
         self.empty_gids.push(EmptyGids {
             dir: PathBuf::from(format!("{dir}/gids")),
@@ -176,7 +176,7 @@ impl View {
     }
 }
 
-/// Bytes as four-digit groups: how sysfs writes GUIDs and GIDs.
+/// Formats bytes in four-digit groups, as sysfs writes GUIDs and GIDs.
 pub(super) fn groups(bytes: &[u8]) -> String {
     let mut out = String::new();
     for (i, byte) in bytes.iter().enumerate() {
@@ -203,7 +203,7 @@ fn rate(mbps: Option<u32>) -> &'static str {
     }
 }
 
-/// A mask of `cpus` bits, in groups of 32.
+/// Formats a mask of `cpus` bits, in groups of 32.
 fn cpu_mask(cpus: usize) -> String {
     let words: Vec<String> = (0..cpus.max(1).div_ceil(32))
         .rev()
@@ -212,7 +212,7 @@ fn cpu_mask(cpus: usize) -> String {
             bits => format!("{:08x}", (1_u64 << bits) - 1),
         })
         .collect();
-    // The first group is written without its leading zeroes when it is the only one.
+    // A single group is written without leading zeros.
     match words.as_slice() {
         [only] => {
             let trimmed = only.trim_start_matches('0');
@@ -261,7 +261,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What Linux's rxe shows: path, a blank, the text.
+    /// Content that Linux's rxe shows: path, a blank, the text.
     const GOLDEN: &str = include_str!("../../../testdata/sysfs-rxe0.txt");
 
     #[test]

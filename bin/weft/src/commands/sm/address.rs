@@ -1,10 +1,10 @@
-//! Addresses of datagrams, as the manager and as libibumad have them.
+//! Conversion of datagram addresses between the manager and libibumad.
 
 use weft_sm::io::{Global, Peer};
 
 use crate::umad_api::{Address, Grh};
 
-/// For libibumad.
+/// Converts a manager's address for libibumad.
 pub fn address_of(peer: &Peer) -> Address {
     let grh = |global: Global| Grh {
         gid: global.gid,
@@ -24,7 +24,7 @@ pub fn address_of(peer: &Peer) -> Address {
     }
 }
 
-/// For the manager.
+/// Converts a libibumad address for the manager.
 pub fn peer_of(address: &Address) -> Peer {
     let global = |grh: Grh| Global {
         gid: grh.gid,

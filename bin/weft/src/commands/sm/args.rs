@@ -1,4 +1,4 @@
-//! The command line of `weft sm`: OpenSM's words for what opensm.conf says too, and a few of our own.
+//! The command line of `weft sm`: OpenSM's options for settings of opensm.conf, and a few of Weft's own.
 
 use std::path::PathBuf;
 
@@ -11,129 +11,129 @@ use super::{check, console, instances, preview};
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct SmArgs {
-    /// Something else than to run
+    /// Command to run instead of the subnet manager
     #[command(subcommand)]
     pub command: Option<SmCommand>,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
-/// What can be done besides running.
+/// The subcommands of `weft sm`.
 #[derive(Subcommand, Debug)]
 pub enum SmCommand {
-    /// How the manager that runs here is
+    /// Print the status of the subnet manager that runs here
     Status(console::StatusArgs),
-    /// Speak to the manager that runs here: a command, or lines from standard input
+    /// Send a command, or lines from standard input, to the subnet manager that runs here
     Console(console::ConsoleArgs),
-    /// Every event of the manager as it happens, as lines of JSON
+    /// Print every event of the subnet manager as it happens, one JSON object a line
     Events(console::TargetArgs),
-    /// Figures of the manager in the form that Prometheus reads
+    /// Print SM metrics in Prometheus format
     Metrics(console::TargetArgs),
-    /// A manager for each port that the machine's files name, as a service
+    /// Run a subnet manager for each port that the machine's files name, as a service
     Instances(instances::InstancesArgs),
-    /// Compute tables for a fabric that is described, and say how good they are
+    /// Compute tables for a fabric description and rate them
     Preview(Box<preview::PreviewArgs>),
-    /// What is wrong with configuration files, and what partitions would change, before they go live
+    /// Check configuration files, and show what partitions would change, before they go live
     Check(check::CheckArgs),
 }
 
-/// Options of a manager that runs. They go before those of the file.
+/// Options of a running manager. They override those of the configuration file.
 #[derive(Args, Debug, Default, Clone)]
 pub struct RunArgs {
-    /// The configuration file [default: opensm.conf in /etc/rdma or /etc/opensm]
+    /// Configuration file [default: opensm.conf in /etc/rdma or /etc/opensm]
     #[arg(short = 'F', long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Read no file that was not named, and keep none
+    /// Read only files named on the command line, and store none
     #[arg(long, conflicts_with = "config")]
     pub no_config: bool,
-    /// Write a commented file of all options, with what is in force, and end; - is standard output
+    /// Write a commented file of all options with their current values, then exit; - is standard output
     #[arg(short = 'c', long, value_name = "FILE")]
     pub create_config: Option<PathBuf>,
-    /// The port to manage from, by its GUID [default: the first with a link]
+    /// GUID of the port to manage from [default: the first port with a link]
     #[arg(short = 'g', long, value_name = "GUID", value_parser = guid)]
     pub guid: Option<u64>,
-    /// 0 to 15; among several managers the highest becomes master
+    /// SM priority, 0 to 15; the manager with the highest becomes master
     #[arg(short = 'p', long, value_name = "PRIORITY")]
     priority: Option<u8>,
-    /// Never become master, even if no other manager is there
+    /// Never become master, even without another manager
     #[arg(long)]
     pub never_master: bool,
     /// Hand the subnet over to any other manager
     #[arg(long)]
     pub yields: bool,
-    /// Routing engines in the order in which they are tried
+    /// Routing engines, in order of preference
     #[arg(short = 'R', long = "routing_engine", alias = "routing-engine", value_name = "NAMES")]
     routing_engine: Option<String>,
-    /// Each port gets 2^LMC LIDs
+    /// LID mask control: each port gets 2^LMC LIDs
     #[arg(short = 'l', long, value_name = "LMC")]
     lmc: Option<u8>,
-    /// Key by which managers know each other
+    /// SM_Key, by which managers authenticate each other
     #[arg(short = 'k', long, value_name = "KEY")]
     smkey: Option<String>,
-    /// Give every port a new LID
+    /// Assign a new LID to every port
     #[arg(short = 'r', long = "reassign_lids", alias = "reassign-lids")]
     reassign_lids: bool,
-    /// Bring the subnet up, then end
+    /// Bring the subnet up, then exit
     #[arg(short = 'o', long)]
     pub once: bool,
-    /// Seconds between sweeps; 0: none but the first
+    /// Seconds between sweeps; 0: only the first sweep
     #[arg(short = 's', long, value_name = "SECONDS")]
     sweep: Option<u32>,
-    /// Milliseconds that an answer is waited for
+    /// Answer timeout in milliseconds
     #[arg(short = 't', long, value_name = "MS")]
     timeout: Option<u32>,
-    /// How often a datagram is sent again
+    /// Maximum number of retries of a datagram
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
-    /// Datagrams that wait for answers at once
+    /// Maximum number of outstanding datagrams
     #[arg(short = 'n', long, value_name = "N")]
     maxsmps: Option<u32>,
-    /// Partitions
+    /// Partition file
     #[arg(short = 'P', long = "Pconfig", value_name = "FILE")]
     pconfig: Option<String>,
-    /// Set up quality of service
+    /// Enable quality of service
     #[arg(short = 'Q', long)]
     qos: bool,
-    /// Quality of service
+    /// QoS policy file
     #[arg(short = 'Y', long = "qos_policy_file", value_name = "FILE")]
     qos_policy_file: Option<String>,
-    /// Root switches
+    /// File of root switch GUIDs
     #[arg(short = 'a', long = "root_guid_file", value_name = "FILE")]
     root_guid_file: Option<String>,
-    /// Compute nodes
+    /// File of compute node GUIDs
     #[arg(short = 'u', long = "cn_guid_file", value_name = "FILE")]
     cn_guid_file: Option<String>,
-    /// I/O nodes
+    /// File of I/O node GUIDs
     #[arg(short = 'G', long = "io_guid_file", value_name = "FILE")]
     io_guid_file: Option<String>,
-    /// Forwarding tables, for the engine file
+    /// Forwarding tables, for the routing engine `file`
     #[arg(short = 'U', long = "lfts_file", value_name = "FILE")]
     lfts_file: Option<String>,
-    /// Dimensions of a torus, for torus-2QoS
+    /// Torus dimensions, for torus-2QoS
     #[arg(long = "torus_config", value_name = "FILE")]
     torus_config: Option<String>,
-    /// The log; stdout is standard output
+    /// Log file; stdout is standard output
     #[arg(short = 'f', long = "log_file", alias = "log-file", value_name = "FILE")]
     log_file: Option<String>,
-    /// Bytes of the log in MiB at which it begins anew
+    /// Log size in MiB at which the log is truncated
     #[arg(short = 'L', long = "log_limit", value_name = "MIB")]
     log_limit: Option<u32>,
-    /// Empty the log at the start
+    /// Truncate the log at start
     #[arg(short = 'e', long = "erase_log_file")]
     erase_log_file: bool,
-    /// Log flags, as opensm has them
+    /// Log flags, as in opensm
     #[arg(short = 'D', long = "log_flags", alias = "D", value_name = "FLAGS")]
     log_flags: Option<String>,
-    /// Any other option of the file
+    /// Set any other option of the configuration file
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Serve figures for Prometheus at this address
+    /// Serve Prometheus metrics at this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<std::net::SocketAddr>,
     /// Run in the background
     #[arg(short = 'B', long)]
     pub daemon: bool,
-    /// With -B: write the process's number to this file
+    /// With -B: write the process ID to this file
     #[arg(short = 'J', long, value_name = "FILE")]
     pub pidfile: Option<PathBuf>,
     #[command(flatten)]
@@ -147,30 +147,30 @@ pub fn guid(text: &str) -> Result<u64, String> {
 }
 
 impl RunArgs {
-    /// With nothing but a configuration file, or the usual one.
+    /// Options with only a configuration file, or with the default one.
     pub fn of_config(config: Option<PathBuf>) -> RunArgs {
         RunArgs { config, ..RunArgs::default() }
     }
 
-    /// Of a manager that only tries.
+    /// Options of a manager for `weft sm preview`.
     pub fn for_preview(config: Option<PathBuf>, routing_engine: Option<String>, set: Vec<String>) -> RunArgs {
         RunArgs { no_config: config.is_none(), config, routing_engine, set, ..RunArgs::default() }
     }
 
-    /// What is said to a manager that runs in the background already.
+    /// The setting that marks a manager as already in the background.
     pub const IS_DAEMON: &'static str = "daemon=FALSE";
 
-    /// Whether it runs in the background already.
+    /// Whether the manager already runs in the background.
     pub fn is_daemon(&self) -> bool {
         self.set.iter().any(|pair| pair == RunArgs::IS_DAEMON)
     }
 
-    /// Flags of the log, of which `-v` adds the next, so often.
+    /// The log flags, plus one further level for each `-v`.
     pub fn more_flags(&self, flags: u8) -> u8 {
         (0..self.opensm.verbose).fold(flags, |flags, _| flags << 1 | 1)
     }
 
-    /// What the command line says of options of the file.
+    /// Options of the configuration file that the command line sets.
     pub fn overrides(&self) -> Result<Vec<(String, String)>, String> {
         let number = |value: Option<u32>| value.map(|value| value.to_string());
         let switch = |on: bool| on.then(|| "TRUE".to_owned());

@@ -1,4 +1,4 @@
-//! How even the ports of a switch are used by its forwarding table: `switchbalance` and `lidbalance` of OpenSM's console.
+//! Balance of a switch's forwarding table over its ports: `switchbalance` and `lidbalance` of OpenSM's console.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use weft_sm::Subnet;
 use weft_sm::subnet::{Node, NodeIx, PortIx};
 use weft_wire::mad::subn::NodeType;
 
-/// How far apart the least and the most used port may be.
+/// Largest difference between the most and the least used port that counts as even.
 const EVEN: u32 = 1;
 
-/// The words behind the command: `verbose`, and a switch's GUID.
+/// The command's arguments: `verbose`, and a switch's GUID.
 struct Wanted {
     verbose: bool,
     guid: Option<u64>,
@@ -28,7 +28,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
     Some(Wanted { verbose, guid })
 }
 
-/// Does something with each switch that is wanted.
+/// Calls `about` for each wanted switch and collects its output.
 fn each(subnet: &Subnet, words: &[&str], mut about: impl FnMut(&mut String, NodeIx, &Node, bool)) -> String {
     let Some(Wanted { verbose, guid }) = wanted(words) else { return "say which switch by its GUID\n".to_owned() };
     let mut out = String::new();
@@ -46,7 +46,7 @@ fn each(subnet: &Subnet, words: &[&str], mut about: impl FnMut(&mut String, Node
     }
 }
 
-/// The port that a switch's table has for a LID.
+/// The output port of a LID in a switch's table.
 fn out_port(node: &Node, lid: u16) -> Option<u8> {
     node.switch.as_ref()?.lft.get(usize::from(lid)).copied().filter(|port| *port != weft_sm::tables::NO_PATH)
 }
@@ -56,7 +56,7 @@ fn lids(base: u16, lmc: u8) -> impl Iterator<Item = u16> {
     (base..=base.saturating_add((1u16 << lmc.min(7)) - 1)).filter(move |_| base != 0)
 }
 
-/// Paths to adapters and routers over each port that leads to another switch.
+/// Lists the number of paths to adapters and routers over each port that leads to another switch.
 pub fn switches(subnet: &Subnet, words: &[&str]) -> String {
     each(subnet, words, |out, _, node, verbose| {
         let mut counts = vec![0u32; node.ports.len()];
@@ -84,7 +84,7 @@ pub fn switches(subnet: &Subnet, words: &[&str]) -> String {
     })
 }
 
-/// Adapters and routers several of whose LIDs take one way where others were free.
+/// Lists adapters and routers with several LIDs on one path where other paths are free.
 pub fn lids_of_ports(subnet: &Subnet, words: &[&str]) -> String {
     each(subnet, words, |out, _, node, _| {
         for (_, end, port) in subnet.end_ports().filter(|(_, end, port)| end.switch.is_none() && port.lmc > 0) {
@@ -122,7 +122,7 @@ fn uneven<'a>(counts: impl Iterator<Item = &'a u32> + Clone) -> bool {
     counts.clone().max().unwrap_or(&0) - counts.min().unwrap_or(&0) > EVEN
 }
 
-/// PortGUIDs of nodes whose names have one of these words in them.
+/// PortGUIDs of nodes whose names contain one of these words.
 pub fn port_guids(subnet: &Subnet, words: &[&str]) -> Vec<u64> {
     let named = |node: &Node| words.iter().any(|word| subnet.name(node).contains(word));
     subnet.end_ports().filter(|(_, node, _)| named(node)).map(|(_, _, port)| port.guid).collect()

@@ -1,5 +1,5 @@
-//! `weft sm check`: what is wrong with configuration files, and what partitions would change on a subnet, before anything
-//! goes live.
+//! `weft sm check`: finds errors in configuration files, and shows what partitions would change on a subnet, before
+//! they go live.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,33 +23,33 @@ use crate::output;
 /// Options of `weft sm check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The configuration file [default: opensm.conf in /etc/rdma or /etc/opensm]
+    /// Configuration file [default: opensm.conf in /etc/rdma or /etc/opensm]
     #[arg(short = 'F', long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Partitions that are to take the place of those in force [default: those that the configuration names]
+    /// Partition file to replace the current one [default: the one that the configuration names]
     #[arg(short = 'P', long, visible_alias = "Pconfig", value_name = "FILE")]
     partitions: Option<PathBuf>,
-    /// The policy of quality of service [default: the one that the configuration names]
+    /// QoS policy file [default: the one that the configuration names]
     #[arg(short = 'Y', long, visible_alias = "qos_policy_file", value_name = "FILE")]
     qos: Option<PathBuf>,
-    /// The subnet that it is for, described in a file [default: the fabric that is up here, if one is]
+    /// Fabric description file of the subnet [default: the running fabric, if any]
     #[arg(short = 'T', long, value_name = "FILE")]
     topology: Option<PathBuf>,
-    /// As an object of JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What came of it.
+/// Results of the check.
 #[derive(Default)]
 struct Findings {
     remarks: Vec<Remark>,
     report: Report,
-    /// What the report is about; none if no subnet is known.
+    /// The subnet's part of the report; none if no subnet is known.
     subnet: Option<String>,
 }
 
-/// Runs the command: it fails where files have errors.
+/// Runs the command. It fails if files have errors.
 pub fn run(args: &CheckArgs) -> ExitCode {
     finish("weft sm check", check(args))
 }
@@ -82,7 +82,7 @@ fn check(args: &CheckArgs) -> Result<(), String> {
     }
 }
 
-/// Reads the files that options name; those that are there by default need not be.
+/// Reads the files that options name; files at default paths may be missing.
 fn named_files(options: &Options, remarks: &mut Vec<Remark>) {
     let mut read = |path: &str| files::read(Path::new(path)).map_err(|error| error.root_cause().to_string());
     remarks.extend(named::routing(options, &mut read).1);
@@ -107,7 +107,7 @@ fn named_files(options: &Options, remarks: &mut Vec<Remark>) {
     one(&options.log.per_module_logging_file, usual, &|text, file| named::modules(text, file).1);
 }
 
-/// Partitions of a file; without a file there are those of no file.
+/// Reads the partitions of a file; without a file, the default partitions apply.
 fn partitions(path: Option<&Path>, must_exist: bool) -> Result<(Config, Vec<Remark>), String> {
     match path {
         Some(path) if must_exist || path.exists() => {
@@ -118,7 +118,7 @@ fn partitions(path: Option<&Path>, must_exist: bool) -> Result<(Config, Vec<Rema
     }
 }
 
-/// The policy that is named, or that the configuration names if quality of service is on and the file is there.
+/// Reads the QoS policy: the given file, or the configuration's, if QoS is on and the file exists.
 fn quality(named: Option<&Path>, options: &Options, remarks: &mut Vec<Remark>) -> Result<Option<Policy>, String> {
     let usual = options.qos.qos_policy_file.as_deref().map(Path::new);
     let usual = usual.filter(|path| options.qos.qos && path.exists());
@@ -129,7 +129,7 @@ fn quality(named: Option<&Path>, options: &Options, remarks: &mut Vec<Remark>) -
     Ok(policy)
 }
 
-/// The subnet by name, from a file or as it is up here.
+/// The subnet with its name, from a file or from the running fabric.
 fn described(args: &CheckArgs) -> Result<Option<(String, Topology)>, String> {
     if let Some(path) = &args.topology {
         let topology = SourceArgs::of_file(path.clone()).load()?;
@@ -145,7 +145,7 @@ fn described(args: &CheckArgs) -> Result<Option<(String, Topology)>, String> {
     Ok(picture.is_sane().then(|| ("the fabric that is up".to_owned(), picture.topology)))
 }
 
-/// The subnet as a manager finds it that nobody else sees.
+/// The subnet as a manager discovers it when it is alone there.
 fn discover(topology: &Topology, options: &Options) -> Result<Subnet, String> {
     let guid = options.device.guid;
     let done =

@@ -1,4 +1,4 @@
-//! What a manager that runs is told, and what it answers: the commands of OpenSM's console, and a few more.
+//! Commands to a running manager and their answers: the commands of OpenSM's console, and a few more.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "help",
         arguments: "[COMMAND]",
-        about: "these lines, or one of them",
+        about: "list all commands, or describe one",
         answer: |_, words| help(words),
     },
     Command {
         name: "status",
         arguments: "[--json]",
-        about: "state, master, sweeps, datagrams, routing",
+        about: "show state, master, sweeps, datagrams, routing",
         answer: |server, words| match words {
             ["--json", ..] => figures::json(&server.manager),
             _ => figures::text(&server.manager),
@@ -33,13 +33,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: WAIT,
         arguments: "",
-        about: "the same, as soon as the subnet is up",
+        about: "show the status as soon as the subnet is up",
         answer: |server, _| figures::text(&server.manager),
     },
     Command {
         name: "resweep",
         arguments: "[heavy|light]",
-        about: "look at the subnet now",
+        about: "sweep the subnet now",
         answer: |server, words| {
             let heavy = words.first() != Some(&"light");
             server.manager.sweep(heavy);
@@ -49,59 +49,59 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "sweep",
         arguments: "[on|off]",
-        about: "whether the subnet is looked at; off: not before it is on again",
+        about: "show whether the manager sweeps, suspend (off) or resume (on) sweeps",
         answer: sweep,
     },
     Command {
         name: "reroute",
         arguments: "",
-        about: "read the configuration anew, compute and write all tables",
+        about: "read the configuration again, compute and write all tables",
         answer: |server, _| server.reload() + "\n",
     },
-    Command { name: "reload", arguments: "", about: "the same", answer: |server, _| server.reload() + "\n" },
-    Command { name: "priority", arguments: "[0-15]", about: "show it, or have another", answer: priority },
-    Command { name: "loglevel", arguments: "[FLAGS]", about: "show or set what the log tells", answer: log_level },
+    Command { name: "reload", arguments: "", about: "same as reroute", answer: |server, _| server.reload() + "\n" },
+    Command { name: "priority", arguments: "[0-15]", about: "show or set the SM priority", answer: priority },
+    Command { name: "loglevel", arguments: "[FLAGS]", about: "show or set the log flags", answer: log_level },
     Command {
         name: "permodlog",
         arguments: "",
-        about: "what the log tells by module, where that is something else",
+        about: "show the log flags of modules that differ from loglevel",
         answer: modules,
     },
     Command {
         name: "logflush",
         arguments: "[on|off]",
-        about: "as in opensm; every line is on its way to the disk at once in any case",
+        about: "accepted for opensm's sake; every line is written at once",
         answer: |_, _| "lines are written at once\n".to_owned(),
     },
-    Command { name: "log", arguments: "[LINES]", about: "what was told last", answer: last_lines },
+    Command { name: "log", arguments: "[LINES]", about: "show the last lines of the log", answer: last_lines },
     Command {
         name: "routing",
         arguments: "",
-        about: "the engine, and how good its tables are",
+        about: "show the routing engine and the quality of its tables",
         answer: |server, _| figures::routing(&server.manager),
     },
     Command {
         name: "portstatus",
         arguments: "[ca|switch|router]",
-        about: "ports by state, width and speed",
+        about: "count ports by state, width and speed",
         answer: |server, words| figures::ports(server.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "querylid",
         arguments: "LID",
-        about: "who has a LID",
+        about: "describe the port with a LID",
         answer: |server, words| figures::who_has(server.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "switchbalance",
         arguments: "[verbose] [GUID]",
-        about: "switches whose ports to others are used unevenly",
+        about: "list switches that use their ports to other switches unevenly",
         answer: |server, words| balance::switches(server.manager.subnet(), words),
     },
     Command {
         name: "lidbalance",
         arguments: "[GUID]",
-        about: "ports whose LIDs take one way where others are free",
+        about: "list ports whose LIDs share a path while others are free",
         answer: |server, words| balance::lids_of_ports(server.manager.subnet(), words),
     },
     Command {
@@ -116,7 +116,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "dump_portguid",
         arguments: "[file FILE] WORD...",
-        about: "PortGUIDs of nodes with one of the words in their names",
+        about: "list PortGUIDs of nodes with one of the words in their names",
         answer: port_guids,
     },
     Command {
@@ -131,19 +131,19 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "dump_conf",
         arguments: "",
-        about: "the options that are in force",
+        about: "show the options in force",
         answer: |server, _| server.files.shown(),
     },
     Command {
         name: "metrics",
         arguments: "",
-        about: "figures in Prometheus's form",
+        about: "print SM metrics in Prometheus format",
         answer: |server, _| figures::metrics(&server.manager),
     },
     Command {
         name: "version",
         arguments: "",
-        about: "of this manager",
+        about: "show the version of this manager",
         answer: |_, _| format!("weft sm {}\n", env!("CARGO_PKG_VERSION")),
     },
     Command {
@@ -155,7 +155,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "shutdown",
         arguments: "",
-        about: "hand the subnet over, if somebody stands by, and end",
+        about: "hand the subnet over to a standby manager, if there is one, and exit",
         answer: |server, _| {
             server.end();
             "ends\n".to_owned()
@@ -163,7 +163,7 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
-/// What is answered to a line.
+/// Executes a command line and returns the answer.
 pub fn answer(server: &mut Server, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let Some((name, rest)) = words.split_first() else { return String::new() };
@@ -201,7 +201,7 @@ fn modules(server: &mut Server, _: &[&str]) -> String {
     for entry in server.journal.modules() {
         let _ = writeln!(text, "{:<24} 0x{:02x}", entry.module, entry.flags);
     }
-    if text.is_empty() { "every module tells what loglevel says\n".to_owned() } else { text }
+    if text.is_empty() { "no module has log flags of its own\n".to_owned() } else { text }
 }
 
 fn port_guids(server: &mut Server, words: &[&str]) -> String {
@@ -210,7 +210,7 @@ fn port_guids(server: &mut Server, words: &[&str]) -> String {
         rest => (None, rest),
     };
     if words.is_empty() {
-        return "say a word of the names of the nodes that are meant\n".to_owned();
+        return "give a word of the node names to search for\n".to_owned();
     }
     let guids = balance::port_guids(server.manager.subnet(), words);
     let text: String = guids.iter().map(|guid| format!("0x{guid:016x}\n")).collect();

@@ -1,4 +1,4 @@
-//! People who speak to a manager that runs: a word on the command line, or lines as they are typed.
+//! Clients of a running manager: a command from the command line, or lines as the user types them.
 
 use std::io::{BufRead, IsTerminal, Write as _};
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use clap::Args;
 use super::control::Conversation;
 use crate::output;
 
-/// Which manager.
+/// Selects a manager.
 #[derive(Args, Debug, Default)]
 pub struct TargetArgs {
-    /// The one on the port with this GUID [default: the only one]
+    /// Use the manager on the port with this GUID [default: the only one]
     #[arg(short = 'g', long, value_name = "GUID", value_parser = super::args::guid)]
     guid: Option<u64>,
 }
@@ -21,7 +21,7 @@ pub struct TargetArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -31,7 +31,7 @@ pub struct StatusArgs {
 pub struct ConsoleArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// A command of the console [default: lines from standard input]
+    /// Console command [default: lines from standard input]
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -51,10 +51,10 @@ pub fn metrics(args: &TargetArgs) -> ExitCode {
     ask(args, "metrics")
 }
 
-/// What a program says that wants every event.
+/// The line that subscribes a client to every event.
 pub const EVENTS: &str = "events";
 
-/// What a program says that waits until the subnet is up.
+/// The line that waits until the subnet is up.
 pub const WAIT: &str = "wait";
 
 /// Runs `weft sm console`.

@@ -1,6 +1,6 @@
-//! How people speak to a manager that runs: a socket by the name of its port, lines in, text out. The name is an abstract
-//! one, so it lives and dies with the manager and is seen in its network namespace alone; who may speak is the manager's
-//! user, and root.
+//! The control socket of a manager: a Unix socket named after its port, command lines in, text out. Its abstract name
+//! lives and dies with the manager and is visible only in its network namespace. Only the manager's user and root may
+//! connect.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -10,24 +10,24 @@ use anyhow::{Context, Result, bail};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::unix::{self, Wait};
 
-/// What names begin with; the PortGUID follows.
+/// Prefix of socket names; the PortGUID follows.
 const PREFIX: &str = "weft-sm-";
-/// Longest line and longest piece of an answer.
+/// Longest line, and longest piece of an answer.
 const PIECE_LEN_MAX: usize = 32 << 10;
-/// Bytes of answers that wait for one reader.
+/// Maximum number of bytes of answers queued for one client.
 const WAITING_LEN_MAX: usize = 256 << 20;
-/// People who speak at once.
+/// Maximum number of clients.
 const SPEAKERS_MAX: usize = 32;
-/// What a refusal begins with; nothing else does.
+/// First byte of a refusal, and of no other message.
 const REFUSED: u8 = 1;
-/// Piece that ends an answer.
+/// The piece that ends an answer.
 const END: &[u8] = &[0];
 
-/// The manager's end.
+/// The manager's side of the control socket.
 pub struct Control {
     listener: OwnedFd,
     speakers: BTreeMap<u64, Speaker>,
-    /// Token of the listener; speakers have the next ones.
+    /// Epoll token of the listener; clients have the next ones.
     token: u64,
     last: u64,
 }
@@ -36,7 +36,7 @@ struct Speaker {
     fd: OwnedFd,
     waiting: VecDeque<Vec<u8>>,
     waiting_len: usize,
-    /// It wants every event as it comes.
+    /// Whether the client gets every event.
     follows: bool,
 }
 
@@ -45,7 +45,7 @@ fn name(guid: u64) -> String {
 }
 
 impl Control {
-    /// Listens.
+    /// Starts to listen.
     ///
     /// # Errors
     /// Another manager runs on this port.
@@ -64,12 +64,12 @@ impl Control {
         Ok(Control { listener, speakers: BTreeMap::new(), token, last: token })
     }
 
-    /// Whether a token is one of ours.
+    /// Whether this is one of the control socket's tokens.
     pub fn has(&self, token: u64) -> bool {
         token == self.token || self.speakers.contains_key(&token)
     }
 
-    /// Something is ready: lines that came, with who says them.
+    /// Handles a ready descriptor. Returns received lines, each with the client's token.
     pub fn on_ready(&mut self, epoll: &Epoll, ready: &Ready) -> Vec<(u64, String)> {
         if ready.token == self.token {
             self.accept(epoll);
@@ -107,7 +107,7 @@ impl Control {
             let refused = match (ours, self.speakers.len() < SPEAKERS_MAX) {
                 (true, true) => None,
                 (true, false) => {
-                    Some("so many speak to this subnet manager that there is no room for another".to_owned())
+                    Some("this subnet manager already serves as many clients as it can; try again later".to_owned())
                 }
                 (false, _) => {
                     let own = weft_sys::process::euid();
@@ -115,7 +115,7 @@ impl Control {
                 }
             };
             if let Some(why) = refused {
-                // What was said already and nobody read would take the answer along when the socket closes.
+                // If the socket closed with unread input, the client would lose the answer.
                 let _ = unix::recv(&fd, &mut vec![0; PIECE_LEN_MAX], 0, Wait::No);
                 let _ = unix::send(&fd, &[&[REFUSED], why.as_bytes()].concat(), &[], Wait::No);
                 continue;
@@ -128,26 +128,26 @@ impl Control {
         }
     }
 
-    /// Answers somebody.
+    /// Sends an answer to a client.
     pub fn answer(&mut self, epoll: &Epoll, to: u64, text: &str) {
         self.push(epoll, to, text.as_bytes());
         self.push_piece(to, END.to_vec());
         self.flush(epoll, to);
     }
 
-    /// From now on somebody gets every event.
+    /// Subscribes a client to every event.
     pub fn follow(&mut self, who: u64) {
         if let Some(speaker) = self.speakers.get_mut(&who) {
             speaker.follows = true;
         }
     }
 
-    /// Whether anybody wants events.
+    /// Whether any client is subscribed to events.
     pub fn has_followers(&self) -> bool {
         self.speakers.values().any(|speaker| speaker.follows)
     }
 
-    /// Tells who wants to know.
+    /// Sends an event line to all subscribed clients.
     pub fn tell(&mut self, epoll: &Epoll, line: &str) {
         let followers: Vec<u64> =
             self.speakers.iter().filter(|(_, speaker)| speaker.follows).map(|(token, _)| *token).collect();
@@ -195,7 +195,7 @@ impl Control {
     }
 }
 
-/// PortGUIDs on which managers of weft run in this network namespace.
+/// PortGUIDs with a Weft subnet manager in this network namespace.
 pub fn running() -> Vec<u64> {
     let text = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let names = text.lines().filter_map(|line| line.split_whitespace().last()?.strip_prefix('@')?.strip_prefix(PREFIX));
@@ -205,14 +205,14 @@ pub fn running() -> Vec<u64> {
     guids
 }
 
-/// A person's end.
+/// The client's side of the control socket.
 pub struct Conversation(OwnedFd);
 
 impl Conversation {
-    /// With the manager on this port, or on the only port on which one runs.
+    /// Connects to the manager on this port, or on the only port with one.
     ///
     /// # Errors
-    /// None runs there, or several run.
+    /// No manager runs there, or several run.
     pub fn open(guid: Option<u64>) -> Result<Conversation> {
         let guid = match (guid, running().as_slice()) {
             (Some(guid), _) => guid,
@@ -228,12 +228,12 @@ impl Conversation {
         Ok(Conversation(fd))
     }
 
-    /// Says a line and hands what is answered to `take`, piece by piece.
+    /// Sends a line and passes the answer to `take`, piece by piece.
     ///
     /// # Errors
     /// The manager ended.
     pub fn say(&self, line: &str, mut take: impl FnMut(&[u8])) -> Result<()> {
-        // Who is refused finds the word of it waiting, and nobody who listens.
+        // A refused client's send may fail, but the reason waits in its receive queue.
         let sent = unix::send(&self.0, line.as_bytes(), &[], Wait::Block);
         let mut buffer = vec![0; PIECE_LEN_MAX];
         loop {

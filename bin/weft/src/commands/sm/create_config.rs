@@ -1,4 +1,4 @@
-//! `weft sm --create-config FILE`: a commented opensm.conf with every option, for this manager and for OpenSM alike.
+//! `weft sm --create-config FILE`: a commented opensm.conf with every option, usable by this manager and by OpenSM.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use super::args::RunArgs;
 use super::files::Files;
 use crate::output;
 
-/// Writes the options that are in force to a file; `-` is standard output. What is written where a manager looks for its
-/// configuration names the files beside it, as that manager would without the file.
+/// Writes the options in force to a file; `-` is standard output. A file at a default path of the configuration names
+/// the files beside it, as a manager would use them without the file.
 ///
 /// # Errors
-/// The configuration cannot be read, or the file not written.
+/// The configuration cannot be read, or the file cannot be written.
 pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
     let files = Files::load_for(args, home(path))?;
     for remark in files.remarks() {
@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
     std::fs::write(path, files.shown()).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The directory of a file that managers find of themselves.
+/// The directory of a file that managers find by default.
 fn home(path: &Path) -> Option<&'static str> {
     DIRECTORIES.into_iter().find(|directory| Path::new(directory).join("opensm.conf") == path)
 }
@@ -48,7 +48,7 @@ mod tests {
         let named = ["partition_config_file=/srv/p.conf"];
         assert_eq!(written("/etc/rdma/opensm.conf", &named), "/srv/p.conf");
         assert_eq!((home(Path::new("-")), home(Path::new("/tmp/opensm.conf"))), (None, None));
-        // A machine with a configuration of its own goes on with what is in force.
+        // On a machine with a configuration of its own, the options in force come from there.
         if DIRECTORIES.iter().any(|directory| Path::new(directory).join("opensm.conf").exists()) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Dump files, written where somebody wants them.
+//! OpenSM's dump files.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use weft_sm::dump::FILES;
 use weft_sm::manager::Manager;
 
-/// The log flag by which they are written whenever the subnet came up anew.
+/// The log flag that makes the manager write dump files each time the subnet comes up.
 pub const ROUTING: u8 = 0x40;
 
-/// Writes them; what to tell about it.
+/// Writes the dump files and returns a message about them.
 pub fn write(manager: &Manager, directory: &str) -> String {
     let mut told = String::new();
     if let Err(error) = std::fs::create_dir_all(directory) {

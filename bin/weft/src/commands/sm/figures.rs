@@ -1,4 +1,4 @@
-//! How a manager is, for people and for programs.
+//! Status and metrics of a manager, as text and for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use weft_wire::mad::subn::{LinkWidth, NodeType, PhysState, PortInfo, PortState, 
 
 use super::threads::Threads;
 
-/// The state in a word.
+/// Name of an SM state.
 pub fn state_name(state: SmState) -> &'static str {
     match state {
         SmState::DISCOVERING => "discovering",
@@ -39,7 +39,7 @@ fn engine(status: &Status) -> &str {
     if status.engine.is_empty() { "none yet" } else { status.engine }
 }
 
-/// A few lines.
+/// The status as text.
 pub fn text(manager: &Manager) -> String {
     let status = manager.status();
     let Counts { switches, ends, links } = counts(manager.subnet());
@@ -75,7 +75,7 @@ pub fn text(manager: &Manager) -> String {
     out
 }
 
-/// The same for programs.
+/// The status as JSON.
 pub fn json(manager: &Manager) -> String {
     let status = manager.status();
     let Counts { switches, ends, links } = counts(manager.subnet());
@@ -91,7 +91,7 @@ pub fn json(manager: &Manager) -> String {
     format!("{value}\n")
 }
 
-/// The engine and the quality of its tables.
+/// The routing engine and the quality of its tables, as text.
 pub fn routing(manager: &Manager) -> String {
     if manager.tables().lfts.is_empty() {
         return "there are no tables yet\n".to_owned();
@@ -99,7 +99,7 @@ pub fn routing(manager: &Manager) -> String {
     quality_text(manager)
 }
 
-/// Quality of the tables that a manager has, in lines.
+/// The quality of the manager's tables, as text.
 pub fn quality_text(manager: &Manager) -> String {
     let quality = quality::check(manager.graph(), manager.tables(), &Checks::default(), &Threads::all());
     let (load, shift, reach) = (&quality.load, &quality.shift, &quality.reach);
@@ -134,7 +134,7 @@ pub fn quality_text(manager: &Manager) -> String {
     out
 }
 
-/// The same for programs.
+/// The quality of the manager's tables, as JSON.
 pub fn quality_json(manager: &Manager) -> serde_json::Value {
     let quality = quality::check(manager.graph(), manager.tables(), &Checks::default(), &Threads::all());
     let (load, shift, reach) = (&quality.load, &quality.shift, &quality.reach);
@@ -146,7 +146,7 @@ pub fn quality_json(manager: &Manager) -> serde_json::Value {
     })
 }
 
-/// Ports by state, width and speed.
+/// Counts ports by state, width and speed.
 pub fn ports(subnet: &Subnet, kind: Option<&str>) -> String {
     let wanted = |node_type| match kind {
         None => true,
@@ -192,10 +192,10 @@ pub fn ports(subnet: &Subnet, kind: Option<&str>) -> String {
     out
 }
 
-/// Ports that are named for one problem.
+/// Maximum number of ports listed per problem.
 const PLACES_SHOWN: usize = 50;
 
-/// What a link could do and does not.
+/// Lists the ways in which a link runs below its capability.
 fn shortfalls(info: &PortInfo) -> Vec<&'static str> {
     let mut short = Vec::new();
     let able = info.link_width_supported & info.link_width_enabled;
@@ -208,7 +208,7 @@ fn shortfalls(info: &PortInfo) -> Vec<&'static str> {
     short
 }
 
-/// The fastest speed that a port may use.
+/// The fastest speed that a port is allowed to use.
 fn enabled(info: &PortInfo) -> Option<Speed> {
     let may = |speed: &Speed| {
         let (plain, extended, extended2) = speed.active_fields();
@@ -222,12 +222,12 @@ fn enabled(info: &PortInfo) -> Option<Speed> {
     Speed::ALL.into_iter().filter(may).max()
 }
 
-/// Who has a LID.
+/// Describes the port that has a LID.
 pub fn who_has(subnet: &Subnet, lid: Option<&str>) -> String {
     let Some(Ok(lid)) = lid.map(weft_sm::options::number) else { return "say which: querylid LID\n".to_owned() };
     let found = u16::try_from(lid).ok().and_then(|lid| subnet.at_lid(lid));
     let Some((at, node, port)) = found.and_then(|at| Some((at, subnet.node(at.node)?, subnet.port(at)?))) else {
-        return format!("nobody has LID {lid}\n");
+        return format!("no port has LID {lid}\n");
     };
     let mut out = format!("Query results for LID {lid}\n");
     let mut row = |name: &str, value: String| {
@@ -246,37 +246,37 @@ pub fn who_has(subnet: &Subnet, lid: Option<&str>) -> String {
     out
 }
 
-/// What Prometheus reads.
+/// The metrics in Prometheus format.
 pub fn metrics(manager: &Manager) -> String {
     let status = manager.status();
     let Counts { switches, ends, links } = counts(manager.subnet());
     let wire = status.wire;
     let rows: [(&str, &str, &str, u64); 14] = [
-        ("up", "gauge", "1 if every known port has all that it needs", status.is_up.into()),
+        ("up", "gauge", "1 if the subnet is up", status.is_up.into()),
         ("state", "gauge", "0 not active, 1 discovering, 2 standby, 3 master", status.state.0.into()),
         ("priority", "gauge", "priority of this manager", status.priority.into()),
         ("lid", "gauge", "LID of this manager", status.lid.into()),
-        ("switches", "gauge", "switches that are known", switches as u64),
-        ("end_ports", "gauge", "ports of adapters and routers that are known", ends as u64),
+        ("switches", "gauge", "known switches", switches as u64),
+        ("end_ports", "gauge", "known ports of adapters and routers", ends as u64),
         ("links", "gauge", "cables between known ports", links as u64),
         ("sweeps_total", "counter", "sweeps", status.sweeps),
-        ("heavy_sweeps_total", "counter", "sweeps that looked at all", status.heavy_sweeps),
-        ("datagrams_left", "gauge", "questions of the sweep that wait or are under way", status.left),
+        ("heavy_sweeps_total", "counter", "heavy sweeps", status.heavy_sweeps),
+        ("datagrams_left", "gauge", "datagrams of the sweep, queued or in flight", status.left),
         ("smps_sent_total", "counter", "SMPs sent", wire.sent),
         ("smps_answered_total", "counter", "SMPs answered", wire.answered),
-        ("smps_lost_total", "counter", "SMPs that nobody answered in time", wire.timeouts),
+        ("smps_lost_total", "counter", "SMPs not answered in time", wire.timeouts),
         ("traps_total", "counter", "traps received", status.traps),
     ];
     let mut out = String::new();
     for (name, kind, about, value) in rows {
         let _ = writeln!(out, "# HELP weft_sm_{name} {about}\n# TYPE weft_sm_{name} {kind}\nweft_sm_{name} {value}");
     }
-    let _ = writeln!(out, "# HELP weft_sm_routing_info the engine in force\n# TYPE weft_sm_routing_info gauge");
+    let _ = writeln!(out, "# HELP weft_sm_routing_info the routing engine in force\n# TYPE weft_sm_routing_info gauge");
     let _ = writeln!(out, "weft_sm_routing_info{{engine=\"{}\"}} 1", status.engine);
     out
 }
 
-/// An event as a line of JSON.
+/// Formats an event as a line of JSON.
 pub fn event_json(event: &Event) -> String {
     let now = jiff::Timestamp::now();
     let value = json!({"time": now.to_string(), "event": event.name(), "level": event.level().bit(), "text": event.to_string()});

@@ -1,4 +1,4 @@
-//! The files of a manager: opensm.conf and those that it names, read; LIDs, kept.
+//! The files of a manager: reads opensm.conf and the files that it names, stores LIDs and keys.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -14,38 +14,38 @@ use super::journal::{Journal, JournalOptions};
 use super::unread;
 use crate::named_file;
 
-/// Where OpenSM keeps LIDs, unless `OSM_CACHE_DIR` says otherwise.
+/// Where OpenSM stores LIDs, unless `OSM_CACHE_DIR` is set.
 const CACHE_DIRECTORY: &str = "/var/cache/opensm";
 
-/// The file of M_Keys there.
+/// Name of the M_Key file there.
 const KEYS_FILE: &str = "guid2mkey";
 
-/// The variable that says so.
+/// The variable that sets the directory.
 pub const CACHE_VARIABLE: &str = "OSM_CACHE_DIR";
 
-/// Everything that a manager reads.
+/// The files and options of a manager.
 pub struct Files {
     args: RunArgs,
     path: Option<PathBuf>,
-    /// Where the files stand that a configuration names by default, if no configuration was read.
+    /// Directory of the files with default names, if no configuration was read.
     home: Option<&'static str>,
     options: Options,
     remarks: Vec<Remark>,
     cache: Option<PathBuf>,
-    /// What of the files that are kept could not be written the last time.
+    /// Stored files whose last write failed.
     stuck: BTreeSet<PathBuf>,
 }
 
 impl Files {
-    /// Reads the configuration file that is named, or the first that there is.
+    /// Reads the named configuration file, or else the first that exists in the default directories.
     ///
     /// # Errors
-    /// A file that was named cannot be read, or the command line has mistakes.
+    /// A named file cannot be read, or the command line is wrong.
     pub fn load(args: &RunArgs) -> Result<Files> {
         Files::load_for(args, None)
     }
 
-    /// The same for a directory: without a configuration file, the files that one names by default are there.
+    /// Like [`Files::load`], but without a configuration file, default file names refer to the directory `home`.
     ///
     /// # Errors
     /// As [`Files::load`].
@@ -63,7 +63,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Reads them again; what is another now, and what of it counts from the next start on.
+    /// Reads the files again. Describes the changed options, and which of them take effect only at the next start.
     ///
     /// # Errors
     /// As [`Files::load`].
@@ -100,7 +100,7 @@ impl Files {
         Ok(())
     }
 
-    /// Of a manager that reads nothing that was not named.
+    /// Clears the default file names, for a manager that reads only files that the user named.
     fn forget_defaults(&self, options: &mut Options) {
         options.partitions.partition_config_file = None;
         options.qos.qos_policy_file = None;
@@ -111,22 +111,22 @@ impl Files {
         options.log.dump_files_dir = None;
     }
 
-    /// What they say.
+    /// The options in force.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What is to be said of them.
+    /// Remarks about the configuration and the command line.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
     }
 
-    /// The port that the file names.
+    /// The port GUID that the configuration names.
     pub fn guid(&self) -> Option<u64> {
         Some(self.options.device.guid).filter(|guid| *guid != 0)
     }
 
-    /// Where the log goes, and what it tells.
+    /// The log's options, and remarks about its per-module file.
     pub fn journal(&self) -> (JournalOptions, Vec<Remark>) {
         let log = &self.options.log;
         let talks = log.log_file.as_deref().is_some_and(|name| matches!(name, "stdout" | "stderr"));
@@ -144,23 +144,23 @@ impl Files {
         (options, remarks)
     }
 
-    /// Whether it goes on where an earlier one ended.
+    /// Whether the log continues the earlier one.
     pub fn accumulates(&self) -> bool {
         self.options.log.accum_log_file
     }
 
-    /// Where dump files go.
+    /// Directory of dump files.
     pub fn dump_dir(&self) -> String {
         self.options.log.dump_files_dir.clone().unwrap_or_else(|| std::env::temp_dir().to_string_lossy().into_owned())
     }
 
-    /// All options that are in force, as a file.
+    /// All options in force, as the text of a configuration file.
     pub fn shown(&self) -> String {
         options::create_config(&self.options)
     }
 
-    /// What the manager on a port works by, and what is to be said of the files that options name. Where `former` is what it
-    /// works by already, partitions and policy of files that cannot be used stay as they are there.
+    /// The setup of a manager on a port, and remarks about the files that options name. If the manager already runs
+    /// with `former`, partitions and policy whose files cannot be used stay as in `former`.
     pub fn setup(&self, guid: u64, former: Option<&Setup>) -> (Setup, Vec<Remark>) {
         let mut text = |path: &str| read(Path::new(path)).map_err(|error| format!("{:#}", error.root_cause()));
         let (mut setup, mut remarks) = Setup::configured(guid, &self.options, &mut text);
@@ -185,21 +185,21 @@ impl Files {
         self.cache.as_ref().map(|directory| directory.join(KEYS_FILE))
     }
 
-    /// Keeps the M_Keys that ports have, so that they can be changed.
+    /// Stores the ports' M_Keys, without which the keys could not be changed later.
     pub fn keep_keys(&mut self, manager: &Manager, journal: &mut Journal) {
         if let Some(path) = self.keys_path() {
             self.keep(path, "the M_Keys", &manager.guid2mkey(), journal);
         }
     }
 
-    /// Keeps the LIDs that are given, so that they stay the same.
+    /// Stores the assigned LIDs, so that they stay the same.
     pub fn keep_lids(&mut self, manager: &Manager, journal: &mut Journal) {
         if let Some(path) = self.lids_path() {
             self.keep(path, "the LIDs", &manager.guid2lid(), journal);
         }
     }
 
-    /// Tries again what could not be kept.
+    /// Retries the failed writes.
     pub fn keep_again(&mut self, manager: &mut Manager, journal: &mut Journal) {
         if self.stuck.is_empty() {
             return;
@@ -209,7 +209,7 @@ impl Files {
         self.keep_data_base(manager, journal);
     }
 
-    /// Writes a file whole; that it cannot be written is said once, and that it can be again.
+    /// Writes a whole file. Logs the first of several failures, and the recovery.
     fn keep(&mut self, path: PathBuf, what: &str, text: &str, journal: &mut Journal) {
         let name = path.display();
         match replace(&path, text, self.options.misc.fsync_high_avail_files) {
@@ -229,7 +229,7 @@ impl Files {
 }
 
 impl Files {
-    /// Keeps what the administrator knows, if that is wanted.
+    /// Stores the administrator's records, if the options ask for it.
     pub fn keep_data_base(&mut self, manager: &mut Manager, journal: &mut Journal) {
         if !self.options.routing.sa_db_dump {
             return;
@@ -240,13 +240,13 @@ impl Files {
     }
 }
 
-/// Writes a file beside, then puts it in place: a reader sees the old one or the new one.
+/// Writes a temporary file, then renames it: a reader sees either the old file or the new one.
 fn replace(path: &Path, text: &str, sync: bool) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
     let beside = path.with_extension("tmp");
-    // Keys are nobody else's to read.
+    // Other users must not read keys.
     let mode = if path.ends_with(KEYS_FILE) { 0o600 } else { 0o644 };
     let _ = std::fs::remove_file(&beside);
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
@@ -258,13 +258,13 @@ fn replace(path: &Path, text: &str, sync: bool) -> std::io::Result<()> {
     std::fs::rename(&beside, path)
 }
 
-/// What a manager before this one kept. Where it cannot be read nothing is known of it; that is said, unless the file is
-/// not there and need not be.
+/// Reads the data that an earlier manager stored. An unreadable file counts as empty, with an error message, unless it
+/// is optional and missing.
 fn kept(path: &Path, must_exist: bool) -> String {
     named_file::read(path).unwrap_or_else(|error| {
         if must_exist || error.kind() != std::io::ErrorKind::NotFound {
-            let mend = "mend that and start again to go on where it ended";
-            crate::errln!("weft sm: cannot read {}: {error}: nothing of it is known; {mend}", path.display());
+            let mend = "fix that and restart to continue from it";
+            crate::errln!("weft sm: cannot read {}: {error}: starting without its data; {mend}", path.display());
         }
         String::new()
     })
@@ -278,12 +278,12 @@ fn find(args: &RunArgs) -> Option<PathBuf> {
     args.config.clone().or_else(|| known().find(|path| path.exists()))
 }
 
-/// Where LIDs are kept.
+/// Directory of the stored LIDs.
 pub fn cache_directory() -> PathBuf {
     std::env::var_os(CACHE_VARIABLE).map_or_else(|| PathBuf::from(CACHE_DIRECTORY), PathBuf::from)
 }
 
-/// A file's text, if it is no longer than a configuration may be.
+/// Reads a file, up to the size limit of a configuration.
 pub fn read(path: &Path) -> Result<String> {
     named_file::read_up_to(path, FILE_LEN_MAX).with_context(|| format!("cannot read {}", path.display()))
 }

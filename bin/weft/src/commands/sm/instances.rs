@@ -1,5 +1,5 @@
-//! `weft sm instances`: a manager for each port that a machine's files name, as the service of OpenSM starts them. Each is
-//! a process of its own, started again when it fails, and all end with this one.
+//! `weft sm instances`: a manager for each port that the machine's files name, as OpenSM's service starts them. Each is
+//! a process of its own and restarts after a failure; all end with this process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -19,31 +19,31 @@ use crate::verbs_api::Which;
 /// Options of `weft sm instances`.
 #[derive(Args, Debug)]
 pub struct InstancesArgs {
-    /// Where opensm.conf or opensm.conf.1, opensm.conf.2, ... are [default: /etc/rdma or /etc/opensm]
+    /// Directory of opensm.conf or opensm.conf.1, opensm.conf.2, ... [default: /etc/rdma or /etc/opensm]
     #[arg(long, value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// The file with GUIDS and PRIORITY [default: /etc/sysconfig/opensm or /etc/default/opensm]
+    /// File with GUIDS and PRIORITY [default: /etc/sysconfig/opensm or /etc/default/opensm]
     #[arg(long, value_name = "FILE")]
     sysconfig: Option<PathBuf>,
-    /// Say what would be started, and start nothing
+    /// Print the managers that would be started, without starting them
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Where distributions keep the file with GUIDS and PRIORITY.
+/// Where distributions store the file with GUIDS and PRIORITY.
 const SYSCONFIGS: [&str; 2] = ["/etc/sysconfig/opensm", "/etc/default/opensm"];
-/// How often it is looked whether all are there.
+/// Interval between checks that all managers run.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long one that failed stays away.
+/// Time between a manager's failure and its restart.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A manager that is to run.
+/// A manager that should run.
 struct Running {
     instance: Instance,
-    /// It is not the only one.
+    /// Whether there are other instances.
     several: bool,
     child: Option<Child>,
-    /// When it is started, if it is not there.
+    /// Time of the next start, if the manager is not running.
     start: Instant,
 }
 
@@ -54,7 +54,7 @@ struct Running {
 pub fn run(args: &InstancesArgs) -> Result<()> {
     let wanted = find(args)?;
     if wanted.is_empty() {
-        bail!("{} says that no port is to be managed", sysconfig_path(args).display());
+        bail!("{}: no port to manage; name one in GUIDS", sysconfig_path(args).display());
     }
     let several = wanted.len() > 1;
     if args.dry_run {
@@ -86,7 +86,7 @@ pub fn run(args: &InstancesArgs) -> Result<()> {
 }
 
 impl Running {
-    /// Sees whether it is there, and starts it if it is to be.
+    /// Checks whether the manager runs, and starts it if it is due.
     fn look(&mut self) -> Result<()> {
         if let Some(child) = &mut self.child
             && let Some(status) = child.try_wait()?
@@ -98,7 +98,7 @@ impl Running {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(words(&self.instance));
             if self.several {
-                // Two subnets' LIDs in one file would be written over by each other.
+                // Managers of two subnets would overwrite each other's LIDs in a shared file.
                 command.env(CACHE_VARIABLE, cache_directory().join(&self.instance.name));
             }
             self.child =
@@ -109,11 +109,11 @@ impl Running {
 }
 
 fn tell(child: &Child, signal: i32) {
-    // One that ended meanwhile is not waited for yet, so its number is nobody else's.
+    // A manager that ended meanwhile has not been waited for, so its process ID is not reused.
     let _ = weft_sys::signals::send(child.id(), signal);
 }
 
-/// What the machine's files name.
+/// Finds the instances that the machine's files name.
 fn find(args: &InstancesArgs) -> Result<Vec<Instance>> {
     let known = || DIRECTORIES.iter().map(PathBuf::from).find(|directory| directory.join("opensm.conf").exists());
     let directory = args.directory.clone().or_else(known).unwrap_or_else(|| PathBuf::from(DIRECTORIES[0]));
@@ -142,7 +142,7 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The command line of one.
+/// The command line of an instance.
 fn words(instance: &Instance) -> Vec<String> {
     let mut words = vec!["sm".to_owned()];
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
@@ -172,7 +172,7 @@ mod tests {
             include_str!("../../../../../dist/systemd/weft-sm.service"),
             include_str!("../../../../../dist/systemd/weft-sm@.service"),
         ];
-        // systemd refuses a unit that requires one which is not installed.
+        // systemd refuses a unit that requires another that is not installed.
         for unit in units {
             assert!(!unit.lines().any(|line| line.starts_with("Requires=") || line.starts_with("BindsTo=")), "{unit}");
         }

@@ -1,4 +1,4 @@
-//! What the manager tells: lines of a log in OpenSM's form, and events as lines of JSON.
+//! The manager's log: lines in OpenSM's form, and events.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -10,37 +10,37 @@ use weft_sm::manager::{Event, Level};
 use weft_sm::options::files::ModuleFlags;
 use weft_sm::options::{self, Remark};
 
-/// Lines that are kept for who asks.
+/// Number of recent lines kept in memory for the console.
 const LAST_MAX: usize = 10_000;
-/// Where the system's log listens.
+/// Socket of the system's log.
 const SYSLOG: &str = "/dev/log";
-/// How the system's log sorts what it is told: a user's program, worth notice (RFC 3164).
+/// Priority of messages to the system's log: facility user, severity notice (RFC 3164).
 const USER_NOTICE: u8 = 13;
 
-/// The module of what is not the manager's.
+/// The module name of lines that the manager itself did not write.
 const MAIN: &str = "main.c";
 
-/// What everybody is to see.
+/// Whether all users should see a line.
 fn is_grave(level: Level) -> bool {
     matches!(level, Level::System | Level::Error)
 }
 
-/// Where lines go, and which.
+/// Destinations of log lines, and which lines go there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JournalOptions {
-    /// The file; none if lines go to standard output alone.
+    /// The log file; none if lines go only to standard output.
     pub path: Option<PathBuf>,
-    /// All lines go to standard output, not only those that everybody is to see.
+    /// All lines go to standard output, not only the important ones.
     pub talks: bool,
-    /// Levels that are written.
+    /// Mask of the levels to write.
     pub flags: u8,
-    /// Levels by module, where they are others.
+    /// Masks for modules that differ from `flags`.
     pub modules: Vec<ModuleFlags>,
-    /// Bytes at which the file begins anew; 0: never.
+    /// Size in bytes at which the file is truncated; 0: never.
     pub len_max: u64,
-    /// What stands before messages to the system's log and to standard output.
+    /// Prefix of messages to the system's log and to standard output.
     pub prefix: Option<String>,
-    /// What everybody is to see goes to the system's log, too.
+    /// Important lines go to the system's log, too.
     pub syslog: bool,
 }
 
@@ -50,16 +50,16 @@ pub struct Journal {
     options: JournalOptions,
     file: Option<File>,
     len: u64,
-    /// Lines that are still to be written: many things happen at a time, and a write for each would cost more than it.
+    /// Lines not yet written. Many events happen at once, and a write for each would cost more than the event.
     held: String,
-    /// The last lines could not be written.
+    /// Whether the last write failed.
     is_stuck: bool,
     last: VecDeque<String>,
     syslog: Option<UnixDatagram>,
 }
 
 impl Journal {
-    /// Opens the file; with none, lines go nowhere but to standard output.
+    /// Opens the log file. Without one, lines go only to standard output.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -71,7 +71,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the file again, after it was moved away or when it is to begin anew.
+    /// Opens the file again, after it was moved away, or to truncate it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -90,10 +90,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Goes on as other options say.
+    /// Continues with other options.
     ///
     /// # Errors
-    /// The file is another and cannot be written: the old one stays.
+    /// The new file cannot be written; the log stays in the old one.
     pub fn change(&mut self, options: JournalOptions) -> io::Result<()> {
         self.flush();
         let old = std::mem::replace(&mut self.options, options);
@@ -106,13 +106,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Says what is wrong with a file, on standard error and in the log.
+    /// Writes a remark about a file to standard error and to the log.
     pub fn remark(&mut self, remark: &Remark) {
         crate::errln!("weft sm: {remark}");
         self.remember(remark);
     }
 
-    /// The same of what was said before there was a log.
+    /// Logs a remark that was already printed before the log was open.
     pub fn remember(&mut self, remark: &Remark) {
         let level = if remark.level == options::Level::Error { Level::Error } else { Level::Info };
         if self.takes(level, MAIN) {
@@ -121,32 +121,32 @@ impl Journal {
         self.flush();
     }
 
-    /// Sets which levels are written.
+    /// Sets the mask of levels to write.
     pub fn set_flags(&mut self, flags: u8) {
         self.options.flags = flags;
     }
 
-    /// Which levels are written.
+    /// The mask of levels to write.
     pub fn flags(&self) -> u8 {
         self.options.flags
     }
 
-    /// Which levels are written by module, where they are others.
+    /// Masks of modules that differ.
     pub fn modules(&self) -> &[ModuleFlags] {
         &self.options.modules
     }
 
-    /// The last lines.
+    /// Returns the last `count` lines.
     pub fn last(&self, count: usize) -> String {
         self.last.iter().skip(self.last.len().saturating_sub(count)).map(String::as_str).collect()
     }
 
-    /// Notes what happened; [`Journal::flush`] writes it.
+    /// Logs an event; [`Journal::flush`] writes it.
     pub fn event(&mut self, event: &Event) {
         self.tell(event.level(), event.module(), &event.to_string());
     }
 
-    /// Writes a line.
+    /// Logs a line and writes it.
     pub fn line(&mut self, level: Level, text: &str) {
         self.tell(level, MAIN, text);
         self.flush();
@@ -174,7 +174,7 @@ impl Journal {
         own.unwrap_or(self.options.flags) & level.bit() != 0 || is_grave(level)
     }
 
-    /// Puts a line where lines are kept; the line.
+    /// Formats a line, queues it for the file, and returns it.
     fn write(&mut self, level: Level, text: &str) -> String {
         let line = format!("{} [{:08X}] 0x{:02x} -> {text}\n", time(), std::process::id(), level.bit());
         if self.file.is_some() {
@@ -187,7 +187,7 @@ impl Journal {
         line
     }
 
-    /// Tells the system's log, if there is one that takes it now.
+    /// Sends a message to the system's log, if that accepts it now.
     fn tell_system(&self, text: &str) {
         let Some(syslog) = &self.syslog else { return };
         let prefix = self.options.prefix.as_ref().map(|prefix| format!("{prefix}: ")).unwrap_or_default();
@@ -195,7 +195,7 @@ impl Journal {
         let _ = syslog.set_nonblocking(true).and_then(|()| syslog.send_to(line.as_bytes(), SYSLOG));
     }
 
-    /// Writes what is noted. A full disk is no reason not to manage the subnet: it is said once, and again when there is room.
+    /// Writes the queued lines. A full disk must not stop the manager: the first failure and the recovery are reported.
     pub fn flush(&mut self) {
         let lines = std::mem::take(&mut self.held);
         let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else { return };
@@ -212,14 +212,14 @@ impl Journal {
                 }
             }
             Err(error) if !std::mem::replace(&mut self.is_stuck, true) => {
-                crate::outln!("cannot write the log {name}: {error}; what is told meanwhile is lost to it");
+                crate::outln!("cannot write the log {name}: {error}; lines are lost until it can be written again");
             }
             Err(_) => {}
         }
     }
 }
 
-/// Now, as OpenSM writes it: `Nov 20 12:40:00 569913`.
+/// The current time in OpenSM's format: `Nov 20 12:40:00 569913`.
 fn time() -> String {
     jiff::Zoned::now().strftime("%b %d %H:%M:%S %6f").to_string()
 }
@@ -262,7 +262,7 @@ mod tests {
         journal.flush();
         let text = std::fs::read_to_string(&path).expect("a log");
         assert!(text.contains("LIDs were assigned") && !text.contains("SWEEP"), "{text}");
-        // Every write to it fails for want of room.
+        // Every write to it fails for lack of space.
         journal.change(JournalOptions { path: Some("/dev/full".into()), ..options.clone() }).expect("another file");
         journal.line(Level::Info, "lost");
         journal.line(Level::Info, "lost too");

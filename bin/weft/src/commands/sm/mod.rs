@@ -1,5 +1,5 @@
-//! `weft sm`: the subnet manager and administrator on a port, virtual or real. The manager itself is `weft_sm`; here are
-//! its port through libibumad, its files, its processors, and the people who speak to it.
+//! `weft sm`: the subnet manager and subnet administration on a port, virtual or real. The manager itself is `weft_sm`;
+//! this module gives it a port through libibumad, files, threads, and a control socket.
 
 mod address;
 mod args;
@@ -84,7 +84,8 @@ fn manage(args: &RunArgs) -> Result<()> {
         return detach(args);
     }
     keep_number(args)?;
-    // Before the library of ports, which may have threads: a signal that one of them does not hold back ends the process.
+    // Must precede loading the port library, which may have threads: a signal that one thread does not block ends the
+    // process.
     let signals = SignalQueue::new(&[libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT])?;
     let library = Library::load(Which::Ours)?;
     let port = SmPort::open(library, args.guid.filter(|guid| *guid != 0).or(files.guid()))?;
@@ -92,12 +93,12 @@ fn manage(args: &RunArgs) -> Result<()> {
     let console = (files.options().misc.console, files.options().misc.console_port);
     let server = Server::new(port, files, journal, signals, args)?;
     terminal::open(server.guid(), console.0, console.1)?;
-    // Reading the command line takes more code than managing a small subnet. What is refused changes nothing.
+    // Parsing the command line takes more code than managing a small subnet; its pages can go. A failure is harmless.
     let _ = weft_sys::mapping::release_code();
     server.serve()
 }
 
-/// Reads the configuration, says what is wrong with it, and opens the log.
+/// Reads the configuration, prints remarks about it, and opens the log.
 fn prepare(args: &RunArgs) -> Result<(Files, Journal)> {
     let files = Files::load(args)?;
     let (options, remarks) = files.journal();
@@ -110,17 +111,18 @@ fn prepare(args: &RunArgs) -> Result<(Files, Journal)> {
     Ok((files, journal))
 }
 
-/// Writes the process's number where somebody who watches over it looks for it.
+/// Writes the process ID to the file that a supervisor reads.
 fn keep_number(args: &RunArgs) -> Result<()> {
     let Some(path) = args.pidfile.as_ref().filter(|_| args.is_daemon()) else { return Ok(()) };
     std::fs::write(path, format!("{}\n", std::process::id()))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Where a manager in the background finds files that are named from the directory it was started in.
+/// Directory in which a background manager resolves relative file names.
 const DIRECTORY_VARIABLE: &str = "WEFT_SM_DIRECTORY";
 
-/// Begins again as a process that belongs to no terminal. What is wrong with the configuration is said on the terminal before.
+/// Restarts the command as a process without a terminal. Remarks about the configuration are printed on the terminal
+/// before.
 fn detach(args: &RunArgs) -> Result<()> {
     prepare(args)?;
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -129,7 +131,7 @@ fn detach(args: &RunArgs) -> Result<()> {
     spawn(&words, &[(OsStr::new(DIRECTORY_VARIABLE), directory.as_os_str())])
 }
 
-/// Starts `weft` with these arguments, detached, in this environment and what is added to it.
+/// Starts `weft` detached, with these arguments, in this environment plus `added`.
 ///
 /// # Errors
 /// It could not be started.
@@ -143,10 +145,10 @@ pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
     weft_sys::spawn::spawn_detached(&program, &args, &all).context("cannot start a subnet manager")
 }
 
-/// Reads the configuration of a manager to be started and prints what is wrong with it; its absolute path.
+/// Reads the configuration of a manager to start, prints remarks about it, and returns its absolute path.
 ///
 /// # Errors
-/// It cannot be read, or has mistakes that keep a manager from starting.
+/// The file cannot be read, or has errors that keep a manager from starting.
 pub fn check_config(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let files = Files::load(&RunArgs::of_config(Some(path.clone())))?;
@@ -156,15 +158,15 @@ pub fn check_config(path: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// How long a manager may take until it can be spoken to, and until one whose port is gone has ended.
+/// Time limit for a manager to accept connections, and for one whose port is gone to exit.
 const START: Duration = Duration::from_secs(10);
-/// Time between two looks whether it can, or has.
+/// Poll interval for both.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits until no manager holds a port: one that managed a fabric of before ends a moment after its port went.
+/// Waits until no manager holds a port: the manager of an earlier fabric exits a moment after its port is gone.
 ///
 /// # Errors
-/// It does not end.
+/// The manager does not exit in time.
 pub fn wait_until_free(guid: u64) -> Result<()> {
     let deadline = Instant::now() + START;
     while control::running().contains(&guid) {
@@ -179,10 +181,10 @@ pub fn wait_until_free(guid: u64) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the manager on a port, which was started, has its subnet up.
+/// Waits until the just started manager on a port has its subnet up.
 ///
 /// # Errors
-/// It does not start, or ends.
+/// The manager does not start, or ends.
 pub fn wait_until_up(guid: u64) -> Result<()> {
     let deadline = Instant::now() + START;
     let conversation = loop {

@@ -1,24 +1,24 @@
-//! The words of opensm's command line that say what an option of opensm.conf says too: a service that starts opensm starts
-//! `weft sm` with the same words. Those that everybody uses stand in [`super::args`] with words of their own.
+//! opensm's command line options for settings of opensm.conf, so that a service that starts opensm can start `weft sm`
+//! with the same arguments. The common ones are in [`super::args`], with help texts.
 
 use clap::builder::ArgAction;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-/// What stands above them in the help.
+/// Heading of these options in the help.
 const HEADING: &str = "Further options of opensm";
 
-/// What a word gives to its option.
+/// The value that an option sets.
 #[derive(Clone, Copy)]
 enum Gives {
-    /// The word behind it, which is called so.
+    /// The argument that follows, with this name in the help.
     Value(&'static str),
-    /// Always this.
+    /// A fixed value.
     Always(&'static str),
 }
 
 use Gives::{Always, Value};
 
-/// A word: its letter, its name, other names of it, the option that it sets, and what that gets.
+/// An option: short name, long name, aliases, the setting of opensm.conf, and its value.
 type Word = (Option<char>, &'static str, &'static [&'static str], &'static str, Gives);
 
 const WORDS: &[Word] = &[
@@ -58,16 +58,16 @@ const WORDS: &[Word] = &[
     (None, "log_prefix", &[], "log_prefix", Value("TEXT")),
 ];
 
-/// What `-d` sets, by its number.
+/// The settings that `-d N` enables, by N.
 const DEBUG: &[(&str, &str)] =
     &[("0", "ignore_other_sm"), ("1", "single_thread"), ("2", "force_log_flush"), ("3", "disable_multicast")];
 
-/// What such words on the command line say.
+/// The settings from such options on a command line.
 #[derive(Debug, Default, Clone)]
 pub struct OpensmWords {
-    /// Options of the file and their values.
+    /// Settings and their values.
     pub options: Vec<(String, String)>,
-    /// How often more is to be logged than the flags say (`-v`).
+    /// Number of `-v` options, each of which adds a log level.
     pub verbose: u8,
 }
 
@@ -91,7 +91,7 @@ impl Args for OpensmWords {
                     .short('v')
                     .long("verbose")
                     .action(ArgAction::Count)
-                    .help("One more of the log flags; may be said several times"),
+                    .help("Add the next log level; may be repeated"),
             )
             .arg(own("opensm all").short('V').action(ArgAction::SetTrue).help("As -D 0xFF -d 2"))
             .arg(own("opensm version").long("version").action(ArgAction::Version).help("Print the version"))

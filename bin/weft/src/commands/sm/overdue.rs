@@ -1,5 +1,6 @@
-//! Requests whose end nobody tells. A kernel says when a request was not answered; a simulator behind a preloaded library
-//! may not. So the time is watched here too, with a margin, and the manager hears of every request.
+//! Requests without a completion timeout. A kernel reports a request that was not answered; a simulator behind a
+//! preloaded library may not. So this module times requests as well, with a margin, and the manager learns the outcome
+//! of each.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,10 +9,10 @@ use rustc_hash::FxHashMap;
 use weft_sm::io::SmpOut;
 use weft_wire::mad::Mad;
 
-/// How much later than its last try a request is given up here.
+/// Extra time after the last retry before a request counts as timed out here.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// SMPs that wait for their answers.
+/// SMPs waiting for their answers.
 #[derive(Debug, Default)]
 pub struct Overdue {
     waiting: FxHashMap<u32, (Instant, Box<Mad>)>,
@@ -23,7 +24,7 @@ fn number(mad: &Mad) -> u32 {
 }
 
 impl Overdue {
-    /// A request leaves.
+    /// Starts the timeout of a request.
     pub fn sent(&mut self, now: Instant, smp: &SmpOut) {
         if smp.timeout.is_zero() {
             return;
@@ -33,17 +34,17 @@ impl Overdue {
         self.order.push_back((deadline, number(&smp.mad)));
     }
 
-    /// It has an end: an answer, or word that there is none.
+    /// Ends the timeout: an answer or a timeout report arrived.
     pub fn ended(&mut self, mad: &Mad) {
         self.waiting.remove(&number(mad));
     }
 
-    /// Whether nothing waits for its answer.
+    /// Whether no request waits for an answer.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// When [`Overdue::poll`] has something.
+    /// When [`Overdue::poll`] will have a request.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         while let Some((deadline, number)) = self.order.front() {
             if self.waiting.get(number).is_some_and(|(of, _)| of == deadline) {
@@ -54,7 +55,7 @@ impl Overdue {
         None
     }
 
-    /// A request that nobody told the end of.
+    /// Returns a request that has timed out without a report.
     pub fn poll(&mut self, now: Instant) -> Option<Box<Mad>> {
         self.poll_timeout().filter(|deadline| *deadline <= now)?;
         let (_, number) = self.order.pop_front()?;

@@ -1,40 +1,40 @@
-//! How long the manager looks for datagrams by itself before it sleeps: not at all, unless they come so densely that sleep
-//! would cost more than it saves. Between two looks others have the processor if they want it.
+//! Busy polling before sleep: the manager polls the port only while datagrams come so fast that sleeping would cost
+//! more than it saves. Between two polls it yields the processor.
 
 use std::time::{Duration, Instant};
 
-/// How long it looks.
+/// Duration of one busy-poll phase.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Who is woken after no more sleep than this slept too little: datagrams come densely.
+/// A wake-up after a shorter sleep than this counts as premature: datagrams come fast.
 const DENSE: Duration = Duration::from_micros(200);
 
-/// How often it looks in vain until datagrams count as rare.
+/// Number of fruitless phases after which datagrams count as rare.
 const VAIN_LOOKS_MAX: u32 = 8;
 
-/// So often it looks at others than datagrams: people who ask, signals, jobs that are done.
+/// Interval at which other event sources are checked: clients, signals, finished jobs.
 const OTHERS_EVERY: Duration = Duration::from_millis(1);
 
-/// Of one port.
+/// Polling state of one port.
 #[derive(Debug)]
 pub(super) struct Patience {
-    /// Looks in vain that are left until datagrams count as rare.
+    /// Fruitless phases left until datagrams count as rare.
     left: u32,
     others: Instant,
 }
 
 impl Patience {
-    /// Nothing has come yet.
+    /// The initial state: datagrams are rare.
     pub fn new(now: Instant) -> Patience {
         Patience { left: 0, others: now }
     }
 
-    /// Whether datagrams come so densely that they are to be looked for.
+    /// Whether datagrams come fast enough to busy-poll.
     pub fn is_dense(&self) -> bool {
         self.left > 0
     }
 
-    /// Nothing is there: whether to look on, which was begun at `begin`.
+    /// Handles an empty poll: whether the phase that started at `begin` continues.
     pub fn looks_on(&mut self, begin: Instant, now: Instant) -> bool {
         let goes_on = now.saturating_duration_since(begin) < LOOK;
         if !goes_on {
@@ -43,7 +43,7 @@ impl Patience {
         goes_on
     }
 
-    /// Whether others are to be looked at now.
+    /// Whether the other event sources are due for a check.
     pub fn is_for_others(&mut self, now: Instant) -> bool {
         let due = now.saturating_duration_since(self.others) >= OTHERS_EVERY;
         if due {
@@ -52,7 +52,7 @@ impl Patience {
         due
     }
 
-    /// It slept for so long.
+    /// Records the length of a sleep.
     pub fn on_slept(&mut self, length: Duration) {
         if length < DENSE {
             self.left = VAIN_LOOKS_MAX;

@@ -1,5 +1,5 @@
 //! The manager's port through libibumad: agents for subnet management and administration, datagrams out and in, and the
-//! word that a subnet manager runs here.
+//! IsSM capability of the port.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,37 +16,37 @@ use super::address::{address_of, peer_of};
 use super::patience::Patience;
 use crate::umad_api::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
 
-/// What came.
+/// A received datagram or a timeout report.
 #[derive(Debug)]
 pub enum Received {
     /// An SMP.
     Smp(Peer, Box<Mad>),
-    /// Nobody answered this SMP, of which the header is here.
+    /// An SMP that was not answered; holds its header.
     SmpTimeout(Box<Mad>),
-    /// A datagram of administration.
+    /// A GMP of subnet administration.
     Gmp(Peer, Vec<u8>),
-    /// Nobody answered this one.
+    /// A GMP that was not answered.
     GmpTimeout(Peer, Vec<u8>),
 }
 
 /// An open port with its agents.
 pub struct SmPort {
     port: Port,
-    /// Agents of subnet management: by LID, by directed route.
+    /// Agents of subnet management: LID routed, directed route.
     smi: [i32; 2],
     sa: i32,
-    /// The buffer that datagrams of one packet leave from.
+    /// Buffer for outgoing datagrams of one packet.
     out: Packet,
-    /// The buffer that what comes is read into.
+    /// Buffer for incoming datagrams.
     inward: Packet,
-    /// What came while it was looked for.
+    /// A datagram received during busy polling.
     found: Option<Received>,
     patience: Patience,
     is_sm: Option<IsSm>,
     device: CaPort,
 }
 
-/// What holds that a manager runs on the port.
+/// The handle that keeps IsSM set on the port.
 enum IsSm {
     /// The open device node.
     Node(#[expect(dead_code, reason = "held open, not read")] IssmNode),
@@ -95,14 +95,14 @@ impl SmPort {
         Ok(SmPort { port, smi, sa, out, inward, found: None, patience, is_sm: None, device })
     }
 
-    /// The device that it is a port of.
+    /// The port's device and attributes.
     pub fn device(&self) -> &CaPort {
         &self.device
     }
 
-    /// Waits until something came, or `others` is readable, or the time is over: which of the two is so. Where datagrams
-    /// come densely it looks for them for a while before it sleeps, and at the others only now and then. `expected`:
-    /// datagrams are, rather than the others.
+    /// Waits for a datagram, for `others` to become readable, or for the timeout; returns which of the two is ready.
+    /// While datagrams come fast, it busy-polls for them before it sleeps, and checks the others only now and then.
+    /// `expected`: datagrams are more likely than the others.
     pub fn wait(
         &mut self,
         others: BorrowedFd<'_>,
@@ -126,8 +126,9 @@ impl SmPort {
         Ok(ready)
     }
 
-    /// The same under ibsim's library, which has a thread that fetches datagrams, sleeps for its own descriptor alone, and
-    /// tells without sleeping what the thread has fetched. The thread is let go first: what it then has costs no wake-up.
+    /// Waits under ibsim's library, which receives datagrams in a thread, sleeps only on its own descriptor, and
+    /// reports without sleeping what the thread has received. Yields to the thread first: a datagram that it then has
+    /// costs no wake-up.
     fn wait_simulated(
         &mut self,
         others: BorrowedFd<'_>,
@@ -148,7 +149,7 @@ impl SmPort {
         Ok((datagrams, self.port.wait_for_others(others, Some(Duration::ZERO))?))
     }
 
-    /// Looks for a datagram by itself; whether it is time to look at others.
+    /// Busy-polls for a datagram. Returns whether the other event sources are due for a check.
     fn look(&mut self, begin: StdInstant, timeout: Option<Duration>) -> io::Result<bool> {
         loop {
             self.found = self.receive()?;
@@ -161,7 +162,7 @@ impl SmPort {
         }
     }
 
-    /// Says to the fabric whether a subnet manager runs here.
+    /// Sets or clears IsSM on the port.
     pub fn set_is_sm(&mut self, is_sm: bool) -> Result<()> {
         if is_sm == self.is_sm.is_some() {
             return Ok(());
@@ -196,21 +197,21 @@ impl SmPort {
         self.port.send(self.smi[usize::from(directed)], &mut self.out, timeout, smp.retries as i32)
     }
 
-    /// Sends a datagram of administration, of one packet or more.
+    /// Sends a GMP of subnet administration, of one or more packets.
     pub fn send_gmp(&mut self, gmp: &GmpOut) -> io::Result<()> {
         if gmp.bytes.len() == MAD_LEN {
             self.out.set_address(&address_of(&gmp.to));
             self.out.mad_mut().copy_from_slice(&gmp.bytes);
             return self.port.send(self.sa, &mut self.out, milliseconds(gmp.timeout), gmp.retries as i32);
         }
-        // As long as it is and no longer: the length of a transfer tells how many records there are.
+        // The exact length matters: a transfer's length determines the number of records.
         let mut packet = Packet::new(self.port.library(), gmp.bytes.len());
         packet.set_address(&address_of(&gmp.to));
         packet.mad_mut().copy_from_slice(&gmp.bytes);
         self.port.send(self.sa, &mut packet, milliseconds(gmp.timeout), gmp.retries as i32)
     }
 
-    /// What came, if anything did.
+    /// Returns a received datagram, if there is one.
     pub fn recv(&mut self) -> io::Result<Option<Received>> {
         match self.found.take() {
             Some(found) => Ok(Some(found)),
@@ -228,7 +229,7 @@ impl SmPort {
         let peer = peer_of(&self.inward.address());
         let timed_out = self.inward.status() != 0;
         Ok(Some(match (agent == self.sa, timed_out) {
-            // What comes does not tell with which key answers are to be sent: it is queue pair 1's.
+            // A received datagram does not tell the Q_Key for answers; queue pair 1 has a well-known one.
             (true, false) => Received::Gmp(Peer { qkey: GSI_QKEY, ..peer }, bytes.to_vec()),
             (true, true) => Received::GmpTimeout(peer, bytes.to_vec()),
             (false, false) => Received::Smp(peer, whole(bytes)),
@@ -237,7 +238,7 @@ impl SmPort {
     }
 }
 
-/// The datagram that these bytes begin; the rest is zeros.
+/// A MAD that starts with these bytes and is zero-filled.
 fn whole(bytes: &[u8]) -> Box<Mad> {
     let mut mad = Box::new(Mad::new_zeroed());
     let len = bytes.len().min(MAD_LEN);
@@ -245,17 +246,17 @@ fn whole(bytes: &[u8]) -> Box<Mad> {
     mad
 }
 
-/// As libibumad takes times.
+/// Converts a time to libibumad's milliseconds, rounded up.
 fn milliseconds(time: Duration) -> i32 {
     i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
 }
 
-/// PortGUIDs of the machine's ports on InfiniBand.
+/// PortGUIDs of the machine's InfiniBand ports.
 pub fn port_guids(library: Library) -> Result<Vec<u64>> {
     Ok(ports(library)?.iter().map(|port| port.port_guid).collect())
 }
 
-/// The machine's ports on InfiniBand.
+/// The machine's InfiniBand ports.
 fn ports(library: Library) -> Result<Vec<CaPort>> {
     let mut found: Vec<CaPort> = Vec::new();
     for name in library.ca_names().context("cannot list the adapters")? {
@@ -265,7 +266,7 @@ fn ports(library: Library) -> Result<Vec<CaPort>> {
     Ok(found)
 }
 
-/// A port of a channel adapter on InfiniBand: the one with this GUID, or the first with a link, or the first.
+/// Chooses an InfiniBand port: the one with this GUID, or the first with a link, or the first.
 fn choose(library: Library, guid: Option<u64>) -> Result<CaPort> {
     let mut found = ports(library)?;
     let Some(guid) = guid else {

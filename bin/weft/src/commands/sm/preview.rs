@@ -1,4 +1,4 @@
-//! `weft sm preview`: what tables a fabric would get that is described, and how good they would be. No fabric is touched.
+//! `weft sm preview`: computes the tables for a fabric description and rates them. No real fabric is touched.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -20,13 +20,13 @@ use crate::{outln, output};
 pub struct PreviewArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// Routing engines in the order in which they are tried, or all of them, one after another
+    /// Routing engines, in order of preference, or `all` of them, one after another
     #[arg(short = 'R', long = "routing_engine", alias = "routing-engine", value_name = "NAMES|all")]
     routing_engine: Option<String>,
-    /// A configuration file
+    /// Configuration file
     #[arg(short = 'F', long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
-    /// Any option of the file
+    /// Set any option of the configuration file
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Write OpenSM's dump files to this directory
@@ -42,8 +42,8 @@ pub fn run(args: &PreviewArgs) -> ExitCode {
     crate::commands::up::finish("weft sm preview", preview(args))
 }
 
-/// Refuses names of engines that do not exist. The manager itself goes on with the next, as OpenSM does; a preview would
-/// show another engine's tables under a wrong name.
+/// Refuses unknown engine names. The manager itself falls back to the next engine, as OpenSM does; a preview would then
+/// show another engine's tables under the wrong name.
 fn known_engines(names: &str) -> Result<(), String> {
     let names = names.split([',', ' ']).filter(|name| !name.is_empty());
     let unknown: Vec<&str> = names.filter(|name| !is_engine(name)).collect();
@@ -56,7 +56,7 @@ fn known_engines(names: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the option `routing_engine` can hold it.
+/// Whether the option `routing_engine` accepts this name.
 fn is_engine(name: &str) -> bool {
     matches!(name, "all" | "no_fallback") || routing::engine(name).is_some()
 }

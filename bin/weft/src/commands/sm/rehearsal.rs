@@ -1,5 +1,5 @@
-//! A manager on a fabric that exists in this process alone: what it would do with a fabric that is described. Nothing
-//! leaves the process, and time passes as fast as the work is done.
+//! Runs a manager on a simulated fabric within this process, to learn what it would do with a fabric description.
+//! Nothing leaves the process, and simulated time passes as fast as the work is done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use weft_wire::mad::{Mad, SMI_QPN};
 
 use super::threads::Threads;
 
-/// How long a subnet may take to come up, by the fabric's clock.
+/// Time limit for the subnet to come up, by the fabric's clock.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The seed of the fabric: nothing there is left to chance.
+/// Seed of the fabric: the result is always the same.
 const SEED: u64 = 1;
 
-/// What came of it.
+/// Result of a rehearsal.
 pub struct Rehearsal {
-    /// The manager, with the subnet up if all went well.
+    /// The manager, with the subnet up unless it failed.
     pub manager: Manager,
-    /// What it told.
+    /// The manager's events.
     pub events: Vec<Event>,
-    /// SMPs that it sent.
+    /// Number of SMPs that the manager sent.
     pub smps: u64,
     /// Whether the subnet came up.
     pub is_up: bool,
@@ -35,7 +35,7 @@ struct Stage {
     fabric: Fabric,
     port: PortRef,
     now: Instant,
-    /// Requests on their way, by the lower half of their transaction IDs.
+    /// Requests in flight, by the lower half of their transaction IDs.
     waiting: BTreeMap<u32, Mad>,
     smps: u64,
 }
@@ -74,7 +74,7 @@ pub fn rehearse(topology: &Topology, setup: impl FnOnce(u64) -> Setup) -> Result
 }
 
 impl Stage {
-    /// Carries what there is to carry; false if there was nothing.
+    /// Delivers pending datagrams and jobs; false if there were none.
     fn carry(&mut self, manager: &mut Manager) -> bool {
         let mut moved = false;
         while let Some(smp) = manager.poll_smp() {
@@ -84,10 +84,10 @@ impl Stage {
                 self.waiting.insert(smp.mad.header.tid() as u32, smp.mad);
             }
             let out = MadOut { to: MadAddress::smi(smp.dlid), mad: smp.mad };
-            // What cannot be sent is not answered.
+            // A request that cannot be sent stays unanswered.
             let _ = self.fabric.send(self.now, self.port, &out);
         }
-        // Nobody else is on this fabric: whatever administration sends has no reader.
+        // No other node is on this fabric, so GMPs of subnet administration have no receiver.
         while manager.poll_gmp().is_some() {}
         while let Some(delivery) = self.fabric.poll_delivery() {
             if delivery.port != self.port || delivery.dest_qp != SMI_QPN {
@@ -106,7 +106,7 @@ impl Stage {
         moved
     }
 
-    /// Lets time pass; false if nothing will ever happen again.
+    /// Advances the clock; false if no event is left.
     fn wait(&mut self, manager: &mut Manager) -> bool {
         if !self.waiting.is_empty() {
             for (_, mad) in std::mem::take(&mut self.waiting) {

@@ -1,4 +1,4 @@
-//! The loop around a manager: datagrams between it and the port, jobs on threads, signals, people who ask.
+//! The event loop around a manager: datagrams between it and the port, jobs on threads, signals, clients.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -25,14 +25,15 @@ const TOKEN_WAKE: u64 = 0;
 const TOKEN_SIGNALS: u64 = 1;
 const TOKEN_CONTROL: u64 = 1 << 32;
 
-/// Datagrams that are read before anything else is looked at.
+/// Maximum number of datagrams read before other events are handled.
 const READS_PER_TURN: usize = 4096;
 
-/// Answers of the administrator that are sent before what came is read again. Reading costs less than answering: so who
-/// floods it loses questions at his own LID's bound, and does not keep those of others from being read.
+/// Answers of subnet administration sent before the port is read again. Reading costs less than answering, so a
+/// flooding client only loses requests at its own per-LID limit, and does not keep the requests of other clients
+/// unread.
 const ANSWERS_PER_TURN: usize = 32;
 
-/// A manager with all that it needs.
+/// A manager with everything that it needs.
 pub struct Server {
     pub(super) manager: Manager,
     pub(super) files: Files,
@@ -45,30 +46,30 @@ pub struct Server {
     wake: Arc<EventFd>,
     epoll: Epoll,
     started: Instant,
-    /// Who waits until the subnet is up.
+    /// Clients that wait until the subnet is up.
     waiting: Vec<u64>,
-    /// The subnet came up, and those who wait were not told yet.
+    /// The subnet came up, and the waiting clients do not know yet.
     rose: bool,
-    /// The subnet was up before.
+    /// The subnet has been up before.
     was_up: bool,
     /// End as soon as the subnet is up.
     once: bool,
     ending: Option<Instant>,
-    /// When what the administrator knows is kept.
+    /// When the administrator's records will be stored.
     keep_at: Option<Instant>,
 }
 
-/// How long changes of the administrator's data base are gathered until it is kept.
+/// How long changes of the administrator's records are gathered before they are stored.
 const KEEP_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a manager that ends tries to hand its subnet over.
+/// How long an ending manager tries to hand its subnet over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Opens what it needs.
+    /// Opens the control socket and the event sources.
     ///
     /// # Errors
-    /// Another manager runs on the port, or the system has no room.
+    /// Another manager runs on the port, or the system lacks resources.
     pub fn new(
         port: SmPort,
         files: Files,
@@ -111,7 +112,7 @@ impl Server {
         ManagerInstant(u64::try_from(now.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Serves until told to end.
+    /// Serves until the manager ends.
     ///
     /// # Errors
     /// The port is gone.
@@ -124,7 +125,8 @@ impl Server {
                 return Ok(());
             }
             let timeout = self.timeout();
-            // What nobody is asked for may come, too, but a job that is all that is waited for ends first.
+            // Unsolicited datagrams may come at any time, but if only a job is pending, its end most likely comes
+            // first.
             let expected = !(self.jobs.are_out() && self.overdue.is_empty());
             let (datagrams, others) =
                 self.port.wait(self.epoll.as_fd(), timeout, expected).context("cannot wait for datagrams")?;
@@ -144,7 +146,7 @@ impl Server {
     fn timeout(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let manager = self.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
-        // Questions that wait are answered when what came meanwhile is read.
+        // Pending requests are answered without a wait, right after the newly received datagrams are read.
         let asked = self.manager.administrator().has_more().then_some(now);
         let next = [manager, self.overdue.poll_timeout(), self.ending, self.keep_at, asked].into_iter().flatten().min();
         next.map(|at| at.saturating_duration_since(now))
@@ -164,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Reads what came.
+    /// Reads received datagrams.
     fn read(&mut self) -> Result<()> {
         for _ in 0..READS_PER_TURN {
             let time = self.time(Instant::now());
@@ -186,7 +188,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends what the manager has to send. What cannot be sent counts as not answered.
+    /// Sends the manager's pending datagrams. One that cannot be sent counts as not answered.
     fn transmit(&mut self) {
         self.transmit_smps();
         let now = Instant::now();
@@ -216,12 +218,12 @@ impl Server {
         }
     }
 
-    /// Does what the manager wants done.
+    /// Carries out the manager's pending work.
     fn perform(&mut self) -> Result<()> {
         while let Some(done) = self.jobs.poll_done() {
             self.manager.handle_job(self.time(Instant::now()), done);
         }
-        // Before the first question to its own port: what the port says of itself is to be found true.
+        // Must precede the manager's first query of its own port, whose capabilities include IsSM.
         self.port.set_is_sm(self.manager.is_sm() && self.ending.is_none())?;
         self.transmit();
         while let Some(job) = self.manager.poll_job() {
@@ -271,7 +273,7 @@ impl Server {
         }
     }
 
-    /// Reads the configuration anew; what to tell about it.
+    /// Reads the configuration again and returns a message about it.
     pub(super) fn reload(&mut self) -> String {
         let changed = match self.files.read_again() {
             Ok(changed) => changed,
@@ -293,19 +295,19 @@ impl Server {
         "configuration read anew, heavy sweep".to_owned()
     }
 
-    /// The port that it manages from.
+    /// GUID of the manager's port.
     pub fn guid(&self) -> u64 {
         self.port.device().port_guid
     }
 
-    /// Ends, after the subnet is handed over if somebody takes it.
+    /// Starts to end: the manager hands the subnet over if another takes it.
     pub(super) fn end(&mut self) {
         let now = Instant::now();
         self.ending = Some(now + FAREWELL);
         self.manager.shut_down();
     }
 
-    /// Whether the subnet is somebody else's, or nobody is there to take it.
+    /// Whether another manager has the subnet, or none is there to take it.
     fn has_handed_over(&self) -> bool {
         let status = self.manager.status();
         status.state != SmState::MASTER || status.left == 0
@@ -352,16 +354,17 @@ impl Server {
         }
     }
 
-    /// Whether the subnet is up, with all that belongs to it.
+    /// Whether the subnet is up and all node names are known.
     fn is_up(&self) -> bool {
         self.manager.status().is_up && self.manager.has_names()
     }
 
-    /// Tells those who wait that the subnet is up, and ends if that is all that was to be done.
+    /// Tells the waiting clients that the subnet is up; with `once`, also ends.
     fn tell_up(&mut self) {
         self.rose = false;
         if !std::mem::replace(&mut self.was_up, true) {
-            // To bring a subnet up takes code that to keep it up does not. What is refused changes nothing.
+            // Bringing a subnet up takes code that keeping it up does not need; its pages can go. A failure is
+            // harmless.
             let _ = weft_sys::mapping::release_code();
         }
         if self.journal.flags() & dump::ROUTING != 0 {
@@ -376,7 +379,7 @@ impl Server {
         }
     }
 
-    /// Writes OpenSM's dump files; what cannot be written is said.
+    /// Writes OpenSM's dump files and logs errors.
     fn dump(&mut self) {
         let told = dump::write(&self.manager, &self.files.dump_dir());
         for why in told.lines().filter(|line| line.starts_with("cannot")) {

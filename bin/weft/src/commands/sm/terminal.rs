@@ -1,5 +1,5 @@
-//! OpenSM's console for who types into it: on the manager's own terminal, or over TCP (`console`, `console_port`). Each is a
-//! thread that speaks to the manager as `weft sm console` does.
+//! OpenSM's interactive console: on the manager's own terminal, or over TCP (`console`, `console_port`). Each console
+//! is a thread that talks to the manager as `weft sm console` does.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
@@ -13,16 +13,16 @@ use weft_sm::options::Console;
 
 use super::control::Conversation;
 
-/// What stands before what is typed.
+/// The prompt.
 const PROMPT: &str = "OpenSM $ ";
-/// Connections at once.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 8;
-/// Longest line that is taken.
+/// Longest accepted line.
 const LINE_LEN_MAX: u64 = 4096;
-/// How long who connected may be silent.
+/// How long a connection may be idle.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
-/// Opens the console that is wanted for the manager on a port.
+/// Opens the configured console for the manager on a port.
 ///
 /// # Errors
 /// The TCP port is taken.
@@ -70,7 +70,7 @@ fn connected(guid: u64, stream: &TcpStream) -> Result<()> {
     talk(guid, &mut BufReader::new(stream), &mut &*stream)
 }
 
-/// Lines in, answers out, until somebody leaves.
+/// Reads lines and writes answers, until the user leaves.
 fn talk(guid: u64, lines: &mut impl BufRead, out: &mut impl Write) -> Result<()> {
     let conversation = Conversation::open(Some(guid))?;
     loop {

@@ -1,4 +1,4 @@
-//! The machine's processors, lent to the manager: pieces of work on several threads, and whole jobs beside the loop.
+//! The machine's processors for the manager: pieces of work on several threads, and whole jobs beside the event loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use weft_sm::Parallel;
 use weft_sm::manager::{Job, JobDone};
 use weft_sys::event::EventFd;
 
-/// Pieces of work on so many threads.
+/// Number of threads for pieces of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(usize);
 
 impl Threads {
-    /// As many as there are processors.
+    /// One thread per processor.
     pub fn all() -> Threads {
         Threads(thread::available_parallelism().map_or(1, usize::from))
     }
@@ -44,7 +44,7 @@ impl Parallel for Threads {
     }
 }
 
-/// Jobs that run beside the loop.
+/// Jobs that run beside the event loop.
 pub struct Jobs {
     done: Receiver<JobDone>,
     tell: Sender<JobDone>,
@@ -53,31 +53,31 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// None runs. `wake` is signalled when one is done.
+    /// No jobs. `wake` is signalled when one is done.
     pub fn new(wake: Arc<EventFd>) -> Jobs {
         let (tell, done) = channel();
         Jobs { done, tell, wake, out: 0 }
     }
 
-    /// Starts one.
+    /// Starts a job.
     pub fn start(&mut self, job: Job) {
         self.out += 1;
         let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
         thread::spawn(move || {
-            // Nobody waits for it any more only if the manager ends.
+            // The receiver is gone only if the manager ends.
             let _ = tell.send(job.run(&Threads::all()));
             wake.signal();
         });
     }
 
-    /// One that is done.
+    /// Returns a finished job's result.
     pub fn poll_done(&mut self) -> Option<JobDone> {
         let done = self.done.try_recv().ok()?;
         self.out -= 1;
         Some(done)
     }
 
-    /// Whether any runs.
+    /// Whether any job runs.
     pub fn are_out(&self) -> bool {
         self.out > 0
     }

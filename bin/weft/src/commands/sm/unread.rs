@@ -1,5 +1,5 @@
-//! Files that options name and that cannot be read or used: what is said of them, and what stays as it was. Those that a
-//! manager looks for by itself need not be there.
+//! Files that options name and that cannot be read or used: remarks about them, and the settings that stay unchanged.
+//! Files at default paths may be missing.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use weft_sm::manager::Setup;
 use weft_sm::options::{Level, Options, Remark};
 use weft_sm::partition::Config;
 
-/// How a file is fetched, or why it cannot be.
+/// Reads a file, or returns the reason why it cannot.
 type Read<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
 
-/// What is to be said of such files, where `home` is the directory of the configuration.
+/// Remarks about unreadable files; `home` is the directory of the configuration.
 pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Remark> {
     let usual = home.map_or_else(Options::default, |home| Options::of_directory(&home.to_string_lossy()));
     let policy = |options: &Options| options.qos.qos_policy_file.clone().filter(|_| options.qos.qos);
@@ -37,11 +37,11 @@ pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Rema
     remarks
 }
 
-/// Partitions and policy of a manager that runs stay as they are while their files cannot be used: nobody loses his P_Keys
-/// by a slip of the pen. Files that were removed count as removed.
+/// Keeps a running manager's partitions and policy while their files cannot be used, so that no port loses its P_Keys
+/// to a typo. Removed files count as removed.
 pub fn keep(setup: &mut Setup, former: &Setup) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    let mend = "mend it and send HUP again";
+    let mend = "fix it and send HUP again";
     let is_there = |path: &Option<String>| path.clone().filter(|path| Path::new(path).exists());
     if !matches!(setup.partitions, Config::Rules(_))
         && let Some(path) = is_there(&setup.options.partitions.partition_config_file)
@@ -81,7 +81,7 @@ mod tests {
         let wanted = "/nonexistent/p: error: cannot be read: no such file: everybody is a full member of the default \
                       partition; name a file that is there and can be read";
         assert_eq!(said(&options), [wanted]);
-        // A directory is there, and nobody's partitions.
+        // The path is an existing directory, so there is no partition file.
         options.partitions.partition_config_file = None;
         options.qos.qos_policy_file = Some("/".to_owned());
         assert_eq!(said(&options).len(), 1);

@@ -1,5 +1,5 @@
-//! `weft stat`: what devices and queue pairs counted, all processes together, those that ended included. As a table, with
-//! rates while it watches; in the form of iproute2's `rdma statistic` after the word `show`; and as JSON.
+//! `weft stat`: counters of devices and queue pairs, summed over all processes including those that ended. As a table,
+//! with rates while watching; in the form of iproute2's `rdma statistic` after the word `show`; and as JSON.
 
 mod table;
 
@@ -35,7 +35,7 @@ pub(super) const RXE_COUNTERS: [&str; 15] = [
     "rdma_recvs",
 ];
 
-/// Shortest time between two looks: each wakes every process that has a device open.
+/// Shortest watch interval: each report wakes every process that has a device open.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Options of `weft stat`.
@@ -45,13 +45,13 @@ pub struct StatArgs {
     output: OutputArgs,
     #[command(flatten)]
     host: HostArg,
-    /// Look again and again, each second or as often as told, and show rates
+    /// Repeat every second, or every SECONDS, and show rates
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1)]
     watch: Option<Option<String>>,
-    /// Looks to take while watching; without it, until interrupted
+    /// Number of reports while watching [default: until interrupted]
     #[arg(short, long, requires = "watch")]
     count: Option<u64>,
-    /// `DEV`: a table. `show [link DEV/1]`: as `rdma statistic` prints it. `qp [link DEV]`: queue pair by queue pair
+    /// `DEV`: print a table. `show [link DEV/1]`: print as `rdma statistic` does. `qp [link DEV]`: print per queue pair
     #[arg(value_name = "DEV | show [link DEV/1] | qp [link DEV]")]
     words: Vec<String>,
 }
@@ -69,7 +69,7 @@ pub fn run(args: &StatArgs) -> ExitCode {
 
 fn execute(args: &StatArgs) -> Result<(), String> {
     let mut words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    // `--watch DEV`: the word after it is no number.
+    // In `--watch DEV`, the word after the option is not a number.
     let interval = match &args.watch {
         None => None,
         Some(None) => Some(Duration::from_secs(1)),
@@ -116,7 +116,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     if interval < INTERVAL_MIN { Err(wrong()) } else { Ok(interval) }
 }
 
-/// Asks the daemon.
+/// Queries the daemon for reports.
 struct Asker<'a> {
     client: Client,
     words: &'a [&'a str],
@@ -159,7 +159,7 @@ fn watch(asker: &mut Asker, interval: Duration, args: &StatArgs) -> Result<(), S
     }
 }
 
-/// Prints a report; `before`: the one before and the seconds since.
+/// Prints a report; `before`: the previous report and the seconds since.
 fn print(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Listed], output: OutputArgs) {
     match output.json {
         true => {
@@ -171,7 +171,7 @@ fn print(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Lis
     }
 }
 
-/// Links as `rdma statistic show link` has them.
+/// Rows of links, as `rdma statistic show link` has them.
 fn links(report: &StatReport, devices: &[Listed]) -> Vec<Members> {
     let row = |device: &Listed| {
         let counters = counters_of(report, device.index);
@@ -186,7 +186,7 @@ fn counters_of(report: &StatReport, device: u32) -> DeviceCounters {
     report.devices.iter().find(|stat| stat.device == device).map(|stat| stat.counters).unwrap_or_default()
 }
 
-/// A counter by its name.
+/// Returns a counter by its name.
 pub(super) fn value_of(counters: &DeviceCounters, name: &str) -> u64 {
     counters.values().find(|(known, _)| *known == name).map_or(0, |(_, value)| value)
 }

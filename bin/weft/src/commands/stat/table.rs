@@ -1,4 +1,4 @@
-//! Counters as a table for people: those that moved, and how fast they move.
+//! The table of counters: those that changed, and their rates.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use weft_ipc::stat::{DeviceCounters, DeviceStat, StatReport};
 
 use crate::commands::devices::Listed;
 
-/// The report as text; `before`: the one before and the seconds since; `all`: zeroes too.
+/// Formats a report; `before`: the previous report and the seconds since; `all`: include zeros.
 pub fn text(report: &StatReport, before: Option<(f64, &StatReport)>, devices: &[Listed], all: bool) -> String {
     let mut out = String::new();
     for info in devices {

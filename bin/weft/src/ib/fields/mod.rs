@@ -1,9 +1,9 @@
-//! Tables of fields: of subnet management in [`subn`], of performance management in [`perf`].
+//! Tables of fields: subnet management in [`subn`], performance management in [`perf`].
 
 pub mod perf;
 pub mod subn;
 
-/// Names each field, and the table of all.
+/// Defines a constant for each field, and the table of all.
 macro_rules! table {
     ($(#[$doc:meta])* $table:ident { $($name:ident = $text:literal $offset:literal $bits:literal $format:ident;)* }) => {
         $(

@@ -3,7 +3,7 @@
 use crate::ib::field::{Field, numbered};
 use crate::ib::fields::table;
 
-/// ClassPortInfo, of every class, as far as it is asked for.
+/// ClassPortInfo, of every class: the fields in use.
 pub mod class_port_info {
     use crate::ib::field::{Field, field};
     use crate::ib::format::Format::{Hex, Uint};
@@ -27,7 +27,7 @@ pub mod port_counters {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             PORT_SELECT = "PortSelect" 8 8 Uint;
             COUNTER_SELECT = "CounterSelect" 16 16 Hex;
@@ -59,7 +59,7 @@ pub mod port_counters_extended {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             PORT_SELECT = "PortSelect" 8 8 Uint;
             COUNTER_SELECT = "CounterSelect" 16 16 Hex;
@@ -90,7 +90,7 @@ pub mod port_counters_extended {
     }
 }
 
-/// The two fields that the details of a port begin with.
+/// The first two fields of each detail attribute.
 pub const SELECTS: &[Field] = &[port_counters_extended::PORT_SELECT, port_counters_extended::COUNTER_SELECT];
 
 /// PortXmitDataSL.
@@ -169,7 +169,7 @@ pub mod samples_control {
     use crate::ib::format::Format;
 
     table! {
-        /// What is printed before the selections.
+        /// The fields printed before the counter selections.
         HEAD {
             OP_CODE = "OpCode" 0 8 Hex;
             PORT_SELECT = "PortSelect" 8 8 Uint;
@@ -188,13 +188,13 @@ pub mod samples_control {
         }
     }
     table! {
-        /// What is printed after them.
+        /// The fields printed after the counter selections.
         TAIL {
             SAMPLES_ONLY_OPTION_MASK = "SamplesOnlyOptionMask" 576 64 Hex;
         }
     }
 
-    /// All, in the order of printing.
+    /// All fields, in printing order.
     pub fn all() -> Vec<Field> {
         let mut selects: [Field; 15] = numbered("CounterSelect", 304, 16);
         for select in &mut selects {
@@ -204,13 +204,13 @@ pub mod samples_control {
     }
 }
 
-/// PortExtendedSpeedsCounters, whose middle depends on the forward error correction.
+/// PortExtendedSpeedsCounters, whose middle part depends on the forward error correction.
 pub mod extended_speeds {
     use crate::ib::field::{Field, numbered};
     use crate::ib::fields::table;
 
     table! {
-        /// What both forms begin with.
+        /// The first fields of both forms.
         HEAD {
             PORT_SELECT = "PortSelect" 8 8 Uint;
             COUNTER_SELECT = "CounterSelect" 64 64 Hex;
@@ -219,7 +219,7 @@ pub mod extended_speeds {
         }
     }
     table! {
-        /// What the form for RS-FEC ends with.
+        /// The last fields of the RS-FEC form.
         RS_FEC_TAIL {
             CORRECTABLE_BLOCK_CTR = "PortFECCorrectableBlockCtr" 1120 32 Uint;
             UNCORRECTABLE_BLOCK_CTR = "PortFECUncorrectableBlockCtr" 1152 32 Uint;
@@ -227,7 +227,7 @@ pub mod extended_speeds {
         }
     }
 
-    /// All, in the order of printing, without RS-FEC.
+    /// All fields without RS-FEC, in printing order.
     pub fn all() -> Vec<Field> {
         let detection: [Field; 12] = numbered("ErrorDetectionCounterLane", 160, 16);
         let correctable: [Field; 12] = numbered("FECCorrectableBlockCtrLane", 352, 32);
@@ -235,7 +235,7 @@ pub mod extended_speeds {
         [HEAD, &detection, &correctable, &uncorrectable].concat()
     }
 
-    /// All, in the order of printing, with RS-FEC.
+    /// All fields with RS-FEC, in printing order.
     pub fn all_rs_fec() -> Vec<Field> {
         let symbols: [Field; 12] = numbered("FECCorrectableSymbolCtrLane", 352, 32);
         [HEAD, &symbols, RS_FEC_TAIL].concat()

@@ -5,7 +5,7 @@ pub mod node_info {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             BASE_VERS = "BaseVers" 0 8 Uint;
             CLASS_VERS = "ClassVers" 8 8 Uint;
@@ -28,7 +28,7 @@ pub mod port_info {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             MKEY = "Mkey" 0 64 Hex;
             GID_PREFIX = "GidPrefix" 64 64 Hex;
@@ -90,7 +90,7 @@ pub mod switch_info {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             LINEAR_FDB_CAP = "LinearFdbCap" 0 16 Uint;
             RANDOM_FDB_CAP = "RandomFdbCap" 16 16 Uint;
@@ -119,7 +119,7 @@ pub mod port_info_extended {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             CAP_MASK = "CapMask" 0 32 Hex;
             FEC_MODE_ACTIVE = "FECModeActive" 32 16 Uint;
@@ -135,12 +135,12 @@ pub mod port_info_extended {
     }
 }
 
-/// The vendor's ExtendedPortInfo, which tells of FDR10.
+/// The vendor's ExtendedPortInfo, which reports FDR10.
 pub mod mlnx_ext_port_info {
     use crate::ib::fields::table;
 
     table! {
-        /// All, in the order of printing.
+        /// All fields, in printing order.
         ALL {
             STATE_CHANGE_ENABLE = "StateChangeEnable" 24 8 Hex;
             LINK_SPEED_SUPPORTED = "LinkSpeedSupported" 56 8 Hex;

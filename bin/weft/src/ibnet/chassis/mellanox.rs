@@ -1,17 +1,17 @@
-//! Mellanox's IS4 chassis: a board says in its NodeDescription where it sits,
-//! `MF0;SYSTEM:TYPE/SLOT[:BOARD]/UCHIP`, where a slot is `L` or `S` and a number.
+//! Mellanox's IS4 chassis. A board states its place in its NodeDescription, `MF0;SYSTEM:TYPE/SLOT[:BOARD]/UCHIP`, where
+//! a slot is `L` or `S` and a number.
 
 use super::{LINES_MAX, SPINES_MAX, set_external};
 use crate::ibnet::{Node, Slot};
 
-/// The only chip that such chassis have.
+/// Device ID of the only chip in these chassis.
 const IS4: u16 = 0xbd36;
-/// Ports of a line board that lead out of the chassis are the first ones.
+/// Number of external ports of a line board; they are its first ports.
 const LINE_EXTERNAL_PORTS: u8 = 18;
-/// Bytes of a type that are kept.
+/// Maximum length of a chassis type in bytes; the rest is cut off.
 const MODEL_MAX: usize = 19;
 
-/// Places a switch, if it is such a board.
+/// Sets the place of a switch that is a board of an IS4 chassis.
 pub(super) fn place(node: &mut Node) {
     if node.place.found || node.device_id() != IS4 {
         return;
@@ -49,7 +49,7 @@ fn parse(text: &str) -> Option<(&str, &str, u8)> {
     Some((model, slot, leading_number(chip.strip_prefix('U')?)))
 }
 
-/// What C's atoi makes of it, in a byte.
+/// C's atoi, truncated to a byte.
 fn leading_number(text: &str) -> u8 {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     digits.fold(0u8, |n, d| n.wrapping_mul(10).wrapping_add(d - b'0'))

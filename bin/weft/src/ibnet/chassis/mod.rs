@@ -1,4 +1,4 @@
-//! Which nodes stand in one chassis: by the maker's rules where the maker has some, else by a common SystemImageGUID.
+//! Groups nodes into chassis: by vendor-specific rules where there are any, else by a common SystemImageGUID.
 
 mod mellanox;
 mod voltaire;
@@ -16,19 +16,19 @@ const INFINICON: u32 = 0x66a;
 /// Xsigo's vendor ID.
 const XSIGO: u32 = 0x1397;
 
-/// Boards of a kind that a chassis may have.
+/// Maximum number of spine boards in a chassis.
 pub const SPINES_MAX: usize = 18;
-/// Likewise.
+/// Maximum number of line boards in a chassis.
 pub const LINES_MAX: usize = 36;
 
-/// Several nodes in one box.
+/// Several nodes in one enclosure.
 #[derive(Clone, Debug)]
 pub struct Chassis {
     /// Its GUID.
     pub guid: u64,
-    /// Its number, from 1; 0 for a box of one node, which is none.
+    /// Its number, from 1; 0 for a single node, which does not count as a chassis.
     pub num: u32,
-    /// Nodes that are no boards, the one found first at the end.
+    /// Nodes that are not boards, in the order of discovery.
     pub nodes: Vec<usize>,
     /// Spine boards by their number.
     pub spines: [Option<usize>; SPINES_MAX + 1],
@@ -50,35 +50,35 @@ impl Chassis {
     }
 }
 
-/// Whether a GUID is one of Xsigo's.
+/// Whether a GUID belongs to Xsigo.
 pub fn is_xsigo(guid: u64) -> bool {
     guid >> 40 == 0x00_1397
 }
 
-/// Whether a GUID is that of an Xsigo HCA.
+/// Whether a GUID belongs to an Xsigo HCA.
 pub fn is_xsigo_hca(guid: u64) -> bool {
     guid >> 32 == 0x0013_9702
 }
 
-/// Whether a GUID is that of an Xsigo TCA.
+/// Whether a GUID belongs to an Xsigo TCA.
 pub fn is_xsigo_tca(guid: u64) -> bool {
     guid >> 32 == 0x0013_9703
 }
 
 impl Node {
-    /// The chassis' number, if it stands in one.
+    /// The number of the node's chassis, if it is in one.
     pub fn chassis_num(&self, fabric: &Fabric) -> Option<u32> {
         let chassis = fabric.chassis.get(self.place.chassis?)?;
         (chassis.num != 0).then_some(chassis.num)
     }
 
-    /// What the chassis is called, where the maker's rules tell.
+    /// The chassis model, where vendor rules supply it.
     pub fn chassis_model(&self) -> Option<&str> {
         let known = self.place.chassis.is_some() && matches!(self.vendor_id(), VOLTAIRE | MELLANOX);
         (known && !self.place.model.is_empty()).then_some(&*self.place.model)
     }
 
-    /// Where in the chassis it sits, where the maker's rules tell.
+    /// The node's slot in the chassis, where vendor rules supply it.
     pub fn chassis_slot(&self) -> Option<String> {
         let name = match self.place.slot {
             Slot::Unknown => return None,
@@ -91,7 +91,7 @@ impl Node {
     }
 }
 
-/// Nodes in the order of a grouped topology file: chassis by chassis, then all others by their kind.
+/// Nodes in the order of a grouped topology file: chassis by chassis, then the other nodes by type.
 pub fn in_order(fabric: &Fabric) -> Vec<usize> {
     let mut order = Vec::new();
     for chassis in fabric.chassis.iter().filter(|c| c.num != 0) {
@@ -107,10 +107,10 @@ pub fn in_order(fabric: &Fabric) -> Vec<usize> {
     order
 }
 
-/// Finds the chassis of `fabric` and places its nodes.
+/// Finds the chassis of `fabric` and assigns nodes to them.
 ///
 /// # Errors
-/// What contradicts the maker's rules.
+/// The contradiction to a vendor's rules.
 pub fn group(fabric: &mut Fabric) -> Result<(), String> {
     fabric.chassis.clear();
     place_by_makers_rules(fabric);
@@ -132,7 +132,7 @@ fn place_by_makers_rules(fabric: &mut Fabric) {
     }
 }
 
-/// The GUID that nodes of one chassis have in common.
+/// The GUID common to all nodes of one chassis.
 fn chassis_guid(fabric: &Fabric, node: &Node) -> u64 {
     let system = node.system_guid();
     match node.vendor_id() {
@@ -143,7 +143,7 @@ fn chassis_guid(fabric: &Fabric, node: &Node) -> u64 {
     }
 }
 
-/// The fifth byte is the slot in the GUIDs of these makers.
+/// Clears the slot, which is the fifth byte of these vendors' GUIDs.
 fn without_slot(guid: u64) -> u64 {
     guid & 0xffff_ffff_00ff_ffff
 }
@@ -155,20 +155,20 @@ fn xsigo_guid(fabric: &Fabric, node: &Node) -> u64 {
     }
     let Some(port) = node.port(1) else { return 0 };
     match fabric.remote(port).map(|(remote, _)| remote.system_guid()) {
-        // A leaf in the first slot speaks for its chassis.
+        // The leaf in the first slot supplies the chassis' GUID.
         Some(leaf) if leaf >> 24 == 0x00_1397_0102 => without_slot(leaf),
         _ => system,
     }
 }
 
-/// Nodes that the maker's rules leave to their SystemImageGUID.
+/// Nodes that are grouped by SystemImageGUID instead of vendor rules.
 fn by_guid(fabric: &Fabric) -> Vec<(usize, u64)> {
     let others = fabric.nodes().filter(|(_, node)| node.vendor_id() != VOLTAIRE && node.system_guid() != 0);
     others.map(|(index, node)| (index, chassis_guid(fabric, node))).collect()
 }
 
 fn count_by_guid(fabric: &mut Fabric) {
-    // Boxes made by rules are joined by GUID only once there is another box.
+    // Nodes join a rule-based chassis by GUID only after the first GUID-based chassis exists.
     let mut joinable = false;
     for (_, guid) in by_guid(fabric) {
         match fabric.chassis.iter_mut().find(|c| joinable && c.guid == guid) {
@@ -203,7 +203,7 @@ fn number_by_guid(fabric: &mut Fabric) {
     }
 }
 
-/// Puts a board where its number says, unless another is there.
+/// Puts a board into the chassis slot of its number, unless that slot is occupied.
 fn insert_board(fabric: &mut Fabric, index: usize, at: usize) {
     let place = &fabric.node(index).place;
     let (num, slot) = (usize::from(place.slot_num), place.slot);
@@ -219,7 +219,7 @@ fn insert_board(fabric: &mut Fabric, index: usize, at: usize) {
     }
 }
 
-/// The number that is printed beside a port on its chassis.
+/// Sets the port number printed on the chassis.
 fn set_external(port: Option<&mut Port>, num: u8) {
     if let Some(port) = port {
         port.external = num;

@@ -1,10 +1,10 @@
-//! Voltaire's chassis: which chip sits where follows from its device ID and from the number of the port, on the other
-//! side of the midplane, that it is wired to.
+//! Voltaire's chassis. A chip's place follows from its device ID and from the port number at the other end of its wire
+//! across the midplane.
 
 use super::{Chassis, LINES_MAX, SPINES_MAX, VOLTAIRE, set_external};
 use crate::ibnet::{Fabric, Kind, Node, PortRef, Slot};
 
-/// Boards that switch between line boards.
+/// Spine boards, which switch between line boards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spine {
     Sfb4,
@@ -41,7 +41,7 @@ impl Spine {
         }
     }
 
-    /// Slot and chip of the line board behind this board's port `p`.
+    /// Slot and chip of the line board wired to this board's port `p`.
     fn line_behind(self, p: u8) -> (u8, u8) {
         let q = p.wrapping_sub(1);
         match self {
@@ -54,7 +54,7 @@ impl Spine {
         }
     }
 
-    /// Slot and chip of this board, which is behind a line board's port `p`.
+    /// Slot and chip of this board, wired to a line board's port `p`.
     fn behind_line(self, p: u8) -> (u8, u8) {
         let q = p.wrapping_sub(1);
         match self {
@@ -69,7 +69,7 @@ impl Spine {
         }
     }
 
-    /// Slot and chip of the router behind port `p` of this board, `guid` being the board's.
+    /// Slot and chip of the router wired to port `p` of this board, whose GUID is `guid`.
     fn router_behind(self, p: u8, guid: u64) -> Option<(u8, u8)> {
         let (slot, _) = self.line_behind(p);
         match self {
@@ -80,7 +80,7 @@ impl Spine {
         }
     }
 
-    /// This board's place among its chassis' spines.
+    /// This board's index among the chassis' spines.
     fn index(self, node: &Node) -> usize {
         let (slot, chip) = (usize::from(node.place.slot_num), usize::from(node.place.chip));
         match self {
@@ -91,7 +91,7 @@ impl Spine {
     }
 }
 
-/// Boards that have the chassis' ports.
+/// Line boards, which have the external ports of the chassis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     Slb24,
@@ -111,14 +111,14 @@ impl Line {
         })
     }
 
-    /// Ports up to this one lead to spines.
+    /// The last port that leads to a spine.
     fn last_internal(self) -> u8 {
         if self == Line::Slb4018 { 18 } else { 12 }
     }
 
-    /// What is printed on the chassis beside port `p` of a board's chip.
+    /// The port number printed on the chassis for port `p` of a board's chip.
     fn external(self, chip: u8, p: u8) -> u8 {
-        // External ports of the second chip's group follow those of the first.
+        // The external ports of the second chip follow those of the first in each group.
         const SLB24: [u8; 12] = [6, 5, 4, 18, 17, 16, 1, 2, 3, 13, 14, 15];
         const SLB8: [u8; 4] = [2, 6, 1, 5];
         match self {
@@ -135,17 +135,17 @@ fn is_router(node: &Node) -> bool {
     matches!(node.device_id(), 0x5a00 | 0x5a01)
 }
 
-/// Whether port `p` of a spine leads out of the chassis.
+/// Whether port `p` of a spine is an external port of the chassis.
 fn leads_out(spine: Spine, p: u8) -> bool {
     spine == Spine::Sfb4700x2 && p > 18
 }
 
-/// Ports of a node with the ports that they are wired to.
+/// A node's ports, each with the port at the other end of its wire.
 fn wires(fabric: &Fabric, index: usize) -> Vec<(u8, PortRef)> {
     fabric.node(index).external_ports().filter_map(|p| Some((p.num, p.remote?))).collect()
 }
 
-/// Places a switch, and the routers beside it.
+/// Sets the places of a switch and of its neighbouring routers.
 pub(super) fn place(fabric: &mut Fabric, index: usize) {
     if fabric.node(index).place.found {
         return;
@@ -221,7 +221,7 @@ fn map_ports(node: &mut Node) {
             _ if !known_chip => 0,
             Some(line @ Line::Slb4018) if (19..=36).contains(&num) => line.external(chip, num),
             Some(line) if line != Line::Slb4018 && (13..=24).contains(&num) => line.external(chip, num),
-            // Three ports of 4X are one of 12X.
+            // Three 4X ports form one 12X port.
             None if double_spine && (19..=36).contains(&num) => (num - 19) / 3 + if chip == 1 { 7 } else { 1 },
             _ => 0,
         };
@@ -229,7 +229,7 @@ fn map_ports(node: &mut Node) {
     }
 }
 
-/// Makes the chassis around spine boards.
+/// Builds a chassis around each group of spine boards.
 pub(super) fn build(fabric: &mut Fabric) -> Result<(), String> {
     let switches: Vec<usize> = fabric.nodes_of(Kind::SWITCH).map(|(index, _)| index).collect();
     let mut num = 0;
@@ -245,14 +245,14 @@ pub(super) fn build(fabric: &mut Fabric) -> Result<(), String> {
         let at = fabric.chassis.len();
         fabric.chassis.push(Chassis { num, ..Chassis::new(0) });
         insert_spine(fabric, index, at)?;
-        // Boards that are wired to nothing but each other need a second round.
+        // Boards that are wired only to each other need a second round.
         for _ in 0..2 {
             lines_of_spines(fabric, at)?;
             spines_of_lines(fabric, at)?;
         }
         lines_of_spines(fabric, at)?;
         let first = fabric.chassis[at].spines.iter().flatten().next().copied();
-        // The chassis' manager counts its GUID so.
+        // The chassis manager's GUID is one below that of the first spine.
         fabric.chassis[at].guid = first.map_or(0, |first| fabric.node(first).guid.wrapping_sub(1));
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! Walks through fabrics that functions answer for.
+//! Walks through fabrics simulated by functions.
 
 use super::super::Kind;
 use super::*;
 
-/// Answers by a function, one after the other.
+/// Answers each request by a function, in order.
 struct Fake<F> {
     answer: F,
     waiting: VecDeque<(u64, Question)>,
@@ -31,7 +31,7 @@ fn walk(answer: impl FnMut(&Question) -> Result<Attribute, Refusal>, config: Con
     discover(&mut Fake { answer, waiting: VecDeque::new(), sent: 0 }, PortId::default(), config)
 }
 
-/// An adapter at the port of each side of a switch of two ports.
+/// A two-port switch with a channel adapter at each port.
 fn small(question: &Question) -> Result<Attribute, Refusal> {
     let path = &question.to.dr_path;
     let hops: Vec<u8> = path.path[1..=path.count].to_vec();
@@ -88,11 +88,11 @@ fn answers_of_any_bytes_do_no_harm() {
         }
         Ok(data)
     };
-    // Whatever comes of it, it ends.
+    // The result does not matter, but the walk must end.
     let _ = walk(any, Config::default());
 }
 
-/// A neighbour that says it is the very port that it was found behind would be asked for ever.
+/// A neighbour that claims to be the very port it was found behind must not keep the walk going forever.
 #[test]
 fn a_start_that_is_its_own_neighbour_ends_the_walk() {
     let mut asked = 0;
@@ -111,7 +111,7 @@ fn a_start_that_is_its_own_neighbour_ends_the_walk() {
     assert_eq!(fabric.len(), 1);
 }
 
-/// Each port of each switch leads to a switch that nobody has seen yet.
+/// A new switch behind every port of every switch.
 #[test]
 fn a_fabric_without_end_is_none() {
     let mut last = 0;

@@ -1,4 +1,4 @@
-//! The client: all connections go through one step before any begins the next.
+//! The client: all connections complete one step before any begins the next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,7 @@ pub struct Client<'a> {
     by_id: BTreeMap<IdKey, usize>,
     times: Times,
     address: AddrInfo,
-    /// Events of the current step that are still to come.
+    /// Outstanding events of the current step.
     awaited: usize,
     channel: EventChannel,
 }
@@ -39,7 +39,7 @@ struct Node {
     id: Option<CmId>,
 }
 
-/// What failed, and why.
+/// The failed operation and its error.
 type Failure = (&'static str, io::Error);
 
 impl Node {
@@ -49,7 +49,7 @@ impl Node {
 }
 
 impl<'a> Client<'a> {
-    /// A client.
+    /// Creates a client.
     pub fn new(options: &'a Options, channel: EventChannel) -> Client<'a> {
         Client {
             options,
@@ -62,7 +62,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Takes all steps and prints the table.
+    /// Runs all steps and prints the table.
     ///
     /// # Errors
     /// The exit status.
@@ -126,7 +126,7 @@ impl<'a> Client<'a> {
             node.id()?.connect(&param).map(|()| true).map_err(|e| ("failure rconnecting", e))
         });
         self.step("disconnecting", Step::Disconnect, |node| {
-            // If the peer was faster, the event comes all the same.
+            // If the peer disconnected first, the event comes all the same.
             let _ = node.id()?.disconnect();
             node.qp = None;
             Ok(true)
@@ -134,8 +134,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Lets every connection that has not failed take a step. Steps that answer `true` end with an event, which is
-    /// waited for.
+    /// Runs a step on every connection that has not failed. A step that returns `true` completes with an event, which
+    /// this function waits for.
     fn step(&mut self, what: &str, step: Step, mut take: impl FnMut(&mut Node) -> Result<bool, Failure>) {
         outln!("{what}");
         self.times.start(step);
@@ -153,7 +153,7 @@ impl<'a> Client<'a> {
                     self.nodes[index].failed = true;
                 }
             }
-            // Events are looked at meanwhile, so that each is timed when it comes.
+            // Handles events between connections, so that each is timed when it arrives.
             self.take_events(false);
         }
         while self.awaited > 0 {
@@ -202,7 +202,7 @@ impl<'a> Client<'a> {
         self.awaited = self.awaited.saturating_sub(1);
     }
 
-    /// Asks once more, as often as wanted.
+    /// Retries a failed query, up to the number of retries in the options.
     fn again(&mut self, index: usize, step: Step, event: &Event) {
         let (src, dst, timeout_ms) = (self.address.src, self.address.dst, self.options.timeout_ms);
         let node = &mut self.nodes[index];

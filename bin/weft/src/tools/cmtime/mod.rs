@@ -1,4 +1,4 @@
-//! `cmtime`: how long each step of connecting takes.
+//! `cmtime`: measures how long each step of connection establishment takes.
 
 mod client;
 mod options;
@@ -12,9 +12,9 @@ use super::Tool;
 use crate::cm_tools::{exit_code, open_channel};
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "cmtime", about: "times of the steps of connecting through the RDMA CM", run };
+pub const TOOL: Tool = Tool { name: "cmtime", about: "time each step of connecting through the RDMA CM", run };
 
-/// Sends and receptions of each queue pair; none is used.
+/// Send and receive queue depth of each queue pair; the tool posts no requests.
 const DEPTH: u32 = 1;
 
 fn run(args: &[OsString]) -> ExitCode {

@@ -10,22 +10,22 @@ use crate::output::print;
 use crate::rdmacm_api::{AddrInfo, CmLibrary, Hints};
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
-    /// The server; without it, be the server.
+    /// The server to connect to; `None` on the server.
     pub dst: Option<String>,
     /// Local address.
     pub src: Option<String>,
-    /// How many connections.
+    /// Number of connections.
     pub connections: usize,
     /// Port or service.
     pub port: String,
-    /// How often a failed query is repeated; also the connection's retry count.
+    /// Number of retries of a failed query; also the connection's retry count.
     pub retries: i32,
-    /// How long a query may take.
+    /// Timeout of a query in milliseconds.
     pub timeout_ms: i32,
 }
 
@@ -38,7 +38,7 @@ const USAGE: &str = "usage: cmtime
 \t[-t timeout_ms]
 ";
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error and returns `None` if it is invalid.
 pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:c:p:r:t:").read(args) {
         Ok(read) => read,

@@ -1,4 +1,4 @@
-//! The server: takes every connection, and lets go of it when the peer does. It runs until somebody ends it.
+//! The server: accepts every connection, and drops it when the peer disconnects. It runs until it is killed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,12 +19,12 @@ pub struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// A server.
+    /// Creates a server.
     pub fn new(options: &'a Options, channel: EventChannel) -> Server<'a> {
         Server { options, connections: BTreeMap::new(), channel }
     }
 
-    /// Serves.
+    /// Serves connections.
     ///
     /// # Errors
     /// The exit status.
@@ -53,7 +53,7 @@ impl<'a> Server<'a> {
             }
             RDMA_CM_EVENT_DISCONNECTED => {
                 if let Some((qp, id)) = self.connections.remove(&event.id) {
-                    // Answers the peer.
+                    // Completes the peer's disconnect.
                     let _ = id.disconnect();
                     drop(qp);
                 }
@@ -76,7 +76,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Prints the error; -1 is what the calls of librdmacm return.
+/// Prints the error and returns -1, as librdmacm's calls do.
 fn failure(what: &str, error: &io::Error) -> i32 {
     perror(what, error);
     -1

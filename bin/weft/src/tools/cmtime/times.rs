@@ -1,4 +1,4 @@
-//! When each step began and ended, of each connection and of all, and the table of it.
+//! Start and end times of each step, per connection and overall, and their table.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -27,32 +27,32 @@ const STEPS: [(Step, &str); 8] = [
     (Step::Destroy, "destroy"),
 ];
 
-/// Stands for the least time of nobody.
+/// Placeholder minimum if no connection has a time.
 const NEVER_US: f32 = 999_999_999.;
 
-/// Begin and end of each step.
+/// Start and end of each step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times([(Option<Instant>, Option<Instant>); STEPS.len()]);
 
 impl Times {
-    /// The step begins now.
+    /// Records the start of a step.
     pub fn start(&mut self, step: Step) {
         self.0[step as usize].0 = Some(Instant::now());
     }
 
-    /// The step ends now.
+    /// Records the end of a step.
     pub fn end(&mut self, step: Step) {
         self.0[step as usize].1 = Some(Instant::now());
     }
 
-    /// How long it took.
+    /// The duration of a step in microseconds.
     fn us(&self, step: Step) -> Option<f32> {
         let (start, end) = self.0[step as usize];
         Some(end?.saturating_duration_since(start?).as_micros() as f32)
     }
 }
 
-/// The table: all connections together, the slowest, the fastest, the average.
+/// The table: total, slowest, fastest and average time per step.
 pub fn table(all: &Times, each: &[Times], bound: bool) -> String {
     let mut out = "step              total ms     max ms     min us  us / conn\n".to_owned();
     for (step, name) in STEPS.into_iter().filter(|(step, _)| bound || *step != Step::Bind) {

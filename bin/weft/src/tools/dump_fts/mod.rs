@@ -1,5 +1,5 @@
-//! `dump_fts`: the forwarding tables of all switches. `dump_lfts` and `dump_mfts` are its old names for unicast and
-//! multicast.
+//! `dump_fts`: dumps the forwarding tables of all switches. `dump_lfts` and `dump_mfts` are its old names for unicast
+//! and multicast.
 
 mod multicast;
 mod unicast;
@@ -23,10 +23,10 @@ use crate::output;
 
 /// The tool.
 pub const FTS: Tool = Tool { name: "dump_fts", about: "dump the forwarding tables of all switches", run };
-/// The tool of unicast.
+/// The tool under its old unicast name.
 pub const LFTS: Tool =
     Tool { name: "dump_lfts", about: "dump the linear forwarding tables of all switches", run: lfts };
-/// The tool of multicast.
+/// The tool under its old multicast name.
 pub const MFTS: Tool = Tool { name: "dump_mfts", about: "dump the multicast tables of all switches", run: mfts };
 
 const NAME_MAP: char = '\u{1}';
@@ -69,7 +69,7 @@ fn mfts(args: &[OsString]) -> ExitCode {
     old_name([&[OsString::from("-M")], args].concat(), "dump_fts -M")
 }
 
-/// The scripts of these names end well whatever happens.
+/// Runs the tool under an old name. Like the originals' scripts, it always exits with success.
 fn old_name(args: Vec<OsString>, new_name: &str) -> ExitCode {
     run(&args);
     if !args.iter().any(|arg| arg == "--json") {
@@ -78,19 +78,19 @@ fn old_name(args: Vec<OsString>, new_name: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is dumped of a switch.
+/// State and settings of a dump.
 struct Dump<'a> {
     port: Port,
     fabric: &'a Fabric,
     names: &'a NodeNames,
     brief: bool,
-    /// Whether values for programs are wanted instead of text.
+    /// Whether to output JSON instead of text.
     json: bool,
-    /// Text of a row about a LID that is not the first of several of its port: the same for every switch.
+    /// Text of a destination by LID, for the first LID of each port: the same for every switch.
     rows: HashMap<u32, String>,
     all: bool,
     verbose: bool,
-    /// First and last LID, as typed or 0.
+    /// First and last LID as given, or 0.
     range: (u32, u32),
 }
 
@@ -132,13 +132,13 @@ fn work(line: &CommandLine) -> Outcome<()> {
 }
 
 impl Dump<'_> {
-    /// `MIN-MAX of switch ...`, as both heads have it.
+    /// `MIN-MAX of switch ...`, as in the heading of both kinds of table.
     fn of_switch(&self, node: &Node, first: u32, last: u32) -> String {
         let (path, guid, name) = (path(node), node.guid, node.called(self.names));
         format!("[0x{first:x}-0x{last:x}] of switch {path} guid 0x{guid:016x} ({name}):\n")
     }
 
-    /// A block of a table; what cannot be read is told.
+    /// Gets a block of a table; prints the error if the switch does not return it.
     fn block(&mut self, node: &Node, attribute: u16, modifier: u32) -> Option<smp::Data> {
         let kind = if attribute == smp::LINEAR_FORWARDING { "LFT" } else { "MFT" };
         self.port.smp_get(&path(node), attribute, modifier).map_err(|e| self.refused(node, kind, modifier, &e)).ok()

@@ -1,4 +1,4 @@
-//! Multicast forwarding tables: out of which ports each group leaves.
+//! Multicast forwarding tables: the egress ports of each group.
 
 use std::fmt::Write;
 
@@ -9,16 +9,16 @@ use crate::ib::report::warn;
 use crate::ib::smp::{DATA_LEN, MULTICAST_FORWARDING};
 use crate::ibnet::Node;
 
-/// LIDs of groups.
+/// The first LID of multicast groups.
 const MLID_MIN: u32 = 0xc000;
 const MLID_MAX: u32 = 0xfffe;
-/// Groups in a block.
+/// Number of groups in a block.
 const GROUPS: u32 = DATA_LEN as u32 / 2;
-/// Ports in a block: a bit each.
+/// Number of ports in a block, one bit each.
 const PORTS: usize = 16;
 
 impl Dump<'_> {
-    /// The table of a switch, as text and for programs.
+    /// The table of a switch, as text and as JSON.
     pub(super) fn multicast(&mut self, node: &Node) -> (String, Value) {
         let (first, last) = self.groups(node);
         let mut text = format!("Multicast mlids {}", self.of_switch(node, first, last));
@@ -33,7 +33,7 @@ impl Dump<'_> {
         for block in first / GROUPS..=last / GROUPS {
             for (chunk, data) in table.iter_mut().enumerate() {
                 let modifier = (block - MLID_MIN / GROUPS) | (chunk as u32) << 28;
-                // What could not be read is shown as the block before.
+                // An unreadable block shows the previous block's contents.
                 *data = self.block(node, MULTICAST_FORWARDING, modifier).unwrap_or(*data);
             }
             for mlid in (block * GROUPS).max(first)..=(block * GROUPS + GROUPS - 1).min(last) {

@@ -1,4 +1,4 @@
-//! Linear forwarding tables: out of which port each LID leaves.
+//! Linear forwarding tables: the egress port of each LID.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::ib::report::warn;
 use crate::ib::smp::{DATA_LEN, LINEAR_FORWARDING};
 use crate::ibnet::{Fabric, Node, PortRef};
 
-/// The last LID of ports.
+/// The last unicast LID.
 const LID_MAX: u32 = 0xbfff;
 
-/// LIDs of one port that stand in a row.
+/// The LIDs of one port with several consecutive LIDs.
 #[derive(Default)]
 struct Paths {
     first: u32,
@@ -22,7 +22,7 @@ struct Paths {
 }
 
 impl Dump<'_> {
-    /// The table of a switch, as text and for programs.
+    /// The table of a switch, as text and as JSON.
     pub(super) fn unicast(&mut self, node: &Node) -> (String, Value) {
         let top = u32::from(node.linear_top());
         let (first, wanted) = self.range;
@@ -36,10 +36,10 @@ impl Dump<'_> {
         let (mut routes, mut dumped) = (Vec::new(), 0);
         let mut paths = Paths::default();
         let mut lft = [0; DATA_LEN];
-        // The original counts blocks without looking into one that only `last` is in.
+        // As in the original, a block is left out if `last` is the only LID in it.
         let blocks = first / DATA_LEN as u32..last.div_ceil(DATA_LEN as u32);
         for block in blocks {
-            // What could not be read is shown as the block before.
+            // An unreadable block shows the previous block's contents.
             lft = self.block(node, LINEAR_FORWARDING, block).unwrap_or(lft);
             let start = block * DATA_LEN as u32;
             for (lid, port) in (start..).zip(lft).filter(|(lid, _)| (first..=last).contains(lid)) {
@@ -65,7 +65,7 @@ impl Dump<'_> {
         (text, json!({"guid": guid, "name": node.called(self.names), "lid": node.sma_lid, "routes": routes}))
     }
 
-    /// Whose LID it is. `paths` remembers the port whose LIDs stand in a row.
+    /// The port with this LID. `paths` remembers the last port with several LIDs.
     fn destination(&self, lid: u32, valid: bool, paths: &mut Paths) -> Destination {
         if self.brief {
             return Destination::Untold;
@@ -125,12 +125,12 @@ impl Dump<'_> {
     }
 }
 
-/// Where a LID leads.
+/// The destination of a LID.
 #[derive(Clone, Copy)]
 enum Destination {
-    /// Destinations are not asked for.
+    /// Not shown (`-n`).
     Untold,
-    /// One of several LIDs of the port of the row before; a GUID of 0 is not known.
+    /// A further LID of the previous row's port; a GUID of 0 means unknown.
     Path { number: i64, of: u32, valid: bool, guid: u64 },
     /// The table names a port that the switch does not have.
     IllegalPort,

@@ -1,11 +1,11 @@
-//! What changed since a fabric was kept in a file.
+//! Differences between the fabric and a cache file.
 
 use std::fmt::Write;
 
 use super::text::Writer;
 use crate::ibnet::{Kind, Node, Port};
 
-/// What is looked at.
+/// The properties to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
     /// Cables.
@@ -30,7 +30,7 @@ impl Checks {
     /// Reads `port,state,lid,nodedesc`.
     ///
     /// # Errors
-    /// The first key that is none.
+    /// The first unknown key.
     pub fn parse(keys: &str) -> Result<Checks, String> {
         let mut checks = Checks::NONE;
         for key in keys.split(',').filter(|key| !key.is_empty()) {
@@ -46,23 +46,23 @@ impl Checks {
     }
 }
 
-/// Which nodes are compared.
+/// The nodes to compare.
 #[derive(Clone, Copy)]
 pub enum Which {
-    /// All, or those of a kind.
+    /// All nodes, or those of one type.
     All(Option<Kind>),
-    /// That of this GUID.
+    /// The node with this GUID.
     One(u64),
 }
 
-/// A fabric and how its lines begin.
+/// A fabric and the prefix of its lines.
 type Side<'a> = (Writer<'a>, &'static str);
 
 /// The lines that differ between `old` and `new`.
 pub fn text(old: Writer<'_>, new: Writer<'_>, which: Which, checks: Checks) -> String {
     let (old, new) = ((old, "< "), (new, "> "));
     let mut out = String::new();
-    // What both have was compared in the first round; the second finds what only the new one has.
+    // The first pass compares what is in both fabrics; the second finds nodes that only the new one has.
     for (one, other, checks) in [(old, new, checks), (new, old, Checks::NONE)] {
         match which {
             Which::One(guid) => {

@@ -1,4 +1,4 @@
-//! `iblinkinfo`: a line for every link of the fabric, with what it could be and is not.
+//! `iblinkinfo`: prints a line for every link of the fabric, and whether it could be wider or faster.
 
 mod diff;
 pub mod text;
@@ -65,15 +65,15 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// Which node is wanted, if not all.
+/// The selected node.
 struct Target {
-    /// How it was named.
+    /// Its name on the command line.
     text: String,
     /// One of its ports.
     port_guid: u64,
 }
 
-/// What was found out before the walk.
+/// The start and target of the walk.
 struct Start {
     from: Option<PortId>,
     target: Option<Target>,
@@ -122,7 +122,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// Resolves what `-D`, `-S` or `-G` named.
+/// Resolves the argument of `-D`, `-S` or `-G`.
 fn start(line: &CommandLine) -> Outcome<Start> {
     let common = &line.common;
     let mut port = Port::open(common, SMP_CLASSES).map_err(|_| {

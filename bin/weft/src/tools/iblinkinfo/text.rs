@@ -1,4 +1,4 @@
-//! What iblinkinfo writes: a line for each port, in blocks for each node or (`-l`) by itself.
+//! Output of iblinkinfo: a line for each port, in blocks for each node or (`-l`) by itself.
 
 use std::fmt::Write;
 
@@ -8,46 +8,46 @@ use crate::ibnet::link::{Rate, could_be};
 use crate::ibnet::port::STATE_DOWN;
 use crate::ibnet::{Fabric, Kind, Node, Port};
 
-/// Bits of PortInfo's states.
+/// Width of PortInfo's state fields in bits.
 const STATE_BITS: u16 = 4;
 
-/// What is written.
+/// The output's contents and format.
 #[derive(Clone, Copy)]
 pub struct Writer<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
-    /// Names.
+    /// Names of nodes.
     pub names: &'a NodeNames,
-    /// Links that are down, and no others.
+    /// Show only links that are down.
     pub down_only: bool,
-    /// Everything of a link in its line.
+    /// Show everything about a link in its line.
     pub lines: bool,
-    /// HOQLife and VLStallCount as well.
+    /// Also show HOQLife and VLStallCount.
     pub switch_settings: bool,
-    /// Ports that are down in this fabric are not shown when they are down.
+    /// Hide ports that are down both now and in this fabric.
     pub known_down: Option<&'a Fabric>,
 }
 
-/// State and rate of a port's link, between parentheses.
+/// State and rate of a port's link, in parentheses.
 pub fn link(node: &Node, port: &Port) -> String {
     let state = Format::PortState.text(port.state().into(), STATE_BITS);
     let phys = Format::PhysState.text(port.phys_state().into(), STATE_BITS);
     if port.state() == STATE_DOWN {
-        // Nothing else in PortInfo counts then (C14-24.2.1).
+        // In this state no other field of PortInfo is valid (C14-24.2.1).
         return format!("(              {state:>6}/{phys:>8})");
     }
     let rate = Rate::of(node, port);
     format!("({:>3} {:>18} {state:>6}/{phys:>8})", rate.width_text(), rate.speed_text())
 }
 
-/// `[NN]`, where a port's number on its chassis is another.
+/// The port number, followed by `[NN]`, the number printed on the chassis if there is one.
 pub fn external(port: &Port) -> String {
     let num = if port.external == 0 { String::new() } else { port.external.to_string() };
     format!("{:>4}[{num:>2}]", port.num)
 }
 
 impl Writer<'_> {
-    /// A node's ports under its head.
+    /// Writes a node's heading and ports.
     pub fn node(&self, out: &mut String, node: &Node, prefix: &str) {
         let mut headed = false;
         for port in node.external_ports() {
@@ -58,7 +58,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A node's head, once.
+    /// Writes a node's heading, once.
     pub fn head(&self, out: &mut String, node: &Node, headed: &mut bool, prefix: &str) {
         if *headed || self.lines {
             return;
@@ -77,7 +77,7 @@ impl Writer<'_> {
         *headed = true;
     }
 
-    /// A port's line.
+    /// Writes a port's line.
     pub fn port(&self, out: &mut String, node: &Node, port: &Port, prefix: &str) {
         if port.state() == STATE_DOWN && self.is_known_down(node, port) {
             return;
@@ -103,7 +103,7 @@ impl Writer<'_> {
         let _ = write!(out, "{lid:6} {} =={link}==>  {}", external(port), self.remote(node, port));
     }
 
-    /// The other end, to the line's end.
+    /// The other end of the link, up to the newline.
     fn remote(&self, node: &Node, port: &Port) -> String {
         let Some((remote_node, remote)) = self.fabric.remote(port) else {
             return match port.state() {
@@ -122,7 +122,7 @@ impl Writer<'_> {
     }
 }
 
-/// The other end of a cable: LID, port, name, and what the link could be.
+/// The other end of a cable: LID, port, name, and the possible width and speed.
 pub fn remote_text(
     fabric: &Fabric,
     names: &NodeNames,

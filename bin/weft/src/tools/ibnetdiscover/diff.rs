@@ -1,4 +1,4 @@
-//! What changed since a fabric was kept in a file.
+//! Differences between the fabric and a cache file.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::topology::Writer;
 use crate::ib::names::NodeNames;
 use crate::ibnet::{Fabric, Kind, Node, Port};
 
-/// What is looked at.
+/// The properties to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
     /// Switches.
@@ -33,7 +33,7 @@ impl Checks {
     /// Reads `sw,ca,router,port,lid,nodedesc`.
     ///
     /// # Errors
-    /// The first key that is none.
+    /// The first unknown key.
     pub fn parse(keys: &str) -> Result<Checks, String> {
         let mut checks =
             Checks { switches: false, cas: false, routers: false, ports: false, lids: false, descriptions: false };
@@ -56,7 +56,7 @@ impl Checks {
     }
 }
 
-/// Two fabrics, and how lines of either begin.
+/// Two fabrics and the prefixes of their lines.
 struct Pair<'a> {
     one: Side<'a>,
     other: Side<'a>,
@@ -85,7 +85,7 @@ pub fn text(old: &Fabric, new: &Fabric, names: &NodeNames, full: bool, checks: C
     for (kind, wanted) in [(Kind::SWITCH, checks.switches), (Kind::CA, checks.cas), (Kind::ROUTER, checks.routers)] {
         if wanted {
             Pair { one: old, other: new, checks }.compare(&mut out, kind);
-            // What both have was compared; now what only the other has.
+            // The first pass compared what is in both fabrics; this one finds nodes that only the other has.
             Pair { one: new, other: old, checks: checks.only_existence() }.compare(&mut out, kind);
         }
     }
@@ -153,7 +153,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Which of two ports are shown.
+    /// Whether to show each of the two ports.
     fn differ(&self, one: Option<&Port>, other: Option<&Port>) -> (bool, bool) {
         let (Some(a), Some(b)) = (one, other) else {
             let ports = self.checks.ports;

@@ -1,15 +1,15 @@
-//! The date as C's ctime writes it.
+//! The date in the format of C's ctime.
 
 use std::mem::MaybeUninit;
 
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// `Fri Nov 20 12:40:06 2026`, local time, of a number of seconds since 1970.
+/// Formats seconds since 1970 as local time, `Fri Nov 20 12:40:06 2026`.
 pub fn ctime(seconds: i64) -> String {
     let mut parts = MaybeUninit::<libc::tm>::zeroed();
     let seconds: libc::time_t = seconds;
-    // SAFETY: both pointers are to values that live through the call; a struct tm of zeros is valid.
+    // SAFETY: both pointers are to values that outlive the call; a zeroed struct tm is valid.
     let parts = unsafe {
         libc::localtime_r(&seconds, parts.as_mut_ptr());
         parts.assume_init()

@@ -1,4 +1,4 @@
-//! `ibnetdiscover`: walks the fabric and writes it down as a topology file, as lists, or as what has changed.
+//! `ibnetdiscover`: walks the fabric and prints it as a topology file, as lists, or as differences to a cache file.
 
 mod diff;
 mod local_time;
@@ -68,7 +68,7 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// How to walk, from options that several tools have.
+/// Parameters of the walk, from options common to several tools.
 pub fn config(line: &CommandLine) -> Config {
     let outstanding = line.arg('o').map_or(0, |value| u32::try_from(number(value)).unwrap_or(u32::MAX));
     let usual = Config::default();
@@ -79,7 +79,7 @@ pub fn config(line: &CommandLine) -> Config {
     }
 }
 
-/// Walks the fabric from here. What went wrong has been said when there is none.
+/// Walks the fabric from the local port; prints the error and returns `None` on failure.
 pub fn discovered(common: &Common, config: Config) -> Option<Fabric> {
     match discover_from(common, PortId::default(), config) {
         Ok(Ok(fabric)) => Some(fabric),
@@ -95,12 +95,12 @@ pub fn discovered(common: &Common, config: Config) -> Option<Fabric> {
     }
 }
 
-/// A fabric from a file. What went wrong has been said when there is none.
+/// Loads a fabric from a cache file; prints the error and returns `None` on failure.
 pub fn loaded(path: &str) -> Option<Fabric> {
     cache::load(path).inspect_err(|why| crate::errln!("cache; {why}")).ok()
 }
 
-/// What differs between two fabrics: all that [`diff`] compares.
+/// The differences between two fabrics, with all checks of [`diff`].
 pub fn changes(old: &Fabric, new: &Fabric, names: &NodeNames) -> String {
     diff::text(old, new, names, false, Checks { lids: true, descriptions: true, ..Checks::default() })
 }
@@ -135,7 +135,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     } else {
         report(line, &fabric, old.as_ref(), &names, checks)
     };
-    // A report on ports goes to standard output whatever else was said.
+    // The port report always goes to standard output.
     match out.filter(|_| !line.has('p')) {
         Some(path) => {
             fs::write(path, text).or_else(|_| failed(format!("can't write file {path}")))?;
@@ -148,7 +148,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// The kinds that are listed; the last option counts.
+/// The node types to list; the last option counts.
 fn listed(line: &CommandLine) -> Option<&'static [Kind]> {
     line.own.iter().rev().find_map(|(letter, _)| match letter {
         'l' => Some(&[Kind::CA, Kind::SWITCH, Kind::ROUTER][..]),

@@ -1,4 +1,4 @@
-//! Reports line by line: nodes (`-l`, `-H`, `-S`, `-R`) and ports (`-p`).
+//! Reports with one line per node (`-l`, `-H`, `-S`, `-R`) or port (`-p`).
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::ib::names::NodeNames;
 use crate::ibnet::link::{Rate, short_width};
 use crate::ibnet::{Fabric, Kind, Node, Port};
 
-/// A line for each node of these kinds.
+/// A line for each node of these types.
 pub fn nodes(fabric: &Fabric, names: &NodeNames, kinds: &[Kind]) -> String {
     let mut out = String::new();
     for &kind in kinds {

@@ -1,4 +1,4 @@
-//! The topology file: what ibsim, OpenSM's tools and administrators' scripts read.
+//! The topology file, which ibsim, OpenSM's tools and administrators' scripts read.
 
 use std::fmt::Write;
 
@@ -8,19 +8,19 @@ use crate::ibnet::chassis::{is_xsigo, is_xsigo_hca, is_xsigo_tca};
 use crate::ibnet::link::{Rate, short_width};
 use crate::ibnet::{Fabric, Kind, Node, Port};
 
-/// What is written, and how much of it.
+/// The contents and format of the output.
 pub struct Writer<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
     /// Names of switches and of neighbours.
     pub names: &'a NodeNames,
-    /// Whether nodes are grouped by chassis.
+    /// Whether to group nodes by chassis.
     pub group: bool,
-    /// Whether the numbers of speed, width and VLs are added to links.
+    /// Whether to add numeric speed, width and VLs to links.
     pub full: bool,
 }
 
-/// `"S-GUID"`, as nodes are called in the file.
+/// A node's identifier in the file, such as `"S-GUID"`.
 fn label(node: &Node) -> String {
     let letter = match node.kind {
         Kind::SWITCH => 'S',
@@ -31,7 +31,7 @@ fn label(node: &Node) -> String {
     format!("\"{letter}-{:016x}\"", node.guid)
 }
 
-/// The whole file; `seconds` since 1970 is when it was made.
+/// The whole file; `seconds` since 1970 is its creation time.
 pub fn text(writer: &Writer<'_>, seconds: i64, hops: bool) -> String {
     let fabric = writer.fabric;
     let mut out = format!("#\n# Topology file: generated on {}\n#\n", local_time::ctime(seconds));
@@ -95,7 +95,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A node's lines; those of its numbers begin with `ids`, that of its name with `head`.
+    /// Writes a node's lines: those with its IDs begin with `ids`, the one with its name with `head`.
     pub fn node(&self, out: &mut String, node: &Node, chassis_name: Option<&str>, ids: &str, head: &str) {
         self.ids(out, node, chassis_name, ids);
         if node.is_switch() {
@@ -146,7 +146,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A node's line with its name, not ended.
+    /// Writes a node's line with its name, without a newline.
     pub fn head(&self, out: &mut String, node: &Node, prefix: &str) {
         let (ports, label) = (node.num_ports, label(node));
         if node.is_switch() {
@@ -163,7 +163,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A port's line, beginning with `prefix`; nothing for one without a cable.
+    /// Writes a port's line, beginning with `prefix`; writes nothing if the port has no cable.
     pub fn port(&self, out: &mut String, node: &Node, port: &Port, prefix: &str) {
         let Some((remote_node, remote)) = self.fabric.remote(port) else { return };
         let (name, label) = (remote_node.called(self.names), label(remote_node));
@@ -194,7 +194,7 @@ impl Writer<'_> {
 
     fn rate(&self, node: &Node, port: &Port) -> String {
         let rate = Rate::of(node, port);
-        // Where a switch's port 0 is unknown its ports' speed is not known, but their width is.
+        // If a switch's port 0 is unknown, the speed of its ports is unknown too, but their width is known.
         let width = port.width_active();
         let mut text = format!("{}{}", short_width(width), rate.short_speed());
         if self.full {

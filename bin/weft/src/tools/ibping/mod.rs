@@ -1,4 +1,4 @@
-//! `ibping`: whether a host answers, and how quickly; both ends of it.
+//! `ibping`: checks whether a host answers, and how quickly; client and server.
 
 mod statistics;
 
@@ -20,7 +20,7 @@ use crate::ib::{host, number};
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibping", about: "ask whether a host on the subnet answers", run };
+pub const TOOL: Tool = Tool { name: "ibping", about: "check whether a host on the subnet answers", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -36,9 +36,9 @@ const SPEC: Spec = Spec {
     examples: &[],
 };
 
-/// Between two questions.
+/// Pause between two requests.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of an answer that are a name.
+/// Maximum bytes of the name in an answer.
 const NAME_LEN_MAX: usize = 215;
 
 fn run(args: &[OsString]) -> ExitCode {
@@ -66,22 +66,22 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// Answers until the port fails.
+/// Answers requests until the port fails.
 fn serve(port: &Port) -> Outcome<()> {
     let mut name = host::name_and_domain().into_bytes();
     name.truncate(NAME_LEN_MAX);
     name.push(0);
-    // An error ends the original's loop, too, and its program without a word.
+    // An error also ends the original's loop and program silently.
     while let Ok(question) = port.recv(-1) {
         if question.status() == 0 {
-            // Whoever asked is gone, or asks again.
+            // The requester has left, or sends its request again.
             let _ = port.respond(&question, &name);
         }
     }
     Ok(())
 }
 
-/// Asks as often as is wanted, or until a signal comes; then prints the statistics.
+/// Sends the requested number of requests, or until a signal comes; then prints the statistics.
 fn ping(line: &CommandLine, port: &mut Port, to: &PortId, oui: u32) {
     let is_flood = line.has('f');
     let count = line.arg('c').map_or(u32::MAX, |text| number::number(text) as u32);

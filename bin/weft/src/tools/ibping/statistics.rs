@@ -1,4 +1,4 @@
-//! What came of all questions.
+//! The statistics of all requests.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -10,16 +10,16 @@ use serde_json::json;
 use crate::ib::address::PortId;
 use crate::output;
 
-/// Numbers of questions and answers.
+/// Numbers of requests and answers, and round-trip times.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     to: PortId,
     start: Instant,
-    /// What the first answer calls its host.
+    /// The host name in the first answer.
     host: String,
-    /// Questions.
+    /// Requests sent.
     pub sent: u64,
-    /// Questions without an answer.
+    /// Requests without an answer.
     pub lost: u64,
     replied: u32,
     least: Duration,
@@ -27,14 +27,14 @@ pub struct Statistics {
     total: Duration,
 }
 
-/// Milliseconds with three digits behind the point.
+/// Milliseconds with three decimals.
 pub fn ms(time: Duration) -> String {
     let us = time.as_micros();
     format!("{}.{:03}", us / 1000, us % 1000)
 }
 
 impl Statistics {
-    /// Nothing yet.
+    /// Empty statistics.
     pub fn new(to: PortId, start: Instant) -> Statistics {
         Statistics {
             to,
@@ -49,7 +49,7 @@ impl Statistics {
         }
     }
 
-    /// An answer.
+    /// Counts an answer.
     pub fn count(&mut self, host: String, time: Duration) {
         if self.host.is_empty() {
             self.host = host;
@@ -60,7 +60,7 @@ impl Statistics {
         self.total += time;
     }
 
-    /// Prints all.
+    /// Prints the statistics.
     pub fn print(&self, now: Instant, is_json: bool) {
         let took = now.saturating_duration_since(self.start);
         output::print(&if is_json { format!("{}\n", self.json(took)) } else { self.text(took) });
@@ -99,10 +99,10 @@ impl Statistics {
     }
 }
 
-/// Has SIGINT and SIGTERM print the statistics and end the program well.
+/// Prints the statistics on SIGINT or SIGTERM and exits with success.
 pub fn report_on_signal(statistics: Arc<Mutex<Statistics>>, is_json: bool) {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set is emptied before it is used; the calls take valid sets.
+    // SAFETY: the code empties the set before it uses it; the calls take valid sets.
     let set = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         let mut set = set.assume_init();
@@ -113,7 +113,7 @@ pub fn report_on_signal(statistics: Arc<Mutex<Statistics>>, is_json: bool) {
     };
     std::thread::spawn(move || {
         let mut signal = 0;
-        // SAFETY: the set is valid and its signals are blocked in all threads.
+        // SAFETY: the set is valid and all threads block its signals.
         if unsafe { libc::sigwait(&set, &mut signal) } == 0 {
             let statistics = statistics.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             statistics.print(Instant::now(), is_json);

@@ -1,4 +1,4 @@
-//! What is to be changed, and changing it.
+//! Parsing and applying changes to a port.
 
 use super::{Asked, Session, show};
 use crate::ib::field::Field;
@@ -8,17 +8,17 @@ use crate::ib::options::m_key;
 use crate::ib::report::{End, Outcome, failed};
 use crate::ib::smp;
 
-/// Operations without a value: at most one of them.
+/// Operations without a value; a command line may have at most one of them.
 const OPS: &[&str] = &["query", "enable", "reset", "disable", "down", "arm", "active", "on", "off"];
 
-/// A value that can be set.
+/// A setting with a value.
 struct Setting {
     name: &'static str,
     field: Field,
-    /// What mistakes call it.
+    /// Its name in error messages.
     called: &'static str,
     is_valid: fn(u64) -> bool,
-    /// Whether mistakes show the value in hexadecimal.
+    /// Whether error messages show the value in hexadecimal.
     is_hex: bool,
 }
 
@@ -43,12 +43,12 @@ const SETTINGS: &[Setting] = &[
 
 const FDR10: &str = "fdr10";
 const M_KEY: &str = "mkey";
-/// A LID that a port may be given so that a change of something else is not refused for want of one.
+/// A placeholder LID for ports without one, so that another change is not refused for lack of a LID.
 const LID_UNLIKELY: u64 = 0x1234;
-/// A LID that stands for none.
+/// LID values that mean "none".
 const LID_NONE: [u64; 2] = [0, 0xffff];
 
-/// PortPhysicalState: start polling; stay down; as it is read: stays down.
+/// PortPhysicalState values: start polling; stay disabled.
 const PHYS_POLLING: u64 = 2;
 const PHYS_DISABLED: u64 = 3;
 
@@ -56,7 +56,7 @@ fn is_lid(value: u64) -> bool {
     (1..0xc000).contains(&value)
 }
 
-/// What a command line asks to change.
+/// The changes that a command line asks for.
 #[derive(Debug, Default)]
 pub struct Changes {
     op: Option<&'static str>,
@@ -65,10 +65,10 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Reads the words behind the port's number.
+    /// Parses the words after the port number.
     ///
     /// # Errors
-    /// What the tool ends with.
+    /// How the tool ends.
     pub fn parse(words: &[String]) -> Outcome<Changes> {
         let mut changes = Changes::default();
         let mut words = words.iter();
@@ -91,12 +91,12 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Whether nothing is to be changed.
+    /// Whether the command line changes nothing.
     pub fn is_query(&self) -> bool {
         self.values.is_empty() && self.op.is_none_or(|op| op == "query")
     }
 
-    /// Whether M_Key, its lease or its protection are to be changed.
+    /// Whether the command line changes M_Key, its lease period or its protection bits.
     pub fn sets_m_key(&self) -> bool {
         self.values.iter().any(|(name, _)| name.starts_with(M_KEY))
     }
@@ -120,7 +120,7 @@ impl Setting {
     }
 }
 
-/// Changes a port and prints what it is then.
+/// Changes a port and prints the resulting PortInfo.
 pub fn apply(session: &mut Session<'_>, mut asked: Asked, changes: &Changes) -> Outcome<()> {
     let info = &mut asked.info;
     let was_disabled = fields::PHYS_LINK_STATE.value(info) == PHYS_DISABLED;
@@ -129,7 +129,7 @@ pub fn apply(session: &mut Session<'_>, mut asked: Asked, changes: &Changes) -> 
             lid.set(info, LID_UNLIKELY);
         }
     }
-    // 0 leaves these as they are.
+    // In these fields, 0 means no change.
     let untouched = [fields::LINK_STATE, fields::PHYS_LINK_STATE, fields::LINK_SPEED_ENABLED];
     untouched.iter().for_each(|field| field.set(info, 0));
     fields::LINK_SPEED_EXT_ENABLED.set(info, 0);

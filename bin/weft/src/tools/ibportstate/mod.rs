@@ -1,4 +1,4 @@
-//! `ibportstate`: the state of a port, asked or changed; of a switch's port, the other end of its cable too.
+//! `ibportstate`: shows or changes the state of a port; for a switch port, also shows the other end of its cable.
 
 mod change;
 mod peer;
@@ -21,7 +21,7 @@ use crate::ib::smp::{self, Data};
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibportstate", about: "ask or change the state of a port", run };
+pub const TOOL: Tool = Tool { name: "ibportstate", about: "show or change the state of a port", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -49,21 +49,21 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// A port of a node, as it answers.
+/// A port of a node, as it reports itself.
 #[derive(Clone, Copy)]
 struct Asked {
     to: PortId,
     number: u32,
     is_switch: bool,
     has_mlnx_ext: bool,
-    /// Whether PortInfo holds extended speeds.
+    /// Whether PortInfo includes extended speeds.
     has_extended_speeds: bool,
     info: Data,
     /// The vendor's ExtendedPortInfo, or zeroes.
     mlnx_ext: Data,
 }
 
-/// What is asked, and told.
+/// State of the tool's run.
 struct Session<'a> {
     line: &'a CommandLine,
     port: Port,
@@ -77,7 +77,7 @@ impl Session<'_> {
         }
     }
 
-    /// NodeInfo of a node, and what is to be known of it here; its port is not asked yet.
+    /// Gets a node's NodeInfo. Returns the node with an empty PortInfo, and the port number that NodeInfo reports.
     fn node(&mut self, to: &PortId) -> Outcome<(Asked, u32)> {
         let node = self.port.smp_get(to, smp::NODE_INFO, 0);
         let node =

@@ -1,4 +1,4 @@
-//! The other end of a cable: whether both run as wide and as fast as they could.
+//! The other end of a cable: whether the link runs at the width and speed that both ends support.
 
 use super::{Asked, Session, show};
 use crate::ib::address::{LID_PERMISSIVE, PortId};
@@ -8,21 +8,21 @@ use crate::ib::report::{End, Outcome, warn};
 
 /// PortState of a link in use.
 const ACTIVE: u64 = 4;
-/// "Whatever is supported", in each of the enabled fields.
+/// "All supported values", in each of the enabled fields.
 const WIDTH_ANY: u64 = 255;
 const SPEED_ANY: u64 = 15;
 const SPEED_EXT_ANY: u64 = 31;
 /// The vendor's speed between QDR and FDR.
 const FDR10: u64 = 1;
 
-/// Bits from best to least, with what they are called.
+/// Bits with their names, from best to worst.
 type Ranks = &'static [(u64, &'static str)];
 
 const WIDTHS: Ranks = &[(8, "12x"), (4, "8x"), (2, "4x"), (16, "2x"), (1, "1x")];
 const SPEEDS: Ranks = &[(4, "10.0 Gbps"), (2, "5.0 Gbps"), (1, "2.5 Gbps")];
 const SPEEDS_EXT: Ranks = &[(8, "106.25 Gbps"), (4, "53.125 Gbps"), (2, "25.78125 Gbps"), (1, "14.0625 Gbps")];
 
-/// Asks the other end, prints it, and complains where the link is less than both allow.
+/// Queries and prints the other end, and warns if the link is below what both ends support.
 pub fn compare(session: &mut Session<'_>, here: &Asked) -> Outcome<()> {
     if fields::LINK_STATE.value(&here.info) != ACTIVE {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn compare(session: &mut Session<'_>, here: &Asked) -> Outcome<()> {
     if peer.has_mlnx_ext {
         show::ask_mlnx_ext(session, &mut peer)?;
     } else {
-        // What the peer does not tell is taken to be as here, as in the original.
+        // Assumes that a peer without ExtendedPortInfo matches this end, as in the original.
         peer.mlnx_ext = here.mlnx_ext;
     }
     show::tell(session, &peer, "peer");
@@ -48,7 +48,7 @@ pub fn compare(session: &mut Session<'_>, here: &Asked) -> Outcome<()> {
     Ok(())
 }
 
-/// The way to the other end: one hop more, from the switch on if it has a LID.
+/// The address of the other end: one more hop, from the switch on if it has a LID.
 fn peer_of(session: &Session<'_>, here: &Asked) -> Outcome<PortId> {
     let mut to = here.to;
     if to.lid != 0 {
@@ -61,7 +61,7 @@ fn peer_of(session: &Session<'_>, here: &Asked) -> Outcome<PortId> {
     Ok(to)
 }
 
-/// What is wrong with the link: the original's function, and the text.
+/// The link's shortcomings: the original's function name, and the text.
 fn complaints(here: &Asked, peer: &Asked) -> Vec<(&'static str, String)> {
     let both = |enabled: Field, supported: Field, any: u64| {
         let of = |asked: &Asked| match enabled.value(&asked.info) {
@@ -92,7 +92,7 @@ fn complaints(here: &Asked, peer: &Asked) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(function, text)| Some((function, text?))).collect()
 }
 
-/// The complaint if the best that both allow is not what is active.
+/// The warning if the active value is not the best one of `both`.
 fn less_than(what: &str, ranks: Ranks, both: u64, active: u64) -> Option<String> {
     let (best, name) = ranks.iter().find(|(bit, _)| both & bit != 0)?;
     let text = format!("Peer ports operating at active {what} {active} rather than {best} ({name})");

@@ -1,4 +1,4 @@
-//! Asking for a port's attributes, and printing them.
+//! Querying and printing a port's attributes.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::ib::port_info::{has_extended_speeds, json, lines};
 use crate::ib::report::{End, Outcome};
 use crate::ib::smp;
 
-/// What every port has.
+/// Fields of every port.
 const STATE: &[Field] = &[
     fields::LINK_STATE,
     fields::PHYS_LINK_STATE,
@@ -23,13 +23,13 @@ const STATE: &[Field] = &[
     fields::LINK_SPEED_ENABLED,
     fields::LINK_SPEED_ACTIVE,
 ];
-/// What is there with extended speeds.
+/// Additional fields of ports with extended speeds.
 const SPEEDS: &[Field] =
     &[fields::LINK_SPEED_EXT_SUPPORTED, fields::LINK_SPEED_EXT_ENABLED, fields::LINK_SPEED_EXT_ACTIVE];
-/// What only ports have that are managed.
+/// Additional fields of managed ports.
 const KEYS: &[Field] = &[fields::MKEY, fields::MKEY_LEASE_PERIOD, fields::PROTECT_BITS];
 
-/// Asks for PortInfo; of a switch, its port 0 knows about speeds.
+/// Gets PortInfo; for a switch, port 0 reports the support of extended speeds.
 pub fn ask(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()> {
     let failed = |text: &str| End::Failed { function: "get_port_info", text: text.to_owned() };
     let zero = match asked.is_switch {
@@ -45,7 +45,7 @@ pub fn ask(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()> {
     Ok(())
 }
 
-/// Asks for the vendor's ExtendedPortInfo.
+/// Gets the vendor's ExtendedPortInfo.
 pub fn ask_mlnx_ext(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()> {
     let info = session.port.smp_get(&asked.to, smp::MLNX_EXT_PORT_INFO, asked.number);
     asked.mlnx_ext = info.map_err(|_| End::Failed {
@@ -55,7 +55,7 @@ pub fn ask_mlnx_ext(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()>
     Ok(())
 }
 
-/// Prints PortInfo; for JSON it is kept under `name`.
+/// Prints PortInfo; keeps it under `name` for JSON output.
 pub fn tell(session: &mut Session<'_>, asked: &Asked, name: &str) {
     let speeds = if asked.has_extended_speeds { SPEEDS } else { &[] };
     let keys = if asked.is_switch && asked.number != 0 { &[] } else { KEYS };
@@ -72,7 +72,7 @@ pub fn tell(session: &mut Session<'_>, asked: &Asked, name: &str) {
     session.json.insert(name.to_owned(), value);
 }
 
-/// Prints the vendor's ExtendedPortInfo; for JSON it joins what is kept under `name`.
+/// Prints the vendor's ExtendedPortInfo; for JSON output, adds it to the values under `name`.
 pub fn tell_mlnx_ext(session: &mut Session<'_>, asked: &Asked, name: &str) {
     let table = mlnx_ext_port_info::ALL;
     let text = field::lines(table, &asked.mlnx_ext);

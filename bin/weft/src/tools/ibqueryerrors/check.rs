@@ -1,4 +1,4 @@
-//! The check itself: counters of every port asked for, compared, reported, cleared.
+//! The check itself: reads, compares, reports and clears the counters of all selected ports.
 
 use std::fmt::Write;
 
@@ -16,36 +16,36 @@ use crate::ib::report::warn;
 use crate::ibnet::{Fabric, Node};
 use crate::tools::iblinkinfo::text::{external, link, remote_text};
 
-/// Bits of CounterSelect: errors, PortXmitWait, traffic.
+/// CounterSelect bits: errors, PortXmitWait, traffic.
 const SELECT_ERRORS: u32 = 0xfff;
 const SELECT_XMIT_WAIT: u32 = 1 << 16;
 const SELECT_DATA: u32 = 0xf000;
-/// The same of PortCountersExtended.
+/// CounterSelect bits of PortCountersExtended: errors, PortXmitWait.
 const SELECT_EXTENDED_ERRORS: u32 = 0xfff_0000;
 const SELECT_EXTENDED_XMIT_WAIT: u32 = 1 << 28;
 
-/// What is looked at, and what is done about it.
+/// Settings of the check.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Too many of what.
+    /// Thresholds of the error counters.
     pub thresholds: Thresholds,
-    /// Errors that do not count.
+    /// Errors to ignore.
     pub suppressed: Vec<&'static str>,
-    /// Traffic of bad ports as well.
+    /// Also show traffic of bad ports.
     pub data: bool,
-    /// Traffic and no errors.
+    /// Show only traffic.
     pub data_only: bool,
-    /// Where discards and receive errors come from.
+    /// Show the causes of discards and receive errors.
     pub details: bool,
-    /// The link of bad ports.
+    /// Show the links of bad ports.
     pub links: bool,
-    /// Set errors to 0.
+    /// Clear error counters.
     pub clear_errors: bool,
-    /// Set traffic to 0.
+    /// Clear traffic counters.
     pub clear_data: bool,
 }
 
-/// What has been found.
+/// Totals of the check.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Nodes checked.
@@ -56,11 +56,11 @@ pub struct Summary {
     pub ports: u32,
     /// Ports with errors.
     pub bad_ports: u32,
-    /// Questions without an answer.
+    /// Requests without an answer.
     pub failures: u32,
 }
 
-/// A counter that is reported.
+/// A reported counter.
 struct Counter {
     name: String,
     value: u64,
@@ -99,7 +99,7 @@ impl Subject<'_> {
         self.capabilities2 & pma::CAP2_ADDITIONAL_EXT != 0
     }
 
-    /// Traffic fields: those that the node has.
+    /// The traffic counters that the node supports.
     fn data_fields(&self) -> &'static [Field] {
         match (self.has_extended(), self.can(pma::CAP_EXT_WIDTH)) {
             (true, true) => DATA_EXTENDED,
@@ -119,23 +119,23 @@ impl Subject<'_> {
 
 /// The check of a fabric.
 pub struct Check<'a> {
-    /// Where questions go out.
+    /// The port that sends the requests.
     pub port: &'a mut Port,
     /// The fabric.
     pub fabric: &'a Fabric,
-    /// Names.
+    /// Names of nodes.
     pub names: &'a NodeNames,
     /// Service levels by LID.
     pub service_levels: Vec<u8>,
-    /// How long answers are waited for.
+    /// Timeout for an answer, in milliseconds.
     pub timeout_ms: u32,
-    /// What is looked at.
+    /// Settings of the check.
     pub options: Options,
-    /// What has been found.
+    /// Totals of the check.
     pub summary: Summary,
     /// The report.
     pub text: String,
-    /// The same for programs.
+    /// The report as JSON.
     pub json: Vec<Value>,
 }
 
@@ -217,7 +217,7 @@ impl Check<'_> {
         }
     }
 
-    /// Errors of a port; whether there are any.
+    /// Reports the errors of a port; returns whether there are any.
     fn errors(&mut self, subject: &mut Subject<'_>, to: &PortId, port: u8) -> bool {
         let Some(mut counters) = self.ask(to, pma::COUNTERS, port) else {
             self.failed("print_errors", "IB_GSI_PORT_COUNTERS", subject, to, port);
@@ -339,7 +339,7 @@ impl Check<'_> {
         let _ = write!(self.text, "       Link info: {lid:6}{external} =={link}==>  {remote}");
     }
 
-    /// Traffic of a port.
+    /// Reports the traffic of a port.
     fn data(&mut self, subject: &mut Subject<'_>, to: &PortId, port: u8) {
         let (attribute, name) = match subject.has_extended() {
             true => (pma::COUNTERS_EXTENDED, "IB_GSI_PORT_COUNTERS_EXT"),
@@ -359,7 +359,7 @@ impl Check<'_> {
         self.keep(subject, port, &found);
     }
 
-    /// Sets counters to 0, if that is wanted.
+    /// Clears the selected counters.
     fn clear(&mut self, subject: &Subject<'_>, to: &PortId, port: u8) {
         let Options { clear_errors, clear_data, details, .. } = self.options;
         let wait = subject.can(pma::CAP_XMIT_WAIT);

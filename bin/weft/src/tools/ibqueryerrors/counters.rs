@@ -1,14 +1,14 @@
-//! Which counters are errors, where each stands, and what is too many.
+//! The error counters, their fields, and their thresholds.
 
 use crate::ib::field::Field;
 use crate::ib::fields::perf::{port_counters as pc, port_counters_extended as pce};
 use crate::ib::number::number;
 use crate::named_file;
 
-/// Where thresholds are when no file is named.
+/// The default threshold file.
 pub const THRESHOLD_FILE: &str = "/etc/infiniband-diags/error_thresholds";
 
-/// Errors in PortCounters and in PortCountersExtended, in the order of the report.
+/// Error counters in PortCounters and in PortCountersExtended, in report order.
 pub const ERRORS: &[(Field, Field)] = &[
     (pc::SYMBOL_ERROR_COUNTER, pce::SYMBOL_ERROR_COUNTER),
     (pc::LINK_ERROR_RECOVERY_COUNTER, pce::LINK_ERROR_RECOVERY_COUNTER),
@@ -25,10 +25,10 @@ pub const ERRORS: &[(Field, Field)] = &[
     (pc::PORT_XMIT_WAIT, pce::PORT_XMIT_WAIT),
 ];
 
-/// Traffic in PortCounters.
+/// Traffic counters in PortCounters.
 pub const DATA: &[Field] = &[pc::PORT_XMIT_DATA, pc::PORT_RCV_DATA, pc::PORT_XMIT_PKTS, pc::PORT_RCV_PKTS];
 
-/// Traffic in PortCountersExtended; the second half is not in all of them.
+/// Traffic counters in PortCountersExtended; the second half is optional.
 pub const DATA_EXTENDED: &[Field] = &[
     pce::PORT_XMIT_DATA,
     pce::PORT_RCV_DATA,
@@ -40,7 +40,7 @@ pub const DATA_EXTENDED: &[Field] = &[
     pce::PORT_MULTICAST_RCV_PKTS,
 ];
 
-/// Numbers that may be exceeded before a port is bad.
+/// Thresholds above which an error counter makes a port bad.
 #[derive(Clone, Debug, Default)]
 pub struct Thresholds {
     limits: Vec<(&'static str, u64)>,
@@ -48,12 +48,12 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Those in a file; without the file all are 0.
+    /// Reads the thresholds from a file; without the file all are 0.
     pub fn open(path: &str) -> Thresholds {
         named_file::read(path).map_or_else(|_| Thresholds::default(), |text| Thresholds::parse(&text))
     }
 
-    /// Reads lines of `NAME=NUMBER`.
+    /// Parses lines of `NAME=NUMBER`.
     pub fn parse(text: &str) -> Thresholds {
         let mut limits = Vec::new();
         let mut said = "Thresholds: ".to_owned();
@@ -68,26 +68,26 @@ impl Thresholds {
         Thresholds { limits, text: Some(said) }
     }
 
-    /// Whether that is too many.
+    /// Whether a counter's value exceeds its threshold.
     pub fn exceeded(&self, field: &Field, value: u64) -> bool {
         let limit = self.limits.iter().rev().find(|(name, _)| *name == field.name);
         value > limit.map_or(0, |(_, limit)| *limit)
     }
 
-    /// What is said of them at the end.
+    /// The summary of the thresholds at the end of the report.
     pub fn text(&self) -> &str {
-        // What C prints of a text that is not there.
+        // C's text for a null string.
         self.text.as_deref().unwrap_or("(null)")
     }
 }
 
-/// Errors that do not count; names that are none are left out.
+/// The counters to ignore; unknown names are skipped.
 pub fn suppressed(names: &str) -> Vec<&'static str> {
     let known = |name: &str| pc::ALL.iter().find(|field| field.name == name).map(|field| field.name);
     names.split(',').filter_map(known).collect()
 }
 
-/// `%5.3f` and a unit, in steps of 1024; traffic is counted in words of four bytes.
+/// Formats a value with `%5.3f` and a unit, in steps of 1024; traffic is in four-byte words.
 pub fn readable(value: u64, is_data: bool) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
     let mut steps = 0;
@@ -112,7 +112,7 @@ pub fn readable(value: u64, is_data: bool) -> String {
     format!("{number:5.3}{unit}{bytes}")
 }
 
-/// Whether a counter counts words of data.
+/// Whether a counter counts four-byte words of traffic.
 pub fn is_data(field: &Field) -> bool {
     field.name == pc::PORT_XMIT_DATA.name || field.name == pc::PORT_RCV_DATA.name
 }

@@ -1,4 +1,4 @@
-//! `ibqueryerrors`: which ports of the fabric count errors, and how many.
+//! `ibqueryerrors`: reports the ports of the fabric with errors, and their counters.
 
 mod check;
 pub mod counters;
@@ -25,7 +25,7 @@ use check::{Check, Options, Summary};
 use counters::{THRESHOLD_FILE, Thresholds, suppressed};
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibqueryerrors", about: "report the ports of a fabric that count errors", run };
+pub const TOOL: Tool = Tool { name: "ibqueryerrors", about: "report the ports of a fabric with errors", run };
 
 const NAME_MAP: char = '\u{1}';
 const DATA: char = '\u{2}';
@@ -75,16 +75,16 @@ const SPEC: Spec =
     Spec { program: "ibqueryerrors", options: OPTIONS, exclude: "cDGKLnRrSs", own: "", usage: "", examples: &[] };
 
 const CLASSES: &[u8] = &[CLASS_SUBN_LID, CLASS_SUBN_DIRECTED, CLASS_SUBN_ADM, CLASS_PERF];
-/// How long the SA may take for half of all paths; counters are then waited for as long.
+/// Timeout of the SA query for half of all paths, in milliseconds; later counter queries use it too.
 const PATHS_TIMEOUT_MS: u32 = 3000;
-/// LIDs of ports.
+/// Number of unicast LIDs.
 const LIDS: usize = 0xc000;
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// Which node is wanted.
+/// The nodes to check.
 enum Target<'a> {
     All,
     Guid(&'a str),
@@ -190,7 +190,7 @@ fn walked(line: &CommandLine, start: Option<PortId>) -> Outcome<Fabric> {
     })
 }
 
-/// Whether there is something to report.
+/// Runs the check; returns whether there is something to report.
 fn checked(line: &CommandLine, check: &mut Check<'_>, target: &Target<'_>, own: [u8; 16]) -> Outcome<bool> {
     let with_paths = !line.has(SKIP_SL);
     match target {
@@ -233,16 +233,16 @@ fn one(line: &CommandLine, check: &mut Check<'_>, index: usize) {
     }
 }
 
-/// Whether nodes of that kind are checked: all, unless kinds were named.
+/// Whether to check nodes of this type: all, unless options name types.
 fn is_wanted(line: &CommandLine, node: &Node) -> bool {
     let kinds = [(SWITCH, Kind::SWITCH), (CA, Kind::CA), (ROUTER, Kind::ROUTER)];
     let mut named = kinds.iter().filter(|(letter, _)| line.has(*letter)).peekable();
     named.peek().is_none() || named.any(|(_, kind)| *kind == node.kind)
 }
 
-/// Service levels to all ports, or to one; false if the SA does not say, which has been told.
+/// Gets the service levels to all ports, or to one; prints the error and returns `false` if the SA does not answer.
 fn service_levels(line: &CommandLine, check: &mut Check<'_>, own: [u8; 16], to: Option<u64>) -> Outcome<bool> {
-    /// Components: reversible paths, one for each pair.
+    /// Component mask: reversible paths, one for each pair.
     const REVERSIBLE: u64 = 1 << 11;
     const NUMB_PATH: u64 = 1 << 12;
     let sm = line.common.own_sm()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `ibroute`: the forwarding tables of a switch.
+//! `ibroute`: prints the forwarding tables of a switch.
 
 mod multicast;
 mod unicast;
@@ -55,7 +55,7 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// A switch, and what is wanted of it.
+/// A switch and the requested LID range.
 struct Session<'a> {
     line: &'a CommandLine,
     port: Port,
@@ -68,7 +68,7 @@ struct Session<'a> {
     json: serde_json::Map<String, Value>,
 }
 
-/// What a switch says of itself.
+/// A switch's own attributes.
 struct Switch {
     ports: u32,
     guid: u64,

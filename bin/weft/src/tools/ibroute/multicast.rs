@@ -1,4 +1,4 @@
-//! The multicast forwarding table: for each group's LID, the ports that it leaves by.
+//! The multicast forwarding table: the egress ports of each group's LID.
 
 use serde_json::json;
 
@@ -8,11 +8,11 @@ use crate::ib::fields::subn::switch_info;
 use crate::ib::report::warn;
 use crate::ib::smp::{self, Data};
 
-/// LIDs in a block.
+/// Number of LIDs in a block.
 const LIDS_IN_BLOCK: u32 = 32;
-/// Ports in a position of the table.
+/// Number of ports in a position of the table.
 const PORTS_IN_POSITION: u32 = 16;
-/// The last LID of multicast.
+/// The last multicast LID.
 const LID_MULTICAST_MAX: u32 = 0xfffe;
 
 /// Prints the table.
@@ -53,7 +53,7 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// All positions of a block; `None` if one could not be read, which has been said.
+/// Reads all positions of a block; prints the error and returns `None` if one is unreadable.
 fn read(session: &mut Session<'_>, block: u32, positions: u32) -> Option<Vec<Data>> {
     let mut table = Vec::new();
     for position in 0..positions {
@@ -69,7 +69,7 @@ fn read(session: &mut Session<'_>, block: u32, positions: u32) -> Option<Vec<Dat
     Some(table)
 }
 
-/// The LIDs to print, and what was wrong with those that were asked for.
+/// The LIDs to print, and the errors in the requested range.
 struct Range {
     first: u32,
     last: u32,
@@ -99,7 +99,7 @@ impl Range {
     }
 }
 
-/// The ports of a LID in one position.
+/// The ports of a LID in one position, as a bit mask.
 fn mask(data: &Data, lid: u32) -> u16 {
     let at = (lid % LIDS_IN_BLOCK) as usize * 2;
     u16::from_be_bytes([data[at], data[at + 1]])
@@ -121,12 +121,12 @@ fn as_columns(masks: &[u16], ports: u32) -> String {
     (0..=ports).map(|port| if has(masks, port) { "x " } else { "  " }).collect()
 }
 
-/// The heads of the columns.
+/// The column headings.
 fn head(ports: u32, is_brief: bool) -> String {
     if is_brief {
         return " MLid       Port Mask\n".to_owned();
     }
-    // Beyond 99 the original goes on with what follows the digits.
+    // Above 99 the original prints the ASCII characters after `9`.
     let ten = |i: u32| if i.is_multiple_of(10) { char::from(b'0' + (i / 10) as u8) } else { ' ' };
     let tens: String = (0..=ports).flat_map(|i| [ten(i), ' ']).collect();
     let tens = if ports > 9 { format!("            {tens}\n") } else { String::new() };

@@ -1,4 +1,4 @@
-//! The linear forwarding table, and who is at each LID.
+//! The linear forwarding table, and the destination of each LID.
 
 use serde_json::json;
 
@@ -8,12 +8,12 @@ use crate::ib::fields::subn::{node_info, port_info, switch_info};
 use crate::ib::report::warn;
 use crate::ib::smp;
 
-/// Entries in a block.
+/// Number of entries in a block.
 const ENTRIES_IN_BLOCK: u32 = 64;
-/// How long a destination has to tell its name.
+/// Timeout for a destination's name, in milliseconds.
 const NAME_TIMEOUT_MS: u32 = 100;
 
-/// The range of LIDs of the port that was asked last.
+/// The LID range of the last queried port.
 #[derive(Default)]
 struct LastPort {
     first: u32,
@@ -39,7 +39,7 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
     let shows_all = session.line.has('a');
     let mut entries = Vec::new();
     let mut known = LastPort::default();
-    // The last block is read only if there is more in it than its first entry, as in the original.
+    // As in the original, the last block is left out if its first entry is the only one in the range.
     for block in first / ENTRIES_IN_BLOCK..last.div_ceil(ENTRIES_IN_BLOCK) {
         let table = match session.port.smp_get(&to, smp::LINEAR_FORWARDING, block) {
             Ok(table) => table,
@@ -66,10 +66,10 @@ pub fn dump(session: &mut Session<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Who is at a LID; of several LIDs of one port, only the first is asked.
+/// The destination of a LID; of a port's several LIDs, only the first causes a query.
 fn destination(session: &mut Session<'_>, lid: u32, is_valid: bool, known: &mut LastPort) -> String {
     if lid <= known.last {
-        // A port may say that its LIDs begin beyond the one that it was asked by: C counts on below 0.
+        // A port may report a first LID above the LID that reached it: the number wraps below 0, as in C.
         let path = lid.wrapping_sub(known.first);
         let paths = known.last - known.first + 1;
         return match (is_valid, known.guid) {

@@ -1,4 +1,4 @@
-//! `ibtracert`: the way of packets from one port to another, through the forwarding tables.
+//! `ibtracert`: traces the path of packets from one port to another through the forwarding tables.
 
 mod multicast;
 mod node;
@@ -21,7 +21,7 @@ use crate::named_file;
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ibtracert", about: "print the way from one port to another", run };
+pub const TOOL: Tool = Tool { name: "ibtracert", about: "trace the path from one port to another", run };
 
 /// The letter of `--node-name-map`.
 const NODE_NAME_MAP: char = '\u{1}';
@@ -50,16 +50,16 @@ const SPEC: Spec = Spec {
     ],
 };
 
-/// The first LID of multicast.
+/// The first multicast LID.
 const MLID_MIN: u32 = 0xc000;
-/// Characters of an address in a file of pairs.
+/// Maximum characters of an address in a file of pairs.
 const ADDRESS_LEN_MAX: usize = 20;
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// How much of a hop is printed.
+/// Level of detail for printing a hop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {
     Nothing,
@@ -67,7 +67,7 @@ enum Detail {
     Full,
 }
 
-/// What is traced, and told.
+/// State of a trace.
 struct Session<'a> {
     line: &'a CommandLine,
     port: Port,
@@ -76,7 +76,7 @@ struct Session<'a> {
     json: Vec<Value>,
 }
 
-/// There is no way; why has been said.
+/// There is no path; the error is already printed.
 struct NoWay;
 
 impl Session<'_> {
@@ -90,7 +90,7 @@ impl Session<'_> {
         self.line.has('f')
     }
 
-    /// What `-v` alone makes of details.
+    /// Level of detail that `-v` alone selects.
     fn verbose_detail(&self) -> Detail {
         match self.line.common.verbose {
             0 => Detail::Nothing,
@@ -103,7 +103,7 @@ impl Session<'_> {
         self.names.name(seen.guid, &seen.desc)
     }
 
-    /// Prints where a way begins or ends.
+    /// Prints the start or end of a path.
     fn tell_end(&mut self, detail: Detail, prompt: &str, seen: &Seen) {
         if detail == Detail::Nothing {
             return;
@@ -145,7 +145,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     let port = Port::open(&line.common, SMP_CLASSES)?;
     let names = NodeNames::open(line.arg(NODE_NAME_MAP));
     let detail = if line.has('n') { Detail::Brief } else { Detail::Full };
-    // JSON always says everything.
+    // JSON output always has full detail.
     let detail = if line.common.json { Detail::Full } else { detail };
     let mut session = Session { line, port, names, detail, json: Vec::new() };
     match file {
@@ -198,7 +198,7 @@ fn route(session: &mut Session<'_>, from: &str, to: &str) -> Outcome<Result<(), 
         warn(FUNCTION, "bad src/dest lid");
         return Err(End::Usage);
     }
-    // First a directed route from here to where the way begins.
+    // First, trace the directed route from the local port to the start of the path.
     let mut start = PortId::default();
     let detail = session.detail;
     if unicast::trace(session, &mut start, &source, Detail::Nothing).is_err() {

@@ -1,4 +1,4 @@
-//! The way of a group's packets: breadth first along the multicast forwarding tables.
+//! The path of a group's packets: a breadth-first search along the multicast forwarding tables.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +11,25 @@ use crate::ib::report::{verbose, warn};
 use crate::ib::smp;
 
 const FUNCTION: &str = "find_mcpath";
-/// LIDs in a block of the table.
+/// Number of LIDs in a block of the table.
 const LIDS_IN_BLOCK: u32 = 32;
-/// Ports in a position of the table.
+/// Number of ports in a position of the table.
 const PORTS_IN_POSITION: u32 = 16;
 const MLID_MIN: u32 = 0xc000;
-/// PortPhysicalState of a cable that works.
+/// PortPhysicalState of a trained link.
 const LINK_UP: u64 = 5;
 
 /// A node that the group's packets reach.
 struct Reached {
     seen: Seen,
     to: PortId,
-    /// From which node, and by which of its ports; nothing where the way begins.
+    /// The previous node and its egress port; `None` at the start.
     from: Option<(usize, u32)>,
-    /// The port that it was reached by.
+    /// The ingress port.
     up_port: u32,
 }
 
-/// Finds the way of group `mlid` from `start` to `target` and prints it.
+/// Finds the path of group `mlid` from `start` to `target` and prints it.
 pub fn trace(session: &mut Session<'_>, start: PortId, target: &PortId, mlid: u32) -> Result<(), NoWay> {
     let Ok(target) = session.see(target) else {
         warn("find_target_portguid", "can't find to port\n");
@@ -52,15 +52,15 @@ pub fn trace(session: &mut Session<'_>, start: PortId, target: &PortId, mlid: u3
 
 struct Search<'a, 'b> {
     session: &'a mut Session<'b>,
-    /// The port GUID that is looked for.
+    /// The target's port GUID.
     target: u64,
     mlid: u32,
     all: Vec<Reached>,
-    /// Node GUIDs that were reached.
+    /// GUIDs of the nodes reached so far.
     known: BTreeSet<u64>,
 }
 
-/// What became of a node that was reached.
+/// The result of reaching a node.
 enum Found {
     Target(usize),
     New(usize),
@@ -68,7 +68,7 @@ enum Found {
 }
 
 impl Search<'_, '_> {
-    /// The index of the node at the end of the way.
+    /// Searches from `start`; returns the index of the node at the end of the path.
     fn run(&mut self, start: PortId) -> Option<usize> {
         let Ok(seen) = self.session.see(&start) else {
             warn(FUNCTION, &format!("can't reach node {start}"));
@@ -83,7 +83,7 @@ impl Search<'_, '_> {
             let ports = self.ports_of(&seen, &start)?;
             return ports.contains(&0).then_some(index);
         }
-        // A route back from an adapter ends at the port of the switch that it hangs on.
+        // A route back from an adapter ends at the adapter's switch port.
         let leaf = if seen.is_switch() { 0 } else { u32::from(start.dr_path.last()) };
         let mut nearer = vec![0];
         for distance in 0..HOPS_MAX {
@@ -93,14 +93,14 @@ impl Search<'_, '_> {
                     return end;
                 }
             }
-            // The original puts what it finds before what it found.
+            // The original prepends each node that it finds.
             farther.reverse();
             nearer = farther;
         }
         None
     }
 
-    /// Goes on from a node by all ports of the group. `Some` ends the search.
+    /// Extends the search from a node by all ports of the group. `Some` ends the search.
     fn expand(&mut self, index: usize, distance: usize, leaf: u32, farther: &mut Vec<usize>) -> Option<Option<usize>> {
         let (seen, to) = (self.all[index].seen, self.all[index].to);
         let detail = self.session.verbose_detail();
@@ -143,7 +143,7 @@ impl Search<'_, '_> {
         None
     }
 
-    /// Asks the node behind a port.
+    /// Queries the node behind a port.
     fn reach(&mut self, from: usize, port: u32, to: PortId) -> Option<Found> {
         let Ok(seen) = self.session.see(&to) else {
             warn(FUNCTION, &format!("NodeInfo on {to} port {port} failed, skipping port"));
@@ -178,7 +178,7 @@ impl Search<'_, '_> {
         Found::New(index)
     }
 
-    /// Whether a cable works; `None` if its port does not answer, which has been said.
+    /// Whether a port's link is up; prints the error and returns `None` if the port does not answer.
     fn is_up(&mut self, to: &PortId, port: u32) -> Option<bool> {
         let timeout_ms = self.session.timeout_ms();
         let Ok(info) = self.session.port.smp_get_within(to, smp::PORT_INFO, port, timeout_ms) else {
@@ -195,7 +195,7 @@ impl Search<'_, '_> {
         Some(phys_state == LINK_UP)
     }
 
-    /// The ports that a switch sends the group's packets to; `None` if it does not say.
+    /// The ports to which a switch forwards the group's packets; `None` if it does not answer.
     fn ports_of(&mut self, seen: &Seen, to: &PortId) -> Option<Vec<u32>> {
         let timeout_ms = self.session.timeout_ms();
         let info = self.session.port.smp_get_within(to, smp::SWITCH_INFO, 0, timeout_ms).ok()?;
@@ -223,7 +223,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Prints a node of the way.
+/// Prints a node of the path.
 fn tell(session: &mut Session<'_>, reached: &Reached, is_end: bool) {
     let seen = &reached.seen;
     let (kind, guid, number, name) = (seen.kind(), seen.guid, seen.number, session.name(seen));

@@ -1,4 +1,4 @@
-//! What a node on the way says of itself and of the port that it was reached by.
+//! Attributes of a node on the path, and of the port that reached it.
 
 use super::Session;
 use crate::ib::address::PortId;
@@ -10,29 +10,29 @@ use crate::ib::smp::{self, Data};
 const KINDS: &[&str] = &["???", "ca", "switch", "router"];
 /// PortState of a link in use.
 const ACTIVE: u64 = 4;
-/// Entries in a block of a linear forwarding table.
+/// Number of entries in a block of a linear forwarding table.
 const ENTRIES_IN_BLOCK: u16 = 64;
 
-/// A node, and the port that it was reached by.
+/// A node, and the port that reached it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Node GUID.
     pub guid: u64,
     /// NodeType.
     pub node_type: u64,
-    /// How many ports.
+    /// Number of ports.
     pub ports: u32,
     /// NodeDescription.
     pub desc: Data,
-    /// GUID of the port.
+    /// The port's GUID.
     pub port_guid: u64,
-    /// Its number.
+    /// The port's number.
     pub number: u8,
-    /// Its LID.
+    /// The port's LID.
     pub lid: u16,
-    /// Its LMC.
+    /// The port's LMC.
     pub lmc: u8,
-    /// Its PortState.
+    /// The port's PortState.
     pub state: u64,
 }
 
@@ -52,14 +52,14 @@ impl Default for Seen {
     }
 }
 
-/// What a switch does with a LID.
+/// A switch's forwarding entry for a LID.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lookup {
-    /// The port that it leaves by; `None` if the switch does not say.
+    /// The egress port; `None` if the switch does not answer.
     pub out: Option<u8>,
-    /// The last LID of the table.
+    /// The last LID of the table (LinearFDBTop).
     pub top: u64,
-    /// Whether port 0 has states.
+    /// Whether port 0 is an enhanced one, which has a port state.
     pub has_enhanced_port0: bool,
 }
 
@@ -69,30 +69,30 @@ impl Seen {
         self.node_type == smp::TYPE_SWITCH
     }
 
-    /// Its type in a word.
+    /// The name of its type.
     pub fn kind(&self) -> &'static str {
         KINDS.get(self.node_type as usize).copied().unwrap_or(KINDS[0])
     }
 
-    /// The first and the last of its LIDs.
+    /// The port's first and last LID.
     pub fn lids(&self) -> (u32, u32) {
         let first = u32::from(self.lid);
         (first, first + (1 << self.lmc) - 1)
     }
 
-    /// Whether nothing passes the port. Base port 0 of a switch has no state.
+    /// Whether the port carries no traffic. Base port 0 of a switch has no state.
     pub fn is_inactive(&self, lookup: &Lookup) -> bool {
         self.state != ACTIVE && (!self.is_switch() || lookup.has_enhanced_port0)
     }
 }
 
 impl Session<'_> {
-    /// How long answers are waited for.
+    /// The timeout for an answer; 0 means the default.
     pub fn timeout_ms(&self) -> u32 {
         self.line.common.timeout_ms.unwrap_or(0)
     }
 
-    /// Asks the node at `to`.
+    /// Queries the node at `to`.
     pub fn see(&mut self, to: &PortId) -> Result<Seen, MadError> {
         let timeout_ms = self.timeout_ms();
         let mut ask = |attribute| self.port.smp_get_within(to, attribute, 0, timeout_ms);
@@ -112,7 +112,7 @@ impl Session<'_> {
         })
     }
 
-    /// Asks the switch at `to` where it sends `lid`.
+    /// Queries the forwarding entry for `lid` of the switch at `to`.
     pub fn look_up(&mut self, to: &PortId, lid: u16) -> Lookup {
         let timeout_ms = self.timeout_ms();
         let Ok(info) = self.port.smp_get_within(to, smp::SWITCH_INFO, 0, timeout_ms) else {

@@ -1,4 +1,4 @@
-//! The way to a LID: from switch to switch as the linear forwarding tables say, by directed routes.
+//! The path to a LID: from switch to switch along the linear forwarding tables, by directed routes.
 
 use super::node::{Lookup, Seen};
 use super::{Detail, NoWay, Session};
@@ -6,11 +6,11 @@ use crate::ib::address::{DrPath, PATH_LEN, PortId};
 use crate::ib::names::clean;
 use crate::ib::report::warn;
 
-/// Hops at most.
+/// Maximum number of hops.
 pub const HOPS_MAX: usize = 63;
 const FUNCTION: &str = "find_route";
 
-/// Follows the way of `to` from `from`, which becomes the directed route to its end.
+/// Follows the path to `to` from `from`, which becomes the directed route to its end.
 pub fn trace(session: &mut Session<'_>, from: &mut PortId, to: &PortId, detail: Detail) -> Result<(), NoWay> {
     let (first, target) = ends(session, from, to)?;
     let mut here = first;
@@ -59,7 +59,7 @@ pub fn trace(session: &mut Session<'_>, from: &mut PortId, to: &PortId, detail: 
     no_way(&format!("no route found after {HOPS_MAX} hops"))
 }
 
-/// Both ends, as they answer; with `-f` without them.
+/// Queries both ends; with `-f`, uses placeholders for those that do not answer.
 fn ends(session: &mut Session<'_>, from: &PortId, to: &PortId) -> Result<(Seen, Seen), NoWay> {
     let first = session.see(from).ok();
     let target = if first.is_some() { session.see(to).ok() } else { None };
@@ -83,7 +83,7 @@ fn see(session: &mut Session<'_>, to: &PortId) -> Result<Seen, NoWay> {
     session.see(to).map_err(|_| no_way_of(&format!("can't reach port at {to}")))
 }
 
-/// From an adapter to the switch behind it: one hop back if it was reached by one, else one hop out.
+/// Moves from an adapter to its switch: one hop back if the route reached the adapter by a hop, else one hop out.
 fn leave_adapter(session: &mut Session<'_>, from: &mut PortId, here: &Seen, first: &Seen) -> Result<Seen, NoWay> {
     if !is_same(session, here, first) {
         let (guid, lid) = (here.port_guid, here.lid);
@@ -97,21 +97,21 @@ fn leave_adapter(session: &mut Session<'_>, from: &mut PortId, here: &Seen, firs
         extend(&mut from.dr_path, here.number)?;
     }
     let mut next = see(session, from)?;
-    // The switch's port as it is seen from the adapter.
+    // The switch port that leads to the adapter.
     if goes_back {
         next.number = came_by;
     }
     Ok(next)
 }
 
-/// One hop more.
+/// Adds one hop.
 pub fn extend(path: &mut DrPath, port: u8) -> Result<(), NoWay> {
     let longer = path.extended(port).filter(|longer| longer.count + 1 < PATH_LEN);
     *path = longer.ok_or_else(|| no_way_of("Direct path too long!"))?;
     Ok(())
 }
 
-/// Whether the switch has a port for the LID.
+/// Checks that the switch has a port for the LID.
 fn check(seen: &Seen, to: &PortId, lookup: &Lookup) -> Result<(), NoWay> {
     match lookup.out {
         Some(out) if u32::from(out) <= seen.ports => Ok(()),

@@ -1,4 +1,4 @@
-//! `mckey`: datagrams to a multicast group.
+//! `mckey`: sends datagrams to a multicast group.
 
 mod options;
 mod test;
@@ -12,7 +12,7 @@ use crate::outln;
 use test::Test;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "mckey", about: "datagrams to a multicast group through the RDMA CM (UD)", run };
+pub const TOOL: Tool = Tool { name: "mckey", about: "send datagrams to a multicast group (UD)", run };
 
 fn run(args: &[OsString]) -> ExitCode {
     let Some(options) = options::read(args) else { return ExitCode::from(1) };

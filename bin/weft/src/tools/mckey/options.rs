@@ -10,26 +10,26 @@ use crate::output::print;
 use crate::tools::getopt::number;
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
     /// The group.
     pub group: Option<String>,
-    /// Whether the group is a GID as it stands.
+    /// Whether the group is a literal GID.
     pub unmapped: bool,
     /// Local address.
     pub src: Option<String>,
-    /// Whether to send, or to receive.
+    /// Whether to send; otherwise the tool receives.
     pub sender: bool,
-    /// How many members.
+    /// Number of members.
     pub connections: usize,
-    /// What each sends or receives.
+    /// The messages that each member sends or receives.
     pub messages: Messages,
     /// Port space.
     pub port_space: rdma_port_space,
-    /// Whether to join as a member that does not receive.
+    /// Whether to join as a send-only member.
     pub send_only: bool,
 }
 
@@ -47,7 +47,7 @@ const USAGE: &str = "usage: mckey
 \t[-l join without multicast loopback]
 ";
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error and returns `None` if it is invalid.
 pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("m:M:sb:c:C:S:p:ol").read(args) {
         Ok(read) => read,

@@ -1,4 +1,4 @@
-//! Members of a group: all send, or all receive.
+//! Members of a group: all of them send, or all receive.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,12 +17,12 @@ use crate::cm_tools::{Datagrams, perror};
 use crate::outln;
 use crate::rdmacm_api::{CmId, Event, EventChannel, IdKey, SockAddr, UdParam, lookup, readable};
 
-/// How long an address may take.
+/// Timeout for resolving an address, in milliseconds.
 const RESOLVE_MS: i32 = 2000;
-/// Switches get this long to learn of new members.
+/// Time for the switches to learn of new members.
 const SETTLES: Duration = Duration::from_secs(3);
 
-/// All members. Errors are what `main` returns.
+/// All members. Errors are exit statuses.
 pub struct Test<'a> {
     options: &'a Options,
     nodes: Vec<Datagrams>,
@@ -33,7 +33,7 @@ pub struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    /// An id for each.
+    /// Creates an id for each member.
     pub fn new(options: &'a Options, channel: EventChannel) -> Result<Test<'a>, i32> {
         let connects_left = options.connections;
         let mut test = Test { options, nodes: Vec::new(), by_id: BTreeMap::new(), connects_left, group: None, channel };
@@ -45,7 +45,7 @@ impl<'a> Test<'a> {
         Ok(test)
     }
 
-    /// Joins, sends or receives, leaves.
+    /// Joins the group, sends or receives, and leaves it.
     pub fn run(&mut self) -> Result<(), i32> {
         outln!("mckey: starting {}", if self.options.sender { "client" } else { "server" });
         let src = self.options.src.as_deref().map(|src| address(Some(src))).transpose()?;
@@ -56,7 +56,7 @@ impl<'a> Test<'a> {
             self.begin(index, src.as_ref(), &group)?;
         }
         let mut result = self.connect_events().and_then(|()| self.transfer());
-        // As in the original, leaving has the last word.
+        // As in the original, the result of leaving replaces the earlier one.
         for id in self.nodes.iter().filter_map(|node| node.id.as_ref()) {
             result = id.leave(&group).map_err(|e| failure("mckey: failure leaving", &e));
         }
@@ -149,7 +149,7 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Lets the group settle, and tells what happens to it meanwhile.
+    /// Waits for the group to settle, and prints its events meanwhile.
     fn settle(&self) {
         let end = Instant::now() + SETTLES;
         loop {
@@ -176,7 +176,7 @@ fn address(name: Option<&str>) -> Result<SockAddr, i32> {
     })
 }
 
-/// Prints the error; -1 is what the calls of librdmacm return.
+/// Prints the error and returns -1, as librdmacm's calls do.
 fn failure(what: &str, error: &io::Error) -> i32 {
     perror(what, error);
     -1

@@ -1,4 +1,4 @@
-//! PortCounters and PortCountersExtended: read, added up, reset.
+//! PortCounters and PortCountersExtended: reading, adding up and resetting.
 
 use serde_json::json;
 
@@ -8,10 +8,10 @@ use crate::ib::fields::perf::{port_counters as plain, port_counters_extended as 
 use crate::ib::pma::{self, ALL_PORTS, Data};
 use crate::ib::report::{End, Outcome, verbose, warn};
 
-/// Where unicast and multicast are counted.
+/// Fields of the unicast and multicast counters.
 const IETF: std::ops::Range<usize> = 6..10;
 
-/// Reads the counters of ports; prints each, or their sum.
+/// Reads the counters of ports; prints each port's counters, or their sum.
 pub fn read(session: &mut Session<'_>, numbers: &[u8], is_aggregate: bool) -> Outcome<()> {
     let mut sum: Option<Data> = None;
     let fields = fields_of(session);
@@ -51,7 +51,7 @@ fn read_one(session: &mut Session<'_>, number: u8) -> Outcome<Data> {
     Ok(data)
 }
 
-/// The fields that the node has.
+/// The fields that the node supports.
 fn fields_of(session: &Session<'_>) -> Vec<Field> {
     if !session.line.has('x') {
         return plain::ALL.to_vec();
@@ -67,7 +67,7 @@ fn fields_of(session: &Session<'_>) -> Vec<Field> {
     fields
 }
 
-/// Adds counters, each up to what its field holds; what is no counter is taken from the last.
+/// Adds counters, each limited to its field's maximum; counter selections come from the last port.
 fn add(fields: &[Field], sum: &mut Data, data: &Data) {
     const SELECTS: &[Field] =
         &[plain::COUNTER_SELECT, plain::COUNTER_SELECT2, extended::COUNTER_SELECT, extended::COUNTER_SELECT2];
@@ -109,7 +109,7 @@ pub fn reset(session: &mut Session<'_>, numbers: &[u8]) -> Outcome<()> {
     Ok(())
 }
 
-/// The counters to reset: those that were named, or all that the node has.
+/// The counters to reset: those in the command line, or all that the node has.
 fn reset_mask(typed: Option<u64>, is_extended: bool, cap_mask: u16) -> u32 {
     let mut mask = typed.unwrap_or(MASK) as u32;
     let has = |bit: u16| cap_mask & bit != 0;

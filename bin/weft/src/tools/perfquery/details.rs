@@ -1,4 +1,4 @@
-//! The attributes behind the counters, one by one: a table of options.
+//! The detail attributes besides the counters, one per option.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::ib::port_info;
 use crate::ib::report::{End, Outcome, warn};
 use crate::ib::smp;
 
-/// An attribute: its option, its name, its number, its fields behind the two selections.
+/// An attribute: its option, its name, its ID, and its fields after the two selections.
 type Detail = (char, &'static str, u16, &'static [Field]);
 
 const DETAILS: &[Detail] = &[
@@ -40,12 +40,12 @@ const DETAILS: &[Detail] = &[
     ('\u{c}', "PortVLXmitTimeCong", pma::VL_XMIT_TIME_CONG, &perf::VL_XMIT_TIME_CONG),
 ];
 
-/// PortInfoExtended's CapabilityMask: forward error correction can be told.
+/// PortInfoExtended's CapabilityMask: the port reports its forward error correction.
 const EXT_CAP_FEC: u64 = 1;
-/// FECModeActive of RS-FEC, and of its younger kin.
+/// FECModeActive of RS-FEC and its newer variant.
 const RS_FEC: &[u64] = &[2, 4];
 
-/// Answers the first option that asks for details; false if none does.
+/// Handles the first option that asks for details; returns `false` if there is none.
 pub fn answer(session: &mut Session<'_>) -> Outcome<bool> {
     if let Some((letter, name, attribute, fields)) = DETAILS.iter().find(|(letter, ..)| session.line.has(*letter)) {
         if *letter == 'T' {
@@ -101,7 +101,7 @@ fn samples(session: &mut Session<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// PortExtendedSpeedsCounters: of the form that the port's error correction has.
+/// Prints PortExtendedSpeedsCounters in the form for the port's error correction.
 fn speeds(session: &mut Session<'_>) -> Outcome<()> {
     if !session.resets_only() {
         if has_rs_fec(session)? {

@@ -1,4 +1,4 @@
-//! `perfquery`: counters of ports, read and reset.
+//! `perfquery`: reads and resets port counters.
 
 mod counters;
 mod details;
@@ -72,29 +72,29 @@ const SPEC: Spec = Spec {
     ],
 };
 
-/// The counters that are reset unless told otherwise.
+/// The default mask of counters to reset.
 const MASK: u64 = 0xffff;
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// What is asked of whom.
+/// State of the tool's run.
 struct Session<'a> {
     line: &'a CommandLine,
     port: Port,
     to: PortId,
-    /// The one port, or the first of several.
+    /// The port, or the first of several.
     number: u8,
-    /// Several ports, or none.
+    /// Several ports, or empty.
     numbers: Vec<u8>,
-    /// CapabilityMask of performance management.
+    /// CapabilityMask of ClassPortInfo.
     cap_mask: u16,
     /// CapabilityMask2.
     cap_mask2: u32,
-    /// Which counters are reset, as typed.
+    /// The mask of counters to reset, if given.
     mask: Option<u64>,
-    /// JSON, one value for each port.
+    /// JSON output, one value per port.
     json: Vec<Value>,
 }
 
@@ -103,7 +103,7 @@ impl Session<'_> {
         self.line.common.timeout_ms.unwrap_or(0)
     }
 
-    /// Prints lines under a headline, or keeps them for JSON.
+    /// Prints text, or keeps a value for JSON output.
     fn tell(&mut self, text: &str, json: Value) {
         if self.line.common.json { self.json.push(json) } else { output::print(text) }
     }
@@ -150,7 +150,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// The port of the command line, and all if there are several: `1,4,8` or `1-10`.
+/// The first port, and all ports if the command line names several: `1,4,8` or `1-10`.
 fn ports_of(line: &CommandLine) -> Outcome<(u8, Vec<u8>)> {
     let all = if line.has('a') { ALL_PORTS } else { 0 };
     let Some(text) = line.operands.get(1) else { return Ok((all, Vec::new())) };
@@ -198,7 +198,7 @@ fn answer(session: &mut Session<'_>) -> Outcome<()> {
     if session.resets() { counters::reset(session, &numbers) } else { Ok(()) }
 }
 
-/// The ports that a node has; a switch's own only if it counts.
+/// A node's ports; a switch's port 0 only if it is an enhanced one.
 fn each_port(session: &mut Session<'_>) -> Outcome<Vec<u8>> {
     let to = session.to;
     let node = session.port.smp_get(&to, smp::NODE_INFO, 0).map_err(|_| End::failed("smp query nodeinfo failed"))?;

@@ -1,31 +1,31 @@
-//! Ticks: of real time, and what `/proc/stat` says that the processors did with theirs.
+//! Clock ticks: real time, and processor times from `/proc/stat`.
 
 use super::wire::CLOCKS;
 
-/// Positions in an array of clocks.
+/// Real time. Each constant is an index into an array of clocks.
 pub const REAL: usize = 0;
 /// User time.
 pub const USER: usize = 1;
-/// Of low priority.
+/// Low-priority user time.
 pub const NICE: usize = 2;
-/// The kernel's.
+/// Kernel time.
 pub const KERNEL: usize = 3;
-/// Nothing to do.
+/// Idle time.
 pub const IDLE: usize = 4;
-/// Waiting for disks.
+/// Time waiting for I/O.
 pub const IOWAIT: usize = 5;
-/// Interrupts.
+/// Interrupt time.
 pub const IRQ: usize = 6;
-/// What they left to do.
+/// Deferred interrupt work.
 pub const SOFTIRQ: usize = 7;
-/// Other machines'.
+/// Time that the hypervisor gave to other guests.
 pub const STEAL: usize = 8;
 
-/// All clocks now; zeroes where the system does not tell.
+/// The current clocks; zeroes if the system does not report them.
 pub fn now() -> [u64; CLOCKS] {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let mut clocks = parse(&text);
-    // SAFETY: zeroes are valid in a tms, which the call fills.
+    // SAFETY: a zeroed tms is valid, and the call fills it.
     clocks[REAL] = unsafe {
         let mut tms: libc::tms = std::mem::zeroed();
         libc::times(&mut tms) as u64
@@ -42,9 +42,9 @@ fn parse(text: &str) -> [u64; CLOCKS] {
     })
 }
 
-/// Processors, and ticks in a second.
+/// Number of processors, and ticks per second.
 pub fn machine() -> (u32, u32) {
-    // SAFETY: the call takes a number.
+    // SAFETY: the call takes an integer and no pointer.
     let of = |name| u32::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0);
     (of(libc::_SC_NPROCESSORS_ONLN), of(libc::_SC_CLK_TCK))
 }

@@ -1,8 +1,8 @@
-//! What machine this is.
+//! Description of this machine.
 
 use super::wire::{Conf, VERSION};
 
-/// Of this machine.
+/// The configuration of this machine.
 pub fn here() -> Conf {
     let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let system = format!("{} {}", file("/proc/sys/kernel/ostype"), file("/proc/sys/kernel/osrelease"));
@@ -37,7 +37,7 @@ fn processor(cpuinfo: &str) -> String {
     format!("{cores}{name}{speed}")
 }
 
-/// Without trade marks and words that say nothing.
+/// A processor name without trade marks and filler words.
 fn plain(name: &str) -> String {
     let mut out = String::new();
     let mut rest = name;

@@ -1,5 +1,5 @@
-//! The TCP connection between client and server: messages that must come within a time, points where both meet, and the
-//! news that one side failed, which overtakes everything as urgent data.
+//! The TCP connection between client and server: messages with a timeout, synchronization points, and failure notices,
+//! which overtake all other data as TCP urgent data.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use crate::errno;
 
-/// How long a peer may take to hear of our failure, or to tell of its own.
+/// Time limit for the peer to read this side's failure notice, or to send the text of its own.
 const ERROR_WITHIN: Duration = Duration::from_secs(3);
-/// How long after its consequences the news of a peer's failure may come.
+/// Maximum delay between the effects of a peer's failure and its notice.
 const NEWS_WITHIN: Duration = Duration::from_secs(1);
-/// Bytes of a failure's text.
+/// Maximum bytes of a failure's text.
 const ERROR_BYTES: usize = 256;
-/// Marks the text of a failure.
+/// The urgent byte that precedes the text of a failure.
 const FAILED: u8 = b'?';
 
 /// Why a test ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something failed here.
+    /// A failure on this side.
     Ours(String),
-    /// The same, and the peer has been told.
+    /// A failure on this side that the peer already knows.
     Told(String),
-    /// The peer said what failed there.
+    /// A failure that the peer reported.
     Theirs(String),
 }
 
@@ -34,10 +34,10 @@ impl From<String> for Failure {
     }
 }
 
-/// A result of a step of a test.
+/// The result of a step of a test.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure with the system's word for it.
+/// A failure with the system's error text.
 pub fn system(what: impl Into<String>, error: &io::Error) -> Failure {
     Failure::Ours(format!("{}: {}", what.into(), errno::text(error)))
 }
@@ -46,9 +46,9 @@ pub fn system(what: impl Into<String>, error: &io::Error) -> Failure {
 #[derive(Debug)]
 pub struct Control {
     stream: TcpStream,
-    /// How long a message may take.
+    /// Timeout of a message.
     pub timeout: Duration,
-    /// What the other side is.
+    /// The other side's role.
     peer: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl Control {
         })
     }
 
-    /// Receives a message of that length.
+    /// Receives a message of `N` bytes.
     pub fn recv<const N: usize>(&mut self, item: &str) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         let end = Instant::now() + self.timeout;
@@ -82,7 +82,7 @@ impl Control {
             if left.is_zero() {
                 return Err(Failure::Ours(format!("failed to receive {item}: timed out")));
             }
-            // Never sleeps in a read: urgent news that come meanwhile would be passed over.
+            // Polls instead of sleeping in a read, which would miss urgent data that arrives meanwhile.
             let ready = self.poll(libc::POLLIN | libc::POLLPRI, left);
             if ready & libc::POLLPRI != 0 {
                 self.check()?;
@@ -108,7 +108,7 @@ impl Control {
         self.send(text.as_bytes(), text)
     }
 
-    /// Waits for that text.
+    /// Waits for the peer's synchronization text.
     pub fn recv_sync<const N: usize>(&mut self, text: &[u8; N]) -> Result<()> {
         let item = String::from_utf8_lossy(text).into_owned();
         match self.recv::<N>(&item)? == *text {
@@ -117,7 +117,7 @@ impl Control {
         }
     }
 
-    /// Whether the peer has failed.
+    /// Checks whether the peer has failed.
     pub fn check(&self) -> Result<()> {
         match self.is_urgent() {
             true => Err(self.told().unwrap_or_else(|| Failure::Theirs(format!("{} failure", self.peer)))),
@@ -125,8 +125,8 @@ impl Control {
         }
     }
 
-    /// What `seen` came of, if the peer tells within a moment: news of a failure may come after its consequences, because
-    /// they take different ways.
+    /// The peer's failure that caused `seen`, if the peer reports one soon: the notice may come after its effects,
+    /// because they take different paths.
     pub fn cause_of(&self, seen: Failure) -> Failure {
         self.poll(libc::POLLPRI, NEWS_WITHIN);
         self.told().unwrap_or(seen)
@@ -136,22 +136,22 @@ impl Control {
         self.poll(libc::POLLPRI, Duration::ZERO) & libc::POLLPRI != 0
     }
 
-    /// What of `events` there is, at the latest after so long.
+    /// The pending ones of `events`, after waiting no longer than `limit`.
     fn poll(&self, events: i16, limit: Duration) -> i16 {
         let mut entry = libc::pollfd { fd: self.stream.as_raw_fd(), events, revents: 0 };
         let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one entry, as told.
+        // SAFETY: `entry` is valid for the call, which takes one entry.
         if unsafe { libc::poll(&mut entry, 1, limit) } == 1 { entry.revents } else { 0 }
     }
 
-    /// What failed at the peer, if it says so.
+    /// The peer's failure, if it has reported one.
     fn told(&self) -> Option<Failure> {
         if !self.is_urgent() {
             return None;
         }
         let fd = self.stream.as_raw_fd();
         let mut mark = 0u8;
-        // SAFETY: room for one byte, as told.
+        // SAFETY: `mark` has room for the one byte that the call receives.
         let got = unsafe { libc::recv(fd, (&raw mut mark).cast(), 1, libc::MSG_OOB) };
         if got != 1 || mark != FAILED {
             return None;
@@ -159,7 +159,7 @@ impl Control {
         let mut stream = &self.stream;
         let _ = stream.set_read_timeout(Some(ERROR_WITHIN));
         let mut bytes = [0; ERROR_BYTES];
-        // What lies before the mark belongs to the test.
+        // Data before the mark belongs to the test.
         while !at_mark(fd) {
             if !matches!(stream.read(&mut bytes), Ok(n) if n > 0) {
                 break;
@@ -171,7 +171,7 @@ impl Control {
         Some(Failure::Theirs(format!("{}: {text}", self.peer)))
     }
 
-    /// Tells the peer of a failure of ours at once, because what follows it would look like another.
+    /// Reports a failure of this side to the peer immediately, because its effects would look like another failure.
     pub fn told_now(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Ours(text) => {
@@ -182,10 +182,10 @@ impl Control {
         }
     }
 
-    /// Tells the peer that something failed here, and waits until it has heard.
+    /// Reports a failure of this side to the peer, and waits until the peer has read it.
     pub fn tell(&self, text: &str) {
         let mark = [FAILED];
-        // SAFETY: one byte is readable, as told.
+        // SAFETY: `mark` holds the one byte that the call sends.
         unsafe { libc::send(self.stream.as_raw_fd(), mark.as_ptr().cast(), 1, libc::MSG_OOB | libc::MSG_NOSIGNAL) };
         let mut stream = &self.stream;
         let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.shutdown(Shutdown::Write));
@@ -195,12 +195,12 @@ impl Control {
     }
 }
 
-/// Whether the next byte is the one that urgent news stands before.
+/// Whether the read position is at the urgent mark.
 fn at_mark(fd: i32) -> bool {
     /// `SIOCATMARK`.
     const SIOCATMARK: libc::c_ulong = 0x8905;
     let mut at = 0 as libc::c_int;
-    // SAFETY: the request writes one number.
+    // SAFETY: the request writes one integer, `at`.
     unsafe { libc::ioctl(fd, SIOCATMARK as _, &raw mut at) != 0 || at != 0 }
 }
 

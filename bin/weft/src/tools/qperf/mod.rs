@@ -1,5 +1,5 @@
-//! `qperf`: bandwidth and latency of TCP, UDP and RDMA, between a server that knows nothing and a client that tells it
-//! what to do. Speaks the protocol of qperf 0.4, with the original at either end.
+//! `qperf`: measures bandwidth and latency of TCP, UDP and RDMA. The client tells the server what to do. Compatible
+//! with qperf 0.4 on either end.
 
 mod clocks;
 mod conf;
@@ -25,8 +25,7 @@ use options::{Loop, Settings};
 use tests_table::TestEntry;
 
 /// The tool.
-pub const TOOL: Tool =
-    Tool { name: "qperf", about: "bandwidth and latency of RDMA, TCP and UDP, client and server", run };
+pub const TOOL: Tool = Tool { name: "qperf", about: "measure bandwidth and latency of RDMA, TCP and UDP", run };
 
 const HELP: &str = "Synopsis
     qperf                          serve
@@ -42,7 +41,7 @@ fn run(args: &[OsString]) -> ExitCode {
     match execute(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // The original tells its failures on standard output.
+            // The original prints its failures on standard output.
             outln!("{message}");
             ExitCode::FAILURE
         }

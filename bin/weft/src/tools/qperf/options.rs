@@ -1,31 +1,31 @@
-//! The options of qperf: in one word with one dash or two, in the order of the command line, each for the tests after it.
+//! Options of qperf: one word after one or two dashes, in order, each valid for the tests after it.
 
 use super::params::{BOTH, ID, Params, STATIC_RATE, Side};
 use super::view::Style;
 use super::wire::Number;
 
-/// Everything that options say.
+/// The values of all options.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Parameters of the tests.
     pub params: Params,
-    /// How results are shown.
+    /// Output style.
     pub style: Style,
-    /// The server.
+    /// The server's name.
     pub host: Option<String>,
     /// TCP port of the server.
     pub listen_port: u16,
     /// How long a client waits for a server, in seconds.
     pub wait_server: u32,
-    /// Values that tests are repeated with.
+    /// Parameters to repeat tests with.
     pub loops: Vec<Loop>,
-    /// The system's libraries.
+    /// Use the system's libraries.
     pub system: bool,
-    /// Whether an option was given that only clients have.
+    /// Whether the command line has a client-only option.
     pub client: bool,
 }
 
-/// A parameter that runs through values.
+/// A parameter that takes a series of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     option: String,
@@ -49,7 +49,7 @@ struct Known {
     short: &'static str,
     param: usize,
     kind: Kind,
-    /// Whether each side may have its own.
+    /// Whether each side may have its own value.
     sided: bool,
 }
 
@@ -94,14 +94,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Takes the option `name`, and its argument from `rest` if it has one.
+    /// Parses the option `name`, and its argument from `rest` if it has one.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error message.
     pub fn take(&mut self, name: &str, rest: &mut dyn Iterator<Item = String>) -> Result<(), String> {
         let mut argument = || rest.next().ok_or_else(|| format!("missing argument to {name}"));
         match name {
-            // What servers have too.
+            // Options that servers have too.
             "--listen_port" | "-lp" => self.listen_port = int(name, &argument()?)? as u16,
             "--debug" | "-D" => {}
             "--system" => self.system = true,
@@ -156,7 +156,7 @@ impl Settings {
         Ok(())
     }
 
-    /// `-v`, `-vs`, `-vvs` ...: whether it is one of these.
+    /// Applies `-v`, `-vs`, `-vvs` ...; returns whether `name` is one of them.
     fn verbose(&mut self, name: &str) -> bool {
         let style = &mut self.style;
         let (level, what) = match name {
@@ -185,7 +185,7 @@ impl Settings {
     /// Sets the parameter of a loop.
     ///
     /// # Errors
-    /// The value is none that it can have.
+    /// The parameter cannot have this value.
     pub fn set_loop(&mut self, turn: &Loop, value: u64) -> Result<(), String> {
         let (known, sides, _) = find(&turn.option).ok_or_else(|| format!("{}: no such variable", turn.option))?;
         self.parameter(known, sides, &turn.option, &value.to_string())
@@ -193,7 +193,7 @@ impl Settings {
 }
 
 impl Loop {
-    /// `msg_size:1:64K:*2`: a parameter, its first value, its last, what is added or multiplied.
+    /// Parses `msg_size:1:64K:*2`: a parameter, its first and last values, and the increment or factor.
     fn parse(option: &str, text: &str) -> Result<Loop, String> {
         let mut parts = text.split(':').map(Some).chain(std::iter::repeat(None));
         let mut part = || parts.next().flatten().filter(|part| !part.is_empty());
@@ -213,7 +213,7 @@ impl Loop {
         Ok(Loop { option: variable, init, last, step, multiply })
     }
 
-    /// The values, one after another.
+    /// The values in order.
     pub fn values(&self) -> impl Iterator<Item = u64> {
         let (last, step, multiply) = (self.last, self.step, self.multiply);
         let next = move |value: &u64| if multiply { value.checked_mul(step) } else { value.checked_add(step) };
@@ -221,7 +221,7 @@ impl Loop {
     }
 }
 
-/// The parameter of an option, whose it is, and whether the option alone sets it to 1.
+/// The parameter of an option, the sides that it applies to, and whether the option alone sets it to 1.
 fn find(name: &str) -> Option<(&'static Known, &'static [Side], bool)> {
     const SIDES: [(&str, &str, &[Side]); 3] =
         [("", "", BOTH), ("loc_", "l", &[Side::Local]), ("rem_", "r", &[Side::Remote])];
@@ -250,7 +250,7 @@ fn int(name: &str, text: &str) -> Result<u32, String> {
     }
 }
 
-/// A number and a unit, from a table.
+/// Parses a number and a unit from a table.
 fn scaled(text: &str, units: &[(&[&str], u64)]) -> Option<f64> {
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -1,22 +1,22 @@
-//! Parameters of a test, for either side: what the user set, what is left to the test, and what the test uses.
+//! Parameters of a test for either side: the user's values, the defaults, and which parameters the test uses.
 
 use super::wire::{NAME, NUMBERS, Number, Request, VERSION};
 
-/// Parameters: the numbers, then [`ID`] and [`STATIC_RATE`].
+/// Number of parameters: the numbers, then [`ID`] and [`STATIC_RATE`].
 const PARAMS: usize = NUMBERS + 2;
 /// Device and port.
 pub const ID: usize = NUMBERS;
 /// Static rate.
 pub const STATIC_RATE: usize = NUMBERS + 1;
 
-/// This side, or the other.
+/// A side of the test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     Local,
     Remote,
 }
 
-/// Both.
+/// Both sides.
 pub const BOTH: &[Side] = &[Side::Local, Side::Remote];
 
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl Params {
         &mut self.0[side as usize][param]
     }
 
-    /// The user wants it so.
+    /// Sets a parameter to the user's value.
     pub fn set(&mut self, sides: &[Side], param: usize, number: u32, option: &str) {
         for side in sides {
             let one = self.one(*side, param);
@@ -52,7 +52,7 @@ impl Params {
         }
     }
 
-    /// The same, for a text.
+    /// Sets a text parameter to the user's value.
     pub fn set_text(&mut self, sides: &[Side], param: usize, text: &str, option: &str) -> Result<(), String> {
         if text.len() >= NAME {
             return Err(format!("{text}: too long"));
@@ -64,7 +64,7 @@ impl Params {
         Ok(())
     }
 
-    /// The test uses it.
+    /// Marks a parameter as used by the test.
     pub fn use_both(&mut self, param: usize) {
         for side in BOTH {
             let one = self.one(*side, param);
@@ -72,7 +72,7 @@ impl Params {
         }
     }
 
-    /// The test uses it, and wants it so unless the user says otherwise.
+    /// Marks a parameter as used, with a default for sides where the user has not set it.
     pub fn default_both(&mut self, number: Number, value: u32) {
         self.use_both(number as usize);
         for side in BOTH {
@@ -83,7 +83,7 @@ impl Params {
         }
     }
 
-    /// It is so, whatever the user says.
+    /// Sets a parameter regardless of the user's value.
     pub fn force_both(&mut self, number: Number, value: u32) {
         BOTH.iter().for_each(|side| self.one(*side, number as usize).number = value);
     }
@@ -93,17 +93,17 @@ impl Params {
         self.0[side as usize][number as usize].option.is_some()
     }
 
-    /// A number.
+    /// The value of a number.
     pub fn number(&self, side: Side, number: Number) -> u32 {
         self.0[side as usize][number as usize].number
     }
 
-    /// A new test begins.
+    /// Starts a new test, which uses no parameters yet.
     pub fn begin(&mut self) {
         self.0.iter_mut().flatten().for_each(|one| one.in_use = false);
     }
 
-    /// Options that the user gave and no test has used, once each.
+    /// Options that the user set and no test has used, without duplicates.
     pub fn unused(&mut self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for one in self.0.iter_mut().flatten().filter(|one| !one.used) {
@@ -116,7 +116,7 @@ impl Params {
         names
     }
 
-    /// What is sent to a side, or kept for ours.
+    /// The request for a side: the client sends the server's and keeps its own.
     pub fn request(&self, side: Side, test: usize) -> Request {
         let params = &self.0[side as usize];
         Request {
@@ -128,7 +128,7 @@ impl Params {
         }
     }
 
-    /// Numbers of both sides that the test uses; with `all`, those too that the user has not set.
+    /// The values of a parameter on both sides, if the test uses it and the user has set it, or `all`.
     pub fn shown(&self, param: usize, all: bool) -> Option<(u32, u32)> {
         let [local, remote] = &self.0;
         let (local, remote) = (&local[param], &remote[param]);
@@ -137,7 +137,7 @@ impl Params {
         (in_use && (all || set)).then_some((local.number, remote.number))
     }
 
-    /// The same for texts.
+    /// The same for a text parameter.
     pub fn shown_text(&self, param: usize, all: bool) -> Option<(&str, &str)> {
         self.shown(param, all).map(|_| (self.0[0][param].text.as_str(), self.0[1][param].text.as_str()))
     }

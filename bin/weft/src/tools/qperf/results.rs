@@ -1,11 +1,11 @@
-//! What both sides measured, in one.
+//! The combined results of both sides.
 
 use super::clocks::{IDLE, IOWAIT, IRQ, KERNEL, NICE, REAL, SOFTIRQ, STEAL, USER};
 use super::params::Params;
 use super::view::{View, When};
 use super::wire::{CLOCKS, Number, Stat};
 
-/// What a test is about.
+/// The quantity that a test measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measure {
     Latency,
@@ -13,7 +13,7 @@ pub enum Measure {
     BandwidthBoth,
 }
 
-/// A side's use of its processors.
+/// A side's processor usage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     real: f64,
@@ -51,7 +51,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Puts together what each side counted, for itself and for the other.
+    /// Combines the counts of each side, for itself and for the other side.
     pub fn new(mut local: Stat, mut remote: Stat) -> Results {
         local.sent.merge(remote.remote_sent);
         local.received.merge(remote.remote_received);
@@ -67,7 +67,7 @@ impl Results {
         }
     }
 
-    /// In a second, by the clock of who counted, or of both.
+    /// The rate per second: one side's count over its entry of `times`, or both counts over the average time.
     fn per_second(&self, local: u64, remote: u64, times: [f64; 2]) -> f64 {
         let [ours, theirs] = self.usage.map(|usage| usage.real);
         if ours == 0. || theirs == 0. {
@@ -82,7 +82,7 @@ impl Results {
 
     fn message_rate(&self) -> f64 {
         let [ours, theirs] = self.usage.map(|usage| usage.real);
-        // What one side received is timed by the other, which sent it.
+        // Messages that one side received are timed by the sending side.
         self.per_second(self.local.received.msgs, self.remote.received.msgs, [theirs, ours])
     }
 
@@ -96,7 +96,7 @@ impl Results {
         self.per_second(self.local.received.bytes, self.remote.received.bytes, times)
     }
 
-    /// Seconds of processor for a gigabyte, sending and receiving, where each side does one.
+    /// Processor seconds per gigabyte for sending and for receiving, if each side does only one of them.
     fn costs(&self) -> (f64, f64) {
         let one_way = |bytes: [u64; 3]| bytes[0] != 0 && bytes[1] == 0 && bytes[2] == 0;
         let cost = |side: usize, bytes: u64| self.usage[side].cpu * 1e9 / bytes as f64;
@@ -115,7 +115,7 @@ impl Results {
         (send, recv)
     }
 
-    /// Shows what the test is about, and as much more as is wanted.
+    /// Shows the measured quantity and the details that the options ask for.
     pub fn show(&self, view: &mut View<'_>, measure: Measure, params: &Params, used: u8, unify_nodes: bool) {
         match measure {
             Measure::Latency => view.time(When::Always, "latency", self.latency()),
@@ -177,7 +177,7 @@ fn show_usage(view: &mut View<'_>, name: &str, usage: &Usage) {
     view.time(When::TimeMore, &format!("{name}_cpu_time"), usage.cpu);
 }
 
-/// Parameters, in the order of their names.
+/// Shows the parameters, sorted by name.
 fn show_used(view: &mut View<'_>, params: &Params, used: u8) {
     const NAMES: [(&str, Number); 16] = [
         ("access_recv", Number::AccessRecv),

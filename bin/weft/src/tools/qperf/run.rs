@@ -1,4 +1,4 @@
-//! One run of a test, on either side: the connection to the other, what was asked for, the time, the counts.
+//! One run of a test on either side: the control connection, the request, the time, the counts.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use super::control::{Control, Result};
 use super::wire::{Number, Request, Stat};
 use crate::verbs_api::Which;
 
-/// How often news of the peer are looked for.
+/// Interval between checks for a failure of the peer.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// How long a call may sleep, so that the end of the test is not missed.
+/// Maximum sleep of a call, so that a side does not miss the end of the test.
 pub const NAP: Duration = Duration::from_millis(10);
 
-/// A run.
+/// A run of a test.
 #[derive(Debug)]
 pub struct Run {
-    /// The other side.
+    /// The connection to the other side.
     pub control: Control,
-    /// What was asked of this side.
+    /// The request for this side.
     pub request: Request,
-    /// Whether this side asks.
+    /// Whether this side is the client.
     pub client: bool,
-    /// Whose libraries.
+    /// Weft's libraries or the system's.
     pub which: Which,
-    /// What is counted.
+    /// The counts of this side.
     pub stat: Stat,
     end: Option<Instant>,
     next_check: Instant,
@@ -31,14 +31,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Nothing counted yet.
+    /// Creates a run with zero counts.
     pub fn new(control: Control, request: Request, client: bool, which: Which) -> Run {
         let (cpus, ticks) = clocks::machine();
         let stat = Stat { cpus, ticks, ..Stat::default() };
         Run { control, request, client, which, stat, end: None, next_check: Instant::now(), finished: false }
     }
 
-    /// A number of the request.
+    /// A number from the request.
     pub fn number(&self, number: Number) -> u32 {
         self.request.number(number)
     }
@@ -48,7 +48,7 @@ impl Run {
         self.number(Number::MsgSize) as usize
     }
 
-    /// Waits until the other side is ready too; the time begins.
+    /// Waits until the other side is ready too, and starts the clock.
     pub fn sync(&mut self) -> Result<()> {
         self.control.send_sync("synchronization before test")?;
         self.control.recv_sync(b"synchronization before test")?;
@@ -60,7 +60,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the time is over.
+    /// Whether the test time is over.
     ///
     /// # Errors
     /// The peer has failed.
@@ -76,7 +76,7 @@ impl Run {
         Ok(self.finished)
     }
 
-    /// It is over.
+    /// Ends the test time.
     pub fn finish(&mut self) {
         if !self.finished {
             self.finished = true;
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// Ends the time and tells the client what the server measured; the client is answered that.
+    /// Ends the test time and sends the server's results to the client, which returns them.
     pub fn exchange(&mut self) -> Result<Option<Stat>> {
         self.finish();
         if self.client {

@@ -1,4 +1,4 @@
-//! The two ends of a session: a server that takes requests one after another, and a client with one.
+//! The two ends of a session: a server that handles requests one after another, and a client with one request.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::outln;
 use crate::output::print;
 use crate::verbs_api::Which;
 
-/// Seconds that a message may take, unless told otherwise.
+/// Default timeout of a message, in seconds.
 const TIMEOUT_S: u32 = 5;
-/// Seconds that a test takes, unless told otherwise.
+/// Default duration of a test, in seconds.
 const TIME_S: u32 = 2;
 
 fn which(settings: &Settings) -> Which {
     if settings.system { Which::System } else { Which::Ours }
 }
 
-/// Serves until a client says "quit".
+/// Serves requests until a client sends "quit".
 pub fn serve(settings: &Settings) -> std::result::Result<(), String> {
     let port = settings.listen_port;
     let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
@@ -77,7 +77,7 @@ fn take_request(control: &mut Control) -> Result<Request> {
     Ok(Request::decode(&bytes))
 }
 
-/// Does the server's part; whether that was the last.
+/// Does the server's part of a request; returns whether it was "quit".
 fn answer(run: &mut Run) -> Result<bool> {
     let index = run.request.test;
     let test = TESTS.get(usize::from(index)).ok_or_else(|| format!("bad request index: {index}"))?;
@@ -85,7 +85,7 @@ fn answer(run: &mut Run) -> Result<bool> {
         Kind::Conf => run.control.send(&conf::here().encode(), "configuration")?,
         Kind::Quit => {
             run.sync()?;
-            // The client goes first.
+            // The client closes the connection first.
             let _ = run.control.recv::<1>("end");
             return Ok(true);
         }
@@ -94,7 +94,7 @@ fn answer(run: &mut Run) -> Result<bool> {
     Ok(false)
 }
 
-/// A test, on either side. Everything that it opened is closed once the other side has its results.
+/// Runs a test on either side. Its resources close only after the other side has its results.
 fn measure(run: &mut Run, test: &TestEntry) -> Result<Option<super::wire::Stat>> {
     match test.kind {
         Kind::Tcp { latency: false } => sockets::tcp_bandwidth(run)?,
@@ -107,7 +107,7 @@ fn measure(run: &mut Run, test: &TestEntry) -> Result<Option<super::wire::Stat>>
     run.exchange()
 }
 
-/// Says what failed, here and there.
+/// Prints a failure of this side and reports it to the peer.
 fn report(failure: &Failure, control: &Control) {
     match failure {
         Failure::Ours(text) => {
@@ -119,7 +119,7 @@ fn report(failure: &Failure, control: &Control) {
     }
 }
 
-/// Asks the server for a test and shows the results.
+/// Sends a test request to the server and shows the results.
 pub fn ask(settings: &mut Settings, test: &'static TestEntry) -> std::result::Result<(), String> {
     prepare(settings, test);
     outln!("{}:", test.name);
@@ -170,7 +170,7 @@ fn perform(settings: &Settings, test: &TestEntry, run: &mut Run, asked: &Request
     Ok(view.finish())
 }
 
-/// What the test wants that the user has not said.
+/// Sets the test's defaults for parameters that the user has not set.
 fn prepare(settings: &mut Settings, test: &TestEntry) {
     let params = &mut settings.params;
     params.begin();

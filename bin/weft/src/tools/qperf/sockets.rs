@@ -1,4 +1,4 @@
-//! TCP and UDP, for comparison.
+//! TCP and UDP tests, for comparison.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -9,12 +9,12 @@ use super::control::{Failure, Result, system};
 use super::run::{NAP, Run};
 use super::wire::Number;
 
-/// Nothing was sent or came meanwhile.
+/// Whether the error is only a timeout or an interruption.
 fn is_nap(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// The peer's address with another port.
+/// The peer's address with this port.
 fn peer_at(run: &Run, port: u32) -> Result<SocketAddr> {
     let mut addr = run.control.stream().peer_addr().map_err(|e| system("getpeername failed", &e))?;
     addr.set_port(port as u16);
@@ -30,14 +30,14 @@ fn tell_port(run: &mut Run, addr: io::Result<SocketAddr>) -> Result<()> {
     run.control.send(&u32::from(port).to_le_bytes(), "port")
 }
 
-/// Send and receive buffers, if the user wants some size.
+/// Sets the send and receive buffer sizes, if the user set one.
 fn set_buffers(fd: i32, size: u32) -> Result<()> {
     if size == 0 {
         return Ok(());
     }
     let size = size as libc::c_int;
     for (name, what) in [(libc::SO_SNDBUF, "send"), (libc::SO_RCVBUF, "receive")] {
-        // SAFETY: the value is a number, as told.
+        // SAFETY: the value is a `c_int`, and `len` is its size.
         let set = unsafe {
             let len = size_of::<libc::c_int>() as libc::socklen_t;
             libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const size).cast(), len)
@@ -49,7 +49,7 @@ fn set_buffers(fd: i32, size: u32) -> Result<()> {
     Ok(())
 }
 
-/// A TCP connection of the test's own.
+/// A TCP connection for test data.
 struct Stream(TcpStream);
 
 impl Stream {
@@ -88,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// Sends a whole message; `false` if the time was over first.
+    /// Sends a whole message; `false` if the time is over first.
     fn send(&mut self, run: &mut Run, bytes: &[u8]) -> Result<bool> {
         let mut at = 0;
         while at < bytes.len() {
@@ -108,7 +108,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Receives a whole message; `false` if the time was over first, or the peer's.
+    /// Receives a whole message; `false` if the time is over first, on this side or the peer's.
     fn recv(&mut self, run: &mut Run, into: &mut [u8]) -> Result<bool> {
         let mut at = 0;
         while at < into.len() {
@@ -127,7 +127,7 @@ impl Stream {
     }
 }
 
-/// TCP, one way.
+/// TCP test, one way.
 pub fn tcp_bandwidth(run: &mut Run) -> Result<()> {
     let mut stream = Stream::open(run)?;
     let mut buffer = vec![0; run.msg_size()];
@@ -141,7 +141,7 @@ pub fn tcp_bandwidth(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// TCP, to and fro.
+/// TCP test, ping-pong.
 pub fn tcp_latency(run: &mut Run) -> Result<()> {
     let mut stream = Stream::open(run)?;
     let _ = stream.0.set_nodelay(true);
@@ -177,7 +177,7 @@ fn datagrams(run: &mut Run) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// UDP, one way.
+/// UDP test, one way.
 pub fn udp_bandwidth(run: &mut Run) -> Result<()> {
     let socket = datagrams(run)?;
     let mut buffer = vec![0; run.msg_size()];
@@ -198,7 +198,7 @@ pub fn udp_bandwidth(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// UDP, to and fro. What is lost ends it, as in the original.
+/// UDP test, ping-pong. A lost datagram ends the exchange, as in the original.
 pub fn udp_latency(run: &mut Run) -> Result<()> {
     let socket = datagrams(run)?;
     let mut buffer = vec![0; run.msg_size()];

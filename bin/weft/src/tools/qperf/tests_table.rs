@@ -1,4 +1,4 @@
-//! The tests, in the order that gives each its number on the wire.
+//! The tests, in the order of their numbers on the wire.
 
 use weft_abi_types::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_qp_type};
 
@@ -8,43 +8,43 @@ use super::results::Measure;
 pub struct TestEntry {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its implementation.
     pub kind: Kind,
 }
 
-/// What a test does.
+/// The implementation of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Shows both machines.
+    /// Shows the configuration of both machines.
     Conf,
     /// Ends the server.
     Quit,
-    /// TCP, one way; or to and fro.
+    /// TCP, one way or ping-pong.
     Tcp { latency: bool },
     /// UDP.
     Udp { latency: bool },
     /// RDMA.
     Rdma(ibv_qp_type, Pattern),
-    /// Known by its number, and not done.
+    /// Known by its number, but not supported.
     Unknown,
 }
 
-/// What goes to and fro in RDMA.
+/// The traffic pattern of an RDMA test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
     /// SENDs one way.
     Bandwidth,
     /// SENDs both ways.
     BothWays,
-    /// A SEND, and one back.
+    /// SENDs as ping-pong.
     Latency,
     /// WRITEs with immediate data.
     WriteBandwidth,
-    /// A WRITE, and one back.
+    /// WRITEs as ping-pong.
     WriteLatency,
-    /// READs.
+    /// READs, many at a time.
     ReadBandwidth,
-    /// One READ after another.
+    /// READs, one after another.
     ReadLatency,
 }
 
@@ -56,7 +56,7 @@ const fn rdma(name: &'static str, transport: ibv_qp_type, pattern: Pattern) -> T
     TestEntry { name, kind: Kind::Rdma(transport, pattern) }
 }
 
-/// All of them.
+/// All tests.
 pub const TESTS: &[TestEntry] = &[
     entry("conf", Kind::Conf),
     entry("quit", Kind::Quit),
@@ -94,7 +94,7 @@ pub const TESTS: &[TestEntry] = &[
 ];
 
 impl TestEntry {
-    /// Whether we can do it.
+    /// Whether this qperf supports the test.
     pub fn is_known(&self) -> bool {
         self.kind != Kind::Unknown
     }
@@ -104,7 +104,7 @@ impl TestEntry {
         TESTS.iter().position(|test| test.name == self.name).unwrap_or(0)
     }
 
-    /// Bytes of a message, unless the user says otherwise.
+    /// Default message size in bytes.
     pub fn default_size(&self) -> u32 {
         match self.kind {
             Kind::Tcp { latency: false } => 64 << 10,
@@ -116,7 +116,7 @@ impl TestEntry {
         }
     }
 
-    /// What it measures.
+    /// The quantity that the test measures.
     pub fn measure(&self) -> Measure {
         match self.kind {
             Kind::Tcp { latency: true } | Kind::Udp { latency: true } => Measure::Latency,
@@ -127,7 +127,7 @@ impl TestEntry {
     }
 }
 
-/// The test of that name.
+/// The test with this name.
 pub fn find(name: &str) -> Option<&'static TestEntry> {
     TESTS.iter().find(|test| test.name == name)
 }

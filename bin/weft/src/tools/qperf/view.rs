@@ -1,25 +1,25 @@
-//! How results look: names, numbers of a few digits, units.
+//! Formatting of results: names, numbers of a few digits, units.
 
 use std::fmt::Write;
 
-/// How much is shown, and in what units.
+/// Amount of detail, and units.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Digits.
+    /// Digits of a number.
     pub precision: usize,
-    /// Bits in place of bytes.
+    /// Show bits instead of bytes.
     pub bits: bool,
-    /// The smallest unit for everything.
+    /// Show everything in the smallest unit.
     pub unify_units: bool,
-    /// The sides by their place, not by their task.
+    /// Show the sides as local and remote, not as sender and receiver.
     pub unify_nodes: bool,
-    /// Configuration, statistics, times, parameters: 0 little, 1 more, 2 all.
+    /// Detail of the configuration: 0 none, 1 more, 2 all.
     pub conf: u8,
-    /// The same.
+    /// Detail of the statistics.
     pub stat: u8,
-    /// The same.
+    /// Detail of the times.
     pub time: u8,
-    /// The same.
+    /// Detail of the parameters.
     pub used: u8,
 }
 
@@ -29,7 +29,7 @@ impl Default for Style {
     }
 }
 
-/// When a value is shown.
+/// Level of detail that shows a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     Always,
@@ -54,7 +54,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Nothing yet.
+    /// Creates an empty view.
     pub fn new(style: &'a Style) -> View<'a> {
         View { style, rows: Vec::new() }
     }
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
         if self.style.unify_units { number } else { commas(&number) }
     }
 
-    /// Bytes in a second.
+    /// Adds a bandwidth in bytes per second.
     pub fn band(&mut self, when: When, name: &str, value: f64) {
         if self.shown(when, value) {
             match self.style.bits {
@@ -101,35 +101,35 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Messages in a second.
+    /// Adds a message rate per second.
     pub fn rate(&mut self, when: When, name: &str, value: f64) {
         if self.shown(when, value) {
             self.scaled(name, value, &["/sec", "K/sec", "M/sec", "G/sec", "T/sec"]);
         }
     }
 
-    /// Seconds.
+    /// Adds a time in seconds.
     pub fn time(&mut self, when: When, name: &str, seconds: f64) {
         if self.shown(when, seconds) {
             self.scaled(name, seconds * 1e9, &["ns", "us", "ms", "sec"]);
         }
     }
 
-    /// Seconds of processor for a gigabyte.
+    /// Adds a cost in processor seconds per gigabyte.
     pub fn cost(&mut self, when: When, name: &str, seconds: f64) {
         if self.shown(when, seconds) {
             self.scaled(name, seconds * 1e9, &["ns/GB", "us/GB", "ms/GB", "sec/GB"]);
         }
     }
 
-    /// Processors.
+    /// Adds a number of processors.
     pub fn cpus(&mut self, when: When, name: &str, value: f64) {
         if self.shown(when, value) {
             self.place(name, value * 100., "% cpus");
         }
     }
 
-    /// A number of things.
+    /// Adds a count.
     pub fn count(&mut self, when: When, name: &str, value: u64) {
         let value = value as f64;
         if !self.shown(when, value) {
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Bytes: whole powers of 1024 where they are, thousands otherwise.
+    /// Adds a size in bytes: in KiB, MiB and so on if it is a whole multiple of the unit, else in KB, MB and so on.
     pub fn size(&mut self, when: When, name: &str, value: u64) {
         if !self.shown(when, value as f64) {
             return;
@@ -154,12 +154,12 @@ impl<'a> View<'a> {
         self.scaled(name, value as f64, &["bytes", "KB", "MB", "GB", "TB"]);
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, name: &str, value: &str) {
         self.rows.push(Row { name: name.to_owned(), data: value.to_owned(), unit: None, exact: None });
     }
 
-    /// All rows, in columns.
+    /// Returns all rows in columns.
     pub fn finish(self) -> String {
         let widest = |of: &dyn Fn(&Row) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
         let names = widest(&|row| row.name.len());
@@ -179,7 +179,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A number with `precision` digits before and behind the point, without zeroes at its end.
+/// A number with `precision` digits in total (more if its integer part needs them), without trailing zeroes.
 fn digits(value: f64, precision: usize) -> String {
     let whole = format!("{value:.0}");
     let behind = precision.saturating_sub(whole.trim_start_matches('-').len());
@@ -190,7 +190,7 @@ fn digits(value: f64, precision: usize) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Commas between thousands.
+/// A number with commas between thousands.
 fn commas(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let mut out = String::new();

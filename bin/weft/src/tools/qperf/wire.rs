@@ -1,9 +1,9 @@
-//! What client and server of qperf 0.4 say to each other over TCP: structures of little-endian integers, each as long as
-//! the C structure that it was.
+//! The TCP protocol between client and server of qperf 0.4: structures of little-endian integers, each with the size of
+//! the original's C structure.
 
-/// Version of the protocol that we speak: major, minor, increment. The first two must be the peer's.
+/// Supported protocol version: major, minor, increment. The peer's first two numbers must match.
 pub const VERSION: [u16; 3] = [0, 4, 11];
-/// Bytes of a name, the zero at its end included.
+/// Bytes of a name, including the zero at its end.
 pub const NAME: usize = 64;
 /// Clocks in a [`Stat`]: real time, then those of `/proc/stat`.
 pub const CLOCKS: usize = 9;
@@ -32,14 +32,14 @@ pub enum Number {
 /// How many [`Number`]s there are.
 pub const NUMBERS: usize = 16;
 
-/// What the server shall do.
+/// The client's request to the server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     /// Version of the client.
     pub version: [u16; 3],
     /// Index of the test.
     pub test: u16,
-    /// By [`Number`].
+    /// Values by [`Number`].
     pub numbers: [u32; NUMBERS],
     /// Device and port.
     pub id: String,
@@ -48,15 +48,15 @@ pub struct Request {
 }
 
 impl Request {
-    /// Bytes of it.
+    /// Its size in bytes.
     pub const LEN: usize = 8 + 4 * NUMBERS + 2 * NAME;
 
-    /// One of the numbers.
+    /// The value of one number.
     pub fn number(&self, number: Number) -> u32 {
         self.numbers[number as usize]
     }
 
-    /// On the wire.
+    /// Encodes it for the wire.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(Request::LEN);
         self.version.iter().chain([&self.test]).for_each(|n| out.extend(n.to_le_bytes()));
@@ -66,7 +66,7 @@ impl Request {
         out
     }
 
-    /// From the wire.
+    /// Decodes it from the wire.
     pub fn decode(bytes: &[u8; Request::LEN]) -> Request {
         let mut from = Reader(bytes);
         Request {
@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// What was counted one way.
+/// Counts of one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     /// Bytes.
@@ -91,13 +91,13 @@ pub struct Count {
 }
 
 impl Count {
-    /// Another message.
+    /// Counts another message.
     pub fn add(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         self.msgs += 1;
     }
 
-    /// What the other side counted for this one.
+    /// Adds the counts that the other side made for this one.
     pub fn merge(&mut self, other: Count) {
         self.bytes += other.bytes;
         self.msgs += other.msgs;
@@ -105,18 +105,18 @@ impl Count {
     }
 }
 
-/// What a side measured.
+/// The measurements of one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
-    /// Processors.
+    /// Number of processors.
     pub cpus: u32,
-    /// Ticks of the clocks in a second.
+    /// Clock ticks per second.
     pub ticks: u32,
-    /// Most completions taken at once.
+    /// Maximum number of completions taken at once.
     pub max_cqes: u32,
-    /// When the test began, in ticks.
+    /// Clocks at the start of the test.
     pub start: [u64; CLOCKS],
-    /// When it ended.
+    /// Clocks at the end of the test.
     pub end: [u64; CLOCKS],
     /// Sent.
     pub sent: Count,
@@ -129,10 +129,10 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Bytes of it: four more than it says, as the C structure has.
+    /// Its size in bytes: four more than its fields, like the C structure.
     pub const LEN: usize = 256;
 
-    /// On the wire.
+    /// Encodes it for the wire.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(Stat::LEN);
         [self.cpus, self.ticks, self.max_cqes].iter().for_each(|n| out.extend(n.to_le_bytes()));
@@ -144,7 +144,7 @@ impl Stat {
         out
     }
 
-    /// From the wire.
+    /// Decodes it from the wire.
     pub fn decode(bytes: &[u8; Stat::LEN]) -> Stat {
         let mut from = Reader(bytes);
         let [cpus, ticks, max_cqes] = std::array::from_fn(|_| from.integer(4) as u32);
@@ -155,7 +155,7 @@ impl Stat {
     }
 }
 
-/// Where a side's queue pair and buffer are.
+/// The address of a side's queue pair and buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Node {
     /// Address of the buffer.
@@ -172,15 +172,15 @@ pub struct Node {
     pub rkey: u32,
     /// LID of the alternate path.
     pub alt_lid: u32,
-    /// READs and atomics at a time.
+    /// Maximum number of outstanding READs and atomics.
     pub rd_atomic: u32,
 }
 
 impl Node {
-    /// Bytes of it, four of them without meaning.
+    /// Its size in bytes, four of them unused.
     pub const LEN: usize = 40;
 
-    /// On the wire.
+    /// Encodes it for the wire.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.vaddr.to_le_bytes().to_vec();
         for n in [self.lid, self.qpn, self.psn, self.srqn, self.rkey, self.alt_lid, self.rd_atomic] {
@@ -190,7 +190,7 @@ impl Node {
         out
     }
 
-    /// From the wire.
+    /// Decodes it from the wire.
     pub fn decode(bytes: &[u8; Node::LEN]) -> Node {
         let mut from = Reader(bytes);
         let vaddr = from.integer(8);
@@ -199,22 +199,22 @@ impl Node {
     }
 }
 
-/// Names of a machine: its own, processor, system, qperf.
+/// Description of a machine: host name, processor, system, qperf version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Conf(pub [String; 4]);
 
 impl Conf {
-    /// Bytes of it.
+    /// Its size in bytes.
     pub const LEN: usize = 4 * NAME;
 
-    /// On the wire.
+    /// Encodes it for the wire.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(Conf::LEN);
         self.0.iter().for_each(|text| name(&mut out, text));
         out
     }
 
-    /// From the wire.
+    /// Decodes it from the wire.
     pub fn decode(bytes: &[u8; Conf::LEN]) -> Conf {
         let mut from = Reader(bytes);
         Conf(std::array::from_fn(|_| from.name()))
@@ -227,7 +227,7 @@ fn name(out: &mut Vec<u8>, text: &str) {
     out.resize(out.len() + NAME - bytes.len(), 0);
 }
 
-/// Takes from bytes whose length was checked by their type; past the end there is nothing but zeroes.
+/// Reads from bytes whose length their type guarantees; returns zeroes past the end.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

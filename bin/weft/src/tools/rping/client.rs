@@ -1,4 +1,4 @@
-//! The client: connects, pings, compares, disconnects.
+//! The client: connects, pings, checks the answers, disconnects.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::cm_tools::perror;
 use crate::output::print;
 use crate::rdmacm_api::{CmId, EventChannel, readable};
 
-/// How long an address or a route may take.
+/// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;
-/// How long a peer may take to answer that it was disconnected.
+/// Time limit for a peer to confirm a disconnect.
 const DISCONNECTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The client.
@@ -26,20 +26,20 @@ pub struct Client<'a> {
     options: &'a Options,
     channel: EventChannel,
     id: CmId,
-    /// Before there is a connection, what happened last.
+    /// State before there is a connection.
     state: State,
     connection: Option<Connection<'a>>,
-    /// What happened and was not waited for yet.
+    /// Events that no wait has consumed yet.
     wakes: u32,
 }
 
 impl<'a> Client<'a> {
-    /// A client that will connect `id`.
+    /// Creates a client that will connect `id`.
     pub fn new(options: &'a Options, channel: EventChannel, id: CmId) -> Client<'a> {
         Client { options, channel, id, state: State::Idle, connection: None, wakes: 0 }
     }
 
-    /// Pings.
+    /// Runs the pings.
     ///
     /// # Errors
     /// The exit status.
@@ -132,7 +132,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Disconnects, and waits until what was posted came back and the peer knows.
+    /// Disconnects, and waits until all requests are flushed and the peer has disconnected.
     fn disconnect(&mut self) {
         let end = Instant::now() + DISCONNECTS_WITHIN;
         if let Some(connection) = &self.connection {
@@ -149,7 +149,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sleeps until something happens that is waited for.
+    /// Sleeps until the next event that advances the test.
     fn wait(&mut self) -> Result<(), Status> {
         while self.wakes == 0 {
             self.turn(None)?;
@@ -223,7 +223,7 @@ fn failed(what: &str, error: &std::io::Error) -> Status {
     -1
 }
 
-/// The text of a ping: its number, then letters, beginning one further each time, and a zero.
+/// The text of a ping: its number, letters whose start advances by one each time, and a zero.
 fn text(number: i32, size: usize) -> Vec<u8> {
     let letters = b'A'..=b'z';
     let count = letters.len();

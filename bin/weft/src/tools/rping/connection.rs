@@ -1,4 +1,4 @@
-//! One connection: its queue pair, its buffers, and what its completions mean.
+//! One connection: its queue pair, its buffers, and the meaning of its completions.
 
 use std::io;
 
@@ -16,39 +16,39 @@ use crate::verbs_api::{Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remo
 
 /// Bytes of an announcement: address, key and size of a buffer, big-endian.
 const INFO: usize = 16;
-/// Sends at a time.
+/// Send queue depth.
 const SQ_DEPTH: u32 = 16;
-/// Receptions at a time.
+/// Receive queue depth.
 const RQ_DEPTH: u32 = 2;
 
 /// A connection.
 pub struct Connection<'a> {
     options: &'a Options,
-    /// What happened last.
+    /// The state after the last event.
     pub state: State,
     /// The peer's buffer, as it announced it.
     pub peer: Peer,
-    /// Everything posted came back after the end: nothing more will.
+    /// Whether the queue pair has flushed all requests: no more completions follow.
     pub flushed: bool,
     qp: Qp,
     cq: Cq,
     channel: Channel,
     received: Buffer,
     announced: Buffer,
-    /// Where a READ or the peer's WRITE lands.
+    /// Destination of this side's READ or of the peer's WRITE.
     pub sink: Buffer,
-    /// What a client offers.
+    /// The client's text.
     pub source: Option<Buffer>,
     /// The id.
     pub id: CmId,
 }
 
-/// A peer's buffer.
+/// The address of a peer's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Peer {
-    /// Where.
+    /// Address and key.
     pub remote: Remote,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
 }
 
@@ -79,7 +79,7 @@ fn told(line: &str) -> Status {
 }
 
 impl<'a> Connection<'a> {
-    /// Everything that stands on the device of `id`, which is known by now; one reception is posted.
+    /// Creates all objects on the device of `id`, which must be known, and posts one receive request.
     pub fn new(options: &'a Options, id: &CmId) -> Result<Connection<'a>, Status> {
         let setup = |result: Status| {
             crate::errln!("setup_qp failed: {result}");
@@ -125,7 +125,7 @@ impl<'a> Connection<'a> {
         Ok(connection)
     }
 
-    /// Descriptor that is readable when completions wait; none any more at the end.
+    /// The completion channel's descriptor, readable when completions are pending; `None` after the last completion.
     pub fn fd(&self) -> Option<i32> {
         (!self.flushed).then(|| self.channel.fd())
     }
@@ -142,7 +142,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Takes a queue pair of our own to Ready to Send.
+    /// Takes a self-created queue pair to Ready to Send.
     pub fn modify_own_qp(&self) -> io::Result<()> {
         for state in [IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS] {
             let (attr, mask) = self.id.init_qp_attr(state)?;
@@ -153,13 +153,13 @@ impl<'a> Connection<'a> {
 
     /// Ends the connection.
     pub fn disconnect(&self) {
-        // The original does not look either: the peer may have been faster.
+        // Ignores errors, like the original: the peer may have disconnected first.
         if !self.options.own_qp || self.qp.to_error().is_ok() {
             let _ = self.id.disconnect();
         }
     }
 
-    /// Tells the peer where `buffer` is.
+    /// Sends the address of `buffer` to the peer.
     pub fn announce(&self, buffer: &Buffer) -> Result<(), Status> {
         let info = Peer { remote: Remote { addr: buffer.addr(), rkey: buffer.rkey() }, len: self.options.size as u32 };
         debug!(self.options, "RDMA addr {:x} rkey {:x} len {}", info.remote.addr, info.remote.rkey, info.len);
@@ -167,18 +167,18 @@ impl<'a> Connection<'a> {
         self.send()
     }
 
-    /// Sends whatever was announced last: to a client, "go ahead".
+    /// Sends the last announcement again; to a client, it means "go ahead".
     pub fn send(&self) -> Result<(), Status> {
         self.post(self.announced.sge(0, INFO), Op::Send)
     }
 
-    /// Reads the peer's buffer, all of it. If that does not fit, the adapter says so.
+    /// Reads the peer's whole buffer. If it does not fit, the adapter reports an error.
     pub fn read(&self) -> Result<(), Status> {
         let piece = Sge { addr: self.sink.addr(), length: self.peer.len, lkey: self.sink.lkey() };
         self.post(piece, Op::Read(self.peer.remote))
     }
 
-    /// Writes the text that was read back to the peer, with the zero at its end.
+    /// Writes the text of the READ back to the peer, including the zero at its end.
     pub fn write_back(&self) -> Result<(), Status> {
         let length = (self.text(&self.sink).len() + 1).min(self.sink.len());
         let piece = self.sink.sge(0, length);
@@ -207,7 +207,7 @@ impl<'a> Connection<'a> {
         text
     }
 
-    /// Takes what completed. Answers how many of these whoever waits shall be woken for, one after another.
+    /// Handles completions. Returns how many of them wake the waiting side, one after another.
     pub fn on_completions(&mut self) -> u32 {
         let mut wakes = 0;
         match self.take_completions(&mut wakes) {
@@ -238,13 +238,13 @@ impl<'a> Connection<'a> {
                 crate::errln!("cq completion failed status {}", wc.status());
                 return Err(());
             } else if self.on_success(&wc)? {
-                // The protocol goes to and fro: nobody is woken twice before he has answered.
+                // The protocol alternates: the peer's next message comes only after this side's answer to the last one.
                 *wakes += 1;
             }
         }
     }
 
-    /// Whether somebody waits for it.
+    /// Handles a successful completion; returns whether it wakes the waiting side.
     fn on_success(&mut self, wc: &Wc) -> Result<bool, ()> {
         match wc.opcode() {
             IBV_WC_SEND => {

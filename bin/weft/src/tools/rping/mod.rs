@@ -1,4 +1,4 @@
-//! `rping`: a server that READs what a client offers and WRITEs it back, ping by ping.
+//! `rping`: for each ping, the server READs the client's text and WRITEs it back.
 //!
 //! ```text
 //! client                                server
@@ -26,9 +26,9 @@ use crate::cm_tools::{exit_code, open_channel, perror};
 use crate::rdmacm_api::CmId;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "rping", about: "RDMA READs and WRITEs of text, through the RDMA CM (RC)", run };
+pub const TOOL: Tool = Tool { name: "rping", about: "ping with RDMA READs and WRITEs through the RDMA CM (RC)", run };
 
-/// Prints a line if debugging was asked for.
+/// Prints a line if the options enable debug output.
 macro_rules! debug {
     ($options:expr, $($arg:tt)*) => {
         if $options.debug {
@@ -38,10 +38,10 @@ macro_rules! debug {
 }
 use debug;
 
-/// What the program ends with: a status as C's `exit` takes it.
+/// The program's exit status, as C's `exit` takes it.
 type Status = i32;
 
-/// The status after an event that nothing can follow.
+/// The status after a fatal event.
 const FATAL: Status = -1;
 
 fn run(args: &[OsString]) -> ExitCode {

@@ -11,30 +11,30 @@ use crate::output::print;
 use crate::rdmacm_api::{SockAddr, lookup};
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
     /// Be the server.
     pub server: bool,
-    /// Serve connections until somebody ends us.
+    /// Serve connections until killed.
     pub persistent: bool,
-    /// The address to listen at or to connect to, with the port.
+    /// The address and port to listen on or connect to.
     pub addr: SockAddr,
     /// The client's own address.
     pub source: Option<SockAddr>,
-    /// Show what was pinged.
+    /// Print the ping data.
     pub verbose: bool,
-    /// Check what came back.
+    /// Check the returned data.
     pub validate: bool,
-    /// Tell each step.
+    /// Print each step.
     pub debug: bool,
-    /// Create the queue pair and take it through its states ourselves.
+    /// Create the queue pair and modify its state in the tool, not in librdmacm.
     pub own_qp: bool,
-    /// Pings; 0 stands for no end.
+    /// Number of pings; 0 means no limit.
     pub count: i32,
-    /// Bytes of a ping, the zero at its end included.
+    /// Bytes of a ping, including the zero at its end.
     pub size: usize,
 }
 
@@ -54,14 +54,14 @@ rping -c [-vVd] [-S size] [-C count] [-I addr] -a addr [-p port]
 \t-q\t\tuse self-created, self-modified QP
 ";
 
-/// Room for a number in front of the text.
+/// Minimum size: room for a number before the text.
 const SIZE_MIN: i32 = 23;
-/// One more than is allowed, as the original tells it.
+/// One more than the maximum size, as in the original's message.
 const SIZE_LIMIT: i32 = 64 * 1024;
-/// The port, unless another is asked for.
+/// The default port.
 const PORT: u16 = 7174;
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error if it is invalid.
 ///
 /// # Errors
 /// The exit status.

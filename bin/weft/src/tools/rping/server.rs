@@ -1,4 +1,4 @@
-//! The server: one connection and the end, or any number of them side by side.
+//! The server: serves one connection, or any number of them concurrently.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::cm_tools::perror;
 use crate::output::print;
 use crate::rdmacm_api::{CmId, Event, EventChannel, IdKey, readable};
 
-/// Requests for connections that may wait.
+/// Maximum number of pending connection requests.
 const BACKLOG: i32 = 3;
 
 /// The server.
@@ -27,7 +27,7 @@ pub struct Server<'a> {
     sessions: BTreeMap<IdKey, Session<'a>>,
 }
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Accepting,
@@ -35,7 +35,7 @@ enum Phase {
     ReadComplete,
     WriteAdv,
     WriteComplete,
-    /// Disconnected by us; what was posted has to come back yet.
+    /// The server has disconnected, but the queue pair has not flushed all requests yet.
     Ending(Result<(), Status>),
 }
 
@@ -46,12 +46,12 @@ struct Session<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// A server that will listen on `listener`.
+    /// Creates a server that will listen on `listener`.
     pub fn new(options: &'a Options, channel: EventChannel, listener: CmId) -> Server<'a> {
         Server { options, channel, listener, sessions: BTreeMap::new() }
     }
 
-    /// Serves.
+    /// Serves connections.
     ///
     /// # Errors
     /// The exit status.
@@ -136,7 +136,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Takes a request for a connection. Who serves one only leaves others waiting.
+    /// Accepts a connection request. A server for one connection leaves later requests pending.
     fn accept(&mut self, id: &CmId) -> Result<(), Status> {
         if !self.options.persistent && !self.sessions.is_empty() {
             return Ok(());
@@ -149,7 +149,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Removes connections that ended. Without persistence the first of them ends the server, with its result.
+    /// Removes ended connections. Without persistence, the first one ends the server with its result.
     fn remove_ended(&mut self) -> Option<Result<(), Status>> {
         let mut first = None;
         self.sessions.retain(|_, session| match session.phase {
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
         Ok(Session { options, phase: Phase::Accepting, connection })
     }
 
-    /// Something happened that this connection waits for: goes on until it waits again.
+    /// Handles an event that this connection waits for, up to its next wait.
     fn wake(&mut self) {
         self.phase = match self.step() {
             Ok(next) => next,
@@ -233,7 +233,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The test is over; a client that disconnected is no failure.
+    /// Ends the test; a disconnect by the client is not a failure.
     fn end(&mut self, status: Status) -> Phase {
         let result = if self.connection.state == State::Disconnected { Ok(()) } else { Err(status) };
         if let (Err(status), false) = (result, self.options.persistent) {

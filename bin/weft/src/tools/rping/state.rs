@@ -1,6 +1,6 @@
-//! The states of a connection, with the numbers that the original's messages tell.
+//! The states of a connection, with the numbers in the original's messages.
 
-/// What has happened last.
+/// The last event of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(i32)]
 pub enum State {
@@ -23,7 +23,7 @@ impl State {
         self as i32
     }
 
-    /// Complains on standard error unless it is `wanted`.
+    /// Prints an error unless the state is `wanted`.
     pub fn expect(self, wanted: State) -> Result<(), i32> {
         let name = match wanted {
             State::Idle => "IDLE",

@@ -1,4 +1,4 @@
-//! `rstream`: latency and bandwidth of stream sockets over RDMA, or of TCP.
+//! `rstream`: measures latency and bandwidth of stream sockets over RDMA, or of TCP.
 
 mod options;
 mod peer;
@@ -13,11 +13,11 @@ use crate::cm_tools::{self, exit_code};
 use crate::rdmacm_api::SocketCalls;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "rstream", about: "latency and bandwidth of sockets over RDMA", run };
+pub const TOOL: Tool = Tool { name: "rstream", about: "measure latency and bandwidth of sockets over RDMA", run };
 
 fn run(args: &[OsString]) -> ExitCode {
     let Some(options) = options::read(args) else { return ExitCode::from(1) };
-    // Plain TCP works on machines that know nothing of RDMA.
+    // Plain TCP works on hosts without RDMA.
     let library = if options.rdma || options.resolve_by_cm {
         match cm_tools::load(options.which) {
             Some(library) => Some(library),

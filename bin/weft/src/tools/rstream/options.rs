@@ -10,53 +10,53 @@ use crate::output::print;
 use crate::rdmacm_api::Hints;
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
-    /// The server; without it, be the server.
+    /// The server to connect to; `None` on the server.
     pub dst: Option<String>,
     /// Local address.
     pub src: Option<String>,
     /// Port or service.
     pub port: String,
-    /// What addresses look like, for `getaddrinfo`.
+    /// Address format for `getaddrinfo`.
     pub ai_flags: c_int,
-    /// What addresses look like, for `rdma_getaddrinfo`.
+    /// Address format for `rdma_getaddrinfo`.
     pub hints: Hints,
-    /// Sockets over RDMA.
+    /// Use sockets over RDMA.
     pub rdma: bool,
-    /// Addresses by `rdma_getaddrinfo`.
+    /// Resolve addresses with `rdma_getaddrinfo`.
     pub resolve_by_cm: bool,
     /// Poll before each call.
     pub poll: bool,
-    /// Serve in a child.
+    /// Serve in a child process.
     pub fork: bool,
-    /// Check what arrives.
+    /// Check the received data.
     pub verify: bool,
-    /// Of `send` and `recv`.
+    /// Flags of `send` and `recv`.
     pub flags: c_int,
-    /// Send and receive buffers, if not the usual.
+    /// Size of send and receive buffers, if not the default.
     pub buffer_size: Option<c_int>,
-    /// Bytes that are sent inline when latency matters.
+    /// Bytes that latency tests send inline.
     pub inline_size: c_int,
-    /// Seconds.
+    /// Keepalive time in seconds.
     pub keepalive: Option<c_int>,
-    /// One test of this shape, in place of the series.
+    /// One test of this shape instead of the series.
     pub custom: Option<Shape>,
-    /// Whether the series has all sizes.
+    /// Whether the series includes all sizes.
     pub all_sizes: bool,
 }
 
-/// How much is transferred.
+/// Size and number of transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Bytes of a transfer.
     pub size: usize,
-    /// Transfers one way before the other way begins.
+    /// Transfers in one direction before the other direction begins.
     pub count: u32,
-    /// How often that is repeated.
+    /// Number of iterations of both directions.
     pub iterations: u32,
 }
 
@@ -82,7 +82,7 @@ const USAGE: &str = "usage: rstream
 \t    v|verify - verify data
 ";
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error and returns `None` if it is invalid.
 pub fn read(args: &[OsString]) -> Option<Options> {
     let usage = || {
         print(&format!("{USAGE}{SYSTEM_HELP}"));
@@ -158,7 +158,7 @@ fn address_format(text: &str, options: &mut Options) {
     }
 }
 
-/// `-T`: a letter, or how a word begins.
+/// Applies `-T`: a letter, or text that begins with the option's word.
 fn test_option(text: &str, options: &mut Options) -> bool {
     let lower = text.to_ascii_lowercase();
     let words = [

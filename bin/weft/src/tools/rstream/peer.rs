@@ -21,14 +21,14 @@ const SOL_RDMA: c_int = 0x10000;
 const RDMA_INLINE: c_int = 2;
 /// `RDMA_ROUTE`.
 const RDMA_ROUTE: c_int = 4;
-/// Send and receive buffers.
+/// Default size of send and receive buffers.
 const BUFFER_SIZE: c_int = 1 << 19;
-/// The shortest and the longest transfer of the series, as powers of two; between them are half steps.
+/// The shortest and the longest transfer of the series, as powers of two; there are half steps between them.
 const SIZES_LOG2: std::ops::RangeInclusive<u32> = 6..=22;
-/// Those that are always tested.
+/// Sizes that are always tested.
 const FEW_LOG2: [u32; 4] = [6, 12, 16, 20];
 
-/// What a connection is used for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
     Mixed,
@@ -61,7 +61,7 @@ pub fn run(options: &Options, calls: SocketCalls, library: Option<CmLibrary>) ->
         Some(shape) => peer.connection(Purpose::Mixed, |link| link.test("custom", shape)),
         None => {
             let sizes = || sizes(options.all_sizes);
-            // A size that fails does not keep the others from being tried, or the program from ending well.
+            // If one size fails, the tool still tests the other sizes and ends normally.
             peer.connection(Purpose::Latency, |link| {
                 for size in sizes() {
                     let _ = link.test(&format!("{}_lat", size_text(size as u64)), latency(size));
@@ -87,7 +87,7 @@ fn sizes(all: bool) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How often a size is transferred in a test.
+/// Number of transfers of a size in a test.
 fn repeats(size: usize) -> u32 {
     match size {
         0x10_0000.. => 100,
@@ -106,7 +106,7 @@ fn bandwidth(size: usize) -> Shape {
 }
 
 impl Peer<'_> {
-    /// Connects, runs a series, and disconnects; in a child, if that was asked for.
+    /// Connects, runs a series, and disconnects; in a child process, if the options ask for it.
     fn connection(
         &mut self,
         purpose: Purpose,
@@ -117,7 +117,7 @@ impl Peer<'_> {
             None => self.accept(purpose)?,
         };
         if self.options.dst.is_none() && self.options.fork {
-            // SAFETY: plain TCP: this process has one thread, so that the child may do anything.
+            // SAFETY: plain TCP: this process has one thread, so the child may call any function.
             match unsafe { libc::fork() } {
                 0 => {
                     self.set_options(&socket, purpose);
@@ -125,7 +125,7 @@ impl Peer<'_> {
                     std::process::exit(status & 0xff);
                 }
                 child => {
-                    // SAFETY: the child's status is of no interest.
+                    // SAFETY: a null pointer is valid: the call then stores no status.
                     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
                     return Ok(());
                 }
@@ -213,7 +213,7 @@ impl Peer<'_> {
         match socket.wait(events, self.options.poll_timeout()) {
             Ok(0) => Ok(()),
             Ok(revents) => {
-                // As in the original, with whatever errno happens to be.
+                // Prints whatever errno currently is, as in the original.
                 perror("rpoll", &io::Error::last_os_error());
                 Err(revents.into())
             }
@@ -249,7 +249,7 @@ impl Peer<'_> {
         self.library.filter(|_| self.options.resolve_by_cm)
     }
 
-    /// What the socket does not know it does without.
+    /// Sets the socket's options; ignores those that it does not support.
     fn set_options(&self, socket: &Socket, purpose: Purpose) {
         let set = |level, name, value| drop(socket.set_option(level, name, value));
         let size = self.options.buffer_size.unwrap_or(BUFFER_SIZE);

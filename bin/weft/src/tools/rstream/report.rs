@@ -1,11 +1,11 @@
-//! The table, and the short forms of numbers in it.
+//! The table of results, and the short forms of its numbers.
 
 use super::options::Shape;
 
-/// Its first line.
+/// Its heading.
 pub const HEAD: &str = "name      bytes   xfers   iters   total       time     Gb/sec    usec/xfer\n";
 
-/// A size in as few letters as there are: `64`, `1.5k`, `1m`.
+/// A size in its shortest form: `64`, `1.5k`, `1m`.
 pub fn size_text(size: u64) -> String {
     let (base, mark) = match size {
         _ if size >= 1 << 30 => (1 << 30, "g"),

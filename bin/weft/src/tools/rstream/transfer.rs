@@ -1,4 +1,4 @@
-//! Transfers over one connection, timed.
+//! Timed transfers over one connection.
 
 use std::io;
 use std::time::Instant;
@@ -12,10 +12,10 @@ use crate::outln;
 use crate::output::print;
 use crate::rdmacm_api::Socket;
 
-/// Bytes that both sides exchange before the time is taken.
+/// Bytes that both sides exchange before the clock starts.
 const SYNC: usize = 16;
 
-/// The two ends' pattern of bytes goes on from transfer to transfer, over all connections.
+/// The byte pattern of both ends, which continues from transfer to transfer over all connections.
 #[derive(Default)]
 pub struct Pattern {
     sent: u8,
@@ -45,20 +45,20 @@ impl Pattern {
     }
 }
 
-/// A connection, what it carries, and how.
+/// A connection and the state of its transfers.
 pub struct Link<'a> {
-    /// How.
+    /// The parsed command line.
     pub options: &'a Options,
     /// The connection.
     pub socket: &'a Socket,
-    /// Long enough for every transfer.
+    /// A buffer that is large enough for every transfer.
     pub buffer: &'a mut [u8],
-    /// For who verifies.
+    /// The pattern to verify data with.
     pub pattern: &'a mut Pattern,
 }
 
 impl Link<'_> {
-    /// One test: a line of the table.
+    /// Runs one test and prints its line of the table.
     ///
     /// # Errors
     /// The exit status.
@@ -111,7 +111,7 @@ impl Link<'_> {
         if self.options.verify { self.pattern.check(&self.buffer[..size]) } else { Ok(()) }
     }
 
-    /// Waits by `poll`, if that was asked for.
+    /// Waits with `poll`, if the options ask for it.
     fn poll(&self, events: i16) -> Result<(), i32> {
         if !self.options.poll {
             return Ok(());
@@ -123,14 +123,14 @@ impl Link<'_> {
         }
     }
 
-    /// Both ends spin: on a machine of few processors the other needs one too.
+    /// Yields the processor: both ends spin, and on a host with few processors the other end needs it too.
     fn yield_now(&self) {
         std::thread::yield_now();
     }
 }
 
 impl Options {
-    /// How long a turn of `poll` takes: none, unless calls may block.
+    /// Timeout of one `poll`: 0, or infinite if calls may block.
     pub fn poll_timeout(&self) -> libc::c_int {
         if self.flags & libc::MSG_DONTWAIT == 0 { -1 } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! `saquery`: asks the subnet administration for records, and writes them down.
+//! `saquery`: queries subnet administration records and prints them.
 
 mod nodes;
 mod options;
@@ -23,21 +23,21 @@ use record::Bytes;
 use session::Session;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "saquery", about: "query the subnet administration of a fabric", run };
+pub const TOOL: Tool = Tool { name: "saquery", about: "query a fabric's subnet administration", run };
 
 /// `EINVAL` as an exit code.
 const INVALID: u8 = 22;
 
-/// How a record's template is made from operands.
+/// How to make a record's template from operands.
 #[derive(Clone, Copy)]
 enum From {
-    /// There is nothing to choose.
+    /// Without selection.
     All,
     /// From options alone.
     Options(fn(&query::Params) -> Template),
     /// `[[lid]/[number]/[number]]`.
     Keys(Keys),
-    /// The same for multicast tables.
+    /// The same for multicast forwarding tables.
     Multicast,
     /// Two ends of a cable.
     Link,
@@ -47,7 +47,7 @@ enum From {
     ClassPortInfo,
 }
 
-/// A record that can be asked for.
+/// A record type that the user can query.
 struct Query {
     name: &'static str,
     alias: &'static str,
@@ -68,7 +68,7 @@ const fn q(
     Query { name, alias, attribute, usage, from, print }
 }
 
-/// Attributes by which options choose a record.
+/// Attribute IDs of records that options select.
 mod attribute {
     pub const CLASS_PORT_INFO: u16 = 0x01;
     pub const INFORM_INFO: u16 = 0xf3;
@@ -87,7 +87,7 @@ const PKEY: From = From::Keys(Keys { first: Some((2, 4, 1)), second: Some((1, 2,
 const BLOCK16: From = From::Keys(Keys { first: Some((1, 2, 2)), second: None });
 const BLOCK8: From = From::Keys(Keys { first: Some((1, 2, 1)), second: None });
 
-/// All records, in the order of the usage.
+/// All record types, in usage order.
 const QUERIES: &[Query] = &[
     q(("ClassPortInfo", "CPI"), attribute::CLASS_PORT_INFO, "", From::ClassPortInfo, printers::class_port_info),
     q(("NodeRecord", "NR"), attribute::NODE, "[lid]", LID, printers::node),
@@ -113,7 +113,7 @@ const QUERIES: &[Query] = &[
     q(("SMInfoRecord", "SMIR"), 0x18, "[lid]", LID, printers::sm_info),
 ];
 
-/// The usage's part on operands; [`QUERIES`] line by line.
+/// The usage text for operands: one line per entry of [`QUERIES`].
 const USAGE: &str = "[query-name] [<name> | <lid> | <guid>]
 
 Supported query names (and aliases):

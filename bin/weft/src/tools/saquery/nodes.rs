@@ -1,4 +1,4 @@
-//! Questions that are more than one kind of record: nodes by name, groups with their members' names, managers.
+//! Queries that combine several kinds of records: nodes by name, groups with their members' names, subnet managers.
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,15 @@ use super::session::Session;
 use crate::ib::number::number;
 use crate::ib::report::{End, Outcome};
 
-/// PortInfo:CapabilityMask of ports that manage the subnet, and of those that may not.
+/// PortInfo:CapabilityMask bits: the port has an SM; its SM is disabled.
 const IS_SM: u32 = 1 << 1;
 const IS_SM_DISABLED: u32 = 1 << 10;
-/// The modifier with which a capability mask is compared bit by bit.
+/// The attribute modifier for matching a capability mask bit by bit.
 const MATCH_BITS: u32 = 1 << 31;
 /// NodeType of a channel adapter.
 const CA: u8 = 1;
 
-/// Which nodes, and what of them.
+/// The nodes to show, and their attributes to show.
 #[derive(Debug)]
 pub struct Choice {
     show: Show,
@@ -28,10 +28,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What options and the first operand say.
+    /// Reads the choice from the options and the first operand.
     ///
     /// # Errors
-    /// What is missing has been said.
+    /// An operand is missing or invalid; the error is already printed.
     pub fn of(asked: &Asked, operands: &[String]) -> Outcome<Choice> {
         let first = operands.first();
         let wrong = |what: &str| {
@@ -52,10 +52,10 @@ impl Choice {
     }
 }
 
-/// Nodes.
+/// Shows the chosen nodes.
 ///
 /// # Errors
-/// There is no good answer; it has been said.
+/// The query failed; the error is already printed.
 pub fn nodes(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
     let answer = session.table(attribute::NODE, 0, &Template::default())?;
     if choice.show == Show::Names {
@@ -91,17 +91,17 @@ pub fn nodes(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether a node has that name, by its own description or the administrator's.
+/// Whether a node has this name, by its own description or the administrator's map.
 fn is_called(wanted: &str, record: Bytes<'_>, name: &str) -> bool {
     let description = record.slice(44, 64);
     let len = description.iter().position(|&b| b == 0).unwrap_or(description.len());
     wanted.as_bytes() == &description[..len] || wanted == name
 }
 
-/// Ports that manage the subnet, and those that are kept from it.
+/// Shows the ports with an SM, and those with a disabled SM.
 ///
 /// # Errors
-/// There is no good answer; it has been said.
+/// The query failed; the error is already printed.
 pub fn managers(session: &mut Session<'_>) -> Outcome<()> {
     let ports = |session: &mut Session<'_>, title: &str, bit: u32| {
         let answer = session.table(attribute::PORT_INFO, MATCH_BITS, &capability(bit))?;
@@ -112,10 +112,10 @@ pub fn managers(session: &mut Session<'_>) -> Outcome<()> {
     ports(session, "\nIsSMdisabled ports\n", IS_SM_DISABLED)
 }
 
-/// Members of multicast groups, with the names of their nodes.
+/// Shows the members of multicast groups, with the names of their nodes.
 ///
 /// # Errors
-/// There is no good answer; it has been said.
+/// The query failed; the error is already printed.
 pub fn members(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
     let members = session.table(attribute::MEMBER, 0, &Template::default())?;
     let nodes = session.table(attribute::NODE, 0, &Template::default())?;

@@ -1,4 +1,4 @@
-//! saquery's options: which record, and which components of it.
+//! saquery's options: the record type and its components.
 
 use super::attribute;
 use super::query::{Params, gid};
@@ -23,10 +23,10 @@ const PKT_LIFE: char = '\u{14}';
 const SCOPE: char = '\u{15}';
 const SERVICE_ID: char = '\u{16}';
 
-/// How the usage shows an argument that has no name.
+/// Placeholder of an unnamed argument in the usage.
 const VAL: &str = "<val>";
 
-/// The options, in the order of the usage.
+/// The options, in usage order.
 pub const OPTIONS: &[Opt] = &[
     opt("p", 'p', "get PathRecord info"),
     opt("N", 'N', "get NodeRecord info"),
@@ -104,67 +104,67 @@ pub const OPTIONS: &[Opt] = &[
     opt_arg("service_id", SERVICE_ID, VAL, "ServiceID (PathRecord)"),
 ];
 
-/// What is done.
+/// The command to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Command {
-    /// Records of one kind.
+    /// Query records of one type.
     #[default]
     Query,
-    /// Nodes.
+    /// Show nodes.
     Nodes,
-    /// The SA itself.
+    /// Show the SA's ClassPortInfo.
     ClassPortInfo,
-    /// Ports that manage the subnet.
+    /// Show ports with an SM.
     IsSm,
-    /// Multicast groups.
+    /// Show multicast groups.
     Groups,
-    /// Their members.
+    /// Show the members of multicast groups.
     Members,
 }
 
-/// What is written of nodes.
+/// Node attributes to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
-    /// Everything.
+    /// The whole record.
     #[default]
     All,
-    /// LIDs.
+    /// All LIDs.
     Lids,
     /// The first LID.
     Lid,
     /// Port GUIDs.
     Guids,
-    /// LIDs and names of adapters.
+    /// LIDs and names of channel adapters.
     Names,
-    /// The name of a LID.
+    /// The name for a LID.
     NameOfLid,
-    /// The name of a GUID.
+    /// The name for a GUID.
     NameOfGuid,
 }
 
-/// A command line, read.
+/// A parsed command line.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// What is done.
+    /// The command to run.
     pub command: Command,
-    /// What is written of nodes.
+    /// Node attributes to show.
     pub show: Show,
-    /// Which record options chose.
+    /// The record type that the options select.
     pub attribute: Option<u16>,
     /// Components.
     pub params: Params,
     /// Source and destination of `--src-to-dst`.
     pub lids: Option<(String, String)>,
-    /// Names of nodes.
+    /// Path of the node name map.
     pub name_map: Option<String>,
     /// SM_Key.
     pub sm_key: u64,
 }
 
-/// Reads the options in their order: later ones count.
+/// Parses the options in order; later ones take precedence.
 ///
 /// # Errors
-/// A value is none.
+/// An option's value is invalid.
 pub fn read(line: &CommandLine) -> Outcome<Asked> {
     let mut asked = Asked { sm_key: line.common.sa_key, ..Asked::default() };
     for (letter, value) in &line.own {
@@ -230,7 +230,7 @@ impl Asked {
         Ok(true)
     }
 
-    /// Between two named ends all paths are wanted.
+    /// Selects all paths: the user has named both ends.
     fn wants_paths(&mut self) {
         self.params.numb_path = 0x7f;
         self.attribute = Some(attribute::PATH);

@@ -1,4 +1,4 @@
-//! How each record is written.
+//! Text and JSON of each record type.
 
 use std::fmt::Write;
 
@@ -9,27 +9,27 @@ use crate::ib::fields::subn::port_info;
 use crate::ib::names::NodeNames;
 use crate::ib::port_info::NOT_DISPLAYED;
 
-/// What writing depends on.
+/// Settings of the printers.
 #[derive(Debug, Default)]
 pub struct Context {
     /// Names of nodes.
     pub names: NodeNames,
-    /// Whether keys are shown.
+    /// Whether to show keys.
     pub show_keys: bool,
     /// ClassPortInfo's CapabilityMask2 of the SA.
     pub sa_cap_mask2: u32,
 }
 
-/// Writes a record.
+/// Formats a record.
 pub type Printer = fn(Bytes<'_>, &Context) -> Record;
 
-/// Where values stand in most records.
+/// Column of the values in most records.
 const COLUMN: usize = 24;
-/// And in those of tables.
+/// Column of the values in records of tables.
 const TABLE_COLUMN: usize = 27;
-/// SwitchInfo:MulticastFDBTop is there.
+/// CapabilityMask2: SwitchInfo:MulticastFDBTop is supported.
 const CAP_MASK2_MCAST_TOP: u32 = 1 << 3;
-/// The first LID of multicast groups.
+/// The first multicast LID.
 const MULTICAST_LID: u32 = 0xc000;
 
 fn node_type(kind: u8) -> &'static str {
@@ -106,7 +106,7 @@ pub fn class_port_info(r: Bytes<'_>, _: &Context) -> Record {
         .field("Trap QKey", hex_of(r.u32(68), 8))
 }
 
-/// PortInfoRecord, in few lines.
+/// PortInfoRecord, in short form.
 pub fn port_info_short(r: Bytes<'_>, _: &Context) -> Record {
     Record::new("PortInfoRecord dump:", COLUMN)
         .field("EndPortLid", dec(r.u16(0)))
@@ -158,7 +158,7 @@ pub fn member(r: Bytes<'_>, _: &Context) -> Record {
         .field("ProxyJoin", small(r.u8(49) & 1))
 }
 
-/// MCMemberRecord, of a group.
+/// MCMemberRecord of a group.
 pub fn group(r: Bytes<'_>, _: &Context) -> Record {
     Record::new("MCMemberRecord group dump:", COLUMN)
         .field("MGID", gid(r.gid(0)))

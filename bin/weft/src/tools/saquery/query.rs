@@ -1,4 +1,4 @@
-//! What is asked: a record to compare with, and which of its components count.
+//! Query templates: a record to match, and the mask of its components.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use crate::ib::number::number;
 /// Bytes of the longest record.
 const RECORD_LEN: usize = 200;
 
-/// What options said of components, as they were typed or "not at all".
+/// Component values of the options, with a "not set" value for each missing one.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// `--service_id`
@@ -88,17 +88,17 @@ impl Default for Params {
     }
 }
 
-/// A GID as it is typed.
+/// Parses a GID.
 pub fn gid(text: &str) -> Option<[u8; 16]> {
     text.parse::<Ipv6Addr>().ok().map(|gid| gid.octets())
 }
 
-/// A record to compare with.
+/// A record to match.
 #[derive(Clone, Debug)]
 pub struct Template {
     /// Its bytes.
     pub bytes: [u8; RECORD_LEN],
-    /// Which components count.
+    /// The mask of components to match.
     pub mask: u64,
 }
 
@@ -113,7 +113,7 @@ impl Template {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Sets a component of some bytes, unless it is `none`.
+    /// Sets a component of `N` bytes, unless it is `none`.
     fn set<const N: usize>(mut self, bit: u32, at: usize, value: [u8; N], none: [u8; N]) -> Template {
         if value != none {
             self.put(at, &value);
@@ -130,7 +130,7 @@ impl Template {
         self.set(bit, at, (value as u16).to_be_bytes(), (none as u16).to_be_bytes())
     }
 
-    /// A value whose upper two bits say how to compare it.
+    /// Sets a component whose upper two bits are its selector.
     fn selected(self, selector_bit: u32, at: usize, value: u8) -> Template {
         let set = self.set(selector_bit, at, [value], [0]);
         if value == 0 { set } else { Template { mask: set.mask | 1 << (selector_bit + 1), ..set } }
@@ -153,9 +153,9 @@ pub fn path(p: &Params) -> Template {
         .selected(16, 54, p.mtu)
         .selected(18, 55, p.rate)
         .selected(20, 56, p.pkt_life);
-    // A service's ID is two components.
+    // ServiceID has two bits in the component mask.
     t.mask |= (t.mask & 1) << 1;
-    // Of a flow label the original takes its last eight bits.
+    // The original uses only the last eight bits of a flow label.
     if p.flow_label as u8 != 0 {
         t.bytes[46] |= p.flow_label as u8;
         t.mask |= 1 << 8;
@@ -205,10 +205,10 @@ pub fn member(p: &Params) -> Template {
     t
 }
 
-/// A LID and up to two numbers, as they stand between slashes; what was left out is -1.
+/// A LID and up to two numbers, separated by slashes; a missing number is -1.
 pub type LidAndPorts = (u16, i32, i32);
 
-/// Numbers after a LID, between slashes.
+/// Parses the numbers after a LID, separated by slashes.
 pub fn ports(text: &str) -> (i32, i32) {
     let mut numbers = text.split('/').skip(1).map(|part| {
         let digits = part.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
@@ -217,7 +217,7 @@ pub fn ports(text: &str) -> (i32, i32) {
     (numbers.next().unwrap_or(-1), numbers.next().unwrap_or(-1))
 }
 
-/// A record that a LID and two numbers choose: where each stands, how wide it is, and its bit.
+/// Template of a record selected by a LID and two numbers, each with its component bit, offset and width.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     /// The first number.
@@ -227,13 +227,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// No numbers.
+    /// No numbers: the LID alone.
     pub const NONE: Keys = Keys { first: None, second: None };
 
-    /// One byte each, behind the LID.
+    /// One byte each, after the LID.
     pub const BYTES: Keys = Keys { first: Some((1, 2, 1)), second: Some((2, 3, 1)) };
 
-    /// The template for what was typed.
+    /// The template for the given LID and numbers.
     pub fn template(&self, (lid, first, second): LidAndPorts) -> Template {
         let t = Template::default().set(0, 0, lid.to_be_bytes(), [0; 2]);
         [(self.first, first), (self.second, second)].into_iter().fold(t, |t, (place, value)| match place {
@@ -260,7 +260,7 @@ pub fn multicast_forwarding((lid, position, block): LidAndPorts) -> Template {
     t
 }
 
-/// InformInfoRecord of a subscriber.
+/// InformInfoRecord by subscriber.
 pub fn subscriber(gid: [u8; 16]) -> Template {
     let mut t = Template::default();
     t.put(0, &gid);
@@ -277,7 +277,7 @@ pub fn link((from, from_port, _): LidAndPorts, (to, to_port, _): LidAndPorts) ->
         .u8(2, 3, to_port, -1)
 }
 
-/// PortInfoRecord of ports that have this bit in their CapabilityMask.
+/// PortInfoRecord of ports with this bit in their CapabilityMask.
 pub fn capability(mask: u32) -> Template {
     let mut t = Template::default();
     t.put(4 + 20, &mask.to_be_bytes());

@@ -1,11 +1,11 @@
-//! Records of subnet administration as they are read and written: bytes at offsets, lines with dots.
+//! Reading and printing of subnet administration records: bytes at offsets, lines with dots.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
 use serde_json::{Map, Value, json};
 
-/// A record's bytes; what an answer left out reads as zeros.
+/// A record's bytes; bytes beyond its end read as zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -43,14 +43,14 @@ impl<'a> Bytes<'a> {
         self.part(at)
     }
 
-    /// `len` bytes, or as many as there are.
+    /// `len` bytes, or fewer at the record's end.
     pub fn slice(self, at: usize, len: usize) -> &'a [u8] {
         let rest = self.0.get(at..).unwrap_or_default();
         &rest[..len.min(rest.len())]
     }
 }
 
-/// A GID as inet_ntop writes it: like [`Ipv6Addr`], but addresses that are an IPv4 address end as one.
+/// A GID in inet_ntop's format: like [`Ipv6Addr`], but embedded IPv4 addresses in dotted form.
 pub fn gid_text(gid: [u8; 16]) -> String {
     let [a, b, c, d] = [gid[12], gid[13], gid[14], gid[15]];
     if gid[..12] == [0; 12] && (a, b) != (0, 0) {
@@ -59,16 +59,16 @@ pub fn gid_text(gid: [u8; 16]) -> String {
     Ipv6Addr::from(gid).to_string()
 }
 
-/// A value as it is printed.
+/// A printed value.
 #[derive(Clone, Debug)]
 pub enum Shown {
     /// Decimal.
     Decimal(u64),
-    /// `0x` and capitals, with at least so many digits.
+    /// `0x` and capital digits, at least so many.
     Hex(u64, usize),
-    /// `0x` and small letters, with at least so many digits.
+    /// `0x` and lower-case digits, at least so many.
     Small(u64, usize),
-    /// As it is.
+    /// Literal text.
     Text(String),
 }
 
@@ -95,17 +95,17 @@ pub fn dec(value: impl Into<u64>) -> Shown {
     Shown::Decimal(value.into())
 }
 
-/// Capitals.
+/// Hexadecimal in capitals.
 pub fn hex(value: impl Into<u64>) -> Shown {
     Shown::Hex(value.into(), 1)
 }
 
-/// Capitals, so many digits.
+/// Hexadecimal in capitals, with at least `digits` digits.
 pub fn hex_of(value: impl Into<u64>, digits: usize) -> Shown {
     Shown::Hex(value.into(), digits)
 }
 
-/// Small letters.
+/// Hexadecimal in lower case.
 pub fn small(value: impl Into<u64>) -> Shown {
     Shown::Small(value.into(), 1)
 }
@@ -125,11 +125,11 @@ pub fn gid(value: [u8; 16]) -> Shown {
 enum Part {
     /// A name and a value.
     Field(String, Shown),
-    /// Lines as they are, and what they say.
+    /// Literal lines, with their JSON name and value if they have one.
     Lines(String, Option<(&'static str, Value)>),
 }
 
-/// A record, to be written.
+/// A record as it will be printed.
 #[derive(Clone, Debug)]
 pub struct Record {
     title: &'static str,
@@ -138,7 +138,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record under its title, whose values stand in that column.
+    /// Creates a record with its title and the column of its values.
     pub fn new(title: &'static str, column: usize) -> Record {
         Record { title, column, parts: Vec::new() }
     }
@@ -150,21 +150,21 @@ impl Record {
         self
     }
 
-    /// Adds lines that are no field.
+    /// Adds lines that are not a field.
     #[must_use]
     pub fn lines(mut self, lines: impl Into<String>) -> Record {
         self.parts.push(Part::Lines(lines.into(), None));
         self
     }
 
-    /// Adds lines that are a table, with what they say.
+    /// Adds lines of a table, with its JSON name and values.
     #[must_use]
     pub fn table(mut self, lines: String, name: &'static str, values: Value) -> Record {
         self.parts.push(Part::Lines(lines, Some((name, values))));
         self
     }
 
-    /// The text.
+    /// The record as text.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         for part in &self.parts {
@@ -178,7 +178,7 @@ impl Record {
         out
     }
 
-    /// The same for programs.
+    /// The record as JSON.
     pub fn json(&self) -> Value {
         let mut fields = Map::new();
         fields.insert("record".to_owned(), self.title.trim_end_matches(" dump:").trim_end_matches(':').into());

@@ -1,4 +1,4 @@
-//! Questions to the subnet administration, and what is written of the answers.
+//! Subnet administration queries and the output of their answers.
 
 use std::io;
 
@@ -18,33 +18,33 @@ use crate::ib::report::{End, Outcome, warn};
 use crate::ib::sa::{Answer, NODE_RECORD, Query, SaError};
 use crate::output;
 
-/// How long an answer is waited for, unless told otherwise.
+/// Default timeout for an answer, in milliseconds.
 const TIMEOUT_MS: u32 = 1000;
 /// Exit codes, which are errnos.
 const EIO: u8 = 5;
 const EINVAL: u8 = 22;
 const ENONET: u8 = 64;
 
-/// An open way to the subnet administration.
+/// An open connection to subnet administration.
 pub struct Session<'a> {
     common: &'a Common,
     port: Port,
     sm: PortId,
     sm_key: u64,
-    /// What writing depends on.
+    /// Settings of the printers.
     pub context: Context,
     text: String,
     values: Vec<Value>,
-    /// Whether the list of JSON has begun.
+    /// Whether the JSON list has begun.
     listed: bool,
 }
 
-/// What is kept until it is written: bytes of text, values of JSON. An answer may hold millions of records.
+/// Limits of the pending output, bytes of text and JSON values: an answer may hold millions of records.
 const TEXT_MAX: usize = 64 << 10;
 const VALUES_MAX: usize = 256;
 
 impl<'a> Session<'a> {
-    /// Opens it.
+    /// Opens a session.
     ///
     /// # Errors
     /// There is no port, or no subnet manager.
@@ -79,10 +79,10 @@ impl<'a> Session<'a> {
         Ok(answer)
     }
 
-    /// Records of that kind.
+    /// Queries the records of one type.
     ///
     /// # Errors
-    /// There is no good answer; it has been said.
+    /// The query failed; the error is already printed.
     pub fn table(&mut self, attribute: u16, modifier: u32, template: &Template) -> Outcome<Answer> {
         self.ask(&Query {
             method: GET_TABLE,
@@ -94,10 +94,10 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// ClassPortInfo of the SA; what writing depends on is remembered.
+    /// Gets the SA's ClassPortInfo; remembers the capabilities that the printers need.
     ///
     /// # Errors
-    /// There is no good answer; it has been said.
+    /// The query failed; the error is already printed.
     pub fn class_port_info(&mut self) -> Outcome<Vec<u8>> {
         let query = Query { method: GET, attribute: ATTR_CLASS_PORT_INFO, sm_key: self.sm_key, ..Query::default() };
         let answer = self.ask(&query).inspect_err(|_| crate::errln!("Failed to query SA:ClassPortInfo"))?;
@@ -106,10 +106,10 @@ impl<'a> Session<'a> {
         Ok(info)
     }
 
-    /// Asks for records and shows them.
+    /// Queries records and shows them.
     ///
     /// # Errors
-    /// There is no good answer; it has been said.
+    /// The query failed; the error is already printed.
     pub fn query(&mut self, attribute: u16, modifier: u32, template: &Template, print: Printer) -> Outcome<()> {
         let answer = self.table(attribute, modifier, template)?;
         answer.records().try_for_each(|record| self.show(print, Bytes(record)))
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Shows something else: as text, and for programs.
+    /// Shows something other than a record: text, or a JSON value.
     pub fn say(&mut self, text: &str, value: Value) {
         if self.common.json {
             if !value.is_null() {
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes what was shown.
+    /// Writes the pending output.
     pub fn print(&mut self) {
         self.write();
         match self.listed {
@@ -158,10 +158,10 @@ impl<'a> Session<'a> {
         output::print(&std::mem::take(&mut self.text));
     }
 
-    /// The LID that a name or a number stands for.
+    /// The LID for a node's name or a number.
     ///
     /// # Errors
-    /// There is none; it has been said.
+    /// There is no such LID; the error is already printed.
     pub fn lid(&mut self, name: &str) -> Outcome<u16> {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             let lid = u16::try_from(number::number(name)).ok().filter(|&lid| lid != 0);
@@ -182,10 +182,10 @@ impl<'a> Session<'a> {
         answer.records().find(called).map(|r| Bytes(r).u16(0)).ok_or_else(|| lid_not_found(name, ENONET))
     }
 
-    /// `LID/number/number`.
+    /// Parses `LID/number/number`.
     ///
     /// # Errors
-    /// The LID is none; it has been said.
+    /// The LID is invalid; the error is already printed.
     pub fn lid_and_ports(&mut self, text: &str) -> Outcome<LidAndPorts> {
         let lid = self.lid(text.split('/').next().unwrap_or_default())?;
         let (first, second) = ports(text);
@@ -199,7 +199,7 @@ fn lid_not_found(name: &str, code: u8) -> End {
     End::Code(code)
 }
 
-/// Says what a bad status means, on standard error.
+/// Prints the meaning of an error status on standard error.
 pub fn report_status(status: u16) {
     crate::errln!("{}", status_text(status));
 }

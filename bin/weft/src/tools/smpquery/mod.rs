@@ -1,4 +1,4 @@
-//! `smpquery`: attributes of nodes and ports.
+//! `smpquery`: queries attributes of nodes and ports.
 
 mod query;
 mod tables;
@@ -17,7 +17,7 @@ use crate::ib::report::{End, Outcome};
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "smpquery", about: "ask nodes and ports for their attributes", run };
+pub const TOOL: Tool = Tool { name: "smpquery", about: "query attributes of nodes and ports", run };
 
 /// The letter of `--node-name-map`.
 const NODE_NAME_MAP: char = '\u{1}';
@@ -53,7 +53,7 @@ Supported ops (and aliases, case insensitive):
     ],
 };
 
-/// An operation: its name, its alias, and what does it.
+/// An operation: its name, its alias, and its function.
 type Op = (&'static str, &'static str, fn(&mut Query<'_>) -> Result<(), &'static str>);
 
 const OPS: &[Op] = &[
@@ -73,29 +73,29 @@ fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
 }
 
-/// What an operation asks, and says.
+/// State of an operation.
 struct Query<'a> {
     line: &'a CommandLine,
     port: Port,
     to: PortId,
-    /// The port that the question is about, 0 if none was named.
+    /// The port to query, 0 if none was given.
     number: u32,
     names: NodeNames,
-    /// Whether a failure is told as the operation's.
+    /// Whether a failure's message names the operation.
     names_operation: bool,
-    /// JSON, as far as it is known.
+    /// The JSON output so far.
     json: serde_json::Map<String, Value>,
 }
 
 impl Query<'_> {
-    /// Prints text, unless JSON is wanted.
+    /// Prints text, except in JSON mode.
     fn print(&self, text: &str) {
         if !self.line.common.json {
             output::print(text);
         }
     }
 
-    /// Keeps a value for JSON.
+    /// Keeps a value for JSON output.
     fn keep(&mut self, name: &str, value: impl Into<Value>) {
         self.json.insert(name.to_owned(), value.into());
     }

@@ -6,7 +6,7 @@ use crate::ib::fields::subn;
 use crate::ib::names::clean;
 use crate::ib::{port_info, smp};
 
-/// Asks for an attribute and prints all its fields under a headline.
+/// Gets an attribute and prints all its fields under a headline.
 fn fields(
     query: &mut Query<'_>,
     attribute: u16,
@@ -42,7 +42,7 @@ pub fn node_desc(query: &mut Query<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// PortInfo, with a hidden M_Key.
+/// PortInfo, with the M_Key hidden.
 pub fn port_info(query: &mut Query<'_>) -> Result<(), &'static str> {
     let speeds = if query.line.has('x') { smp::SUPPORTS_EXTENDED_SPEEDS } else { 0 };
     let number = query.number;
@@ -55,7 +55,7 @@ pub fn port_info(query: &mut Query<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// PortInfoExtended, where it is.
+/// PortInfoExtended, if the port supports it.
 pub fn port_info_extended(query: &mut Query<'_>) -> Result<(), &'static str> {
     let has = port_info::has_extended(&mut query.port, &query.to, query.number);
     let has = has.map_err(|error| {

@@ -8,16 +8,16 @@ use super::Query;
 use crate::ib::fields::subn::{node_info, port_info, switch_info};
 use crate::ib::smp::{self, Data};
 
-/// P_Keys in a block.
+/// Number of P_Keys in a block.
 const PKEYS_IN_BLOCK: u32 = 32;
-/// GUIDs in a block.
+/// Number of GUIDs in a block.
 const GUIDS_IN_BLOCK: u32 = 8;
-/// VL arbitration entries in a block.
+/// Number of VL arbitration entries in a block.
 const ENTRIES_IN_BLOCK: usize = 32;
 
 type Told = Result<(), &'static str>;
 
-/// Numbers of `len` bytes each.
+/// Integers of `len` bytes each.
 fn words(data: &Data, len: usize) -> impl Iterator<Item = u64> {
     data.chunks(len).map(|word| word.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
@@ -58,7 +58,7 @@ pub fn pkeys(query: &mut Query<'_>) -> Told {
     Ok(())
 }
 
-/// SLtoVLMappingTable: of a switch, for each port that traffic comes in by.
+/// SLtoVLMappingTable; for a switch, one per ingress port.
 pub fn sl2vl(query: &mut Query<'_>) -> Told {
     let number = query.number;
     let node = query.port.smp_get(&query.to, smp::NODE_INFO, 0).map_err(|_| "node info query failed")?;
@@ -83,11 +83,11 @@ pub fn sl2vl(query: &mut Query<'_>) -> Told {
     Ok(())
 }
 
-/// VLArbitrationTable, both priorities.
+/// VLArbitrationTable, for both priorities.
 pub fn vl_arbitration(query: &mut Query<'_>) -> Told {
     let number = query.number;
     query.keep("port", number);
-    // Port 0 may be a switch's own, which need not arbitrate.
+    // Port 0 may be a switch's management port, which need not support arbitration.
     if number == 0 {
         let node = query.port.smp_get(&query.to, smp::NODE_INFO, 0).map_err(|_| "node info query failed")?;
         if node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH {
@@ -113,7 +113,7 @@ pub fn vl_arbitration(query: &mut Query<'_>) -> Told {
     Ok(())
 }
 
-/// One priority's entries, in up to two blocks.
+/// The entries of one priority, in up to two blocks.
 fn priority(query: &mut Query<'_>, first_block: u32, capacity: usize) -> Result<Vec<serde_json::Value>, &'static str> {
     let mut all = Vec::new();
     let first = capacity.min(ENTRIES_IN_BLOCK);

@@ -1,4 +1,4 @@
-//! `ucmatose`: many reliable connections at a time, some messages over each.
+//! `ucmatose`: opens many reliable connections at a time and sends messages over each.
 
 mod node;
 mod options;
@@ -13,7 +13,7 @@ use crate::outln;
 use test::Test;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "ucmatose", about: "many connections through the RDMA CM (RC)", run };
+pub const TOOL: Tool = Tool { name: "ucmatose", about: "open many connections through the RDMA CM (RC)", run };
 
 fn run(args: &[OsString]) -> ExitCode {
     let Some(options) = options::read(args) else { return ExitCode::from(1) };

@@ -9,13 +9,13 @@ use crate::rdmacm_api::CmId;
 use crate::spin::Spin;
 use crate::verbs_api::{Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest};
 
-/// A connection, from the moment its device is known.
+/// A connection; its verbs objects exist once its device is known.
 #[derive(Default)]
 pub struct Node {
-    /// Whether messages can be sent.
+    /// Whether the connection can send messages.
     pub connected: bool,
     verbs: Option<Verbs>,
-    /// The id. Last, because what stands on it goes first.
+    /// The id. Declared last so that it drops after the objects that depend on it.
     pub id: Option<CmId>,
 }
 
@@ -26,7 +26,7 @@ struct Verbs {
     recv_cq: Cq,
 }
 
-/// Which of a connection's completion queues.
+/// The completion queue of one direction.
 #[derive(Clone, Copy)]
 pub enum Direction {
     Send,
@@ -34,12 +34,12 @@ pub enum Direction {
 }
 
 impl Node {
-    /// One end that will connect.
+    /// Creates the connecting end.
     pub fn new(id: CmId) -> Node {
         Node { id: Some(id), ..Node::default() }
     }
 
-    /// Makes everything that stands on the device, and posts receptions.
+    /// Creates all objects on the device, and posts receive requests.
     pub fn prepare(&mut self, options: &Options) -> Result<(), i32> {
         let Some(id) = &self.id else { return Err(-libc::EINVAL) };
         let verbs = Verbs::new(id, options)?;
@@ -68,7 +68,7 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until all messages completed, if connected.
+    /// Waits for the completions of all messages, if connected.
     pub fn complete(&self, options: &Options, direction: Direction) -> Result<(), i32> {
         let Some(verbs) = self.verbs.as_ref().filter(|_| self.connected) else { return Ok(()) };
         let cq = match direction {

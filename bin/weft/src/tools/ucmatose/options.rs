@@ -9,22 +9,22 @@ use crate::output::print;
 use crate::rdmacm_api::Hints;
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
-    /// The server; without it, be the server.
+    /// The server to connect to; `None` on the server.
     pub dst: Option<String>,
     /// Local address.
     pub src: Option<String>,
-    /// What addresses look like, and the port space.
+    /// Address format and port space.
     pub hints: Hints,
-    /// How many connections.
+    /// Number of connections.
     pub connections: usize,
     /// Messages each way.
     pub message_count: usize,
-    /// Bytes of each.
+    /// Bytes of each message.
     pub message_size: usize,
     /// Type of service.
     pub tos: Option<u8>,
@@ -32,7 +32,7 @@ pub struct Options {
     pub ack_timeout: Option<u8>,
     /// Port or service.
     pub port: String,
-    /// Whether to change to another channel before disconnecting.
+    /// Whether to migrate to another event channel before disconnecting.
     pub migrate: bool,
 }
 
@@ -52,7 +52,7 @@ const USAGE: &str = "usage: ucmatose
 \t[-a ack_timeout]
 ";
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error and returns `None` if it is invalid.
 pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:f:P:c:C:S:t:p:a:m").read(args) {
         Ok(read) => read,

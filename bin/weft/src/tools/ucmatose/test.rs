@@ -1,4 +1,4 @@
-//! Both sides of the test: as many connections as asked for, messages over all, then all disconnected.
+//! Both sides of the test: opens all connections, exchanges messages over each, then disconnects all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,10 +15,10 @@ use crate::cm_tools::perror;
 use crate::outln;
 use crate::rdmacm_api::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
 
-/// How long an address or a route may take.
+/// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;
 
-/// One side. Errors are what `main` returns.
+/// One side. Errors are exit statuses.
 pub struct Test<'a> {
     options: &'a Options,
     nodes: Vec<Node>,
@@ -31,7 +31,7 @@ pub struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    /// A client has an id for each connection from the start.
+    /// Creates the test; a client creates an id for each connection immediately.
     pub fn new(options: &'a Options, channel: EventChannel) -> Result<Test<'a>, i32> {
         let mut test = Test {
             options,
@@ -56,7 +56,7 @@ impl<'a> Test<'a> {
         Ok(test)
     }
 
-    /// Waits for connections and sends first.
+    /// The server's part: waits for connections and sends first.
     pub fn run_server(&mut self) -> Result<(), i32> {
         outln!("cmatose: starting server");
         let listener = CmId::new(&self.channel, self.options.hints.port_space)
@@ -82,7 +82,7 @@ impl<'a> Test<'a> {
         outln!("cmatose: disconnecting");
         for node in self.nodes.iter_mut().filter(|node| node.connected) {
             node.connected = false;
-            // It may be disconnected already: the peer was faster.
+            // The peer may have disconnected first.
             let _ = node.id.as_ref().map(CmId::disconnect);
         }
         let result = self.disconnect_events();
@@ -90,7 +90,7 @@ impl<'a> Test<'a> {
         result
     }
 
-    /// Connects and answers.
+    /// The client's part: connects and answers.
     pub fn run_client(&mut self) -> Result<(), i32> {
         outln!("cmatose: starting client");
         self.resolve(self.options.hints)?;
@@ -171,7 +171,7 @@ impl<'a> Test<'a> {
                 return Ok(());
             }
             RDMA_CM_EVENT_DISCONNECTED => {
-                // Answers the peer's wish; nothing to do if it was ours.
+                // Completes the peer's disconnect; has no effect if this side disconnected first.
                 let _ = self.nodes[index].id.as_ref().map(CmId::disconnect);
                 self.disconnects_left = self.disconnects_left.saturating_sub(1);
                 return Ok(());
@@ -265,7 +265,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Prints the error; -1 is what the calls of librdmacm return.
+/// Prints the error and returns -1, as librdmacm's calls do.
 fn failure(what: &str, error: &io::Error) -> i32 {
     perror(what, error);
     -1

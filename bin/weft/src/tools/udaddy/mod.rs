@@ -1,4 +1,4 @@
-//! `udaddy`: datagrams to peers that the connection manager finds.
+//! `udaddy`: sends datagrams to peers that the connection manager resolves.
 
 mod options;
 mod test;
@@ -12,7 +12,7 @@ use crate::outln;
 use test::Test;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "udaddy", about: "datagrams through the RDMA CM (UD)", run };
+pub const TOOL: Tool = Tool { name: "udaddy", about: "send datagrams through the RDMA CM (UD)", run };
 
 fn run(args: &[OsString]) -> ExitCode {
     let Some(options) = options::read(args) else { return ExitCode::from(1) };

@@ -10,18 +10,18 @@ use crate::rdmacm_api::Hints;
 use crate::tools::getopt::number;
 use crate::verbs_api::Which;
 
-/// What it asks for.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose library.
+    /// Weft's library or the system's.
     pub which: Which,
-    /// The server; without it, be the server.
+    /// The server to connect to; `None` on the server.
     pub dst: Option<String>,
     /// Local address.
     pub src: Option<String>,
-    /// What addresses look like, and the port space.
+    /// Address format and port space.
     pub hints: Hints,
-    /// How many connections.
+    /// Number of connections.
     pub connections: usize,
     /// Messages each way.
     pub messages: Messages,
@@ -29,7 +29,7 @@ pub struct Options {
     pub tos: Option<u8>,
 }
 
-/// The port, which no option changes: `-p` has always been the port space.
+/// The port, which no option changes: `-p` is the port space.
 pub const PORT: &str = "7174";
 
 const USAGE: &str = "usage: udaddy
@@ -46,7 +46,7 @@ const USAGE: &str = "usage: udaddy
 \t[-p port_space - 0x111 for UDP (default), 0x2 for IPOIB]
 ";
 
-/// Reads it; what is wrong has been told.
+/// Parses the command line; prints the error and returns `None` if it is invalid.
 pub fn read(args: &[OsString]) -> Option<Options> {
     let (given, which) = match Letters("s:b:c:C:S:t:p:P:f:").read(args) {
         Ok(read) => read,

@@ -1,4 +1,4 @@
-//! Both sides of the test: as many peers as asked for, messages to all, answers from all.
+//! Both sides of the test: the client sends messages to all peers, and all peers answer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use crate::cm_tools::{Datagrams, perror};
 use crate::outln;
 use crate::rdmacm_api::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
 
-/// How long an address or a route may take.
+/// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;
 
-/// One side. Errors are what `main` returns.
+/// One side. Errors are exit statuses.
 pub struct Test<'a> {
     options: &'a Options,
     nodes: Vec<Datagrams>,
@@ -29,7 +29,7 @@ pub struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    /// A client has an id for each connection from the start.
+    /// Creates the test; a client creates an id for each connection immediately.
     pub fn new(options: &'a Options, channel: EventChannel) -> Result<Test<'a>, i32> {
         let mut test = Test {
             options,
@@ -53,7 +53,7 @@ impl<'a> Test<'a> {
         Ok(test)
     }
 
-    /// Waits for messages and answers.
+    /// The server's part: waits for messages and answers.
     pub fn run_server(&mut self) -> Result<(), i32> {
         outln!("udaddy: starting server");
         let listener = CmId::new(&self.channel, self.options.hints.port_space)
@@ -63,7 +63,7 @@ impl<'a> Test<'a> {
         let src = self.address.src.ok_or(-1)?;
         listener.bind(&src).map_err(|e| failure("udaddy: bind address failed", &e))?;
         listener.listen(0).map_err(|e| failure("udaddy: failure trying to listen", &e))?;
-        // A failed request ends the waiting, and not the test.
+        // A failed request ends the wait, but not the test.
         let _ = self.connect_events();
         if self.options.messages.count > 0 {
             outln!("receiving data transfers");
@@ -76,7 +76,7 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Sends messages and waits for the answers.
+    /// The client's part: sends messages and waits for the answers.
     pub fn run_client(&mut self) -> Result<(), i32> {
         outln!("udaddy: starting client");
         self.resolve(self.options.hints)?;
@@ -196,7 +196,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Prints the error; -1 is what the calls of librdmacm return.
+/// Prints the error and returns -1, as librdmacm's calls do.
 fn failure(what: &str, error: &io::Error) -> i32 {
     perror(what, error);
     -1

@@ -1,19 +1,19 @@
-//! GeneralInfo: hardware, firmware and software of a switch.
+//! GeneralInfo: hardware, firmware and software versions of a switch.
 
 use serde_json::json;
 
 use crate::ib::format::text_until_zero;
 
-/// Where the parts are, behind a head of eight bytes.
+/// Offsets of the sections, after a header of eight bytes.
 const HW: usize = 8;
 const FW: usize = 40;
-/// Firmware versions that did not fit into the bytes of the older form.
+/// Extended firmware version, for numbers that do not fit the bytes of the older form.
 const FW_EXT: usize = 76;
-/// Software in the older form, and behind the longer firmware versions.
+/// Software version in the older form, and after an extended firmware version.
 const SW: usize = 76;
 const SW_BEHIND_EXT: usize = 104;
 
-/// Devices that tell the longer firmware version.
+/// Devices that report the extended firmware version.
 const EXT_DEVICES: &[std::ops::RangeInclusive<u16>] = &[
     0x0245..=0x0245,
     0xc738..=0xc73b,
@@ -38,29 +38,29 @@ const EXT_DEVICES: &[std::ops::RangeInclusive<u16>] = &[
     0x1bc4..=0x1bc6,
 ];
 
-/// What a switch says.
+/// A switch's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GeneralInfo {
     hw_revision: u16,
-    /// Which chip.
+    /// Device ID of the chip.
     pub device_id: u16,
     uptime: u32,
     fw_version: [u32; 3],
     build_id: u32,
-    /// Month, day and year in digits that read as hexadecimal.
+    /// Month, day and year in BCD.
     date: (u8, u8, u16),
     psid: String,
     ini_version: u32,
     sw_version: [u8; 3],
 }
 
-/// A number of four bytes; `None` beyond the end.
+/// A big-endian 32-bit integer; `None` beyond the end.
 pub fn word(data: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?))
 }
 
 impl GeneralInfo {
-    /// Reads it; what is missing is 0.
+    /// Parses an answer; missing bytes are 0.
     pub fn parse(data: &[u8]) -> GeneralInfo {
         let byte = |at: usize| data.get(at).copied().unwrap_or(0);
         let half = |at: usize| u16::from_be_bytes([byte(at), byte(at + 1)]);
@@ -100,7 +100,7 @@ impl GeneralInfo {
         format!("{month:02x}/{day:02x}/{year:04x}")
     }
 
-    /// Its lines.
+    /// The text output.
     pub fn text(&self) -> String {
         format!(
             "hw_dev_rev:  0x{:04x}\nhw_dev_id:   0x{:04x}\nhw_uptime:   0x{:08x}\nfw_version:  {}\n\
@@ -117,7 +117,7 @@ impl GeneralInfo {
         )
     }
 
-    /// The same for programs.
+    /// The same as JSON.
     pub fn json(&self) -> serde_json::Value {
         json!({
             "hw_revision": self.hw_revision, "device_id": format!("0x{:04x}", self.device_id), "uptime": self.uptime,

@@ -1,4 +1,4 @@
-//! `vendstat`: what switches of one maker tell by their own class of management.
+//! `vendstat`: queries Mellanox switches through their vendor-specific management class.
 
 mod info;
 
@@ -19,7 +19,7 @@ use crate::ib::vendor::Call;
 use crate::output;
 
 /// The tool.
-pub const TOOL: Tool = Tool { name: "vendstat", about: "ask switches by their vendor's class", run };
+pub const TOOL: Tool = Tool { name: "vendstat", about: "query switches through their vendor-specific class", run };
 
 const SPEC: Spec = Spec {
     program: TOOL.name,
@@ -47,14 +47,14 @@ const GENERAL_INFO: u16 = 0x17;
 const CONFIG_SPACE: u16 = 0x50;
 const COUNTER_GROUP_INFO: u16 = 0x90;
 const CONFIG_COUNTER_GROUP: u16 = 0x91;
-/// Where the first port's PortXmitWait is, and how far one port's is from the next one's.
+/// Address of the first port's PortXmitWait, and the distance between two ports' counters.
 const XMIT_WAIT_ADDRESS: u32 = 0x10_013c;
 const PORT_STRIDE: u32 = 1 << 12;
-/// The only device whose PortXmitWait is there.
+/// The only device with PortXmitWait at this address.
 const IS3_DEVICE: u16 = 47396;
-/// Records that one request reads or writes.
+/// Maximum number of records in one request.
 const RECORDS_MAX: usize = 18;
-/// Bytes before the records, or whatever an attribute holds.
+/// Bytes before an attribute's records or other contents.
 const HEAD_LEN: usize = 8;
 
 fn run(args: &[OsString]) -> ExitCode {
@@ -71,7 +71,7 @@ struct Session<'a> {
     json: serde_json::Map<String, Value>,
 }
 
-/// The switch does not answer; that has been said.
+/// The switch did not answer; the error is already printed.
 struct Refused;
 
 fn work(line: &CommandLine) -> Outcome<()> {
@@ -90,7 +90,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
         }
     };
     let mut session = Session { line, port, to, json: serde_json::Map::new() };
-    // What the switch refuses has been said, and is no failure of the tool, as in the original.
+    // A refusal by the switch is already printed and does not fail the tool, as in the original.
     if line.has('i') {
         let _ = session.counter_groups(number);
     } else if let Some(groups) = groups {
@@ -110,7 +110,7 @@ fn work(line: &CommandLine) -> Outcome<()> {
     Ok(())
 }
 
-/// Records as typed: `addr[,mask]` to read, `addr,value[,mask]` to write, all hexadecimal.
+/// Parses records: `addr[,mask]` to read, `addr,value[,mask]` to write, all hexadecimal.
 fn records(line: &CommandLine, letter: char) -> Outcome<Vec<Record>> {
     let typed = line.own.iter().filter(|(l, _)| *l == letter).take(RECORDS_MAX);
     typed.map(|(_, text)| record(text, letter == 'W').ok_or(End::Usage)).collect()
@@ -194,7 +194,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Reads or writes records, and returns them as they are then.
+    /// Reads or writes records, and returns their resulting values.
     fn records(&mut self, method: u8, records: &[Record]) -> Result<Vec<Record>, Refused> {
         let mut data = vec![0; HEAD_LEN];
         data.extend(records.iter().flatten().flat_map(|word| word.to_be_bytes()));
@@ -226,7 +226,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// PortXmitWait of 24 ports, in two requests; the chip numbers them from the fourth on.
+    /// Shows PortXmitWait of 24 ports, in two requests; the chip's numbering starts at the fourth port.
     fn xmit_wait(&mut self) -> Outcome<()> {
         let mut kept = serde_json::Map::new();
         for (first, count) in [(1u32, 16u32), (17, 8)] {
@@ -244,7 +244,7 @@ impl Session<'_> {
     }
 }
 
-/// The port that the original takes the chip's counter `i` for.
+/// The port number that the original assigns to the chip's counter `i`.
 fn port_number(i: u32) -> u32 {
     match i {
         ..=16 => i + 3,

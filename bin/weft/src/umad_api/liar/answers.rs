@@ -1,18 +1,18 @@
-//! The lies themselves.
+//! The false answers.
 
 use super::{HEAD, Liar, Random, STATUS_AT};
 use crate::ib::mad::{self, DATA_AT, MAD_LEN, SA_DATA_AT};
 
-/// NodeGUIDs of a fabric at most: walks through more take no other way.
+/// Maximum number of NodeGUIDs in a fabric: walks through more nodes test no other code.
 const GUIDS_MAX: u64 = 7;
-/// Bytes of a long answer at most.
+/// Maximum length of a long answer in bytes.
 const LONG_MAX: u64 = 40_000;
-/// Where a directed route's hop count and path stand, and the subnet administration's AttributeOffset.
+/// Byte offsets of a directed route's hop count and path, and of the subnet administration's AttributeOffset.
 const HOP_COUNT_AT: usize = 7;
 const PATH_AT: usize = 128;
 const ATTRIBUTE_OFFSET_AT: usize = 44;
 
-/// Texts that a terminal or a reader of text would stumble over.
+/// Texts that could confuse a terminal or a parser.
 const TEXTS: &[&[u8]] = &[
     b"\x1b]0;title\x07\x1b[2J\x1b[31m",
     b"\x9b31m\xc2\x9b2J",
@@ -26,7 +26,7 @@ const TEXTS: &[&[u8]] = &[
     b"honest",
 ];
 
-/// Puts answers to a question, or none, where they are waited for.
+/// Queues answers to a request, or none.
 pub fn to(liar: &mut Liar, packet: &[u8]) {
     let (head, question) = packet.split_at(HEAD);
     let mut answer = |mut head: Vec<u8>, status: i32, mad: &[u8]| {
@@ -45,7 +45,7 @@ pub fn to(liar: &mut Liar, packet: &[u8]) {
             answer(head.to_vec(), 0, &other);
         }
         4 => {
-            // The transaction is right, and nothing else.
+            // Only the transaction ID is right.
             let mut other = vec![0; random.below(600) as usize];
             random.fill(&mut other);
             other.iter_mut().zip(question).skip(8).take(8).for_each(|(to, from)| *to = *from);
@@ -70,7 +70,7 @@ pub fn to(liar: &mut Liar, packet: &[u8]) {
     liar.random = random;
 }
 
-/// A question of somebody to a server.
+/// A request from a client to a server.
 pub fn question(liar: &mut Liar) -> Vec<u8> {
     let mut packet = vec![0; HEAD + liar.random.below(400) as usize];
     liar.random.fill(&mut packet);
@@ -90,7 +90,7 @@ fn put(mad: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// An answer that is nearly right.
+/// An answer that is almost right.
 fn lie(random: &mut Random, fabric: u64, question: &[u8]) -> Vec<u8> {
     let mut mad = question.to_vec();
     mad.resize(MAD_LEN, 0);
@@ -117,7 +117,7 @@ fn lie(random: &mut Random, fabric: u64, question: &[u8]) -> Vec<u8> {
     mad
 }
 
-/// Records that are as long as they say, or not.
+/// Records whose length may or may not be the announced one.
 fn records(random: &mut Random, mad: &mut Vec<u8>) {
     let len = SA_DATA_AT as u64 + random.pick(&[0, 8, 112, 200, 2000, LONG_MAX]);
     mad.truncate(SA_DATA_AT);
@@ -132,7 +132,7 @@ fn records(random: &mut Random, mad: &mut Vec<u8>) {
     put(mad, ATTRIBUTE_OFFSET_AT, &units.to_be_bytes());
 }
 
-/// An attribute of subnet management: of one of a few nodes, that the way to it chooses.
+/// A subnet management attribute of one of a few nodes, chosen by the directed route.
 fn attribute(random: &mut Random, fabric: u64, question: &[u8]) -> [u8; 64] {
     let hops = usize::from(question.get(HOP_COUNT_AT).copied().unwrap_or(0));
     let path = question.get(PATH_AT..(PATH_AT + 1 + hops).min(question.len())).unwrap_or_default();
@@ -141,7 +141,7 @@ fn attribute(random: &mut Random, fabric: u64, question: &[u8]) -> [u8; 64] {
         node = random.next();
     }
     let guid = node % (1 + fabric % GUIDS_MAX);
-    // What a node is follows from its GUID, as long as it does not lie about that, too.
+    // A node's attributes follow from its GUID, unless it lies about that, too.
     let mut own = Random::new(fabric ^ guid);
     if random.one_in(16) {
         own = random.clone();
@@ -161,7 +161,7 @@ fn attribute(random: &mut Random, fabric: u64, question: &[u8]) -> [u8; 64] {
             data[4..12].copy_from_slice(&own.below(3).to_be_bytes());
             data[12..20].copy_from_slice(&guid.to_be_bytes());
             data[20..28].copy_from_slice(&(guid + random.below(2)).to_be_bytes());
-            // Vendors whose chassis are looked into.
+            // Vendors with chassis, which tools examine further.
             let vendor = own.pick(&[0x8f1_u32, 0x2c9, 0x5ad, 0x66a, 0x119f, 0]);
             let device =
                 own.pick(&[0xbd36_u16, 0x5a5b, 0x5a5c, 0x5a5d, 0x5a09, 0x5a38, 0x5a00, 0x5a60, 0x1003, 0xc738]);

@@ -1,18 +1,18 @@
-//! The parts of an ELF file that the loader reads (ELF-64, System V gABI chapter 5): the interpreter and the dynamic section. The
-//! bytes are any file's; what does not fit is left out.
+//! The parts of an ELF file that the loader reads (ELF-64, System V gABI chapter 5): the interpreter and the dynamic
+//! section. The input may be any file; malformed parts are skipped.
 
 use std::os::unix::fs::FileExt;
 
-/// An ELF file as far as `weft run` cares.
+/// The parts of an ELF file that `weft run` needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// Whether the loader runs it (PT_INTERP).
+    /// Whether the loader runs it (it has a PT_INTERP).
     pub has_interpreter: bool,
-    /// The libraries that it needs (DT_NEEDED).
+    /// Needed libraries (DT_NEEDED).
     pub needed: Vec<String>,
-    /// Where they are looked for before LD_LIBRARY_PATH (DT_RPATH).
+    /// Search path before LD_LIBRARY_PATH (DT_RPATH).
     pub rpath: Option<String>,
-    /// Where they are looked for after it (DT_RUNPATH).
+    /// Search path after LD_LIBRARY_PATH (DT_RUNPATH).
     pub runpath: Option<String>,
 }
 
@@ -28,15 +28,15 @@ const DT_STRTAB: u64 = 5;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// Bounds what a file may claim.
+/// Maximum number of dynamic entries read.
 const DYNAMIC_ENTRIES_MAX: usize = 4096;
 
-/// The longest text that is read: a search path may be long.
+/// Maximum length of a string; search paths may be long.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Where the bytes are.
+/// Random access to a file's bytes.
 pub trait Source {
-    /// Up to `length` bytes from `offset` on.
+    /// Returns up to `length` bytes from `offset` on.
     fn bytes(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
@@ -103,7 +103,7 @@ fn segments(file: &dyn Source, header: &[u8]) -> Option<Vec<Segment>> {
     (size > 0).then(|| table.chunks_exact(size).map_while(segment).collect())
 }
 
-/// Where in the file the byte is that is loaded at `address`.
+/// The file offset of the byte loaded at `address`.
 fn file_offset(segments: &[Segment], address: u64) -> Option<u64> {
     segments.iter().filter(|segment| segment.kind == PT_LOAD).find_map(|segment| {
         let within = address.checked_sub(segment.address).filter(|within| *within < segment.size)?;

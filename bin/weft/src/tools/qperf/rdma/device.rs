@@ -1,4 +1,4 @@
-//! A queue pair with its buffer, connected one way or the other.
+//! A queue pair with its buffer, connected by the connection manager or over TCP.
 
 use std::io;
 
@@ -19,25 +19,25 @@ use crate::verbs_api::{Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remo
 
 /// How the queue pair finds its peer.
 pub enum Link {
-    /// By the connection manager.
+    /// Through the connection manager.
     Managed(Connection),
-    /// By numbers over TCP.
+    /// Through an exchange of addresses over TCP.
     Direct(Direct),
 }
 
-/// The verbs objects that either way needs.
+/// The verbs objects that both kinds of connection need.
 pub struct Verbs {
     /// Protection domain.
     pub pd: Pd,
-    /// Its channel.
+    /// The completion channel.
     pub channel: Channel,
-    /// For everything.
+    /// The completion queue for all requests.
     pub cq: Cq,
-    /// READs and atomics that the device takes.
+    /// Number of READs and atomics that the device accepts.
     pub rd_atomic: u32,
 }
 
-/// Everything of one side.
+/// All objects of one side.
 pub struct Device {
     transport: ibv_qp_type,
     qp: Qp,
@@ -48,23 +48,23 @@ pub struct Device {
     max_inline: usize,
     peer: Node,
     verbs: Verbs,
-    // Last: what stands on an id goes before it.
+    // Declared last so that it drops after the objects that depend on its id.
     link: Link,
 }
 
-/// What a queue pair is to be.
+/// Properties of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// `IBV_QPT_...`.
     pub transport: ibv_qp_type,
-    /// Requests at a time.
+    /// Send queue depth.
     pub sends: u32,
-    /// Receptions at a time.
+    /// Receive queue depth.
     pub recvs: u32,
 }
 
 impl Wanted {
-    /// For the verbs, both kinds of completion in one queue.
+    /// The queue pair's attributes, with one queue for both kinds of completion.
     pub fn request<'a>(&self, cq: &'a Cq) -> QpRequest<'a> {
         QpRequest {
             qp_type: self.transport,
@@ -81,7 +81,7 @@ impl Wanted {
 }
 
 impl Verbs {
-    /// On a device.
+    /// Creates the objects on a device.
     pub fn new(run: &Run, context: &Context, wanted: Wanted) -> Result<Verbs> {
         let attr = context.query_device().map_err(|e| system("query device failed", &e))?;
         let most = u32::try_from(attr.orig_attr.max_qp_rd_atom).unwrap_or(0);
@@ -101,7 +101,7 @@ impl Verbs {
 }
 
 impl Device {
-    /// A queue pair; by the connection manager, it is connected already.
+    /// Creates a queue pair; through the connection manager, it is already connected.
     pub fn open(run: &mut Run, transport: ibv_qp_type, sends: u32, recvs: u32) -> Result<Device> {
         let wanted = Wanted { transport, sends, recvs };
         let (link, verbs, qp) = if run.number(Number::UseCm) != 0 {
@@ -116,7 +116,7 @@ impl Device {
         Ok(Device { transport, qp, buffer: None, target: None, msg_size, max_inline, peer, verbs, link })
     }
 
-    /// Registers memory, tells the peer of it, and connects.
+    /// Registers memory, exchanges addresses with the peer, and connects a [`Link::Direct`] queue pair.
     pub fn prepare(&mut self, run: &mut Run) -> Result<()> {
         let grh = if self.transport == IBV_QPT_UD { size_of::<ibv_grh>() } else { 0 };
         let access =
@@ -140,7 +140,7 @@ impl Device {
         Ok(())
     }
 
-    /// Where the peer's buffer is.
+    /// The address of the peer's buffer.
     pub fn peer_buffer(&self) -> Remote {
         Remote { addr: self.peer.vaddr, rkey: self.peer.rkey }
     }
@@ -154,7 +154,7 @@ impl Device {
         self.buffer.as_ref().ok_or_else(|| Failure::Ours("no memory region".to_owned()))
     }
 
-    /// Posts the same request so many times.
+    /// Posts the same request `count` times.
     pub fn post_sends(&self, op: &Op, count: u64) -> Result<()> {
         let inline = self.msg_size <= self.max_inline && !matches!(op, Op::Read(_));
         let piece = self.buffer()?.sge(0, self.msg_size);
@@ -165,7 +165,7 @@ impl Device {
         Ok(())
     }
 
-    /// Posts so many receptions.
+    /// Posts `count` receive requests.
     pub fn post_recvs(&self, count: u64) -> Result<()> {
         let buffer = self.buffer()?;
         let piece = buffer.sge(0, buffer.len());
@@ -175,7 +175,7 @@ impl Device {
         Ok(())
     }
 
-    /// Takes all completions that there are. Without polling, sleeps a little until there are some.
+    /// Takes all available completions. Without polling, waits briefly for the first.
     pub fn poll(&self, polling: bool, mut on: impl FnMut(&crate::verbs_api::Wc)) -> Result<u64> {
         let Verbs { channel, cq, .. } = &self.verbs;
         let failed = |what: &'static str| move |e: io::Error| system(what, &e);
@@ -197,7 +197,7 @@ impl Device {
         }
     }
 
-    /// What the library calls a completion status.
+    /// The library's text for a completion status.
     pub fn status_text(&self, status: u32) -> String {
         self.verbs.cq.status_text(status)
     }

@@ -1,4 +1,4 @@
-//! Reliable connections by the connection manager: the server tells its port over TCP.
+//! Reliable connections through the connection manager: the server sends its port over TCP.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::{NAP, Run};
 use crate::verbs_api::{Qp, no_attributes};
 
-/// What both sides ask for.
+/// Connection parameters of both sides.
 const PARAM: ConnParam = ConnParam {
     private_data: Vec::new(),
     responder_resources: 1,
@@ -24,7 +24,7 @@ const PARAM: ConnParam = ConnParam {
     qp_num: 0,
 };
 
-/// A connection, and the listener that it came by.
+/// A connection, and the listener that accepted it.
 pub struct Connection {
     id: CmId,
     _listener: Option<CmId>,
@@ -32,7 +32,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, or waits for the client to.
+    /// Connects to the server, or waits for the client to connect.
     pub fn open(run: &mut Run, wanted: Wanted) -> Result<(Connection, Verbs, Qp)> {
         let library = CmLibrary::load(run.which).map_err(|e| Failure::Ours(format!("{e:#}")))?;
         let failed = |_| Failure::Ours("rdma_create_event_channel failed".to_owned());
@@ -69,14 +69,14 @@ impl Connection {
         run.control.send(&u32::from(listener.local_port()).to_le_bytes(), "RDMA CM TCP IPv4 server port")?;
         let event = expect(run, &channel, RDMA_CM_EVENT_CONNECT_REQUEST)?;
         let id = event.incoming.ok_or_else(|| Failure::Ours("a request without an id".to_owned()))?;
-        // An id that goes is a rejection, which must not come before the reason.
+        // Dropping an id rejects the connection, so the peer must receive the reason first.
         let (verbs, qp) = queue_pair(run, &id, wanted).map_err(|failure| run.control.told_now(failure))?;
         id.accept(Some(&PARAM)).map_err(|e| system("rdma_accept failed", &e))?;
         let connection = Connection { id, _listener: Some(listener), channel };
         connection.expect(run, RDMA_CM_EVENT_ESTABLISHED)?;
         let mut attr = no_attributes();
         attr.min_rnr_timer = 12;
-        // Where that cannot be set the default will do.
+        // If this fails, the default is good enough.
         let _ = qp.modify_with(attr, IBV_QP_MIN_RNR_TIMER);
         Ok((connection, verbs, qp))
     }
@@ -85,7 +85,7 @@ impl Connection {
         expect(run, &self.channel, kind)
     }
 
-    /// Disconnects, or lets the client.
+    /// Disconnects, or waits for the client to disconnect.
     pub fn close(&self, run: &Run) -> Result<()> {
         if run.client {
             self.id.disconnect().map_err(|e| system("rdma_disconnect failed", &e))?;
@@ -105,7 +105,8 @@ fn queue_pair(run: &Run, id: &CmId, wanted: Wanted) -> Result<(Verbs, Qp)> {
     Ok((verbs, qp))
 }
 
-/// The next event, which must be that one. A second more than a message may take: the manager tries again too.
+/// Returns the next event, which must be of type `kind`. Waits one second longer than for a message, because the
+/// connection manager retries too.
 fn expect(run: &Run, channel: &EventChannel, kind: rdma_cm_event_type) -> Result<Event> {
     let end = Instant::now() + run.control.timeout + Duration::from_secs(1);
     while Instant::now() < end {

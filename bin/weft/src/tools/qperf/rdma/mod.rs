@@ -1,4 +1,4 @@
-//! RDMA: SENDs, WRITEs and READs, one way, both ways, to and fro.
+//! RDMA tests: SENDs, WRITEs and READs, one way, both ways, or as ping-pong.
 
 mod device;
 mod manager;
@@ -13,15 +13,15 @@ use super::wire::{Number, Stat};
 use crate::verbs_api::{Op, Wc};
 use device::Device;
 
-/// Requests under way at a time.
+/// Maximum number of outstanding requests.
 const DEPTH: u32 = 1024;
 
-/// `wr_id` of what is sent.
+/// `wr_id` of a send request.
 const SENT: u64 = 1;
-/// `wr_id` of a reception.
+/// `wr_id` of a receive request.
 const RECEIVED: u64 = 2;
 
-/// A test, on either side; the client gets the server's results.
+/// Runs a test on either side; the client gets the server's results.
 pub fn measure(run: &mut Run, transport: ibv_qp_type, pattern: Pattern) -> Result<Option<Stat>> {
     let (sends, recvs) = depth(pattern, run.client);
     let mut device = Device::open(run, transport, sends, recvs)?;
@@ -44,7 +44,7 @@ pub fn measure(run: &mut Run, transport: ibv_qp_type, pattern: Pattern) -> Resul
     Ok(theirs)
 }
 
-/// Requests and receptions that the queue pair has room for.
+/// Send and receive queue depths of the queue pair.
 fn depth(pattern: Pattern, client: bool) -> (u32, u32) {
     match (pattern, client) {
         (Pattern::BothWays, _) => (DEPTH, DEPTH),
@@ -56,11 +56,11 @@ fn depth(pattern: Pattern, client: bool) -> (u32, u32) {
     }
 }
 
-/// A test under way.
+/// A running test.
 struct Test<'a> {
     run: &'a mut Run,
     device: &'a Device,
-    /// Whether it tells how many completions came at once.
+    /// Whether to record the maximum number of completions taken at once.
     deep: bool,
 }
 
@@ -69,7 +69,7 @@ impl Test<'_> {
         self.device.op_send()
     }
 
-    /// Posts `count` requests, which count as sent at once.
+    /// Posts `count` requests and counts them as sent.
     fn post(&mut self, op: &Op, count: u64) -> Result<()> {
         self.device.post_sends(op, count)?;
         for _ in 0..count {
@@ -78,7 +78,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Waits a little for completions; hands on each that succeeded.
+    /// Waits briefly for completions; passes each successful one to `on`.
     fn poll(&mut self, mut on: impl FnMut(&mut Stat, &Wc)) -> Result<u64> {
         let polling = self.run.number(Number::PollMode) != 0;
         let stat = &mut self.run.stat;
@@ -101,7 +101,7 @@ impl Test<'_> {
         Failure::Ours(format!("{name} failed: {}", self.device.status_text(status)))
     }
 
-    /// How many of `room` requests are still to be sent.
+    /// Number of requests to send next: up to `room`, within the number of messages of the test.
     fn left(&self, sent: u64, room: u64) -> u64 {
         match u64::from(self.run.number(Number::NoMsgs)) {
             0 => room,
@@ -114,7 +114,7 @@ impl Test<'_> {
         wanted > 0 && done >= wanted
     }
 
-    /// The sending side of one way.
+    /// The sending side of a one-way test.
     fn send(&mut self, op: &Op) -> Result<()> {
         self.run.sync()?;
         let mut sent = self.left(0, DEPTH.into());
@@ -133,7 +133,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// The receiving side of one way.
+    /// The receiving side of a one-way test.
     fn receive(&mut self) -> Result<()> {
         let size = self.device.msg_size;
         self.device.post_recvs(DEPTH.into())?;
@@ -172,7 +172,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Each sends when its last message has left and the other's has come.
+    /// Ping-pong: each side sends when its last send has completed and the other's message has arrived.
     fn ping_pong(&mut self, op: &Op) -> Result<()> {
         let size = self.device.msg_size;
         self.device.post_recvs(1)?;
@@ -218,7 +218,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// The adapter does everything.
+    /// Waits for the end of the test while the adapter does all the work.
     fn idle(&mut self) -> Result<()> {
         self.run.sync()?;
         while !self.run.finished()? {

@@ -1,5 +1,5 @@
-//! Queue pairs connected by hand: numbers over TCP. On Ethernet, where the original has no way to its peer, the GIDs are
-//! those of the TCP connection's addresses.
+//! Queue pairs connected through an exchange of addresses over TCP. On Ethernet, which the original does not support,
+//! the GIDs come from the addresses of the TCP connection.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,10 +17,10 @@ use crate::verbs_api::{Ah, Connect, Context, DeviceList, Library, Path, Qp, UdTa
 
 /// Q_Key of the tests' datagrams.
 const QKEY: u32 = 0x1111_1111;
-/// Hops that packets may take.
+/// Hop limit of packets.
 const HOP_LIMIT: u8 = 64;
 
-/// A port, and where packets leave from.
+/// A port and the address of a queue pair on it.
 pub struct Direct {
     transport: u32,
     context: Context,
@@ -30,7 +30,7 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Opens the device that the request names, or the first; a queue pair in the state Init.
+    /// Opens the requested device, or the first one, and a queue pair in the Init state.
     pub fn open(run: &Run, wanted: Wanted) -> Result<(Direct, Verbs, Qp)> {
         let library = Library::load(run.which).map_err(|e| Failure::Ours(format!("{e:#}")))?;
         let none = |e: &std::io::Error| system("failed to find any InfiniBand devices", e);
@@ -59,17 +59,17 @@ impl Direct {
         Ok((Direct { transport, context, port_num: port, port: attr, psn: random_psn() }, verbs, qp))
     }
 
-    /// Our LID.
+    /// The local LID.
     pub fn lid(&self) -> u32 {
         self.port.lid.into()
     }
 
-    /// Our first PSN.
+    /// The first local PSN.
     pub fn psn(&self) -> u32 {
         self.psn
     }
 
-    /// Takes the queue pair to Ready to Send; where datagrams go.
+    /// Takes the queue pair to Ready to Send; for UD, returns the datagrams' destination.
     pub fn connect(&self, run: &Run, qp: &Qp, verbs: &Verbs, peer: &Node) -> Result<Option<UdTarget>> {
         let path = Path {
             dlid: peer.lid as u16,
@@ -97,7 +97,7 @@ impl Direct {
         Ok(Some(UdTarget { ah, qpn: peer.qpn, qkey: QKEY }))
     }
 
-    /// What was asked for, or as much of it as the port can.
+    /// The requested MTU, limited to the port's active MTU.
     fn mtu(&self, run: &Run) -> Result<u32> {
         let wanted = run.number(Number::MtuSize);
         let code = [256, 512, 1024, 2048, 4096].iter().position(|mtu| *mtu == wanted);
@@ -105,7 +105,7 @@ impl Direct {
         Ok((code as u32 + 1).min(self.port.active_mtu))
     }
 
-    /// The peer's GID, and the row of ours.
+    /// The peer's GID and the local GID's index.
     fn gids(&self, run: &Run) -> Result<([u8; 16], u8)> {
         let stream = run.control.stream();
         let failed = |e: std::io::Error| system("getsockname failed", &e);
@@ -121,7 +121,7 @@ impl Direct {
     }
 }
 
-/// The GID of an address on Ethernet.
+/// The GID of an IP address on Ethernet.
 fn gid(addr: SocketAddr) -> [u8; 16] {
     match addr.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
