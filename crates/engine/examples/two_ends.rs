@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use node::{Node, now};
 use weft_verbs::{Mtu, RemoteTarget, SendFlags, SendOp, SendWr, Wc, WcStatus};
 
-/// Sends posted before one is waited for.
+/// Maximum number of posted sends without a completion.
 const DEPTH: usize = 128;
 
 fn main() {
@@ -80,7 +80,7 @@ fn main() {
         }
     }
     println!("{:?}", node.pump.stack.stats());
-    // Answer what the peer still asks for.
+    // Answer the peer's remaining requests.
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
         node.turn();
@@ -102,7 +102,7 @@ fn poll(node: &mut Node, wcs: &mut [Wc]) -> usize {
 fn bandwidth(node: &mut Node, op: SendOp, size: usize, count: usize) {
     let mut wcs = [Wc::default(); 16];
     let (mut posted, mut done) = (0, 0);
-    // How the copies of payload fare depends on where it stands in its page.
+    // The cost of copying payload depends on its position in its page.
     let offset = std::env::var("OFFSET").map_or(0, |v| v.parse().expect("a number"));
     let sge = node.sge(offset, size);
     while done < count {

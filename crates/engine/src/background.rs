@@ -1,6 +1,6 @@
-//! The background thread: one for each process that opened a device. It sleeps until a packet comes, a deadline is
-//! reached, the daemon has something to tell, or somebody wakes it; while the program polls it leaves the sockets alone
-//! ([`crate::handover`]).
+//! The background thread: one for each process that opened a device. It sleeps until a packet arrives, a deadline
+//! expires, the daemon sends a message, or another thread wakes it. While the program polls, it leaves the sockets
+//! alone ([`crate::handover`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc;
@@ -21,23 +21,24 @@ use crate::spin::Spin;
 use crate::trace::{self, Kind};
 use crate::{busy_poll, clock};
 
-/// Its stack: nothing here recurses.
+/// Stack size of the thread; nothing here recurses.
 const STACK_BYTES: usize = 256 << 10;
-/// First pause between two attempts to reach the next daemon, and the longest.
+/// First and longest pause between two attempts to reach the next daemon.
 const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// A deadline this far off is kept even when it is no longer needed: to wake once for nothing is cheaper than to be told
-/// of a new one with every packet.
+/// A deadline this far off is kept even when it is no longer needed: one useless wake-up is cheaper than an update with
+/// every packet.
 const KEPT_DEADLINE_MIN: Duration = Duration::from_millis(1);
 
-/// How long an open waits for the thread to come up. It is not waited for in vain but where it cannot come up before the open
-/// returns: the caller may hold the lock of the dynamic loader.
+/// How long an open waits for the thread to start. The wait times out only where the thread cannot start before the
+/// open returns: the caller may hold the lock of the dynamic loader.
 const STARTS_WITHIN: Duration = Duration::from_millis(500);
 
-/// Turns without a sleep after which the daemon is listened to.
+/// Turns without a sleep after which the thread checks for daemon messages.
 const AWAKE_TURNS_MAX: u32 = 4096;
 
-/// Starts the thread, and waits until it has allocated memory. A thread's first allocation maps an arena of its own, by the C
-/// library's mmap and munmap, which Open MPI and UCX overwrite when they are initialised: no thread may be inside of them then.
+/// Starts the thread, and waits until it has allocated memory. A thread's first allocation maps an arena of its own
+/// through the C library's mmap and munmap, which Open MPI and UCX overwrite during their initialisation: no thread may
+/// be inside these functions at that time.
 pub fn start(engine: &'static Engine) -> std::io::Result<()> {
     let mut background = Background {
         engine,
@@ -73,29 +74,29 @@ struct Background {
     /// Connection that `daemon` is a copy of.
     generation: u64,
     seen: Seen,
-    /// Deadline that was promised at the last sleep.
+    /// Deadline chosen at the last sleep.
     kept: Option<Instant>,
     spin: Spin,
-    /// How often the program had polled when this thread received a WRITE for it last.
+    /// The program's poll count when this thread last received a WRITE for it.
     polls: u32,
-    /// What the daemon is to be told that the process holds.
+    /// Object counts to report to the daemon.
     report: Option<HcaUsage>,
-    /// What is to be written to the ledger.
+    /// Pages to write to the ledger.
     told: Option<Told>,
-    /// Somebody asked for it.
+    /// The daemon requested a ledger update.
     asked: bool,
-    /// There is a datagram for a process that was not met.
+    /// A datagram waits for a process that this one has not met.
     wants_to_meet: bool,
-    /// What passed over the fabric and the daemon has not been told.
+    /// Fabric traffic not reported to the daemon yet.
     traffic: Vec<PathTraffic>,
     losses: fabric::Losses,
-    /// Something came; maybe a doorbell was rung.
+    /// An arrival woke the thread; it may have been the doorbell.
     rung: bool,
-    /// Times that the thread woke.
+    /// How often the thread woke.
     wakeups: u64,
 }
 
-/// What a sleep ended with.
+/// Reasons for which a sleep ended.
 struct Woken {
     daemon: bool,
     neighbours: bool,
@@ -144,7 +145,7 @@ impl Background {
         }
     }
 
-    /// One turn of the pump, or none if the program does it; answers how long to sleep.
+    /// Runs one turn of the pump, or none if the program does it. Returns how long to sleep.
     fn serve(&mut self) -> Serve {
         let engine = self.engine;
         let now = clock::now();
@@ -163,7 +164,7 @@ impl Background {
         }
         self.wants_to_meet |= pump.wants_to_meet();
         if driver == Driver::Waiting {
-            // They say themselves whether they sleep.
+            // Waiting threads announce their own sleep.
             engine.handover.set_driver(driver);
             engine.handover.unlock(guard);
             return Serve::Parked;
@@ -184,7 +185,7 @@ impl Background {
             if !armed && pump.memory_wait.is_written() && std::mem::replace(&mut self.polls, polls) != polls {
                 pump.memory_wait.on_left(now);
             }
-            // A program that sleeps until an event comes wants the processor for itself.
+            // A program that sleeps until an event arrives wants the processor for itself.
             self.spin.on_packets(now, !armed && !waits);
             engine.leave(guard);
             return Serve::Again;
@@ -196,7 +197,7 @@ impl Background {
         let next = pump.poll_timeout().into_iter().chain(pump.instruments.poll_timeout()).min();
         let mut until = self.deadline(now, next);
         if engine.handover.is_active(&self.seen) && !waits {
-            // To look now and then is cheaper than to be told of the deadline of each post.
+            // Checking now and then is cheaper than an update for each post's deadline.
             until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
         }
         if !pump.fall_asleep() {
@@ -244,9 +245,9 @@ impl Background {
         }
     }
 
-    /// Keep a copy of the descriptor of the connection there is now, and tell the daemon what it is to be told.
+    /// Keeps a copy of the current connection's descriptor, and sends the daemon all pending reports.
     fn watch_daemon(&mut self) {
-        // A request may be under way and take its time; then what there is serves until the next turn.
+        // A request in progress may hold the session for long; the current copy serves until the next turn.
         let Some(mut session) = self.engine.session.try_lock() else {
             return;
         };
@@ -263,7 +264,8 @@ impl Background {
         if !self.losses.is_empty() {
             fabric::tell_losses(&mut session, std::mem::take(&mut self.losses));
         }
-        // What the daemon told meanwhile, such as that a way closed, waits unseen by poll.
+        // The client has already read events that arrived during these requests (a closed path, say): poll does not
+        // show them.
         self.engine.attend(&mut session);
         self.asked |= session.take_asked();
         if self.wants_to_meet {
@@ -288,7 +290,7 @@ impl Background {
 
     fn hear_daemon(&mut self) {
         let Some(mut session) = self.engine.session.try_lock() else {
-            // Whoever has it reads what comes; do not spin on the descriptor meanwhile.
+            // The session's holder reads the messages; do not spin on the descriptor meanwhile.
             std::thread::sleep(LOOK_INTERVAL);
             return;
         };
@@ -303,7 +305,7 @@ impl Background {
     }
 }
 
-/// Reach the next daemon from a thread of its own: that may take seconds, and packets do not wait.
+/// Reconnects from a separate thread: reaching the next daemon may take seconds, and packets do not wait.
 fn reconnect_in_time(engine: &'static Engine) {
     let started = thread::spawn_without_signals("weft-reconnect", STACK_BYTES, move || {
         let (mut pause, longest) = RECONNECT_PAUSE;
@@ -335,7 +337,7 @@ fn reconnect_in_time(engine: &'static Engine) {
 }
 
 impl Engine {
-    /// Processes of this host died, or rang bells of their own.
+    /// Handles deaths and bells of other processes of this host.
     pub(crate) fn look_after_neighbours(&self) {
         let mut guard = self.handover.lock(&self.pump);
         if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
@@ -348,7 +350,7 @@ impl Engine {
     }
 }
 
-/// A descriptor to be watched; what is not there is stood in for by something watched for nothing.
+/// Returns a poll entry for `fd`, or one that watches `other` for nothing if there is no `fd`.
 fn watched_or<'a>(fd: Option<BorrowedFd<'a>>, other: &'a EventFd) -> PollFd<'a> {
     match fd {
         Some(fd) => PollFd::from_borrowed_fd(fd, PollFlags::IN),
@@ -356,14 +358,14 @@ fn watched_or<'a>(fd: Option<BorrowedFd<'a>>, other: &'a EventFd) -> PollFd<'a> 
     }
 }
 
-/// What a turn ended with.
+/// Outcome of a turn.
 enum Serve {
-    /// Packets came: look again, which is cheaper than to fall asleep and be woken.
+    /// Packets came: turn again, which is cheaper than a sleep and a wake-up.
     Again,
-    /// Packets will come soon, most likely.
+    /// Packets will probably arrive soon.
     Spin,
-    /// The program does it.
+    /// The program drives.
     Parked,
-    /// Nothing is to be done before this time, or before something comes.
+    /// No work until this time, or until something arrives.
     Until(Option<Instant>),
 }

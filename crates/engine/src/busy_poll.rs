@@ -1,13 +1,13 @@
-//! When a thread that polls in vain yields its processor. A poller that shares its processor with its peer keeps the peer
-//! from answering until its time slice ends, milliseconds later. A poller with a processor of its own must not pay for
-//! that: a yield costs as much as a small message within the host.
+//! Decides when a thread that polls without success yields its processor. A poller that shares its processor with its
+//! peer keeps the peer from answering until its time slice ends, milliseconds later. A poller with a processor of its
+//! own must not pay for that: a yield costs as much as a small message within the host.
 //!
-//! Each yield tells whether it was worth it, by how long the processor was away:
-//! - nobody else wanted it: the next yield waits twice as long;
-//! - others had it for a moment, as pollers that yield in turn do: yield whenever nothing is there;
-//! - somebody used up a whole time slice: the peer may need another processor than this one, and a poller that yields at
-//!   once would be away whenever the peer is not. So it polls for a while before it yields, unless that turns out to be in
-//!   vain again and again, as it is where hundreds of pollers share a processor.
+//! The time that the processor was away shows whether the yield was useful:
+//! - no other thread wanted it: the next yield waits twice as long;
+//! - others had it for a moment, as pollers that yield in turn do: yield whenever a poll finds nothing;
+//! - another thread used a whole time slice: the peer may need another processor than this one, and a poller that
+//!   yields at once would be away whenever the peer is not. So it polls for a while before it yields, unless that fails
+//!   again and again, as it does where hundreds of pollers share a processor.
 
 use std::cell::Cell;
 
@@ -18,22 +18,22 @@ use crate::clock;
 
 /// How long a poller polls before its first yield: longer than an answer takes between two processors.
 const YIELD_AFTER: Duration = Duration::from_micros(20);
-/// The shortest time but zero, and the longest. The longest is a fraction of a time slice.
+/// The shortest non-zero time, and the longest. The longest is a fraction of a time slice.
 const YIELD_AFTER_RANGE: (Duration, Duration) = (Duration::from_micros(2), Duration::from_millis(1));
-/// Looks at the clock further apart than this belong to a program that does other things between its polls.
+/// Clock readings further apart than this belong to a program that does other things between its polls.
 const DENSE: Duration = Duration::from_micros(20);
 /// An absence shorter than this is the system call alone.
 const AWAY_MIN: Duration = Duration::from_micros(1);
-/// An absence longer than this means that somebody used up a time slice.
+/// After an absence longer than this, another thread used a whole time slice.
 const SLICE_MIN: Duration = Duration::from_micros(500);
-/// How long a poller polls before it yields to those who use up time slices. It varies by as much again: two peers that are
-/// away in turn meet sooner or later.
+/// How long a poller polls before it yields to threads that use whole time slices. A random part adds up to as much
+/// again, so that two peers that are away in turn meet sooner or later.
 const YIELD_AFTER_SLICE: Duration = Duration::from_micros(100);
 /// Arrivals between two yields that the yields alone account for.
 const ARRIVALS_BY_YIELD: u64 = 2;
-/// Yields in a row with hardly an arrival in between from which on polling before a yield counts as useless.
+/// Consecutive yields with hardly an arrival in between, after which polling before a yield counts as useless.
 const USELESS_YIELDS: u32 = 8;
-/// For how many yields it is not tried again: at first, and at most.
+/// Number of yields during which the poller does not try it again: initial and maximum.
 const UNTRIED_YIELDS: (u32, u32) = (64, 1024);
 
 /// One yield.
@@ -52,31 +52,31 @@ pub fn yield_processor() -> Yielded {
     let at = clock::now();
     std::thread::yield_now();
     let back_at = clock::now();
-    // The kernel is asked only where it matters.
+    // Read the context-switch counters only where they matter.
     let switched = back_at.since(at) >= AWAY_MIN && was_preempted();
     Yielded { at, back_at, switched }
 }
 
-/// Whether the calling thread lost its processor since the last call, as far as the kernel tells.
+/// Whether the calling thread was preempted since the last call, according to the kernel.
 fn was_preempted() -> bool {
     thread_local! { static TIMES: Cell<u64> = const { Cell::new(0) } }
     thread::times_preempted().is_none_or(|times| TIMES.replace(times) != times)
 }
 
-/// The decision, of one process.
+/// The yield decision of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPoll {
-    /// Since when polls have been in vain; zero if something came since.
+    /// Start of the run of unsuccessful polls; zero after an arrival.
     since: Instant,
-    /// The clock at the last poll in vain.
+    /// The clock at the last unsuccessful poll.
     polled_at: Instant,
-    /// How long polls must have been in vain.
+    /// How long polls must find nothing before the thread yields.
     yield_after: Duration,
     /// Arrivals until the last yield.
     arrivals: u64,
-    /// Yields to others' time slices in a row that polling before them did not help.
+    /// Consecutive yields to whole time slices for which polling beforehand did not help.
     useless: u32,
-    /// Yields that are left until polling before them is tried again, and how many there were at the beginning.
+    /// Yields left until polling before them is tried again, and how many there were at the beginning.
     untried: (u32, u32),
 }
 
@@ -94,13 +94,13 @@ impl Default for BusyPoll {
 }
 
 impl BusyPoll {
-    /// Something came.
+    /// Records an arrival.
     #[inline]
     pub fn on_arrival(&mut self) {
         self.since = Instant(0);
     }
 
-    /// Nothing came, and the clock was looked at: whether the thread is to yield.
+    /// Records a poll that found nothing and read the clock; returns whether the thread must yield.
     #[inline]
     pub fn must_yield(&mut self, now: Instant) -> bool {
         let dense = now.since(self.polled_at) < DENSE;
@@ -111,7 +111,7 @@ impl BusyPoll {
         dense && now.since(self.since) >= self.yield_after
     }
 
-    /// The thread yielded; `arrivals` is how often something has come so far.
+    /// Records a yield; `arrivals` counts all arrivals so far.
     pub fn on_yield(&mut self, yielded: Yielded, arrivals: u64) {
         let Yielded { at, back_at, switched } = yielded;
         let away = back_at.since(at);
@@ -129,7 +129,7 @@ impl BusyPoll {
         };
     }
 
-    /// Whether it is useless to poll before the next yield; `few`: hardly anything came since the last one.
+    /// Whether polling before the next yield is useless; `few`: hardly anything arrived since the last one.
     fn is_useless(&mut self, few: bool) -> bool {
         if !few {
             (self.useless, self.untried) = (0, (0, 0));
@@ -156,7 +156,7 @@ mod tests {
 
     const US: u64 = 1000;
 
-    /// A poller that looks at the clock each microsecond.
+    /// A poller that reads the clock each microsecond.
     struct Poller {
         busy: BusyPoll,
         now: Instant,
@@ -168,7 +168,7 @@ mod tests {
             Poller { busy: BusyPoll::default(), now: Instant(1_000_000_000), arrivals: 0 }
         }
 
-        /// Polls until a yield is due; how many microseconds that took.
+        /// Polls until a yield is due; returns how many microseconds that took.
         fn polls(&mut self) -> u64 {
             (0..)
                 .find(|_| {

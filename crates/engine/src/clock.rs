@@ -1,10 +1,10 @@
-//! The clock: CLOCK_MONOTONIC in nanoseconds, as `clock_gettime` gives it to the program too, so that completion
-//! timestamps can be compared with the program's own.
+//! The clock: CLOCK_MONOTONIC in nanoseconds, the same as the program reads with `clock_gettime`, so that it can
+//! compare completion timestamps with its own.
 
 use rustix::time::{ClockId, clock_gettime};
 use weft_verbs::Instant;
 
-/// Now.
+/// Returns the current time.
 #[inline]
 pub fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);

@@ -1,7 +1,7 @@
-//! What a person asks for by the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and
-//! `WEFT_LOG`, see [`crate::log`]). It is read when the first device is opened; what is not understood makes that fail,
-//! so that a test that asked for faults never runs without them. A program that has rights which its caller lacks
-//! (set-user-ID) does not look.
+//! Options from the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and
+//! `WEFT_LOG`, see [`crate::log`]). The first open of a device reads them and fails on a value that it cannot parse, so
+//! that a test that requests faults never runs without them. A program with rights that its caller lacks (set-user-ID)
+//! ignores them.
 
 use weft_link::FaultSpec;
 use weft_link::wrap::pcap::Capture;
@@ -9,13 +9,13 @@ use weft_link::wrap::pcap::Capture;
 use crate::error::EngineError;
 use crate::share::Policy;
 
-/// Faults to inject.
+/// Returns the faults to inject.
 pub fn faults() -> Result<FaultSpec, EngineError> {
     let text = text_of("WEFT_FAULT")?;
     FaultSpec::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_FAULT: {error}")))
 }
 
-/// Capture to write; `ib`: of InfiniBand packets.
+/// Returns the capture to write; `ib`: of InfiniBand packets.
 pub fn capture(ib: bool) -> Result<Option<Capture>, EngineError> {
     let name = text_of("WEFT_PCAP")?;
     if name.is_empty() {
@@ -30,8 +30,7 @@ pub fn capture(ib: bool) -> Result<Option<Capture>, EngineError> {
     })
 }
 
-/// Whether two processes of this host reach each other by packets, as over a network. Who wants faults or a capture wants
-/// packets.
+/// Whether two processes of this host exchange packets, as over a network. Faults and captures imply packets.
 pub fn loops_by_wire() -> Result<bool, EngineError> {
     let asks = |variable| text_of(variable).map(|text| !text.is_empty());
     match text_of("WEFT_LOOPBACK")?.as_str() {
@@ -47,7 +46,7 @@ pub fn sharing() -> Result<Policy, EngineError> {
     Policy::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_SHARE: {error}")))
 }
 
-/// What to trace, and where to.
+/// Returns the trace's destination and filter.
 pub fn trace() -> Result<String, EngineError> {
     text_of("WEFT_TRACE")
 }

@@ -1,4 +1,4 @@
-//! Devices as the daemon tells of them, in the nouns of verbs.
+//! Devices as the daemon describes them, translated to verbs types.
 
 use weft_ipc::{DeviceInfo, IbPort, InfiniBand};
 use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, IbPortAttr, Mtu, PortAttr, PortState};
@@ -6,12 +6,12 @@ use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, IbPortAttr, Mtu, 
 /// PortState of a port that carries traffic (IBA 14.2.5.6).
 const IB_PORT_ACTIVE: u8 = 4;
 
-/// A device as it is now.
+/// Snapshot of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSnapshot {
     /// Identity, never given to another device.
     pub id: DeviceId,
-    /// What it is.
+    /// Attributes.
     pub attr: DeviceAttr,
 }
 
@@ -22,7 +22,7 @@ impl DeviceSnapshot {
     }
 }
 
-/// Translate. A process that may open packet sockets has RoCE v1 too.
+/// Translates the daemon's description. A process that may open packet sockets has RoCE v1 too.
 pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
     let mut info = info.clone();
     if weft_sys::packet::are_allowed() {
@@ -62,7 +62,7 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
     }
 }
 
-/// The GID table of a port on a fabric, without its empty rows.
+/// Returns the GID table of a port on a fabric, without its empty rows.
 fn fabric_gids(port: &IbPort) -> Vec<GidEntry> {
     let row = |index: usize| {
         let gid = Gid(port.gid(index)?);

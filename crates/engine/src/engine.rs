@@ -1,5 +1,5 @@
-//! The engine as the C interface sees it: devices, a way to call the adapter under the lock, and the polling of
-//! completion queues.
+//! The engine as the C interface sees it: devices, calls into the adapter under the lock, and polling of completion
+//! queues.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,9 @@ use crate::share::Sharing;
 use crate::sources::Sources;
 use crate::{background, clock, config, fork, singleton, trace};
 
-/// What every call answers in a process that forked since its devices were opened.
+/// Error of every call in a process that forked after it opened devices.
 pub(crate) const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
-/// What a call answers before a device was opened.
+/// Error of a call before the first open of a device.
 pub(crate) const CLOSED: VerbsError = VerbsError::NoDevice("no device is open");
 
 /// The engine of a process.
@@ -37,7 +37,7 @@ pub struct Engine {
     pub(crate) sinks: SharedSinks,
     pub(crate) handover: Handover,
     background: AtomicBool,
-    /// From the first open on.
+    /// Set by the first open.
     pub(crate) sources: OnceLock<Sources>,
     pub(crate) sharing: Sharing,
 }
@@ -62,18 +62,18 @@ impl Engine {
         })
     }
 
-    /// Whether the process forked since: everything here belongs to the parent.
+    /// Whether the process has forked since: everything here belongs to the parent.
     #[inline]
     pub fn is_dead(&self) -> bool {
         self.depth != fork::depth()
     }
 
-    /// The clock of everything here, completion timestamps included: CLOCK_MONOTONIC.
+    /// Reads the clock that the engine uses throughout, completion timestamps included: CLOCK_MONOTONIC.
     pub fn now(&self) -> Instant {
         clock::now()
     }
 
-    /// The devices there are.
+    /// Lists the devices.
     ///
     /// # Errors
     /// The daemon is gone and cannot be reached again.
@@ -84,12 +84,12 @@ impl Engine {
         Ok(session.devices().to_vec())
     }
 
-    /// Open a device; `sink` is told of events until [`Engine::close`]. The first open gets the process its slot, its
+    /// Opens a device; `sink` receives events until [`Engine::close`]. The first open gets the process its slot, its
     /// sockets and its background thread.
     ///
     /// # Errors
-    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is used up); `WEFT_FAULT` or
-    /// `WEFT_PCAP` ask for what cannot be.
+    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is exhausted); `WEFT_FAULT`
+    /// or `WEFT_PCAP` request something impossible.
     pub fn open(&'static self, device: DeviceId, sink: Arc<dyn EventSink>) -> Result<ContextId, EngineError> {
         self.live()?;
         let mut session = self.session.lock();
@@ -114,34 +114,34 @@ impl Engine {
         Ok(self.sinks.lock().add(device, sink))
     }
 
-    /// A bell that nobody rings any more is watched no longer.
+    /// Stops watching a bell that has no ringer any more.
     pub(crate) fn forget_source(&self, bell: Option<OwnedFd>) {
         if let (Some(bell), Some(sources)) = (bell, self.sources.get()) {
             sources.forget_cable(bell);
         }
     }
 
-    /// What a thread that sleeps is woken with by the cable to a fabric's switches.
+    /// Returns the wake-up token of the cable to a fabric's switches.
     pub(crate) fn cable_tokens(&self) -> Tokens {
         self.sources.get().map_or(0, Sources::cable_tokens)
     }
 
-    /// Close an open device. Its objects stay until they are destroyed.
+    /// Closes an open device. Its objects stay until they are destroyed.
     pub fn close(&self, context: ContextId) {
         if !self.is_dead() {
             self.sinks.lock().remove(context);
         }
     }
 
-    /// Wait until no thread is telling of an event any more that was raised before this call: an object that was
-    /// destroyed is not spoken of after that, and what its cookie names can be freed. Not to be called from a sink.
+    /// Waits until every thread has delivered the events that were raised before this call. No event names a destroyed
+    /// object after that, so the caller can free what its cookie refers to. Must not be called from a sink.
     pub fn quiesce_events(&self) {
         if !self.is_dead() {
             drop(self.sinks.lock());
         }
     }
 
-    /// Lock, call, send what came of it, unlock, tell of events.
+    /// Calls `f` under the lock, sends the resulting packets, unlocks, and delivers events.
     #[inline]
     pub fn with<R>(
         &self,
@@ -155,8 +155,8 @@ impl Engine {
         })
     }
 
-    /// As [`Engine::with`], for posts to send queues: while the program polls, posts in close succession leave together,
-    /// at its next poll at the latest.
+    /// Like [`Engine::with`], for posts to send queues: while the program polls, posts in close succession leave
+    /// together, at its next poll at the latest.
     #[inline]
     pub fn post<R>(
         &self,
@@ -175,13 +175,13 @@ impl Engine {
         )
     }
 
-    /// Post receives: lock, call, unlock, tell of events. Nothing is sent, and the clock is not asked.
+    /// Posts receives: locks, calls, unlocks, delivers events. Sends nothing and does not read the clock.
     #[inline]
     pub fn post_recv<R>(&self, f: impl FnOnce(&mut Hca<HostMemory>) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         self.enter_at(Pump::turned_at, |pump, _| f(&mut pump.hca))
     }
 
-    /// Lock, call, unlock, tell of events; nothing is sent. For questions.
+    /// Locks, calls, unlocks, delivers events; sends nothing. For queries.
     #[inline]
     pub fn quietly<R>(
         &self,
@@ -217,7 +217,8 @@ impl Engine {
         result
     }
 
-    /// Send what waits for company: of one queue pair, which is to be destroyed, or everything.
+    /// Sends posts that wait for each other, and delayed acknowledgements: those of one queue pair, before its
+    /// destruction, or all.
     pub fn flush(&self, qp: Option<QpId>) {
         let _ = self.with(|hca, now| {
             hca.release_acks(now, qp);
@@ -225,8 +226,8 @@ impl Engine {
         });
     }
 
-    /// Send everything that waits, for company or for room in a socket, unless the lock or the room cannot be had soon:
-    /// the process ends.
+    /// Sends everything that is still delayed or waits for room in a socket, because the process ends. Gives up if the
+    /// lock or the room does not become free soon.
     pub(crate) fn flush_in_time(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
         const TAKEN_WITHIN: Duration = Duration::from_secs(1);
@@ -238,7 +239,7 @@ impl Engine {
         let wants = guard.as_deref_mut().and_then(Option::as_mut).is_some_and(Pump::wants_to_meet);
         drop(guard);
         if let Some(session) = session.as_deref_mut().filter(|_| wants) {
-            // Datagrams over a fabric whose way is not known yet were sent, as the program was told.
+            // Datagrams whose fabric path is still unknown have already completed as sent.
             self.ask_wanted_ways(session);
         }
         if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
@@ -254,7 +255,7 @@ impl Engine {
                 pump.timers(now);
                 pump.transmit(now);
             }
-            // Who was sent datagrams over a fabric takes them while the lane to it is there, and may not know of it yet.
+            // Receivers of datagrams over a fabric take them while the lane to them exists, and may not know of it yet.
             let deadline = now + TAKEN_WITHIN;
             while clock::now() < deadline && !pump.hca.datagrams_are_taken() {
                 std::thread::sleep(LOOK_EVERY);
@@ -274,21 +275,21 @@ impl Engine {
         }
     }
 
-    /// Ask for an event when the next completion is added to a queue.
+    /// Requests an event for the next completion added to a queue.
     ///
     /// # Errors
     /// No such queue.
     pub fn arm_cq(&self, cq: CqId, solicited_only: bool) -> Result<(), VerbsError> {
         self.quietly(|hca, _| hca.arm_cq(cq, solicited_only))?;
-        // Who polled and arms is about to sleep: the background thread takes over now, not at its next look. Who waited
-        // and arms waits again.
+        // A thread that polled and arms is about to sleep: the background thread takes over now, not at its next check.
+        // A thread that waited and arms waits again.
         if self.handover.is_polled() {
             self.handover.wake();
         }
         Ok(())
     }
 
-    /// Unlock after a turn: wake the background thread if it would sleep too long, tell of events.
+    /// Unlocks after a turn: wakes the background thread if it would sleep too long, delivers events.
     #[inline]
     pub(crate) fn leave(&self, mut guard: MutexGuard<'_, Option<Pump>>) {
         let Some(pump) = guard.as_mut() else { return };
@@ -322,10 +323,10 @@ impl Engine {
         sinks.tell(&events);
     }
 
-    /// Do something while nobody turns the pump or listens to the daemon: no thread of ours touches registered memory, or
-    /// has the kernel touch what may lie beside it. Nothing is done if that cannot be had soon.
+    /// Runs `work` while no thread turns the pump or reads daemon messages: no engine thread touches registered memory,
+    /// or has the kernel touch memory that may lie beside it. Does nothing if the locks do not become free soon.
     pub(crate) fn still(&self, work: &mut dyn FnMut()) {
-        // The background thread may be meeting somebody, which takes a round trip to the daemon or a few.
+        // The background thread may be meeting another process, which takes one or more round trips to the daemon.
         const PATIENCE: Duration = Duration::from_secs(1);
         let Some(_session) = self.session.try_lock_for(PATIENCE) else { return };
         let guard = self.handover.lock(&self.pump);
@@ -333,7 +334,7 @@ impl Engine {
         self.handover.unlock(guard);
     }
 
-    /// Threads of this process that are the engine's.
+    /// Returns the number of this process's threads that belong to the engine.
     pub(crate) fn own_threads(&self) -> usize {
         usize::from(self.background.load(Ordering::Relaxed))
     }
@@ -345,7 +346,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Take in what the daemon told, reaching the next daemon if this one is gone.
+    /// Applies the daemon's messages, and reconnects to the next daemon if this one is gone.
     pub(crate) fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
         let changes = session.changes();
         self.apply(&changes);
@@ -360,13 +361,13 @@ impl Engine {
             self.greet(session, &changes);
         }
         if session.is_asked() {
-            // What was meant for the background thread was taken here.
+            // This call consumed an event meant for the background thread.
             self.handover.wake();
         }
         Ok(())
     }
 
-    /// Let the adapters know of changes.
+    /// Passes changes on to the adapters.
     pub(crate) fn apply(&self, changes: &[Change]) {
         if changes.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Why the engine could not do what was asked, in words for a person and as an errno for a program. The last one is kept,
-//! because the C interface can hand on the number only.
+//! Errors of the engine: a text for people and an errno for programs. The last text is kept, because the C interface
+//! can return the number only.
 
 use std::fmt;
 
@@ -19,18 +19,18 @@ impl EngineError {
     /// No such device.
     pub(crate) const ENODEV: i32 = 19;
 
-    /// With this text and number; it becomes [`last_error`].
+    /// Makes an error with this text and number, and stores it as [`last_error`].
     pub(crate) fn new(errno: i32, text: impl Into<String>) -> EngineError {
         let error = EngineError { text: text.into(), errno };
         crate::log::note(&error.text);
-        // Never waited for: a thread that a forked child does not have may hold it.
+        // Never wait for the lock: a thread that a forked child does not have may hold it.
         if let Some(mut last) = LAST.try_lock() {
             *last = Some(error.text.clone());
         }
         error
     }
 
-    /// What the C functions set errno to.
+    /// Returns the errno for the C functions.
     pub fn errno(&self) -> i32 {
         self.errno
     }
@@ -65,7 +65,7 @@ impl From<std::io::Error> for EngineError {
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// The text of the last error of this process.
+/// Returns the text of this process's last error.
 pub fn last_error() -> Option<String> {
     LAST.lock().clone()
 }

@@ -1,18 +1,18 @@
-//! Events on their way to whoever opened devices. They are collected under the pump's lock and told after it is let go;
-//! a small lock of their own, taken before the pump's is let go, keeps them in order and lets a destroyer wait until
-//! nobody speaks of its object any more.
+//! Events on their way to the openers of devices. The engine collects them under the pump's lock and delivers them
+//! after it releases that lock. A small lock of their own, taken before the pump's is released, keeps them in order and
+//! lets a destroyer wait until no event names its object any more.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use weft_verbs::{AsyncEvent, AsyncSubject, Cookie, DeviceId, Event};
 
-/// Whoever is told of events. It is called without the pump's lock, from any thread, and must not call the engine; it
+/// Receiver of events. The engine calls it without the pump's lock, from any thread. It must not call the engine; it
 /// writes an eventfd, or puts the event on a list.
 pub trait EventSink: Send + Sync {
-    /// An armed completion queue, whose cookie this is, got a completion.
+    /// Delivers a completion event of the armed completion queue with this cookie.
     fn completion(&self, cookie: Cookie);
-    /// An asynchronous event; the cookie is the object's, 0 for ports and devices.
+    /// Delivers an asynchronous event; the cookie is the object's, 0 for ports and devices.
     fn async_event(&self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie);
 }
 
@@ -26,7 +26,7 @@ struct Context {
     sink: Arc<dyn EventSink>,
 }
 
-/// Who is told.
+/// The registered sinks.
 #[derive(Default)]
 pub struct Sinks {
     contexts: Vec<Context>,
@@ -34,7 +34,7 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// Somebody opened a device.
+    /// Adds a sink for an opened device.
     pub fn add(&mut self, device: DeviceId, sink: Arc<dyn EventSink>) -> ContextId {
         self.next += 1;
         let id = ContextId(self.next);
@@ -42,18 +42,18 @@ impl Sinks {
         id
     }
 
-    /// Somebody closed it.
+    /// Removes the sink of a closed device.
     pub fn remove(&mut self, id: ContextId) {
         self.contexts.retain(|c| c.id != id);
     }
 
-    /// How often a device is open.
+    /// Counts the opens of a device.
     pub fn open(&self, device: DeviceId) -> u32 {
         self.contexts.iter().filter(|c| c.device == device).count() as u32
     }
 
-    /// Tell. Events about an object go to one sink, which knows the object by its cookie; events about a port or a
-    /// device go to everybody who opened it.
+    /// Delivers events. An event about an object goes to one sink, which knows the object by its cookie; an event about
+    /// a port or a device goes to every opener.
     pub fn tell(&self, events: &[Event]) {
         for event in events {
             match *event {

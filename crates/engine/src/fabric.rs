@@ -1,6 +1,6 @@
-//! The InfiniBand fabric as this process knows it, if it runs as a virtual host: which ways over it are open. Data goes
-//! through lanes and direct copies as between any processes of one host, as long as the daemon says that packets would
-//! arrive; where they would not, what is sent is lost, and the queue pair's own timers tell.
+//! The InfiniBand fabric as a process of a virtual host knows it: which of its paths are open. Data goes through lanes
+//! and direct copies as between any processes of one host, as long as the daemon says that packets would arrive. On a
+//! closed path it is lost, and the queue pair's own timers notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,41 +19,41 @@ use crate::error::EngineError;
 use crate::pump::Pump;
 use crate::session::Session;
 
-/// Ways that wait to be asked for.
+/// Maximum number of paths waiting for a request to the daemon.
 const WANTED_MAX: usize = 1024;
 
-/// What is known of ways over the fabric.
+/// Known paths over the fabric.
 #[derive(Debug, Default)]
 pub struct FabricWays {
     ways: BTreeMap<FabricWay, PathReply>,
-    /// The way of each connected queue pair.
+    /// The path of each connected queue pair.
     of_qps: BTreeMap<Qpn, u32>,
-    /// Connected queue pairs whose way is closed.
+    /// Connected queue pairs whose path is closed.
     closed: BTreeSet<Qpn>,
-    /// Ways that somebody has datagrams for.
+    /// Paths with waiting datagrams, not requested yet.
     wanted: BTreeSet<FabricWay>,
-    /// Ways to groups.
+    /// Paths to groups.
     groups: BTreeMap<FabricWay, Group>,
-    /// What connected queue pairs sent by ways that are closed.
+    /// Packets that connected queue pairs sent on closed paths.
     lost: BTreeMap<Qpn, LostPackets>,
 }
 
-/// What is known of a way to a group.
+/// A known path to a group.
 #[derive(Debug)]
 struct Group {
     reply: GroupReply,
-    /// It leads elsewhere by now.
+    /// The daemon says that it leads elsewhere now.
     stale: bool,
 }
 
 impl FabricWays {
-    /// Whether what a connected queue pair sends is lost.
+    /// Whether a connected queue pair's packets are lost.
     #[inline]
     pub fn loses(&self, qpn: Qpn) -> bool {
         !self.closed.is_empty() && self.closed.contains(&qpn)
     }
 
-    /// What is known of a way; one that is not known is asked for.
+    /// Finds a known path; queues a request for an unknown one.
     pub fn find(&mut self, way: &FabricWay) -> Option<PathReply> {
         let found = self.ways.get(way).copied();
         if found.is_none() && self.wanted.len() < WANTED_MAX {
@@ -62,7 +62,7 @@ impl FabricWays {
         found
     }
 
-    /// The processes that a way to a group leads to; one that is not known is asked for.
+    /// Returns the processes that a path to a group leads to; queues a request for an unknown path.
     pub fn find_group(&mut self, way: &FabricWay) -> Option<&[u32]> {
         let known = self.groups.get(way).filter(|group| !group.stale);
         if known.is_none() && self.wanted.len() < WANTED_MAX {
@@ -71,12 +71,12 @@ impl FabricWays {
         known.map(|group| group.reply.slots.as_slice())
     }
 
-    /// The daemon says that a way to a group leads elsewhere.
+    /// Handles the daemon's message that a path to a group leads elsewhere.
     pub fn on_group_changed(&mut self, path: u32) {
         self.groups.values_mut().filter(|group| group.reply.path == path).for_each(|group| group.stale = true);
     }
 
-    /// A connected queue pair sent something by a way that is closed.
+    /// Counts a frame that a connected queue pair sent on a closed path.
     pub fn on_lost_frame(&mut self, frame: &Frame) {
         let Some(&path) = self.of_qps.get(&frame.src_qpn) else { return };
         let (src_qp, dest_qp) = (frame.src_qpn, frame.dest_qpn);
@@ -85,13 +85,13 @@ impl FabricWays {
         lost.packets += 1;
     }
 
-    /// Whether there are ways to be asked for.
+    /// Whether path requests are queued.
     #[inline]
     pub fn wants(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// The number of a way that was asked about.
+    /// Returns the number of a known path.
     fn path_of(&self, way: &FabricWay) -> Option<u32> {
         let group = self.groups.get(way).map(|group| group.reply.path);
         self.ways.get(way).map(|reply| reply.path).or(group)
@@ -105,7 +105,7 @@ impl FabricWays {
         self.ways.insert(way, reply);
     }
 
-    /// A queue pair goes this way from now on, or none over a fabric.
+    /// Sets the fabric path of a queue pair; `None` takes it off the fabric.
     fn set_qp(&mut self, qpn: Qpn, reply: Option<PathReply>) {
         match reply {
             Some(reply) => self.of_qps.insert(qpn, reply.path),
@@ -117,7 +117,7 @@ impl FabricWays {
         };
     }
 
-    /// The daemon says that a way opened or closed.
+    /// Handles the daemon's message that a path opened or closed.
     pub fn on_changed(&mut self, path: u32, open: bool) {
         for reply in self.ways.values_mut().filter(|reply| reply.path == path) {
             reply.open = open;
@@ -131,7 +131,7 @@ impl FabricWays {
         }
     }
 
-    /// The daemon is gone, and its fabric with it.
+    /// Handles the loss of the daemon, and its fabric with it.
     pub fn on_lost(&mut self) {
         self.ways.clear();
         self.groups.clear();
@@ -144,7 +144,7 @@ impl FabricWays {
     }
 }
 
-/// Whether a way leads to a group.
+/// Whether a path leads to a group.
 fn is_group(way: &FabricWay) -> bool {
     way.slot == 0
 }
@@ -155,7 +155,7 @@ fn request_of(way: &FabricWay) -> PathRequest {
 }
 
 impl Engine {
-    /// The process that a queue pair is to be connected to over the fabric, if it is on the host whose LID is named.
+    /// Returns the process that a queue pair will connect to over the fabric, if it is on the host with the given LID.
     pub(crate) fn fabric_neighbour(&self, qpn: Qpn, way: FabricWay) -> Result<Option<PeerId>, VerbsError> {
         if self.is_dead() {
             return Ok(None);
@@ -174,14 +174,15 @@ impl Engine {
         }
         let met = self.meet(&mut session, way.slot);
         self.attend(&mut session);
-        // Who is not met is not reached, as if its host were down.
+        // A process that cannot be met counts as unreachable, as if its host were down.
         Ok(met.unwrap_or_else(|error| {
             crate::log::note(&format!("the process of slot {} was not met: {error}", way.slot));
             None
         }))
     }
 
-    /// A queue pair that is on no fabric is connected: its number may have been another's that was.
+    /// Takes a newly connected queue pair off the fabric: a destroyed queue pair of the same number may have been on
+    /// one.
     pub(crate) fn leaves_fabric(&self, qpn: Qpn) {
         self.with_fabric(|ways| ways.set_qp(qpn, None));
     }
@@ -192,13 +193,13 @@ impl Engine {
         Ok(reply)
     }
 
-    /// Ask for the ways that somebody has datagrams for, and meet who is at their ends.
+    /// Requests the paths that datagrams wait for, and meets the processes at their ends.
     pub(crate) fn ask_wanted_ways(&self, session: &mut Session) {
         let wanted = self.with_fabric(FabricWays::take_wanted).unwrap_or_default();
         if wanted.is_empty() {
             return;
         }
-        // What was sent to a group so far went where the daemon thinks that it leads now.
+        // Datagrams sent to a group so far went to the group's current members in the daemon's view: report them first.
         let traffic = if wanted.iter().any(is_group) { self.take_traffic() } else { Vec::new() };
         tell_traffic(session, traffic);
         for way in wanted {
@@ -220,7 +221,7 @@ impl Engine {
         self.release_datagrams();
     }
 
-    /// Ask where a group's packets arrive, and meet who listens there.
+    /// Asks the daemon where a group's packets arrive, and meets the processes that listen there.
     fn ask_group(&self, session: &mut Session, way: FabricWay) {
         let nobody = GroupReply { path: u32::MAX, slots: Vec::new() };
         let reply = session.client().group_path(request_of(&way)).unwrap_or_else(|error| {
@@ -235,7 +236,7 @@ impl Engine {
         self.with_fabric(|ways| ways.groups.insert(way, Group { reply, stale: false }));
     }
 
-    /// More is known: datagrams that waited go or are lost.
+    /// Releases datagrams that waited for path information: they go out or are lost.
     pub(crate) fn release_datagrams(&self) {
         let mut guard = self.handover.lock(&self.pump);
         if let Some(pump) = guard.as_mut() {
@@ -261,7 +262,7 @@ impl Engine {
 }
 
 impl Pump {
-    /// What passed over the fabric since this was last asked.
+    /// Takes the fabric traffic counted since the last call.
     pub(crate) fn take_fabric_traffic(&mut self) -> Vec<PathTraffic> {
         let (qps, datagrams) = (self.hca.take_passed(), self.hca.take_passed_datagrams());
         let ways = &self.hca.memory().same_host.fabric;
@@ -272,7 +273,7 @@ impl Pump {
     }
 }
 
-/// What came to nothing over the fabric, as the daemon is told.
+/// Losses on the fabric, in the daemon's format.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     lost: Vec<LostPackets>,
@@ -280,12 +281,12 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Whether there is nothing to tell.
+    /// Whether there are no losses.
     pub fn is_empty(&self) -> bool {
         self.lost.is_empty() && self.keys.is_empty()
     }
 
-    /// More of them.
+    /// Appends more losses.
     pub fn extend(&mut self, more: Losses) {
         self.lost.extend(more.lost);
         self.keys.extend(more.keys);
@@ -293,7 +294,7 @@ impl Losses {
 }
 
 impl Pump {
-    /// What came to nothing over the fabric since this was last asked.
+    /// Takes the losses on the fabric since the last call.
     pub(crate) fn take_fabric_losses(&mut self) -> Losses {
         let keys = self.hca.take_key_violations().iter().map(violation).collect();
         let datagrams = self.hca.take_lost_datagrams();
@@ -317,7 +318,7 @@ fn violation(refused: &weft_hca::KeyViolation) -> KeyViolation {
     KeyViolation { device: device.0, port, slid, dlid, sl, is_qkey, key, src_qp, dest_qp, gids }
 }
 
-/// Tell the daemon what came to nothing.
+/// Reports losses to the daemon.
 pub(crate) fn tell_losses(session: &mut Session, losses: Losses) {
     for part in losses.lost.chunks(FABRIC_PATHS_PER_MESSAGE_MAX) {
         let _ = session.client().lost_packets(part.to_vec());
@@ -327,7 +328,7 @@ pub(crate) fn tell_losses(session: &mut Session, losses: Losses) {
     }
 }
 
-/// Tell the daemon what passed. What it does not hear is not counted: there is nobody to tell.
+/// Reports fabric traffic to the daemon. Traffic that the daemon does not receive is not counted.
 pub(crate) fn tell_traffic(session: &mut Session, traffic: Vec<PathTraffic>) {
     for part in traffic.chunks(FABRIC_PATHS_PER_MESSAGE_MAX) {
         let _ = session.client().path_traffic(part.to_vec());

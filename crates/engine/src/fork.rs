@@ -1,18 +1,19 @@
-//! Forks. A child has no background thread, and the parent's sockets, slot and objects are not its own: what the parent
-//! opened is dead there, and the child opens anew. How deep in forks a process is tells the engines apart.
+//! Fork detection. A child has no background thread, and the parent's sockets, slot and objects are not its own:
+//! devices that the parent opened are dead there, and the child opens them anew. The fork depth of a process tells the
+//! engines apart.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 
-/// Forks between this process and the first that used the engine.
+/// Returns the number of forks between this process and the first that used the engine.
 #[inline]
 pub fn depth() -> usize {
     DEPTH.load(Ordering::Relaxed)
 }
 
-/// From now on forks are noticed.
+/// Starts counting forks.
 pub fn watch() {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {

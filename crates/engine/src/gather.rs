@@ -1,19 +1,19 @@
-//! Posts in close succession leave together. A program that streams small messages posts them one by one, and a system
-//! call for each would cost several times the rest. So while the program polls (whoever posts will poll soon, and that
-//! sends), the first posts after a poll leave at once, and of those that follow the ones that come within some
-//! microseconds of the last send wait for each other. A program that posts and then neither posts nor polls has its last
-//! few messages sent by the background thread, which notices within a millisecond.
+//! Batches posts in close succession. A program that streams small messages posts them one by one, and a system call
+//! for each would cost several times the rest. So while the program polls (a poster will poll soon, and that sends),
+//! the first posts after a poll leave at once; of those that follow, posts within some microseconds of the last send
+//! wait for each other. If a program posts and then neither posts nor polls, the background thread notices within a
+//! millisecond and sends its last few messages.
 
 use weft_verbs::{Duration, Instant};
 
-/// Posts after a poll that leave at once: a program that waits for an answer posts no more than that.
+/// Posts after a poll that leave at once: a program that waits for an answer posts no more than these.
 const PROMPT_POSTS: u32 = 2;
 /// How long after a send posts wait for each other.
 const GATHER: Duration = Duration::from_micros(20);
-/// Posts that wait at most: a full send of the link.
+/// Maximum number of waiting posts: a full send of the link.
 const WAITING_MAX: u32 = 64;
 
-/// The decision.
+/// The batching decision.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gather {
     /// Posts since the last poll.
@@ -24,7 +24,7 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// A post: whether it waits.
+    /// Records a post; returns whether it waits.
     #[inline]
     pub fn waits(&mut self, now: Instant) -> bool {
         self.posts = self.posts.saturating_add(1);
@@ -35,14 +35,14 @@ impl Gather {
         self.waiting < WAITING_MAX && now.since(self.sent_at) < GATHER
     }
 
-    /// Everything leaves.
+    /// Records that everything leaves.
     #[inline]
     pub fn on_transmit(&mut self, now: Instant) {
         self.waiting = 0;
         self.sent_at = now;
     }
 
-    /// A poll: whether posts wait.
+    /// Records a poll; returns whether posts wait.
     #[inline]
     pub fn end(&mut self) -> bool {
         self.posts = 0;
@@ -54,7 +54,7 @@ impl Gather {
 mod tests {
     use super::*;
 
-    /// Posts 100 ns apart: how many sends.
+    /// Posts 100 ns apart; returns the number of sends.
     fn sends(gather: &mut Gather, posts: u64, from: u64) -> u32 {
         let mut sends = 0;
         for i in 0..posts {

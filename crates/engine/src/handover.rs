@@ -1,9 +1,8 @@
-//! Who drives: the program's polling threads, its threads that wait for events ([`crate::stand_in`]), or the background
-//! thread. While the program polls, or wakes from its waiting again and again, the background thread keeps its hands off
-//! the sockets (it would be woken by every packet that the program handles anyway) and only looks every millisecond
-//! whether that goes on. Everything here is atomics that a poller touches at the cost of plain
-//! stores; they are read without the pump's lock and may lag behind, which costs a wake-up or a millisecond, never a
-//! packet.
+//! Decides which threads drive: the program's polling threads, its threads that wait for events ([`crate::stand_in`]),
+//! or the background thread. While the program polls, or wakes again and again from its waits, the background thread
+//! leaves the sockets alone (every packet would wake it although the program handles it anyway), and only checks every
+//! millisecond whether that continues. All state here is atomics, which a poller updates at the cost of plain stores.
+//! Reads happen without the pump's lock and may lag behind, which costs a wake-up or a millisecond, never a packet.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -13,17 +12,17 @@ use weft_verbs::{Duration, Instant};
 
 use crate::clock;
 
-/// Polls and posts between two looks of the background thread from which on the program counts as driving; some of them
-/// must have turned the pump.
+/// Polls and posts between two checks of the background thread that make the program the driver; some of them must have
+/// turned the pump.
 const DRIVING_CALLS: u32 = 8;
-/// Times that waiting threads woke between two looks from which on they count as driving.
+/// Wake-ups of waiting threads between two checks that make these threads the driver.
 const DRIVING_STAND_INS: u32 = 4;
-/// For how long a thread that woke is expected to wait again.
+/// How long after its last wake-up a thread is expected to wait again.
 const WAITING_LATELY: Duration = Duration::from_millis(100);
-/// How often the background thread looks while the program polls.
+/// Interval between the background thread's checks while the program polls.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How far the program had come at the last look.
+/// Progress of the program at the last check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     calls: u32,
@@ -31,11 +30,11 @@ pub struct Seen {
     turns: u32,
     stand_ins: u32,
     at: Instant,
-    /// Times that waiting threads had woken at any look, and when that was seen to change.
+    /// Wake-ups of waiting threads at the last check, and when that count last changed.
     waiting: (u32, Instant),
 }
 
-/// Who drives.
+/// The kind of thread that drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Driver {
@@ -48,13 +47,13 @@ pub enum Driver {
 }
 
 impl Seen {
-    /// Whether threads waited lately: they will again, serve, and want the processor for themselves.
+    /// Whether threads waited lately: they will wait and serve again, and want the processor for themselves.
     pub fn waited(&self, now: Instant) -> bool {
         now.since(self.waiting.1) < WAITING_LATELY
     }
 }
 
-/// How often the program called. Each begins anew after 2^32.
+/// How often the program called. Each counter wraps at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Polls of completion queues, and posts.
@@ -65,7 +64,7 @@ pub struct Tally {
     pub turns: u32,
 }
 
-/// The hand-over.
+/// The hand-over between drivers.
 #[derive(Debug)]
 pub struct Handover {
     /// Polls of completion queues, and posts.
@@ -74,23 +73,23 @@ pub struct Handover {
     polls: AtomicU32,
     /// Of these, polls that found nothing and turned the pump.
     turns: AtomicU32,
-    /// Times that waiting threads woke.
+    /// Wake-ups of waiting threads.
     stand_ins: AtomicU32,
-    /// Threads that wait for the lock.
+    /// Threads waiting for the lock.
     waiters: AtomicU32,
     /// The [`Driver`].
     driver: AtomicU8,
-    /// When the background thread will wake by itself: nanoseconds, 0 while it is awake, `u64::MAX` for never.
+    /// When the background thread will wake on its own: nanoseconds, 0 while it is awake, `u64::MAX` for never.
     sleeps_until: AtomicU64,
     wake: EventFd,
-    /// What wakes it for a deadline that came up while it slept.
+    /// Timer that wakes it for a deadline set during its sleep.
     alarm: TimerFd,
     /// When the alarm goes off: nanoseconds, 0 for never.
     alarm_at: AtomicU64,
 }
 
 impl Handover {
-    /// Nobody drives yet.
+    /// Makes a hand-over without a driver.
     pub fn new() -> std::io::Result<Handover> {
         let (wake, alarm) = (EventFd::new()?, TimerFd::new()?);
         weft_sys::fork::track(&wake);
@@ -109,7 +108,7 @@ impl Handover {
         })
     }
 
-    /// Lock, and let a poller that holds the lock know that somebody waits.
+    /// Locks, and lets a poller that holds the lock know that another thread waits.
     #[inline]
     pub fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
         match mutex.try_lock() {
@@ -126,7 +125,7 @@ impl Handover {
         guard
     }
 
-    /// Unlock; if somebody waits, hand the lock over instead of letting whoever is quickest have it, which would be the
+    /// Unlocks. If another thread waits, hands the lock to it: otherwise the quickest thread would get it, which is the
     /// spinning poller itself.
     #[inline]
     pub fn unlock<T>(&self, guard: MutexGuard<'_, T>) {
@@ -137,8 +136,8 @@ impl Handover {
         }
     }
 
-    /// A poll, which `turned` the pump or found something without; to be called under the lock, so plain loads and
-    /// stores do.
+    /// Counts a poll, which `turned` the pump or found something without. Must be called under the lock, so plain loads
+    /// and stores suffice.
     #[inline]
     pub fn on_poll(&self, turned: bool) {
         count(&self.calls);
@@ -148,21 +147,22 @@ impl Handover {
         }
     }
 
-    /// A post; likewise.
+    /// Counts a post; likewise.
     #[inline]
     pub fn on_post(&self) {
         count(&self.calls);
     }
 
-    /// A waiting thread woke and serves; likewise.
+    /// Counts a waiting thread that woke and serves; likewise.
     pub fn on_stand_in(&self) {
         count(&self.stand_ins);
     }
 
-    /// Who drives, as far as the program goes. It polls if it called often enough since the last look, which is forgotten
-    /// after a while, and polled. A program that finds completions with each poll does not turn the pump; that is no reason
-    /// to let it be helped, for it is the help that lets it find them, but it is a reason to help one that was left alone.
-    /// It waits if waiting threads woke as often as the time since the last look lets expect.
+    /// Returns the driver that the program's calls suggest. A program polls if it has polled and called often enough
+    /// since the last check, whose record expires after a while. A program that finds completions with each poll does
+    /// not turn the pump. While the background thread serves, that is no reason to go on serving, because its help is
+    /// why the program finds them. While it is parked, that is a reason to help. The program waits if waiting threads
+    /// woke often enough for the time since the last check.
     pub fn look(&self, last: &mut Seen, now: Instant) -> Driver {
         let stand_ins = self.stand_ins.load(Ordering::Relaxed);
         if stand_ins != last.waiting.0 {
@@ -193,7 +193,7 @@ impl Handover {
         driver
     }
 
-    /// How often the program called.
+    /// Returns how often the program called.
     pub fn tally(&self) -> Tally {
         Tally {
             calls: self.calls.load(Ordering::Relaxed),
@@ -202,12 +202,12 @@ impl Handover {
         }
     }
 
-    /// Whether the program called at all since that look.
+    /// Whether the program called at all since that check.
     pub fn is_active(&self, last: &Seen) -> bool {
         self.calls.load(Ordering::Relaxed) != last.calls
     }
 
-    /// The background thread serves, or has stepped back for the sake of others; to be called under the lock.
+    /// Sets the driver: the background thread, or the threads for which it steps back. Must be called under the lock.
     pub fn set_driver(&self, driver: Driver) {
         self.driver.store(driver as u8, Ordering::Relaxed);
         self.sleeps_until.store(0, Ordering::Relaxed);
@@ -219,21 +219,21 @@ impl Handover {
         self.driver.load(Ordering::Relaxed) != Driver::Background as u8
     }
 
-    /// Whether it has stepped back for the sake of pollers.
+    /// Whether the background thread has stepped back for pollers.
     #[inline]
     pub fn is_polled(&self) -> bool {
         self.driver.load(Ordering::Relaxed) == Driver::Pollers as u8
     }
 
-    /// The background thread is about to sleep; to be called under the lock.
+    /// Records that the background thread is about to sleep; must be called under the lock.
     pub fn will_sleep(&self, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |at| at.0.max(1));
         self.sleeps_until.store(until, Ordering::Relaxed);
     }
 
-    /// Have the background thread meet this deadline; under the lock. It is told only what would be missed by much: each
-    /// message has a deadline, and most deadlines never come. Answers whether it must be woken for what is to be done at
-    /// once, which is told once: until it wakes it counts as awake.
+    /// Makes the background thread meet this deadline; must be called under the lock. Only a deadline that it would
+    /// miss by much moves its alarm: each message has a deadline, and most never expire. Returns whether the caller
+    /// must wake it for work that is due at once. That happens once per sleep: until it wakes, it counts as awake.
     #[inline]
     pub fn must_wake_for(&self, deadline: Option<Instant>) -> bool {
         let until = self.sleeps_until.load(Ordering::Relaxed);
@@ -249,7 +249,8 @@ impl Handover {
         deadline == Instant(0)
     }
 
-    /// This is the earliest deadline now: an alarm that would go off before is put off. Under the lock.
+    /// Postpones an alarm that would go off before `deadline`, the earliest deadline now. Must be called under the
+    /// lock.
     pub fn put_off(&self, deadline: Option<Instant>) {
         let alarm_at = self.alarm_at.load(Ordering::Relaxed);
         let wanted = deadline.map_or(u64::MAX, |at| at.0);
@@ -270,28 +271,28 @@ impl Handover {
         }
     }
 
-    /// The alarm went off.
+    /// Acknowledges the alarm.
     pub fn take_alarm(&self) {
         self.alarm.take();
     }
 
-    /// What goes off at the deadline of which the background thread was told in its sleep.
+    /// Returns the timer for deadlines set while the background thread sleeps.
     pub fn alarm_fd(&self) -> &TimerFd {
         &self.alarm
     }
 
-    /// Wake the background thread.
+    /// Wakes the background thread.
     pub fn wake(&self) {
         self.wake.signal();
     }
 
-    /// What wakes it.
+    /// Returns the descriptor that wakes the background thread.
     pub fn wake_fd(&self) -> &EventFd {
         &self.wake
     }
 }
 
-/// One more; whoever counts holds the lock.
+/// Adds one; the caller holds the lock.
 #[inline]
 fn count(counter: &AtomicU32) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -1,7 +1,6 @@
-//! What the process counts and holds, written to its ledger for whoever asks (`weft stat`, `weft qp`, sysfs). The
-//! counters themselves are plain numbers under the pump's lock; the background thread, which is the only one to come
-//! here, copies them out now and then while something happens, when somebody asks, and at the end. A process where
-//! nothing happens is not woken.
+//! The process's counters and objects, written to its ledger for readers (`weft stat`, `weft qp`, sysfs). The counters
+//! themselves are plain numbers under the pump's lock. Only the background thread comes here; it copies them out now
+//! and then while there is activity, on request, and at the end. An idle process is not woken.
 
 use weft_hca::{Hca, PortCounters};
 use weft_ipc::LEDGER_DEVICES_MAX;
@@ -18,26 +17,26 @@ use crate::handover::Tally;
 use crate::memory::HostMemory;
 use crate::pump::Pump;
 
-/// How old what stands in the ledger may be while something happens: what a process that is killed takes with it.
+/// Maximum age of the ledger while there is activity: a killed process loses the counts of at most this time.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is to be written.
+/// Pages for the ledger.
 #[derive(Debug)]
 pub struct Told {
     /// Counters.
     pub counters: CountersPage,
-    /// Objects, if somebody asked.
+    /// Objects, if requested.
     pub objects: Option<ObjectsPage>,
 }
 
-/// When to write, and what is counted for that alone.
+/// Schedule of the ledger, and counters that only it needs.
 #[derive(Debug, Default)]
 pub struct Instruments {
-    /// Times that the background thread woke.
+    /// Wake-ups of the background thread.
     pub wakeups: u64,
-    /// Times that a completion channel was to be rung.
+    /// Wake-ups requested of completion channels.
     pub channel_wakeups: u64,
-    /// Times that a waiting thread of the program woke and received something.
+    /// Wake-ups of a waiting thread of the program that received something.
     pub stand_ins: u64,
     /// Turns of the pump that brought something.
     pub arrivals: u64,
@@ -45,15 +44,15 @@ pub struct Instruments {
     turns: u64,
     posts: u64,
     last: Tally,
-    /// What had happened when the ledger was written last.
+    /// Activity at the last write to the ledger.
     written: u64,
-    /// Something happened since.
+    /// There was activity since.
     pending: bool,
     next_at: Instant,
 }
 
 impl Instruments {
-    /// Whether the ledger is to be written now.
+    /// Whether the ledger is due now.
     fn is_due(&mut self, now: Instant, tally: Tally, sent: u64, asked: bool) -> bool {
         self.take_in(tally);
         let happened = (self.polls + self.posts + self.arrivals).wrapping_add(sent);
@@ -65,7 +64,7 @@ impl Instruments {
         true
     }
 
-    /// A thread that stands in for the background thread received something.
+    /// Records that a waiting thread of the program received something.
     pub fn on_stand_in(&mut self, now: Instant) {
         self.stand_ins += 1;
         if !self.pending {
@@ -73,12 +72,12 @@ impl Instruments {
         }
     }
 
-    /// When it will be due, if nothing else happens.
+    /// Returns when the ledger will be due without further activity.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pending.then_some(self.next_at)
     }
 
-    /// The hand-over's counters have little room and begin anew.
+    /// Adds up the hand-over's counters, which are narrow and wrap.
     fn take_in(&mut self, tally: Tally) {
         let since = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
         let (calls, polls) = (since(tally.calls, self.last.calls), since(tally.polls, self.last.polls));
@@ -90,8 +89,8 @@ impl Instruments {
 }
 
 impl Pump {
-    /// What is to be written to the ledger, if it is time; `asked`: somebody waits for it. `contexts` tells how often a
-    /// device is open.
+    /// Returns the pages for the ledger, if they are due; `asked`: a reader waits for them. `contexts` returns how
+    /// often a device is open.
     pub fn poll_ledger(
         &mut self,
         now: Instant,
@@ -213,7 +212,7 @@ fn qp_counters(qp: &QpStats) -> QpCounters {
     }
 }
 
-/// Whether it has chosen its way to a peer.
+/// Whether a queue pair in this state has chosen its path to a peer.
 fn is_on_its_way(state: QpState) -> bool {
     !matches!(state, QpState::Reset | QpState::Init)
 }

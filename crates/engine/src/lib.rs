@@ -1,7 +1,7 @@
-//! The pump, one for each process: links, the process's slice of the adapters, its memory, timers and threads. This is
-//! the only place that knows the time. A thread of the program that polls a completion queue drives it; a background
-//! thread that sleeps otherwise drives it when nobody polls, so that one-sided operations, acknowledgements and timers
-//! go on by themselves, and an idle process uses no processor time.
+//! The pump, one for each process: links, the process's slice of the adapters, its memory, timers and threads. Only
+//! this crate reads the clock. A thread of the program that polls a completion queue drives it. When no thread polls,
+//! an otherwise sleeping background thread drives it, so that one-sided operations, acknowledgements and timers make
+//! progress on their own, and an idle process uses no processor time.
 //!
 //! ```text
 //! poll_cq ──┐                    ┌─> receive -> Hca::handle_packet ─┐

@@ -1,8 +1,9 @@
-//! The last acknowledgement. A peer that does not get it sends its last message again and again, and if the queue pair
-//! has gone meanwhile, it ends in an error though everything arrived (Linux's rxe, told to try seven times, tries for ever).
-//! An adapter's queue pair goes just as quickly, but its network hardly loses; so here a queue pair that has met loss stays,
-//! when it is to be destroyed, until its peer has been quiet for a while, and sends its last acknowledgement again: a peer
-//! that waits for its timeout would come too late. One that met none goes at once.
+//! The last acknowledgement. A peer that misses it resends its last message again and again, and if the queue pair is
+//! gone by then, the peer's operation ends in an error although everything arrived (Linux's rxe, configured for seven
+//! retries, retries for ever). A hardware adapter drops its queue pair just as quickly, but its network hardly loses
+//! packets. So here a queue pair that has seen loss stays, when the program destroys it, until its peer has been quiet
+//! for a while, and resends its last acknowledgement: the peer's own timeout might expire too late. A queue pair
+//! without loss goes at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,21 +11,21 @@ use weft_verbs::{Duration, Instant, QpId};
 
 use crate::Engine;
 
-/// How long the peer must have been quiet: longer than a few of its probes are apart.
+/// How long the peer must have been quiet: longer than the interval between a few of its probes.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long one queue pair stays at most.
+/// Maximum stay of one queue pair.
 const STAY_MAX: Duration = Duration::from_millis(250);
-/// How long all queue pairs of a process stay at most: a program that destroys thousands does not wait for each.
+/// Maximum stay of all queue pairs of a process together: a program that destroys thousands does not wait for each.
 const STAY_TOTAL_MAX: Duration = Duration::from_secs(2);
-/// How often the last acknowledgement is sent meanwhile, at least; each may be lost.
+/// Minimum number of times the last acknowledgement is resent in that time; each may be lost.
 const ACKNOWLEDGED_AGAIN: u32 = 4;
-/// Between two looks; the background thread serves meanwhile.
+/// Time between two checks; the background thread serves meanwhile.
 const LOOK: Duration = Duration::from_millis(1);
 
 static STAYED_NS: AtomicU64 = AtomicU64::new(0);
 
 impl Engine {
-    /// Let a queue pair that is to be destroyed answer what its peer repeats.
+    /// Lets a queue pair that the program is destroying answer its peer's retransmissions.
     pub fn linger(&self, qp: QpId) {
         let start = self.now();
         let spent = Duration::from_nanos(STAYED_NS.load(Ordering::Relaxed));

@@ -1,5 +1,5 @@
-//! Diagnostics. A library that a program loaded has no business on its terminal, so nothing is printed unless
-//! `WEFT_LOG` names a place: `stderr`, or a file, which is appended to.
+//! Diagnostics. A library that a program loads must not write to its terminal, so nothing is printed unless `WEFT_LOG`
+//! names a destination: `stderr`, or a file to append to.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ fn place() -> &'static Place {
     static PLACE: OnceLock<Place> = OnceLock::new();
     PLACE.get_or_init(|| match std::env::var_os("WEFT_LOG") {
         None => Place::Nowhere,
-        // The caller of a set-user-ID program must not have it write where the caller could not.
+        // A set-user-ID program must not write where its caller could not.
         _ if weft_sys::process::gained_privilege() => Place::Nowhere,
         Some(name) if name.is_empty() => Place::Nowhere,
         Some(name) if name == "stderr" => Place::Stderr,
@@ -26,10 +26,10 @@ fn place() -> &'static Place {
     })
 }
 
-/// Write a line.
+/// Writes a line.
 pub fn note(text: &str) {
     let line = || format!("weft[{}]: {text}\n", std::process::id());
-    // What cannot be written is lost: there is nobody to tell.
+    // A line that cannot be written is lost; there is no other place to report it.
     match place() {
         Place::Nowhere => {}
         Place::Stderr => drop(std::io::stderr().write_all(line().as_bytes())),

@@ -1,32 +1,33 @@
-//! When a poller looks at the sockets. To look costs a system call, many times what it costs to look at the lanes of the
-//! host's other processes; so while frames come and packets do not, the sockets are looked at now and then.
+//! Decides when a poller reads the sockets. Reading them costs a system call, many times the cost of checking the lanes
+//! of the host's other processes. So while frames arrive and packets do not, the poller reads the sockets only now and
+//! then.
 
 use weft_verbs::{Duration, Instant};
 
-/// How long packets may wait while frames come.
+/// How long packets may wait while frames arrive.
 const INTERVAL: Duration = Duration::from_micros(10);
-/// For how long whatever came counts as coming.
+/// How long after an arrival its kind counts as still arriving.
 const LATELY: Duration = Duration::from_micros(200);
 
-/// The decision.
+/// The polling decision.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
-    /// When the sockets were looked at last.
+    /// When the sockets were last read.
     at: Instant,
-    /// When frames came last.
+    /// When frames last arrived.
     frames_at: Instant,
-    /// When packets came last.
+    /// When packets last arrived.
     packets_at: Instant,
 }
 
 impl Looks {
-    /// Frames came.
+    /// Records the arrival of frames.
     #[inline]
     pub fn on_frames(&mut self, now: Instant) {
         self.frames_at = now;
     }
 
-    /// The sockets were looked at; whether packets came.
+    /// Records that the sockets were read, and whether packets came.
     #[inline]
     pub fn on_look(&mut self, now: Instant, packets: bool) {
         self.at = now;
@@ -35,7 +36,7 @@ impl Looks {
         }
     }
 
-    /// Whether it is time to look at the sockets.
+    /// Whether it is time to read the sockets.
     #[inline]
     pub fn is_due(&self, now: Instant) -> bool {
         let lately = |at: Instant| now.since(at) < LATELY;

@@ -1,10 +1,10 @@
-//! Registered memory: plain loads and stores at the addresses that a program registered. This module and the link's
-//! `gather` are the only places that follow such an address.
+//! Registered memory: plain loads and stores at addresses that the program registered. Only this module, and the link's
+//! `gather` and `shm`, dereference such an address.
 //!
 //! The program may touch the same bytes at the same time (it must not, but it can, and a program that spins on a byte
-//! until an RDMA WRITE arrives must be able to see it): data is copied by the machine's own copy instructions, atomics
-//! and the eight bytes of an ATOMIC WRITE by the processor's atomic ones. Memory that the program unmapped while it was
-//! registered raises the signal that touching it raises.
+//! until an RDMA WRITE arrives must see it). So data is copied by the machine's own copy instructions, and atomics and
+//! the eight bytes of an ATOMIC WRITE use the processor's atomics. An access to memory that the program unmapped while
+//! it was registered raises the usual signal.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -13,13 +13,13 @@ use weft_transport::Memory;
 
 use crate::neighbours::Neighbours;
 
-/// The memory of this process, and what it shares with others of its host.
+/// The memory of this process, and the memory that it shares with others of its host.
 #[derive(Debug, Default)]
 pub struct HostMemory {
     pub(crate) same_host: Neighbours,
 }
 
-/// Whether an address is in the null region, which reads as zeros and forgets what is written.
+/// Whether an address is in the null region, which reads as zeros and discards writes.
 #[inline]
 fn is_null(addr: u64) -> bool {
     NULL_MEMORY.contains(&addr)
@@ -29,7 +29,7 @@ fn pointer<T>(addr: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut(addr as usize)
 }
 
-/// The eight bytes at an address, which the transport has checked to be aligned.
+/// Returns the eight bytes at an address; the transport has checked its alignment.
 fn atomic<'a>(addr: u64) -> &'a AtomicU64 {
     // SAFETY: the address comes from the adapter's check of a registered region (mapped and writable when it was
     // registered) and is a multiple of eight; every access we make here is atomic.
@@ -50,7 +50,7 @@ impl Memory for HostMemory {
         // is ours alone, so the two do not overlap.
         unsafe {
             match <&mut [u8; 8]>::try_from(&mut *out) {
-                // The commonest short message: no general copy is called.
+                // The most common short message: avoid the call of a general copy.
                 Ok(word) => *word = pointer::<[u8; 8]>(addr).read_unaligned(),
                 Err(_) => std::ptr::copy_nonoverlapping(pointer::<u8>(addr), out.as_mut_ptr(), out.len()),
             }
@@ -90,7 +90,7 @@ impl Memory for HostMemory {
     }
 
     fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
-        // The processor's caches are coherent, so what was stored is visible; order it before what follows.
+        // The processor's caches are coherent, so stored data is visible; order it before what follows.
         fence(Ordering::SeqCst);
         if persistent && !is_null(addr) {
             weft_sys::mapping::sync(addr, len);

@@ -1,9 +1,8 @@
-//! Programs that wait for a WRITE by looking at their memory. Such a program polls its completion queue for its own
-//! requests alone; between two of them it calls nothing, and the background thread would have to bring it each message,
-//! with a wake-up on a processor that the program keeps busy. So where the background thread finds packets that a program
-//! left, which had polled until then, the next poll that takes the last completion turns the pump a little longer: the
-//! peer's next message mostly comes within that time. It goes on as long
-//! as it succeeds.
+//! Programs that wait for a WRITE by reading their own memory. Such a program polls its completion queue for its own
+//! requests alone. Between two of them it calls nothing, and the background thread would have to deliver each message,
+//! with a wake-up on a processor that the program keeps busy. So where the background thread finds packets that a
+//! formerly polling program left, the next poll that takes the last completion turns the pump a little longer: the
+//! peer's next message mostly arrives within that time. This continues as long as it succeeds.
 
 use weft_transport::RxPacket;
 use weft_verbs::{Duration, Instant};
@@ -12,68 +11,69 @@ use weft_wire::opcode::Kind;
 use crate::busy_poll;
 use crate::engine::Engine;
 
-/// How long a poll goes on.
+/// How long a poll continues.
 const STAY: Duration = Duration::from_micros(40);
-/// Times in a row that nothing may come: the peer may begin to go on later.
+/// Consecutive continued polls that may time out: the peer may start later.
 const TIMED_OUT_MAX: u32 = 32;
-/// Times in a row that what comes may be completions.
+/// Consecutive continued polls that may find completions instead.
 const COMPLETED_MAX: u32 = 4;
-/// For how long it is not tried again then: at first, and at most.
+/// Pause before the next attempt after that: initial and maximum.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(256));
-/// For how long the background thread serves where nothing came: while polls go on, and when they do not any more.
+/// How long the background thread serves after a poll that timed out: while polls still continue, and after they
+/// stopped.
 const HELPED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// How a poll that went on ended.
+/// Outcome of a continued poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// A WRITE came.
+    /// A WRITE arrived.
     Written,
-    /// Something else came: the program waits for completions.
+    /// Something else arrived: the program waits for completions.
     Completed,
-    /// Nothing came.
+    /// Nothing arrived.
     TimedOut,
 }
 
-/// The decision, of one process.
+/// The decision, for one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryWait {
     on: bool,
-    /// A WRITE came since the last post: the program has what it waits for.
+    /// A WRITE arrived since the last post: the program has the data it waits for.
     written: bool,
-    /// How far it is from the end: [`TIMED_OUT_MAX`].
+    /// Failures on the way to [`TIMED_OUT_MAX`].
     vain: u32,
     pause: Duration,
     paused_until: Instant,
-    /// When the last one ended, nothing had come.
+    /// The last continued poll timed out.
     timed_out: bool,
     helped_until: Instant,
 }
 
 impl MemoryWait {
-    /// A request was posted.
+    /// Records a posted request.
     #[inline]
     pub fn on_post(&mut self) {
         self.written = false;
     }
 
-    /// A packet came.
+    /// Records a packet.
     #[inline]
     pub fn on_packet(&mut self, rx: &RxPacket<'_>) {
         self.written |= matches!(rx.packet.info.kind, Kind::WriteOnly | Kind::WriteLast);
     }
 
-    /// Whether a WRITE came since the last post.
+    /// Whether a WRITE arrived since the last post.
     pub fn is_written(&self) -> bool {
         self.written
     }
 
-    /// Whether a poll that took the last completion goes on.
+    /// Whether a poll that took the last completion continues.
     #[inline]
     pub fn goes_on(&self) -> bool {
         self.on && !self.written
     }
 
-    /// The program polled and then left packets to the background thread.
+    /// Records that the program polled and then left packets to the background thread.
     pub fn on_left(&mut self, now: Instant) {
         if now >= self.paused_until {
             self.on = true;
@@ -82,7 +82,7 @@ impl MemoryWait {
         }
     }
 
-    /// A poll went on.
+    /// Records the outcome of a continued poll.
     pub fn on_ended(&mut self, ended: Ended, now: Instant) {
         self.timed_out = ended == Ended::TimedOut;
         if ended == Ended::Written {
@@ -100,14 +100,14 @@ impl MemoryWait {
         }
     }
 
-    /// Whether the background thread is to serve though the program polls.
+    /// Whether the background thread must serve although the program polls.
     pub fn is_helped(&self, now: Instant) -> bool {
         now < self.helped_until
     }
 }
 
 impl Engine {
-    /// The last completion was taken: turn the pump until something comes, for a while.
+    /// Continues a poll that took the last completion: turns the pump until something arrives, for a while.
     #[cold]
     pub(crate) fn poll_on(&self) {
         let (mut begin, mut yielded, mut yields) = (None, None, 0);

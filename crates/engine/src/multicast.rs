@@ -1,5 +1,6 @@
-//! Multicast groups: the adapter knows which queue pairs are attached, the daemon lets a group's packets reach our
-//! sockets. On an InfiniBand fabric the daemon is told who listens where; senders ask it whom they reach.
+//! Multicast groups: the adapter knows which queue pairs are attached, and the daemon lets a group's packets reach the
+//! process's sockets. On an InfiniBand fabric the daemon also knows the listeners of each group; senders ask it for
+//! them.
 
 use weft_ipc::{GroupMember, McastGroup};
 use weft_verbs::{DeviceId, Gid, QpId, VerbsError};
@@ -7,12 +8,12 @@ use weft_verbs::{DeviceId, Gid, QpId, VerbsError};
 use crate::engine::Engine;
 
 impl Engine {
-    /// Attach a UD queue pair to a group; the group is joined with the first one.
+    /// Attaches a UD queue pair to a group; the first one joins the group.
     ///
     /// # Errors
-    /// What the adapter refuses; the group cannot be joined.
+    /// The adapter refuses; the group cannot be joined.
     pub fn attach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
-        // The session's lock is held throughout, so that an attach and a detach of the same group cannot cross.
+        // Hold the session's lock throughout, so that an attach and a detach of the same group cannot cross.
         let mut session = self.session_if_live()?;
         let (first, ifindex, member) = self.quietly(|hca, _| {
             let first = hca.attach_mcast(qp, group, mlid)?;
@@ -37,14 +38,14 @@ impl Engine {
         })
     }
 
-    /// Detach a queue pair from a group; the group is left with the last one.
+    /// Detaches a queue pair from a group; the last one leaves the group.
     ///
     /// # Errors
-    /// What the adapter refuses.
+    /// The adapter refuses.
     pub fn detach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
         let mut session = self.session_if_live()?;
         let (last, ifindex, member) = self.quietly(|hca, _| {
-            // By the LID that it was attached with, as the daemon knows it.
+            // Use the LID of the attach, as the daemon knows it.
             let attached = hca.groups_of(qp).into_iter().find(|(gid, _)| *gid == group).map_or(mlid, |(_, mlid)| mlid);
             let (ifindex, member) = (interface_of(hca, qp)?, member_of(hca, qp, group, attached)?);
             Ok((hca.detach_mcast(qp, group, mlid)?, ifindex, member))
@@ -63,7 +64,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Detach a queue pair from every group.
+    /// Detaches a queue pair from every group.
     pub fn detach_all_mcast(&self, qp: QpId) {
         let groups = self.quietly(|hca, _| Ok(hca.groups_of(qp))).unwrap_or_default();
         for (group, mlid) in groups {
@@ -71,7 +72,8 @@ impl Engine {
         }
     }
 
-    /// RoCE v1 has its own filter of groups, in the adapter. One that cannot be set loses packets, as any filter may.
+    /// Sets the network interface's separate group filter for RoCE v1. If that fails, packets are lost, as with any
+    /// filter.
     fn ether_membership(&self, join: bool, group: Gid, ifindex: u32) {
         let _ = self.enter(|pump, _| {
             if let Err(error) = pump.stack.ether_membership(join, group, ifindex) {
@@ -82,7 +84,7 @@ impl Engine {
     }
 
     fn session_if_live(&self) -> Result<parking_lot::MutexGuard<'_, crate::session::Session>, VerbsError> {
-        // Asks whether the process forked before it takes a lock that a lost thread may hold.
+        // Check for a fork before taking a lock that a lost thread may hold.
         self.quietly(|_, _| Ok(()))?;
         Ok(self.session.lock())
     }
@@ -95,16 +97,16 @@ fn device_of(hca: &Hca, qp: QpId) -> Result<DeviceId, VerbsError> {
     hca.pd_device(init.pd.ok_or(VerbsError::Invalid("the queue pair has no domain"))?)
 }
 
-/// The network interface of a queue pair's device.
+/// Returns the network interface of a queue pair's device.
 fn interface_of(hca: &Hca, qp: QpId) -> Result<u32, VerbsError> {
     hca.device(device_of(hca, qp)?).map(|attr| attr.ifindex).ok_or(VerbsError::NoDevice("the device has gone"))
 }
 
-/// What the daemon is told of a queue pair that listens to a group, if it is on an InfiniBand fabric.
+/// Returns the group membership to report to the daemon, if the queue pair is on an InfiniBand fabric.
 fn member_of(hca: &Hca, qp: QpId, group: Gid, mlid: u16) -> Result<Option<GroupMember>, VerbsError> {
     let device = device_of(hca, qp)?;
     let on_fabric = hca.device(device).is_some_and(|attr| attr.fabric().is_some());
-    // A queue pair in RESET has no port yet: it will be one of the first port's.
+    // A queue pair in RESET has no port yet: it will use the first port.
     let port = hca.query_qp(qp)?.0.port_num.max(1);
     Ok(on_fabric.then_some(GroupMember { device: device.0, port, mlid, mgid: group.0 }))
 }

@@ -1,5 +1,6 @@
-//! The other processes of this host, as the adapter has them beside its memory: nothing at all while packets are forced
-//! or nobody can be met, else [`weft_link::shm`], which is told here what of each key's memory is shared page by page.
+//! The other processes of this host, as the adapter has them beside its memory: none while packets are forced or
+//! meeting is impossible, otherwise [`weft_link::shm`]. This module tells it which pages of each key's memory are
+//! shared.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +19,34 @@ use crate::memory::HostMemory;
 #[derive(Debug, Default)]
 pub struct Neighbours {
     host: Option<Box<Host>>,
-    /// What is shared of the region that is being registered.
+    /// Shared part of the region that is being registered.
     registering: Option<Extent>,
-    /// What is shared of regions, by their host addresses: windows are bound to parts of them.
+    /// Shared parts of regions, by host address: windows are bound to parts of them.
     extents: BTreeMap<u64, (u32, Extent)>,
-    /// Where they are, by their keys.
+    /// Host addresses of these regions, by key.
     addresses: BTreeMap<u32, u64>,
-    /// Ways over the InfiniBand fabric.
+    /// Paths over the InfiniBand fabric.
     pub(crate) fabric: FabricWays,
 }
 
 impl Neighbours {
-    /// From now on processes of the host are met.
+    /// Enables meeting processes of the host.
     pub fn set_host(&mut self, host: Host) {
         self.host = Some(Box::new(host));
     }
 
-    /// What there is, if processes are met.
+    /// Returns the shared-memory host, if processes can be met.
     #[inline]
     pub fn host(&mut self) -> Option<&mut Host> {
         self.host.as_deref_mut()
     }
 
-    /// What is shared of the region that is about to be registered; `None` when it is.
+    /// Sets the shared part of the region about to be registered; `None` afterwards.
     pub fn set_registering(&mut self, extent: Option<Extent>) {
         self.registering = extent;
     }
 
-    /// Regions became shared after they were registered.
+    /// Publishes regions that became shared after their registration.
     pub fn share_late(&mut self, find: impl Fn(u64, u64) -> Option<Extent>) {
         let mut shared = Vec::new();
         if let Some(host) = &mut self.host {
@@ -84,7 +85,7 @@ impl Neighbours {
 }
 
 impl HostMemory {
-    /// The daemon says that a process is gone.
+    /// Handles the daemon's message that a process is gone.
     pub(crate) fn on_gone(&mut self, slot: u32, generation: u64) {
         if let Some(host) = self.same_host.host() {
             host.on_gone(slot, generation);
@@ -142,7 +143,7 @@ impl SameHost for HostMemory {
         peers.clear();
         let Some(slots) = self.same_host.fabric.find_group(way) else { return false };
         if let Some(host) = self.same_host.host.as_deref_mut() {
-            // Who could not be met is not reached, as if its host were down.
+            // A process that cannot be met counts as unreachable, as if its host were down.
             peers.extend(slots.iter().filter_map(|slot| host.number_of_slot(*slot)));
         }
         true

@@ -7,10 +7,10 @@ use crate::engine::{CLOSED, DEAD, Engine};
 use crate::{busy_poll, clock, trace};
 
 impl Engine {
-    /// Takes completions off a queue. If there are none, turn the pump once and look again.
+    /// Takes completions off a queue. If there are none, turns the pump once and checks again.
     ///
     /// # Errors
-    /// No such queue, or it overflowed and everything it held was taken.
+    /// There is no such queue, or it overflowed and is now empty.
     pub fn poll_cq(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         if self.is_dead() {
             return Err(DEAD);
@@ -29,7 +29,8 @@ impl Engine {
             polled = pump.hca.poll_cq(cq, out);
         }
         trace_polled(&polled, out);
-        // A brief look in vain leaves the clock alone. A turn to which nothing came may still have completed sends.
+        // A brief turn that finds nothing does not read the clock. A turn without arrivals may still have completed
+        // sends.
         let must_yield = match came {
             Some(0) if polled == Ok(0) => pump.busy_poll.must_yield(pump.turned_at()),
             None if turn => false,
@@ -50,7 +51,7 @@ impl Engine {
         polled
     }
 
-    /// Lets others have the processor, and looks again.
+    /// Lets others have the processor, and polls again.
     #[cold]
     fn poll_after_yield(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let yielded = busy_poll::yield_processor();
@@ -69,7 +70,7 @@ impl Engine {
     }
 }
 
-/// Completions that a poll took.
+/// Traces the completions that a poll took.
 #[inline]
 fn trace_polled(polled: &Result<usize, VerbsError>, out: &[Wc]) {
     if trace::on()

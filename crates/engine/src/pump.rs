@@ -1,5 +1,5 @@
-//! What stands under the engine's lock: the process's slice of the adapters, the links, and the room that packets and
-//! events pass through. One turn of the pump receives, looks at timers, transmits.
+//! The state under the engine's lock: the process's slice of the adapters, the links, and the buffers that packets and
+//! events pass through. One turn of the pump receives, runs timers, and transmits.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -18,23 +18,23 @@ use crate::memory::HostMemory;
 use crate::memory_wait::MemoryWait;
 use crate::trace;
 
-/// Batches sent in one turn at most; what is left is sent in the next, after a look at what came in.
+/// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
 const BATCHES_MAX: usize = 4;
 
-/// Looks at the lanes alone between two whole turns at most: some microseconds.
+/// Maximum number of turns that check the lanes alone between two whole turns: some microseconds.
 const BRIEF_TURNS_MAX: u32 = 64;
 
-/// Polls in vain from one look at the clock to the next, where packets alone are awaited.
+/// Unsuccessful polls between two clock readings, where only packets are expected.
 const CLOCK_PERIOD: u32 = 4;
 
-/// What a pump is made of.
+/// Parts of a pump.
 #[derive(Debug)]
 pub struct PumpConfig {
     /// Slot of our queue pair numbers.
     pub slot: u32,
     /// Seed of keys and numbers.
     pub seed: [u64; 4],
-    /// Whether the process has the rights of an administrator over the network.
+    /// Whether the process has administrator rights over the network.
     pub privileged: bool,
     /// The links.
     pub stack: StackConfig,
@@ -49,17 +49,17 @@ pub struct Pump {
     batch: TxBatch,
     gather: Gather,
     looks: Looks,
-    /// When threads that poll in vain yield.
+    /// When threads that poll without success yield.
     pub busy_poll: BusyPoll,
-    /// Whether the program waits for WRITEs by looking at its memory.
+    /// Whether the program waits for WRITEs by reading its memory.
     pub memory_wait: MemoryWait,
-    /// What is counted for people to see, beside what the adapters and the links count.
+    /// Counters for tools, beside those of the adapters and the links.
     pub instruments: Instruments,
-    /// When the daemon is to be told what the process holds, if that may have changed.
+    /// When to report the process's object counts to the daemon, if they may have changed.
     report_at: Option<Instant>,
-    /// Whether the links tell traffic class and hop limit.
+    /// Whether the links pass on traffic class and hop limit.
     tells_network_header: bool,
-    /// When the pump was turned last.
+    /// When the pump last turned.
     turned_at: Instant,
     /// Brief turns since then.
     brief_turns: u32,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Pump {
 }
 
 impl Pump {
-    /// Put together; no device is known yet.
+    /// Assembles a pump, without any device yet.
     pub fn new(config: PumpConfig) -> Pump {
         let hca =
             HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
@@ -94,7 +94,7 @@ impl Pump {
         }
     }
 
-    /// Receive what came; answers how many datagrams. `thorough`: look everywhere.
+    /// Receives arrived packets; returns the number of datagrams. `thorough`: reads every socket.
     pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
         let Pump { hca, stack, memory_wait, .. } = self;
         stack.receive(now, thorough, &mut |rx| {
@@ -106,7 +106,7 @@ impl Pump {
         })
     }
 
-    /// Do what is due.
+    /// Runs the timers that are due.
     pub fn timers(&mut self, now: Instant) {
         let Pump { hca, stack, .. } = self;
         if stack.poll_timeout().is_some_and(|at| at <= now) {
@@ -117,7 +117,7 @@ impl Pump {
         }
     }
 
-    /// Send what may be sent.
+    /// Sends all packets that may be sent now.
     #[inline]
     pub fn transmit(&mut self, now: Instant) {
         self.gather.on_transmit(now);
@@ -143,7 +143,7 @@ impl Pump {
         }
     }
 
-    /// Send what was posted, at once or with what will be posted next; `polling` says that somebody turns the pump soon.
+    /// Sends posted requests, at once or with the next posts; `polling` says that a thread turns the pump soon.
     #[inline]
     pub fn transmit_posted(&mut self, now: Instant, polling: bool) {
         if !(polling && self.gather.waits(now)) {
@@ -151,7 +151,7 @@ impl Pump {
         }
     }
 
-    /// Somebody polls: what was posted and waits is sent.
+    /// Sends posts that still wait, because a thread polls.
     #[inline]
     pub fn end_gathering(&mut self, now: impl FnOnce() -> Instant) {
         if self.gather.end() {
@@ -159,21 +159,22 @@ impl Pump {
         }
     }
 
-    /// The time, or if that is `near` enough, the time of the last turn: to ask the clock costs as much as a small message
-    /// to a process of this host. Packets need the time.
+    /// Returns the current time, or the last turn's time if that is `near` enough: reading the clock costs as much as a
+    /// small message to a process of this host. Packets need the exact time.
     #[inline]
     pub fn time(&self, near: bool) -> Instant {
         if near && !self.hca.awaits_packets() { self.turned_at } else { clock::now() }
     }
 
-    /// The time of the last turn.
+    /// Returns the time of the last turn.
     #[inline]
     pub fn turned_at(&self) -> Instant {
         self.turned_at
     }
 
-    /// A turn for somebody who polls. Who has no peers but on this host has his lanes looked at each time, and all the rest
-    /// now and then. Answers how many frames and datagrams came, or nothing if the look was brief and in vain.
+    /// Turns the pump for a polling thread. If all peers are on this host, it checks one lane each time, and all the
+    /// rest now and then. Returns how many frames and datagrams came, or `None` if the turn was brief and found
+    /// nothing.
     #[inline]
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
@@ -192,9 +193,9 @@ impl Pump {
         Some(came)
     }
 
-    /// A turn for somebody who polls and has no peers on this host. To ask the clock is a good part of what a poll in vain
-    /// costs beside its system call (all of it where the machine has no quick clock), so it is asked when something came,
-    /// when something can be sent, and now and then.
+    /// Turns the pump for a polling thread without peers on this host. Reading the clock is a good part of the cost of
+    /// an unsuccessful poll beside its system call (all of it where the machine has no fast clock), so this reads it
+    /// after an arrival, before sending, and now and then.
     #[inline(never)]
     fn turn_for_packets(&mut self) -> usize {
         let read = Cell::new(None);
@@ -222,7 +223,7 @@ impl Pump {
         came
     }
 
-    /// A whole turn; answers how many datagrams and frames came. `thorough`: look everywhere.
+    /// Makes a whole turn; returns how many datagrams and frames came. `thorough`: reads every socket.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
         (self.turned_at, self.brief_turns) = (now, 0);
         let mut came = self.hca.handle_lanes(now);
@@ -240,8 +241,8 @@ impl Pump {
         came
     }
 
-    /// What the process holds may have changed: the links learn what is needed of them now, and the daemon is told soon,
-    /// once for many changes.
+    /// Records that the process's objects may have changed: passes new needs on to the links, and schedules one report
+    /// to the daemon for many changes.
     #[inline]
     pub fn on_control(&mut self, now: Instant) {
         if self.hca.receives_datagrams() && !self.tells_network_header {
@@ -254,13 +255,13 @@ impl Pump {
         }
     }
 
-    /// What the process holds, if the daemon is to be told now.
+    /// Returns the process's object counts, if a report to the daemon is due.
     pub fn poll_report(&mut self, now: Instant) -> Option<HcaUsage> {
         self.report_at.take_if(|at| *at <= now)?;
         Some(self.hca.usage())
     }
 
-    /// Wake the processes that frames were left for and that sleep.
+    /// Wakes the sleeping processes that have new frames.
     #[inline]
     pub fn ring_doorbells(&mut self) {
         if let Some(host) = self.hca.memory().same_host.host() {
@@ -268,13 +269,14 @@ impl Pump {
         }
     }
 
-    /// Nobody will turn the pump before a doorbell rings; `false` if something waits already.
+    /// Announces that no thread turns the pump until a doorbell rings; returns `false` if work waits already.
     pub fn fall_asleep(&mut self) -> bool {
         let nothing = self.stack.fall_asleep();
         nothing & self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
 
-    /// The pump is turned again, by whomever. A bell that nobody rings any more is handed out, to be watched no longer.
+    /// Announces that a thread turns the pump again. Returns a bell that has no ringer any more; the caller stops
+    /// watching it.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
         if let Some(host) = self.hca.memory().same_host.host() {
             host.wake_up();
@@ -282,39 +284,39 @@ impl Pump {
         self.stack.wake_up()
     }
 
-    /// Whoever sleeps at the doorbell was woken by it.
+    /// Acknowledges the doorbell after it woke a sleeper.
     pub fn take_doorbell(&mut self) {
         if let Some(host) = self.hca.memory().same_host.host() {
             host.doorbell().take();
         }
     }
 
-    /// Whoever serves goes to sleep, or elsewhere: whether nothing is left that another turn could do. Then it is said that
-    /// nobody looks at the lanes.
+    /// Ends a thread's service before it sleeps or returns to the program. Returns whether another turn has nothing to
+    /// do; then the lanes are announced as unwatched.
     pub fn rests(&mut self) -> bool {
         let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
         !sends && !self.stack.is_aimed() && self.fall_asleep()
     }
 
-    /// The earliest of all deadlines, that of the ledger included.
+    /// Returns the earliest of all deadlines, the ledger's included.
     pub fn next_deadline(&mut self) -> Option<Instant> {
         self.poll_timeout().into_iter().chain(self.instruments.poll_timeout()).min()
     }
 
-    /// Whether there is a datagram for a process of this host that was not met.
+    /// Whether a datagram waits for a process of this host that this one has not met.
     pub fn wants_to_meet(&mut self) -> bool {
         let neighbours = &mut self.hca.memory().same_host;
         neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.wants_to_meet())
     }
 
-    /// Whether we left a frame for ourselves, or somebody is to be met: nobody else will tell.
+    /// Whether the process has a frame for itself or must meet another one: no doorbell announces these.
     #[inline]
     fn wants_turn(&mut self) -> bool {
         let neighbours = &mut self.hca.memory().same_host;
         neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.has_own_frame() || host.wants_to_meet())
     }
 
-    /// When the next turn is due: now if something can be sent at once, else the earliest deadline.
+    /// Returns when the next turn is due: now if packets can be sent at once, else the earliest deadline.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         if (self.hca.wants_transmit() && !self.stack.is_blocked()) || self.wants_turn() {
             return Some(Instant(0));
@@ -323,7 +325,7 @@ impl Pump {
         self.hca.poll_timeout().into_iter().chain(link).chain(self.report_at).min()
     }
 
-    /// Move the events that wait to `out`.
+    /// Moves the waiting events to `out`.
     #[inline]
     pub fn take_events(&mut self, out: &mut Vec<Event>) {
         while let Some(event) = self.hca.poll_event() {

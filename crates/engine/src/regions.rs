@@ -1,4 +1,4 @@
-//! Registration of memory: the adapter keeps the table, but only here can it be found out whether memory is there.
+//! Registration of memory. The adapter keeps the table, but only this module can check whether memory is mapped.
 
 use weft_hca::MrKeys;
 use weft_sys::mapping;
@@ -7,11 +7,11 @@ use weft_verbs::{Access, MrId, PdId, VerbsError};
 use crate::engine::Engine;
 
 impl Engine {
-    /// Register memory with a protection domain.
+    /// Registers memory with a protection domain.
     ///
     /// # Errors
-    /// The memory is not mapped, not writable as the access asks, or lost with the power although peers may flush it to
-    /// persistence; what the adapter refuses.
+    /// The memory is not mapped, not writable as the access requires, or volatile although peers may flush it to
+    /// persistence; the adapter refuses.
     pub fn reg_mr(&self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
         probe(addr, len, access)?;
         let on_demand = access.contains(Access::ON_DEMAND);
@@ -35,10 +35,10 @@ impl Engine {
         }
     }
 
-    /// Deregister memory. When this returns, its pages are the program's alone.
+    /// Deregisters memory. After the call, only the program uses its pages.
     ///
     /// # Errors
-    /// No such region, or windows are bound to it.
+    /// There is no such region, or windows are bound to it.
     pub fn dereg_mr(&self, id: MrId) -> Result<(), VerbsError> {
         self.with(|hca, _| hca.dereg_mr(id))?;
         if let Some((addr, len)) = self.unbind_region(id) {
@@ -47,7 +47,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Change a region's domain, range (`addr`, `len`, `iova`) or access.
+    /// Changes a region's domain, range (`addr`, `len`, `iova`) or access.
     ///
     /// # Errors
     /// As [`Engine::reg_mr`].
@@ -87,7 +87,7 @@ impl Engine {
     }
 }
 
-/// Check that memory is there. On-demand regions may be mapped later.
+/// Checks that memory is mapped. On-demand regions may be mapped later.
 fn probe(addr: u64, len: u64, access: Access) -> Result<(), VerbsError> {
     if access.contains(Access::FLUSH_PERSISTENT) && !mapping::persists(addr, len) {
         return Err(VerbsError::Invalid("only shared mappings of files can be flushed to persistence"));

@@ -1,6 +1,7 @@
-//! The way to the other processes of this host. Ours publishes itself when it gets its slot, and meets another when a
-//! queue pair is to be connected to it, when it has a datagram for it, or when the other has met ours. `WEFT_LOOPBACK`,
-//! `WEFT_FAULT` and `WEFT_PCAP` can have packets instead: then ours publishes nothing, and nobody meets it.
+//! Connections to the other processes of this host. The process publishes itself when it gets its slot. It meets
+//! another process when a queue pair connects to it, when a datagram for it waits, or when the other process has met
+//! this one. `WEFT_LOOPBACK`, `WEFT_FAULT` and `WEFT_PCAP` can force packets instead: then the process publishes
+//! nothing and cannot be met.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,15 +16,15 @@ use crate::error::EngineError;
 use crate::pump::Pump;
 use crate::session::{Change, Session};
 
-/// EALREADY: whoever else of ours asked has met it.
+/// EALREADY: another thread of this process has met it.
 const MET_ALREADY: i32 = 114;
 
 impl Engine {
-    /// Move a queue pair from state to state and set its attributes. If it is to be connected to one of this host, no
-    /// packets pass between the two.
+    /// Moves a queue pair to another state and sets its attributes. If its peer is on this host, no packets pass
+    /// between the two.
     ///
     /// # Errors
-    /// What the adapter refuses; the peer's process could not be met.
+    /// The adapter refuses; the peer's process cannot be met.
     pub fn modify_qp(&self, id: QpId, attr: &QpAttr, mask: QpAttrMask) -> Result<(), VerbsError> {
         let needed = QpAttrMask::STATE | QpAttrMask::AV | QpAttrMask::DEST_QPN;
         let connects = mask.contains(needed) && attr.qp_state == QpState::Rtr;
@@ -48,8 +49,9 @@ impl Engine {
         self.with(|hca, now| hca.modify_qp_local(now, id, attr, mask, peer))
     }
 
-    /// Sends the acknowledgements that a queue pair owes, and takes in those that have arrived for it. An adapter does both
-    /// at once, so a message that the peer received has completed there before either end can disconnect.
+    /// Sends the acknowledgements that a queue pair owes, and processes those that have arrived for it. A hardware
+    /// adapter does both at once, so a message that the peer received has completed there before either end can
+    /// disconnect.
     fn settle_acknowledgements(&self, id: QpId) -> Result<(), VerbsError> {
         self.enter(|pump, now| {
             pump.hca.release_acks(now, Some(id));
@@ -58,7 +60,7 @@ impl Engine {
         })
     }
 
-    /// The process of a slot, if the address is of this host and the process can be met.
+    /// Returns the process of a slot, if the address is of this host and the process can be met.
     fn neighbour(&self, gid: Gid, slot: u32) -> Result<Option<PeerId>, VerbsError> {
         if self.is_dead() || slot == 0 {
             return Ok(None);
@@ -70,7 +72,7 @@ impl Engine {
         let met = self.meet(&mut session, slot);
         self.attend(&mut session);
         if !session.is_connected() {
-            // What it wants now it can do without; the next that needs the daemon says why there is none.
+            // The connection can be made without the daemon; the next call that needs it reports why there is none.
             let _ = self.refresh(&mut session);
         }
         met.map_err(|error| {
@@ -82,7 +84,7 @@ impl Engine {
         })
     }
 
-    /// Meet the process of a slot, if it can be met.
+    /// Meets the process of a slot, if possible.
     pub(crate) fn meet(&self, session: &mut Session, slot: u32) -> Result<Option<PeerId>, EngineError> {
         let known = |engine: &Engine| engine.with_host(|host| host.number_of_slot(slot)).flatten();
         if let Some(known) = known(self) {
@@ -112,7 +114,8 @@ impl Engine {
         let PeerMet { generation, pair, doorbell, bell, process, shared } = met;
         let (board, arena) = shared.unzip();
         let found = match (&board, &bell, &process) {
-            // A daemon of another user hands no boards out: those of our user find each other's themselves.
+            // A daemon of another user hands out no boards: processes of the same user find each other's boards
+            // themselves.
             (None, None, Some(process)) => find_board(process, slot, generation),
             _ => None,
         };
@@ -123,13 +126,13 @@ impl Engine {
         let Some(host) = pump.hca.memory().same_host.host() else { return Ok(None) };
         let peer = host.attach(config)?;
         pump.hca.open_lanes();
-        // Frames may wait in its lane: whoever sleeps did not look there.
+        // Frames may wait in its lane: a sleeping thread has not checked it.
         self.handover.wake();
         self.leave(guard);
         Ok(Some(peer))
     }
 
-    /// Do something with what is shared with the host's other processes, if anything is.
+    /// Runs `f` on the shared-memory host, if there is one.
     fn with_host<R>(&self, f: impl FnOnce(&mut Host) -> R) -> Option<R> {
         let mut guard: MutexGuard<'_, Option<Pump>> = self.handover.lock(&self.pump);
         let result = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()).map(f);
@@ -137,10 +140,10 @@ impl Engine {
         result
     }
 
-    /// Publish our process, which has just got its slot.
+    /// Publishes this process, which has just got its slot.
     pub(crate) fn publish(&self, session: &mut Session, pump: &mut Pump, slot: u32) -> Result<(), EngineError> {
         let generation = weft_sys::random::u64();
-        // Before anybody can meet us: with neither board nothing could be read from our lanes.
+        // Before any process can meet this one: with neither board, this process could not read its lanes.
         let own_board = board_file();
         let published = session.publish_process(generation, own_board.is_ok())?;
         let doorbell = published.doorbell.try_clone()?;
@@ -154,8 +157,8 @@ impl Engine {
         Ok(())
     }
 
-    /// From the first queue pair on that is connected within the host, registered pages are shared; and the board says
-    /// which, before anybody may use them.
+    /// Shares registered pages from the first queue pair on that connects within the host. The board announces them
+    /// before any peer may use them.
     fn share_registered(&self) {
         if !self.share_all() {
             return;
@@ -170,7 +173,7 @@ impl Engine {
         self.handover.unlock(guard);
     }
 
-    /// What the daemon told of other processes.
+    /// Handles the daemon's messages about other processes.
     pub(crate) fn greet(&self, session: &mut Session, changes: &[Change]) {
         for change in changes {
             if let Change::Came(slot) = *change
@@ -181,7 +184,7 @@ impl Engine {
         }
     }
 
-    /// Take in what the daemon told while it was asked something: nothing else shows that it waits.
+    /// Handles messages that the daemon sent during a request: nothing else shows that they wait.
     pub(crate) fn attend(&self, session: &mut Session) {
         while session.client().has_events() {
             let changes = session.changes();
@@ -190,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Meet those that somebody had datagrams for.
+    /// Meets the processes that datagrams wait for.
     pub(crate) fn meet_wanted(&self, session: &mut Session) {
         self.ask_wanted_ways(session);
         let wanted_before = self.with_host(|host| host.wants_to_meet()).unwrap_or_default();
@@ -206,7 +209,7 @@ impl Engine {
         self.attend(session);
     }
 
-    /// A new daemon does not know of pairs that their other ends had not come for.
+    /// Offers to a new daemon, which does not know them, the pairs that their other ends have not joined yet.
     pub(crate) fn rejoin(&self, session: &mut Session) {
         if !session.is_published() {
             return;
@@ -215,7 +218,7 @@ impl Engine {
             host.unused_pairs().filter_map(|(slot, pair)| Some((slot, pair.try_clone_to_owned().ok()?))).collect()
         };
         for (slot, pair) in self.with_host(copy).unwrap_or_default() {
-            // Whoever does not come back has left, which its process tells.
+            // A peer that does not come back has left; its process's end shows that.
             let _ = session.client().meet_peer(slot, Some(pair.as_fd()));
         }
         self.attend(session);

@@ -1,5 +1,5 @@
-//! The session with the daemon: which devices there are, the slot, multicast groups. A daemon that dies is replaced; the
-//! queue pairs and the packets of the process do not notice.
+//! The session with the daemon: devices, the slot, multicast groups. A daemon that dies is replaced, without an effect
+//! on the process's queue pairs and packets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,22 +15,22 @@ use crate::devices::{DeviceSnapshot, snapshot};
 use crate::error::EngineError;
 use crate::instruments::Told;
 
-/// What changed.
+/// A change reported by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A device is new or different.
+    /// A device is new or has changed.
     Set(DeviceSnapshot),
     /// A device is gone.
     Removed(DeviceId),
-    /// A process of this slot has met ours.
+    /// A process of this slot has met this one.
     Came(u32),
-    /// A process that ours has met, by slot and generation, is gone.
+    /// A process that this one has met, by slot and generation, is gone.
     Gone(u32, u64),
-    /// A way over the fabric, by its number, opened or closed.
+    /// A path over the fabric, by its number, opened or closed.
     Path(u32, bool),
-    /// A way to a group of the fabric, by its number, leads elsewhere.
+    /// A path to a group of the fabric, by its number, leads elsewhere.
     Group(u32),
-    /// The daemon is another one: its fabric is gone.
+    /// The daemon is a new one: the old one's fabric is gone.
     FabricLost,
 }
 
@@ -39,18 +39,18 @@ pub enum Change {
 pub struct Session {
     client: Client,
     devices: Vec<DeviceSnapshot>,
-    /// Counts connections, so that whoever watches the descriptor knows when there is a new one.
+    /// Counts connections, so that a watcher of the descriptor notices a new one.
     generation: u64,
-    /// What this process counts, once it has a slot.
+    /// The ledger for this process's counters, once it has a slot.
     ledger: Option<Ledger>,
-    /// Somebody wants it brought up to date.
+    /// The daemon requested a ledger update.
     asked: bool,
-    /// What other processes meet ours with, and the number that tells it from others.
+    /// This process's generation number, and the descriptors with which other processes meet it.
     published: Option<(u64, Published)>,
 }
 
 impl Session {
-    /// Reach the daemon of this network namespace, starting one if there is none.
+    /// Connects to the daemon of this network namespace, starting one if there is none.
     pub fn open() -> Result<Session, EngineError> {
         let here = Session::open as fn() -> _;
         let options = ConnectOptions {
@@ -64,35 +64,35 @@ impl Session {
         Ok(Session { client, devices, generation: 1, ledger: None, asked: false, published: None })
     }
 
-    /// The devices, in the order in which programs see them.
+    /// Returns the devices, in the order in which programs see them.
     pub fn devices(&self) -> &[DeviceSnapshot] {
         &self.devices
     }
 
-    /// A device.
+    /// Finds a device.
     pub fn device(&self, id: DeviceId) -> Option<&DeviceSnapshot> {
         self.devices.iter().find(|d| d.id == id)
     }
 
-    /// A slot for this process.
+    /// Allocates a slot for this process.
     pub fn allocate_slot(&mut self) -> Result<Slot, RequestError> {
         let slot = self.client.allocate_slot()?;
         self.open_ledger();
         Ok(slot)
     }
 
-    /// The cable to the switches of a fabric whose packets go hop by hop, if this process is on one.
+    /// Opens the cable to the switches of a fabric whose packets go hop by hop, if this process is on one.
     pub fn open_cable(&mut self) -> Result<Option<HopsLink>, EngineError> {
         if self.devices.iter().all(|device| device.attr.fabric().is_none()) {
             return Ok(None);
         }
         let Some(HopsFds { memory, bell, call }) = self.client.open_cable()? else { return Ok(None) };
-        // The memory's descriptor is closed once it is mapped.
+        // The memory's descriptor closes once the memory is mapped.
         [&bell, &call].into_iter().for_each(fork::track);
         Ok(Some(HopsLink::new(ProcessFds { memory, bell, call })?))
     }
 
-    /// Without a ledger everything works, and nobody sees what this process counts.
+    /// Opens the ledger. Without one everything works, but this process's counters are invisible.
     fn open_ledger(&mut self) {
         self.ledger = match self.client.open_ledger() {
             Ok(ledger) => Some(ledger),
@@ -104,17 +104,17 @@ impl Session {
         self.asked = true;
     }
 
-    /// Whether the ledger is to be brought up to date.
+    /// Whether the daemon requested a ledger update.
     pub fn is_asked(&self) -> bool {
         self.asked
     }
 
-    /// Take that note.
+    /// Takes the request for a ledger update.
     pub fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
     }
 
-    /// Write to the ledger. What does not fit or cannot be written is not seen: there is nobody to tell.
+    /// Writes to the ledger. Data that does not fit or cannot be written is dropped.
     pub fn publish(&mut self, told: &Told) {
         if let Some(ledger) = &mut self.ledger {
             let _ = ledger.write(Page::Counters, &told.counters);
@@ -124,9 +124,9 @@ impl Session {
         }
     }
 
-    /// Let other processes of the host meet ours. Those of our user get at our memory, unless the daemon, which makes what
-    /// they get at it by, is somebody's whom that memory is no business of.
-    /// `has_board` says that ours has a board of its own.
+    /// Lets other processes of the host meet this one. Those of the same user may access its memory, unless the daemon,
+    /// which creates the board for that, runs as a user without a right to that memory. `has_board` says that the
+    /// process has made a board of its own.
     pub fn publish_process(&mut self, generation: u64, has_board: bool) -> Result<&Published, RequestError> {
         let daemon = self.client.daemon_credentials()?;
         let shares = trust::is_trusted(&daemon);
@@ -137,17 +137,17 @@ impl Session {
         Ok(&self.published.insert((generation, published)).1)
     }
 
-    /// Whether other processes can meet ours, and so ours them.
+    /// Whether other processes can meet this one, and this one them.
     pub fn is_published(&self) -> bool {
         self.published.is_some()
     }
 
-    /// Nobody will be met.
+    /// Withdraws the publication: no process can be met.
     pub fn unpublish(&mut self) {
         self.published = None;
     }
 
-    /// To the next daemon.
+    /// Publishes the process to the next daemon.
     fn publish_again(&mut self) {
         if let Some((generation, published)) = self.published.take() {
             match self.client.publish_again(generation, &published) {
@@ -157,29 +157,29 @@ impl Session {
         }
     }
 
-    /// The client, for requests.
+    /// Returns the client, for requests.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
     }
 
-    /// Number of the connection, and a descriptor that is readable when events wait there; `None` while there is no
+    /// Returns the connection's number, and a descriptor that is readable when events wait there; `None` without a
     /// daemon.
     pub fn watch(&self) -> (u64, Option<OwnedFd>) {
         let fd = self.client.is_connected().then(|| self.client.fd().try_clone_to_owned().ok()).flatten();
         (self.generation, fd)
     }
 
-    /// Number of the connection.
+    /// Returns the connection's number.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether the daemon is there, as far as we know.
+    /// Whether the daemon is there, as far as the process knows.
     pub fn is_connected(&self) -> bool {
         self.client.is_connected()
     }
 
-    /// Take in what the daemon told.
+    /// Processes the daemon's messages.
     pub fn changes(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         for event in self.client.poll_events() {
@@ -205,14 +205,14 @@ impl Session {
         changes
     }
 
-    /// Reach the next daemon. It may take seconds.
+    /// Connects to the next daemon. This may take seconds.
     pub fn reconnect(&mut self) -> Result<Vec<Change>, EngineError> {
         fork::forget(self.client.fd());
         let reconnected = self.client.reconnect();
         fork::track(self.client.fd());
         self.generation += 1;
         let reconnected = match reconnected {
-            // The fabric ended with the daemon that it was in, and this host's adapters with it.
+            // The fabric ended with its daemon, and this host's adapters with it.
             Err(ConnectError::NoHost(why)) if !self.devices.is_empty() => {
                 crate::log::note(&format!("the adapters of this host are gone: {why}"));
                 return Ok(self.lose_all());
@@ -232,7 +232,7 @@ impl Session {
         Ok(changes)
     }
 
-    /// No device is left.
+    /// Drops all devices.
     fn lose_all(&mut self) -> Vec<Change> {
         let removed = std::mem::take(&mut self.devices).into_iter().map(|device| Change::Removed(device.id));
         std::iter::once(Change::FabricLost).chain(removed).collect()

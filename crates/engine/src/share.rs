@@ -1,10 +1,10 @@
-//! Page sharing: registered memory that peers of the same host may copy into and out of by themselves.
+//! Page sharing: registered memory that peers of the same host copy into and out of directly.
 //!
-//! From the first time that a queue pair takes the way within the host ([`Engine::share_all`]), the whole pages of
-//! registered regions lie in one file, the arena, which peers map; a deregistered page is an ordinary private one again.
-//! What memory that is, how it is done under a running program, and what the program may notice, says
-//! [`weft_sys::share`]; which pages are registered how often, [`registry`]; whether it is done at all, [`Policy`]; how much
-//! of it, [`thrift`].
+//! From the first queue pair on that connects within the host ([`Engine::share_all`]), the whole pages of registered
+//! regions lie in one file, the arena, which peers map. A page returns to an ordinary private one when it is
+//! deregistered. [`weft_sys::share`] describes which memory that is, how sharing works under a running program, and
+//! what the program may notice; [`registry`] tracks which pages are registered how often; [`Policy`] decides whether to
+//! share at all, and [`thrift`] how much.
 
 mod policy;
 mod registry;
@@ -24,7 +24,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::trace::{self, Kind};
 
-/// What is shared, and what would be.
+/// Shared regions, and those that sharing would include.
 #[derive(Debug, Default)]
 pub struct Sharing(Mutex<State>);
 
@@ -33,7 +33,7 @@ struct State {
     policy: Policy,
     registry: Registry,
     regions: BTreeMap<MrId, Region>,
-    /// From [`Engine::share_all`] on.
+    /// Set by [`Engine::share_all`].
     sharer: Option<Sharer>,
     started: bool,
     thrift: Thrift,
@@ -45,15 +45,15 @@ struct State {
 struct Region {
     addr: u64,
     len: u64,
-    /// Never shared: its pages may come and go.
+    /// Never shared: its pages may be unmapped and mapped again.
     on_demand: bool,
 }
 
-/// The pages of this process; the engine stands still while they change places.
+/// The pages of this process; the engine stands still while they move.
 struct Own<'a> {
     sharer: &'a mut Sharer,
     thrift: &'a mut Thrift,
-    /// Share whatever it costs.
+    /// Share regardless of the cost.
     lavish: bool,
     engine: &'a Engine,
 }
@@ -95,7 +95,7 @@ impl Pages for Own<'_> {
 }
 
 impl Own<'_> {
-    /// How much of a region may be shared: whole pages of its beginning.
+    /// Returns how much of a region may be shared: whole pages from its beginning.
     fn allowed(&mut self, now: Instant, len: u64) -> u64 {
         let allowance = self.thrift.allowance_bytes(now);
         if len <= allowance { len } else { allowance - allowance % Self::page() }
@@ -111,7 +111,7 @@ impl Own<'_> {
         }
     }
 
-    /// Who insists on sharing is told of what cannot be; others did not ask, and look if they care.
+    /// Logs a failure for a user who insists on sharing; others did not ask for it, and can check.
     fn tell(&self, now: Instant, why: &str) {
         if self.lavish {
             crate::log::note(why);
@@ -123,29 +123,29 @@ impl Own<'_> {
 }
 
 impl Sharing {
-    /// What the environment asks for; before the first region.
+    /// Sets the environment's policy; must be called before the first region.
     pub(crate) fn set_policy(&self, policy: Policy) {
         self.0.lock().policy = policy;
     }
 
-    /// The file that peers have, for what will be shared.
+    /// Sets the file that peers have, for pages shared later.
     pub(crate) fn set_file(&self, file: OwnedFd) {
         self.0.lock().file = Some(file);
     }
 }
 
 impl Engine {
-    /// Share what is registered now, and what will be from now on as soon as it is. For the first queue pair that takes
-    /// the way within the host, before its peer, or any other, is told of a region: what is known to be private stays so
-    /// as long as it is registered. Not to be called under the session's lock or the pump's. Answers whether something may
-    /// be shared now that was not before.
+    /// Shares all registered regions, and later ones as soon as they are registered. Called for the first queue pair
+    /// that connects within the host, before its peer or any other learns of a region: a region known as private stays
+    /// private as long as it is registered. Must not be called under the session's lock or the pump's. Returns whether
+    /// something may be shared now that was not before.
     pub(crate) fn share_all(&self) -> bool {
         let mut state = self.sharing.0.lock();
         let state = &mut *state;
         if std::mem::replace(&mut state.started, true) || state.policy == Policy::Off || self.is_dead() {
             return false;
         }
-        // Without a file that peers have too, sharing would be for nothing.
+        // Sharing is useless without a file that peers have too.
         let Some(file) = state.file.take() else { return false };
         match Arena::of(file.into()).and_then(|arena| Sharer::with_arena(state.policy == Policy::Auto, arena)) {
             Ok(sharer) => state.sharer = Some(sharer),
@@ -164,56 +164,56 @@ impl Engine {
         true
     }
 
-    /// The file that shared pages lie in, for peers: a descriptor of its own. `None` if nothing is ever shared, or not
+    /// Returns a new descriptor of the file with the shared pages, for peers. `None` if nothing is ever shared, or not
     /// yet.
     pub fn arena(&self) -> Option<OwnedFd> {
         let state = self.sharing.0.lock();
         state.sharer.as_ref().and_then(|sharer| sharer.arena().try_clone_to_owned().ok())
     }
 
-    /// The longest part of a registered range that is shared in one piece.
+    /// Returns the longest part of a registered range that is shared in one piece.
     pub fn extent(&self, addr: u64, len: u64) -> Option<Extent> {
         self.sharing.0.lock().registry.extent(addr, len)
     }
 
-    /// Bytes that are shared now.
+    /// Returns the number of shared bytes.
     pub fn shared_bytes(&self) -> u64 {
         self.sharing.0.lock().registry.shared().iter().map(|extent| extent.len).sum()
     }
 
-    /// A region is being registered: before anybody knows its keys.
+    /// Shares a region during its registration, before anyone knows its keys.
     pub(crate) fn share_region(&self, addr: u64, len: u64, on_demand: bool) {
         let mut state = self.sharing.0.lock();
         let (registry, mut own) = state.parts(self);
         registry.insert(addr, len, on_demand, own.as_mut());
     }
 
-    /// It was; answers the range that it had before.
+    /// Records a registered region; returns its range before.
     pub(crate) fn bind_region(&self, id: MrId, addr: u64, len: u64, on_demand: bool) -> Option<(u64, u64)> {
         let was = self.sharing.0.lock().regions.insert(id, Region { addr, len, on_demand });
         was.map(|region| (region.addr, region.len))
     }
 
-    /// It was not, or is no longer, and nobody is copying into it.
+    /// Makes private a region that could not be registered, or that is deregistered and has no copies in progress.
     pub(crate) fn unshare_region(&self, addr: u64, len: u64) {
         let mut state = self.sharing.0.lock();
         let (registry, mut own) = state.parts(self);
         registry.remove(addr, len, own.as_mut());
     }
 
-    /// Whether a region's pages may come and go.
+    /// Whether a region's pages may be unmapped and mapped again.
     pub(crate) fn is_on_demand(&self, id: MrId) -> bool {
         self.sharing.0.lock().regions.get(&id).is_some_and(|region| region.on_demand)
     }
 
-    /// The range that a region had; it is forgotten.
+    /// Forgets a region; returns its range.
     pub(crate) fn unbind_region(&self, id: MrId) -> Option<(u64, u64)> {
         self.sharing.0.lock().regions.remove(&id).map(|region| (region.addr, region.len))
     }
 }
 
 impl State {
-    /// What is registered, and who shares it, if anybody does.
+    /// Returns the registry, and the process's pages if they are shared.
     fn parts<'a>(&'a mut self, engine: &'a Engine) -> (&'a mut Registry, Option<Own<'a>>) {
         let State { registry, sharer, thrift, policy, .. } = self;
         let lavish = *policy == Policy::On;

@@ -1,5 +1,5 @@
-//! The one engine of a process. A forked child gets another one, in the next place of a list: the parent's may have been
-//! locked by a thread that the child does not have.
+//! The one engine of a process. A forked child gets another one, in the next entry of a list: a thread that the child
+//! does not have may have locked the parent's.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::fork;
 
-/// Forks in a row, each in the child of the one before, that may use devices.
+/// Maximum fork depth at which a process may use devices.
 const FORK_DEPTH_MAX: usize = 256;
 
 struct Place {
@@ -20,7 +20,7 @@ struct Place {
 static PLACES: [Place; FORK_DEPTH_MAX] =
     [const { Place { engine: OnceLock::new(), making: Mutex::new(()) } }; FORK_DEPTH_MAX];
 
-/// The engine of this process; made, and connected to the daemon, when it is first asked for. An error is not kept: the
+/// Returns the engine of this process; the first call makes it and connects to the daemon. An error is not kept: the
 /// next call tries again.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub fn engine() -> Result<&'static Engine, EngineError> {
     Ok(place.engine.get_or_init(|| Box::new(engine)))
 }
 
-/// From now on nothing that waits to be sent dies with the process, if that ends in good order.
+/// Makes a regular exit of the process flush everything that still waits to be sent.
 pub fn flush_at_exit() {
     fn flush() {
         if let Some(engine) = PLACES.get(fork::depth()).and_then(|place| place.engine.get()) {

@@ -1,6 +1,6 @@
-//! What a thread that serves while it sleeps is woken by: the sockets, the doorbell of the host's other processes, their
-//! deaths. Threads of the program that wait for events sleep at them too ([`crate::stand_in`]); of all those sleepers the
-//! kernel wakes one, and the background thread only if there is no other.
+//! Wake-up sources of a thread that serves while it sleeps: the sockets, the doorbell of the host's other processes,
+//! their deaths. Threads of the program that wait for events sleep on them too ([`crate::stand_in`]). The kernel wakes
+//! only one of all those sleepers, and the background thread only if there is no other.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use weft_sys::fork;
 
 use crate::pump::Pump;
 
-/// The descriptors, copies of what the pump has.
+/// The descriptors: copies of the pump's.
 #[derive(Debug)]
 pub struct Sources {
     arrivals: Mutex<Arrivals>,
@@ -19,7 +19,7 @@ pub struct Sources {
     neighbours: Option<OwnedFd>,
     /// The number of the bell of the cable to a fabric's switches.
     cable: Option<u64>,
-    /// What that is polled by.
+    /// Descriptor with which the background thread polls `backstop`.
     backstop_fd: OwnedFd,
 }
 
@@ -27,19 +27,19 @@ pub struct Sources {
 struct Arrivals {
     /// Sockets and the doorbell, each with its number.
     fds: Vec<(u64, OwnedFd)>,
-    /// They, as the background thread sleeps at them.
+    /// The set of them in which the background thread sleeps.
     backstop: Epoll,
 }
 
-/// What numbers stand for in the sets of descriptors; each is a bit of [`weft_sys::epoll::Tokens`].
+/// Tokens in the sets of descriptors; each is a bit of [`weft_sys::epoll::Tokens`].
 pub mod token {
-    /// What the thread waits for itself.
+    /// The descriptor that the thread itself waits for.
     pub const CHANNEL: u64 = 0;
     /// A signal for the thread.
     pub const SIGNAL: u64 = 1;
-    /// Other processes of this host died, or rang.
+    /// Other processes of this host died, or rang their bells.
     pub const NEIGHBOURS: u64 = 2;
-    /// What other processes of this host wake ours by.
+    /// The doorbell with which other processes of this host wake this one.
     pub const DOORBELL: u64 = 3;
     /// The first of the sockets.
     pub const SOCKETS: u64 = 4;
@@ -48,7 +48,7 @@ pub mod token {
 }
 
 impl Sources {
-    /// Those of a pump.
+    /// Copies the descriptors of a pump.
     pub fn new(pump: &mut Pump) -> io::Result<Sources> {
         let stack = &pump.stack;
         let sockets = [stack.v4(), stack.v6(), stack.ether(), stack.hops()].into_iter().zip(token::SOCKETS..);
@@ -72,8 +72,8 @@ impl Sources {
         Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, cable, backstop_fd })
     }
 
-    /// Add them to the set that a thread of the program sleeps at. It is woken before those that were added later, and
-    /// always before the background thread.
+    /// Adds the descriptors to the set on which a thread of the program sleeps. The kernel wakes it before threads
+    /// added later, and always before the background thread.
     pub fn enlist(&self, set: &Epoll) -> io::Result<()> {
         let arrivals = self.arrivals.lock();
         for (number, fd) in &arrivals.fds {
@@ -88,7 +88,8 @@ impl Sources {
         arrivals.to_the_end()
     }
 
-    /// Nobody rings the cable's bell any more: it would be readable for ever. With its last descriptor every set forgets it.
+    /// Stops watching the cable's bell, which would stay readable for ever after its last ringer is gone. With its last
+    /// descriptor every set forgets it.
     pub fn forget_cable(&self, bell: OwnedFd) {
         fork::forget(&bell);
         drop(bell);
@@ -98,24 +99,24 @@ impl Sources {
         fork::forget(&copy);
     }
 
-    /// The bit of the cable's bell, if there is one.
+    /// Returns the token bit of the cable's bell, if there is one.
     pub fn cable_tokens(&self) -> Tokens {
         self.cable.map_or(0, |number| 1 << number)
     }
 
-    /// Readable when something came that nobody else was woken for.
+    /// Returns a descriptor that is readable after an arrival for which the kernel woke no other thread.
     pub fn backstop(&self) -> BorrowedFd<'_> {
         self.backstop_fd.as_fd()
     }
 
-    /// Readable when [`crate::engine::Engine::look_after_neighbours`] has something to do.
+    /// Returns a descriptor that is readable when [`crate::engine::Engine::look_after_neighbours`] has work.
     pub fn neighbours(&self) -> Option<BorrowedFd<'_>> {
         self.neighbours.as_ref().map(OwnedFd::as_fd)
     }
 }
 
 impl Arrivals {
-    /// The set that the background thread sleeps at comes behind all others.
+    /// Moves the background thread's set behind all others.
     fn to_the_end(&self) -> io::Result<()> {
         self.fds.iter().try_for_each(|(number, fd)| self.backstop.add_exclusive(fd, *number))
     }

@@ -1,30 +1,30 @@
-//! Whether to stay awake for the next packet. To sleep and be woken costs several microseconds on both sides, of which
-//! the sender pays its part; while packets come in close succession it is cheaper to look again and again. It is done
-//! only as long as it succeeds, and the processor is offered to others between two looks.
+//! Decides whether to stay awake for the next packet. Sleeping and waking costs several microseconds on both sides, and
+//! the sender pays its part. While packets come in close succession, polling is cheaper. It continues only as long as
+//! it succeeds, and offers the processor to others between two polls.
 
 use weft_verbs::{Duration, Instant};
 
 use crate::busy_poll::Yielded;
 
-/// How long after the last packet: about what a processor that has fallen asleep takes to answer, in a virtual machine,
-/// so that packets which only wait for that answer are close to each other.
+/// How long to spin after the last packet: about the time that an idle processor takes to answer in a virtual machine,
+/// so that packets that only wait for that answer count as close to each other.
 const SPIN: Duration = Duration::from_micros(200);
-/// Spins in a row that may be in vain.
+/// Consecutive spins that may fail.
 const VAIN_MAX: u32 = 3;
-/// For how long a processor that another thread wanted is left to it. A thread that sleeps gets it as soon as a packet
-/// comes; one that yields gets it when the other's time slice ends.
+/// How long the thread leaves a processor to another thread that wanted it. A sleeping thread gets it as soon as a
+/// packet comes; a yielding one gets it when the other's time slice ends.
 const LEFT: Duration = Duration::from_millis(20);
-/// Times that a packet comes soon after the last, from which on it is worth while again.
+/// Packets in close succession after which spinning is tried again.
 const CLOSE_MIN: u32 = 8;
 
-/// The decision.
+/// The spinning decision.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
-    /// When packets came last.
+    /// When packets last came.
     last: Instant,
     /// Packets in close succession.
     close: u32,
-    /// Spins in vain since.
+    /// Failed spins since the last packet in close succession.
     vain: u32,
     until: Option<Instant>,
     /// Until when the processor is left to others.
@@ -32,7 +32,7 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// Packets came. `allowed`: it may be spun for the next ones.
+    /// Records arrived packets. `allowed`: spinning for the next ones is allowed.
     pub fn on_packets(&mut self, now: Instant, allowed: bool) {
         if now.since(self.last) <= SPIN {
             self.close = (self.close + 1).min(CLOSE_MIN);
@@ -42,14 +42,14 @@ impl Spin {
         self.until = (allowed && self.close >= CLOSE_MIN && now >= self.left_until).then(|| now + SPIN);
     }
 
-    /// The thread yielded between two looks.
+    /// Records a yield between two polls.
     pub fn on_yield(&mut self, yielded: Yielded) {
         if yielded.switched {
             (self.until, self.left_until) = (None, yielded.back_at + LEFT);
         }
     }
 
-    /// Nothing came: whether to look again at once.
+    /// Returns, after a poll that found nothing, whether to poll again at once.
     pub fn goes_on(&mut self, now: Instant) -> bool {
         match self.until {
             Some(until) if now < until => true,

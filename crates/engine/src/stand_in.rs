@@ -1,11 +1,11 @@
-//! Threads of the program that wait for completion events. Such a thread would be woken by the background thread, which
-//! was woken by a packet: two wake-ups where one would do. So while it waits it stands in for the background thread: it
-//! sleeps at everything that one sleeps at, and turns the pump when it is woken.
+//! Threads of the program that wait for completion events. A packet would wake the background thread, which would wake
+//! such a thread: two wake-ups where one would do. So the waiting thread stands in for the background thread: it sleeps
+//! on the same descriptors, and turns the pump when it wakes.
 //!
-//! Nothing says who stands in. All sleep at sets of their own, and the kernel wakes the first in which somebody sleeps at
-//! that moment, the background thread as the last ([`crate::sources`]); a thread that was cancelled or that went away
-//! is not there any more. While many packets come, waiting threads are woken for some and the background thread would be
-//! for those that come while they work; then it is parked ([`crate::handover`]).
+//! No state records which thread stands in. Each thread sleeps on a set of its own, and the kernel wakes the first set
+//! that has a sleeper at that moment, the background thread's last ([`crate::sources`]); a cancelled or finished thread
+//! simply has none. While many packets arrive, the kernel wakes waiting threads for some, and would wake the background
+//! thread for those that arrive while they work; then it is parked ([`crate::handover`]).
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -22,49 +22,49 @@ use crate::pump::Pump;
 use crate::sources::token;
 use crate::trace::{self, Kind};
 
-/// Turns for one wake-up, when packets keep coming: then the background thread is to look.
+/// Turns for one wake-up while packets keep coming; after that, the background thread takes over.
 const TURNS_MAX: u32 = 4;
-/// How much later than the thread the background thread would meet a deadline.
+/// How much later than this thread the background thread would meet a deadline.
 const GRACE: Duration = Duration::from_millis(3);
-/// Shorter sleeps than this would last much longer than they should: the kernel lets a program's sleeps end late.
+/// Sleeps shorter than this would last much longer than they should: the kernel lets a program's sleeps end late.
 const PRECISE_BELOW: Duration = Duration::from_millis(1);
-/// The thread is to turn the pump, whatever woke it.
+/// The thread must turn the pump, whatever woke it.
 const TURN: Tokens = 1 << 63;
-/// All that a turn of the pump may be needed for.
+/// All tokens for which a turn of the pump may be needed.
 const SERVE: Tokens = !(1 << token::CHANNEL | 1 << token::SIGNAL | 1 << token::NEIGHBOURS);
 
-/// What a thread waits for: a descriptor that is readable while an event waits.
+/// The awaited object: a descriptor that is readable while an event waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited<'a> {
     /// The descriptor.
     pub fd: BorrowedFd<'a>,
-    /// A number that no other has or had.
+    /// A number that no other object has or had.
     pub number: u64,
 }
 
-/// What a wait ended with.
+/// Outcome of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waited {
-    /// What was waited for came.
+    /// The awaited event came.
     Come,
-    /// A signal was handled that interrupts system calls (EINTR).
+    /// The thread handled a signal that interrupts system calls (EINTR).
     Interrupted,
-    /// The thread cannot stand in. Let it sleep at the descriptor; the background thread serves.
+    /// The thread cannot stand in. It should sleep on the descriptor; the background thread serves.
     Unable,
 }
 
-/// What a thread sleeps at.
+/// The descriptors on which a thread sleeps.
 struct Place {
     engine: &'static Engine,
     /// None only while it is dropped.
     at: Option<At>,
-    /// What it waited for last.
+    /// The object that it last waited for.
     awaited: Option<(u64, RawFd)>,
     /// It sleeps, or was cancelled in its sleep.
     sleeps: bool,
 }
 
-/// The descriptors of that.
+/// The descriptors themselves.
 struct At {
     set: Epoll,
     signals: SignalFd,
@@ -74,21 +74,21 @@ thread_local! {
     static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
-/// Why a thread stopped standing in.
+/// Reasons for which a thread stops standing in.
 enum Stopped {
     Come,
     Signal,
     Unable,
 }
 
-/// What is to be done after a turn.
+/// The next step after a turn.
 enum Next {
     Sleep(Option<Duration>),
     Turn,
 }
 
 impl Engine {
-    /// Wait until `has_come`, or the descriptor is readable, which it is when that may be so, and serve meanwhile.
+    /// Waits until `has_come` returns true, and serves meanwhile. The descriptor is readable when that may be the case.
     pub fn wait_for(&'static self, awaited: Awaited<'_>, has_come: &dyn Fn() -> bool) -> Waited {
         if self.is_dead() {
             return Waited::Unable;
@@ -102,7 +102,7 @@ impl Engine {
                     Err(_) => Stopped::Unable,
                 })
             };
-            // Handlers run when `held` is dropped, and may not come back: nothing else is held then.
+            // Handlers run when `held` is dropped, and may not return: hold nothing else then.
             match stopped {
                 Stopped::Come => return Waited::Come,
                 Stopped::Unable => return Waited::Unable,
@@ -147,28 +147,29 @@ impl Engine {
                     if woken == 1 << token::CHANNEL && has_come() {
                         return Stopped::Come;
                     }
-                    // The time is over, or a debugger was there.
+                    // The sleep timed out, or a debugger stopped the thread.
                     if woken == 0 { TURN } else { woken }
                 }
             };
         }
     }
 
-    /// Serve, if the thread was woken for that; then say that nobody serves, for it goes to sleep or to the program.
+    /// Serves if the thread was woken for that. Then announces that no thread serves: it goes to sleep or returns to
+    /// the program.
     fn stand_in_turn(&self, woken: Tokens) -> Next {
         if woken & 1 << token::NEIGHBOURS != 0 {
             self.look_after_neighbours();
         }
         let mut guard = self.handover.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Next::Sleep(None) };
-        // Who looks each millisecond finds what is left behind; who sleeps does not.
+        // A thread that checks each millisecond finds remaining work; a sleeping one does not.
         let parked = self.handover.is_parked();
         if woken & 1 << token::DOORBELL != 0 {
             pump.take_doorbell();
         }
         if woken & SERVE != 0 {
             self.handover.on_stand_in();
-            // Who is not parked slept beside the background thread, and hears the bell of the cable himself.
+            // If not parked, this thread slept beside the background thread, and must react to the cable's bell itself.
             if parked || woken & self.cable_tokens() != 0 {
                 self.forget_source(pump.wake_up());
             }
@@ -178,14 +179,14 @@ impl Engine {
         }
         let has_event = pump.hca.has_events();
         if !has_event {
-            // Nobody answers before the next wake-up: what waits for an answer to leave with waits in vain.
+            // No answer leaves before the next wake-up: acknowledgements that wait for one would wait in vain.
             pump.hca.flush_lanes(clock::now());
         }
         let to_program = parked && has_event;
         let rests = to_program || pump.rests();
         let limit = pump.poll_timeout();
         if !parked {
-            // The thread sees to it itself, unless it is cancelled.
+            // The thread meets the deadline itself, unless it is cancelled.
             self.handover.put_off(pump.next_deadline().map(|at| at + GRACE));
         }
         self.leave(guard);
@@ -205,7 +206,7 @@ impl Engine {
         if came > 0 {
             pump.instruments.on_stand_in(now);
         }
-        // What is left in a socket wakes nobody any more.
+        // Packets left in a socket wake no thread again.
         while came > 0 && !parked && pump.hca.has_events() {
             if turns == TURNS_MAX {
                 self.handover.wake();
@@ -218,7 +219,7 @@ impl Engine {
 }
 
 impl Place {
-    /// The calling thread's, watching what is awaited; made if there is none.
+    /// Returns the calling thread's place, watching the awaited object; makes one if there is none.
     fn ready<'a>(
         place: &'a mut Option<Place>,
         engine: &'static Engine,
@@ -247,7 +248,7 @@ impl Place {
         Ok(Place { engine, at: Some(At { set, signals }), awaited: None, sleeps: false })
     }
 
-    /// Wait for this from now on; what was closed meanwhile, and is still open elsewhere, is an error.
+    /// Watches this object from now on; fails if the old descriptor is closed here but still open elsewhere.
     fn watch(&mut self, awaited: Awaited<'_>) -> std::io::Result<()> {
         let wanted = (awaited.number, awaited.fd.as_raw_fd());
         if self.awaited == Some(wanted) {
@@ -267,7 +268,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let Some(at) = self.at.take() else { return };
         if self.engine.is_dead() {
-            // The descriptors were closed at the fork, and their numbers may be somebody else's.
+            // The descriptors were closed at the fork, and their numbers may belong to other files.
             std::mem::forget(at);
             return;
         }
@@ -275,7 +276,7 @@ impl Drop for Place {
         fork::forget(&at.signals);
         drop(at);
         if self.sleeps {
-            // Cancelled, and maybe woken before.
+            // The thread was cancelled, perhaps after a wake-up that it did not serve.
             self.engine.handover.wake();
         }
     }

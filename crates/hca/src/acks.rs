@@ -1,6 +1,5 @@
-//! Acknowledgements that wait for company: a program that answers messages at once has its acknowledgements leave with
-//! its answers. Whoever drives the adapter allows it, and sees to it that nothing waits when a queue pair or the process
-//! ends.
+//! Delayed acknowledgements. If a program answers messages at once, its answers carry its acknowledgements. The driver
+//! of the adapter enables this, and makes sure that no acknowledgement waits when a queue pair or the process ends.
 
 use weft_transport::Memory;
 use weft_verbs::{Instant, QpId};
@@ -8,12 +7,12 @@ use weft_verbs::{Instant, QpId};
 use crate::Hca;
 
 impl<M: Memory> Hca<M> {
-    /// Let acknowledgements of queue pairs made from here on wait, where the traffic shows that it pays.
+    /// Lets queue pairs created from now on delay acknowledgements, where the traffic shows that it pays.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.ack_delay = allowed;
     }
 
-    /// Let nothing of a queue pair (or of any) wait any longer: [`Hca::poll_transmit`] gives it.
+    /// Releases all delayed acknowledgements of a queue pair (or of all): [`Hca::poll_transmit`] returns them.
     pub fn release_acks(&mut self, now: Instant, id: Option<QpId>) {
         self.pay_acks(now, id);
         if !self.ack_delay {
@@ -31,7 +30,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Have a queue pair send its last acknowledgement once more.
+    /// Makes a queue pair send its last acknowledgement again.
     pub fn acknowledge_again(&mut self, now: Instant, id: QpId) {
         if let Ok(entry) = self.qps.get_mut(id) {
             entry.qp.acknowledge_again();

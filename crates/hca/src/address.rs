@@ -1,4 +1,4 @@
-//! From what a program says of a destination to the address vector that packets are sent by.
+//! Translates a program's description of a destination to the address vector of its packets.
 
 use weft_transport::{Memory, RxPacket};
 use weft_verbs::{
@@ -8,7 +8,7 @@ use weft_verbs::{
 use crate::Hca;
 use crate::device::Device;
 
-/// What `struct ibv_ah_attr` says.
+/// The contents of `struct ibv_ah_attr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)] // The names are verbs.h's.
 pub struct AhRequest {
@@ -31,7 +31,7 @@ const LMC_MAX: u8 = 7;
 const FLOW_LABEL_MASK: u32 = 0xf_ffff;
 
 impl Device {
-    /// The row of a port's GID table with this index.
+    /// Finds the row of a port's GID table with this index.
     pub(crate) fn gid(&self, port: u8, index: u8) -> Option<&GidEntry> {
         self.attr.port(port)?.gids.iter().find(|row| row.index == u32::from(index))
     }
@@ -41,12 +41,13 @@ impl Device {
         self.attr.gids().any(|row| row.gid == gid)
     }
 
-    /// Whether packets to `gid` that are framed so are for this device.
+    /// Whether the device accepts packets to `gid` in the framing of `gid_type`.
     pub(crate) fn accepts(&self, gid: Gid, gid_type: GidType) -> bool {
         self.attr.gids().any(|row| row.gid == gid && row.gid_type == gid_type)
     }
 
-    /// Whether a datagram is for a port of this device: over a fabric it is the one with its LID, and a GRH says more.
+    /// Whether a datagram is for a port of this device: over a fabric the port with its LID; a GRH restricts it
+    /// further.
     pub(crate) fn accepts_datagram(&self, port: u8, rx: &RxPacket<'_>) -> bool {
         match (rx.local, self.fabric_port(port)) {
             (Some(local), Some(port)) => {
@@ -63,22 +64,22 @@ impl Device {
         self.attr.fabric().is_some()
     }
 
-    /// What a port is on an InfiniBand fabric, if the device is on one.
+    /// Returns a port's attributes on an InfiniBand fabric, if the device is on one.
     pub(crate) fn fabric_port(&self, port: u8) -> Option<&IbPortAttr> {
         self.attr.port(port)?.infiniband.as_deref()
     }
 
-    /// Rows of a port's P_Key table.
+    /// Returns the number of rows of a port's P_Key table.
     pub(crate) fn pkey_rows(&self, port: u8) -> usize {
         self.fabric_port(port).map_or(usize::from(PKEY_TABLE_LEN), |port| port.pkeys.len())
     }
 
-    /// A row of a port's P_Key table; 0 for an empty one.
+    /// Returns a row of a port's P_Key table; 0 for an empty one.
     pub(crate) fn pkey(&self, port: u8, index: u16) -> u16 {
         self.fabric_port(port).map_or(DEFAULT_PKEY, |port| port.pkeys.get(usize::from(index)).copied().unwrap_or(0))
     }
 
-    /// Whether an address vector that was resolved leads anywhere: over a fabric by LID, and a GRH is optional.
+    /// Checks that a resolved address vector leads to a destination: over a fabric by LID, with an optional GRH.
     pub(crate) fn check_av(&self, av: &AddressVector) -> Result<(), VerbsError> {
         if self.on_fabric() {
             let row = av.is_global.then_some(av.sgid_index);
@@ -87,13 +88,13 @@ impl Device {
         self.check_path(av.port_num, av.sgid_index, av.dgid).map(drop)
     }
 
-    /// Whether a number is one of the device's ports.
+    /// Checks that a number is one of the device's ports.
     pub(crate) fn check_port(&self, port: u8) -> Result<(), VerbsError> {
         let known = self.attr.port(port).map(drop);
         known.ok_or(VerbsError::Invalid("port_num: the device has no port of this number"))
     }
 
-    /// Whether a LID can be a destination; with a GRH, the row of its source.
+    /// Checks that a LID can be a destination; with a GRH, returns the row of its source.
     fn check_fabric_path(&self, port: u8, dlid: u16, row: Option<u8>) -> Result<Option<&GidEntry>, VerbsError> {
         if dlid == 0 {
             return Err(VerbsError::Invalid("dlid is 0: InfiniBand addresses peers by LID"));
@@ -105,7 +106,7 @@ impl Device {
         row.map(named).transpose()
     }
 
-    /// Whether an address can be reached from a row of the table.
+    /// Checks that a row of the table can reach an address.
     pub(crate) fn check_path(&self, port: u8, sgid_index: u8, dgid: Gid) -> Result<&GidEntry, VerbsError> {
         if dgid == Gid::ZERO {
             return Err(VerbsError::Invalid("the destination GID is zero"));
@@ -122,8 +123,8 @@ impl Device {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Resolve an address for a device. RoCE has no way to a destination but its GID, so `is_global` must be set;
-    /// InfiniBand's is the LID, and the GID only for what reads it.
+    /// Resolves an address for a device. RoCE addresses a destination by its GID alone, so `is_global` must be set.
+    /// InfiniBand addresses it by its LID; the GID matters only to readers of the GRH.
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {
         let device = self.world.present(device)?;
         device.check_port(ah.port_num)?;

@@ -1,5 +1,5 @@
-//! What of the key table the other processes of the host may use directly. A key is published when it comes to life and
-//! revoked before it changes or ends; revoking waits for copies that are under way.
+//! Publishes keys that other processes of the host may use directly. A key is published when it becomes valid, and
+//! revoked before it changes or ends; revoking waits for copies in progress.
 
 use weft_transport::Memory;
 use weft_transport::same_host::KeyView;
@@ -9,7 +9,8 @@ use crate::keys::KeyOwner;
 use crate::world::World;
 
 impl<M: Memory> World<M> {
-    /// Publish a region. Those whose memory need not be there are left to the responder, which asks each time.
+    /// Publishes a region. On-demand regions, whose memory may be missing, stay with the responder, which checks each
+    /// access.
     pub(crate) fn publish_mr(&mut self, id: MrId) {
         let Ok(mr) = self.keys.mrs.get(id) else { return };
         if mr.null || mr.access.contains(Access::ON_DEMAND) {
@@ -20,28 +21,28 @@ impl<M: Memory> World<M> {
         self.memory.publish_key(&view);
     }
 
-    /// Publish a window, if it is bound.
+    /// Publishes a window, if it is bound.
     fn publish_mw(&mut self, id: MwId) {
         if let Some(view) = self.keys.window_view(id) {
             self.memory.publish_key(&view);
         }
     }
 
-    /// A region is about to go or to change.
+    /// Revokes a region that is about to end or change.
     pub(crate) fn revoke_mr(&mut self, id: MrId) {
         if let Ok(mr) = self.keys.mrs.get(id) {
             self.memory.revoke_key(mr.key);
         }
     }
 
-    /// A window is about to go or to change.
+    /// Revokes a window that is about to end or change.
     pub(crate) fn revoke_mw(&mut self, id: MwId) {
         if let Ok(mw) = self.keys.mws.get(id) {
             self.memory.revoke_key(mw.rkey);
         }
     }
 
-    /// Bind a window, and let the peers know.
+    /// Binds a window, and publishes it to the peers.
     pub(crate) fn bind_published(&mut self, pd: PdId, qpn: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
         let Some(KeyOwner::Mw(id)) = self.keys.owner(bind.mw_rkey) else { return Err(WcStatus::MwBindErr) };
         self.revoke_mw(id);

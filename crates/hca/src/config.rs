@@ -1,4 +1,4 @@
-//! What a process's adapter is made with.
+//! Configuration of a process's adapter.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use std::ops::Range;
 pub struct HcaConfig {
     /// The process's slot: queue pair numbers are `slot << 14 | index`.
     pub slot: u32,
-    /// Seed of keys and numbers: 256 bits of the operating system's randomness in life, fixed in tests.
+    /// Seed of keys and numbers: 256 bits of the operating system's randomness in production, fixed in tests.
     pub seed: [u64; 4],
-    /// Whether the process may use what is reserved to the privileged (controlled Q_Keys).
+    /// Whether the process may use privileged values (controlled Q_Keys).
     pub privileged: bool,
-    /// Host addresses that stand behind the null region: whoever implements `Memory` reads zeros from them and
-    /// forgets what is written there. Empty: there is no null region.
+    /// Host addresses behind the null region: the implementation of `Memory` reads zeros from them and discards writes.
+    /// Empty: there is no null region.
     pub null_memory: Range<u64>,
 }

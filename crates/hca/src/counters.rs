@@ -1,4 +1,4 @@
-//! Counters of a port, under the names that sysfs gives them, and what `weft stat` shows beside them.
+//! Counters of a port, under their sysfs names, and the other counters that `weft stat` shows.
 
 use weft_transport::{Memory, QpStats, RxPacket, TxPacket};
 use weft_verbs::{DeviceId, Wc, WcOpcode, WcStatus};
@@ -9,7 +9,7 @@ use crate::Hca;
 /// Bytes that the ICRC adds to each packet.
 const ICRC_LEN: u64 = 4;
 
-/// Counters of transport events, named as Linux rxe names its `hw_counters`.
+/// Counters of transport events, under the names of Linux rxe's `hw_counters`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)] // The names are rxe's.
 pub struct HwCounters {
@@ -31,7 +31,7 @@ pub struct HwCounters {
 }
 
 impl HwCounters {
-    /// Fill in what queue pairs have counted; the rest is counted where completions are made.
+    /// Fills in the queue pairs' counters; the other counters are updated where completions are made.
     fn take_from(&mut self, qps: &QpStats) {
         self.sent_pkts = qps.tx_packets;
         self.rcvd_pkts = qps.rx_packets;
@@ -57,7 +57,7 @@ impl HwCounters {
         }
     }
 
-    /// All of them by name, in rxe's order.
+    /// Returns all of them by name, in rxe's order.
     pub fn values(&self) -> [(&'static str, u64); 15] {
         [
             ("sent_pkts", self.sent_pkts),
@@ -79,7 +79,7 @@ impl HwCounters {
     }
 }
 
-/// Counters of one device's port, as far as this process moved them.
+/// Counters of one device's port, as far as this process changed them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortCounters {
     /// Bytes sent, BTH to ICRC.
@@ -98,21 +98,21 @@ pub struct PortCounters {
     pub bad_qpn: u64,
     /// Packets of another partition.
     pub bad_pkey: u64,
-    /// Packets from an address that is not the peer's, or to one that is not the device's.
+    /// Packets from an address other than the peer's, or to an address that the device does not have.
     pub bad_address: u64,
     /// How often the port went down.
     pub link_downed: u64,
     /// Completions put on completion queues.
     pub cqes: u64,
-    /// Of these, with an error, the flushed ones aside.
+    /// Of these, completions with an error, except flushed ones.
     pub cqe_errors: u64,
-    /// Of these, flushed.
+    /// Of these, flushed completions.
     pub cqe_flushes: u64,
-    /// Completion events raised: times that a completion channel was to be woken.
+    /// Completion events raised: wake-ups requested of completion channels.
     pub cq_events: u64,
     /// Transport events.
     pub hw: HwCounters,
-    /// What queue pairs counted.
+    /// Counters of the queue pairs.
     pub qps: QpStats,
 }
 
@@ -133,7 +133,7 @@ impl PortCounters {
         self.rcv_multicast += u64::from(multicast);
     }
 
-    /// Count a completion.
+    /// Counts a completion.
     #[inline]
     pub(crate) fn on_completion(&mut self, wc: &Wc) {
         self.cqes += 1;
@@ -145,7 +145,7 @@ impl PortCounters {
         self.hw.on_completion(wc);
     }
 
-    /// The counters of `ports/1/counters` by name.
+    /// Returns the counters of `ports/1/counters` by name.
     pub fn values(&self) -> [(&'static str, u64); 18] {
         [
             ("symbol_error", 0),
@@ -172,7 +172,7 @@ impl PortCounters {
 }
 
 impl<M: Memory> Hca<M> {
-    /// A device's counters: those of its living queue pairs and of those that were destroyed.
+    /// Returns a device's counters: those of its existing queue pairs and of destroyed ones.
     pub fn counters(&self, device: DeviceId) -> PortCounters {
         let Some(found) = self.world.devices.get(&device) else { return PortCounters::default() };
         let mut counters = found.counters;

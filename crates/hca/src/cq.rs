@@ -1,4 +1,4 @@
-//! Completion queues: a ring of completions, and the bell that a program arms to be woken.
+//! Completion queues: a ring of completions, and the notification that a program arms.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use weft_verbs::{
 
 use crate::{Hca, world::World};
 
-/// What the bell rings for.
+/// The completions for which an armed queue raises an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arm {
     No,
@@ -29,18 +29,19 @@ impl Arm {
     }
 }
 
-/// What the program may know of the ring. An adapter that arms with the consumer's index rings at once for what came
-/// between the last poll and the arming; the specification asks less (IBA 11.4.2.2: what comes later rings), and has
-/// whoever arms poll once more. Programs that do not, and never lost an event to such an adapter, are not to sleep for ever
-/// here. Yet no completion has two events, as there would be of what a poll left: programs that count one for each, and poll
-/// one for each, would run out of step.
+/// The program's knowledge of the ring. A hardware adapter that arms with the consumer's index raises an event at once
+/// for completions between the last poll and the arming. The specification requires less (IBA 11.4.2.2: only later
+/// completions raise one), and makes the consumer poll once more after arming. Programs that do not, and never lost an
+/// event with such an adapter, must not sleep for ever here. Yet no completion may cause two events, as completions
+/// left by a poll would: programs that count one event for each completion, and poll one for each, would get out of
+/// step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// Nothing came since the last poll.
+    /// No completion came since the last poll.
     None,
-    /// An event was raised since the last poll: another poll must follow, whatever else came.
+    /// An event was raised since the last poll: another poll must follow, whatever else comes.
     Told,
-    /// Completions came since, and no event told of them.
+    /// Completions came since, without an event.
     Untold,
 }
 
@@ -56,16 +57,16 @@ pub(crate) struct Cq {
     news: News,
     /// Completions at the ring's end that came since the last poll.
     unpolled: usize,
-    /// A completion event waits to be told: another would say nothing new.
+    /// A completion event waits for delivery: another one would add nothing.
     pub(crate) event_waiting: bool,
-    /// It overflowed: what is in the ring can still be had, then it answers errors.
+    /// The queue overflowed: the program can still poll the ring's contents, then polls fail.
     pub(crate) failed: bool,
-    /// Queue pairs and shared receive queues that complete here.
+    /// Number of queue pairs and shared receive queues that complete here.
     pub(crate) uses: u32,
 }
 
 impl<M> World<M> {
-    /// Put a completion on a queue, ring its bell, or let it fail if it is full.
+    /// Adds a completion to a queue and raises the armed event; fails the queue if it is full.
     pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
         if let Some(device) = self.devices.get_mut(&self.acting) {
             device.counters.on_completion(&wc);
@@ -97,7 +98,7 @@ impl<M> World<M> {
         }
     }
 
-    /// Raise the event that an armed queue owes, and disarm it.
+    /// Raises the event that an armed queue owes, and disarms it.
     fn ring_bell(&mut self, id: CqId) {
         let Ok(cq) = self.cqs.get_mut(id) else { return };
         if std::mem::replace(&mut cq.arm, Arm::No) != Arm::No {
@@ -113,8 +114,9 @@ impl<M> World<M> {
         }
     }
 
-    /// Removes the completions of a queue pair that was reset or destroyed, as drivers of adapters do: a program frees what
-    /// their work request ids name. The others keep their order, and an event that was raised stays raised.
+    /// Removes the completions of a reset or destroyed queue pair, as drivers of hardware adapters do: the program
+    /// frees the objects that their work request ids name. The others keep their order, and a raised event stays
+    /// raised.
     pub(crate) fn forget_completions(&mut self, id: CqId, qpn: Qpn) {
         let Ok(cq) = self.cqs.get_mut(id) else { return };
         let first_unpolled = cq.ring.len().saturating_sub(cq.unpolled);
@@ -127,7 +129,7 @@ impl<M> World<M> {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Make a completion queue of at least `init.cqe` entries.
+    /// Creates a completion queue of at least `init.cqe` entries.
     pub fn create_cq(&mut self, device: DeviceId, init: &CqInit) -> Result<CqId, VerbsError> {
         self.world.present(device)?;
         if init.cqe == 0 || init.cqe > CQE_MAX {
@@ -148,7 +150,7 @@ impl<M: Memory> Hca<M> {
         })
     }
 
-    /// Destroy a completion queue; busy while queue pairs complete there.
+    /// Destroys a completion queue; busy while queue pairs complete there.
     pub fn destroy_cq(&mut self, id: CqId) -> Result<(), VerbsError> {
         if self.world.cqs.get(id)?.uses > 0 {
             return Err(VerbsError::Busy("queue pairs or shared receive queues use the completion queue"));
@@ -160,7 +162,7 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// Change the number of entries; completions that wait are kept. Answers the number granted.
+    /// Changes the number of entries, keeping the completions in the queue. Returns the granted number.
     pub fn resize_cq(&mut self, id: CqId, cqe: u32) -> Result<u32, VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
         if cqe == 0 || cqe > CQE_MAX {
@@ -174,13 +176,13 @@ impl<M: Memory> Hca<M> {
         Ok(cqe)
     }
 
-    /// Entries of a completion queue.
+    /// Returns the number of entries of a completion queue.
     pub fn cqe(&self, id: CqId) -> Result<u32, VerbsError> {
         Ok(self.world.cqs.get(id)?.cqe)
     }
 
-    /// Move completions to `out`, oldest first, and answer how many. When a queue that overflowed has been emptied it
-    /// answers an error.
+    /// Moves completions to `out`, oldest first, and returns how many. Once an overflowed queue is empty, this returns
+    /// an error.
     #[inline]
     pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
@@ -200,14 +202,14 @@ impl<M: Memory> Hca<M> {
         Ok(count)
     }
 
-    /// Completions that wait.
+    /// Returns the number of completions in the queue.
     pub fn cq_len(&self, id: CqId) -> usize {
         self.world.cqs.get(id).map_or(0, |cq| cq.ring.len())
     }
 
-    /// Ask for an event when the next completion is added, or only for a solicited one or an error. Asking for any
-    /// outweighs asking for solicited ones, whichever came first (IBA C11-29). The event comes at once if such a completion
-    /// waits and some came since the queue was polled that no event told of.
+    /// Requests an event for the next completion, or only for a solicited one or an error. A request for any completion
+    /// overrides one for solicited ones, whichever came first (IBA C11-29). The event is raised at once if a matching
+    /// completion is in the queue and some came since the last poll without an event.
     pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
         let cq = self.world.cqs.get_mut(id)?;
         let wanted = if solicited_only { Arm::Solicited } else { Arm::Any };

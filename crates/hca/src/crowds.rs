@@ -1,5 +1,5 @@
-//! Which queue pairs send to one peer: together they keep to a bound on what is in flight there, and those that find no
-//! place among the others wait in line.
+//! The queue pairs that send to one peer. Together they respect a bound on the packets in flight to it; queue pairs
+//! that find no place wait in line.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,18 +8,18 @@ use weft_verbs::{Gid, Instant, QpId};
 
 use crate::Hca;
 
-/// Peers that are remembered before those to whom nobody sends any more are forgotten.
+/// Number of remembered peers above which unused ones are forgotten.
 const PEERS_KEPT: usize = 256;
 
-/// One crowd for each address.
+/// One crowd per address.
 #[derive(Debug, Default)]
 pub(crate) struct Crowds {
     by_peer: BTreeMap<Gid, Gathering>,
-    /// Queue pairs that wait, of all crowds.
+    /// Queue pairs waiting in line, in all crowds.
     waiting: usize,
 }
 
-/// A crowd, and who waits for a place.
+/// A crowd, and the queue pairs waiting for a place in it.
 #[derive(Debug, Default)]
 struct Gathering {
     crowd: Crowd,
@@ -27,7 +27,7 @@ struct Gathering {
 }
 
 impl Crowds {
-    /// Those who send to `peer`.
+    /// Returns the crowd of queue pairs that send to `peer`.
     pub(crate) fn of(&mut self, peer: Gid) -> &Crowd {
         if self.by_peer.len() >= PEERS_KEPT && !self.by_peer.contains_key(&peer) {
             self.by_peer.retain(|_, gathering| !gathering.crowd.is_forsaken() || !gathering.line.is_empty());
@@ -35,7 +35,7 @@ impl Crowds {
         &self.by_peer.entry(peer).or_default().crowd
     }
 
-    /// `id` waits for a place among those who send to `peer`. False if there is no such crowd.
+    /// Puts `id` in line for a place among the senders to `peer`. Returns false if there is no such crowd.
     fn line_up(&mut self, peer: Gid, id: QpId) -> bool {
         let Some(Gathering { crowd, line }) = self.by_peer.get_mut(&peer) else { return false };
         line.push_back(id);
@@ -44,7 +44,7 @@ impl Crowds {
         true
     }
 
-    /// Who is first in line, if there is a place.
+    /// Takes the first queue pair in line, if there is a free place.
     fn next(&mut self, peer: Gid) -> Option<QpId> {
         let Gathering { crowd, line } = self.by_peer.get_mut(&peer)?;
         if !crowd.has_place() {
@@ -56,7 +56,7 @@ impl Crowds {
         Some(id)
     }
 
-    /// `id` waits no more.
+    /// Removes `id` from every line.
     fn forget(&mut self, id: QpId) {
         for Gathering { crowd, line } in self.by_peer.values_mut() {
             let before = line.len();
@@ -66,7 +66,7 @@ impl Crowds {
         }
     }
 
-    /// Whether anybody waits.
+    /// Whether any queue pair waits in line.
     #[inline]
     pub(crate) fn are_awaited(&self) -> bool {
         self.waiting > 0
@@ -74,20 +74,20 @@ impl Crowds {
 }
 
 impl<M: Memory> Hca<M> {
-    /// A queue pair found no place: it waits in line.
+    /// Puts a queue pair that found no place in line.
     pub(crate) fn line_up(&mut self, id: QpId, now: Instant) {
         let Ok(entry) = self.qps.get_mut(id) else { return };
         if entry.in_line {
             return;
         }
         entry.in_line = entry.peer.as_ref().is_some_and(|peer| self.crowds.line_up(peer.dgid, id));
-        // Where nobody would call it, it does not wait.
+        // Without a line that would call it, the queue pair does not wait.
         if !entry.in_line && entry.qp.admit(now) {
             self.schedule.add(id, &mut entry.queued);
         }
     }
 
-    /// A queue pair that may have stood in line starts anew, or has gone.
+    /// Takes a queue pair that is reset or destroyed out of its line.
     pub(crate) fn leave_line(&mut self, id: QpId) {
         if self.crowds.are_awaited() {
             self.crowds.forget(id);
@@ -97,7 +97,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Give the places that are free to who waits for them.
+    /// Gives the free places to the queue pairs waiting for them.
     pub(crate) fn admit(&mut self, peer: Gid, now: Instant) {
         while let Some(id) = self.crowds.next(peer) {
             let Ok(entry) = self.qps.get_mut(id) else { continue };
@@ -108,7 +108,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// The same, whoever the peer: a queue pair was taken out of service.
+    /// Does the same for every peer, after a queue pair was taken out of service.
     pub(crate) fn admit_all(&mut self, now: Instant) {
         if self.crowds.are_awaited() {
             let peers: Vec<Gid> = self.crowds.by_peer.keys().copied().collect();

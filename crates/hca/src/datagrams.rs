@@ -1,7 +1,7 @@
-//! Datagrams between two processes of one host: the packet as it would go over the wire, in a frame of a lane. Where the
-//! lane is full, or the peer was not met yet, it goes over the wire: a datagram has no place in an order to lose. On an
-//! InfiniBand fabric there is no wire: a datagram waits until its way is known, and is lost where there is none. One to a
-//! group goes to each process that listens where the fabric's copies of it arrive.
+//! Datagrams between two processes of one host: the packet as it would be on the wire, in a frame of a lane. If the
+//! lane is full, or this process has not met the peer yet, the datagram goes over the wire: datagrams have no order to
+//! lose. On an InfiniBand fabric there is no wire: a datagram waits until its path is known, and is lost if there is
+//! none. A multicast datagram goes to each process that listens where the fabric's copies of it arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,26 +21,26 @@ const GIDS_LEN: usize = 32;
 /// The longest payload of a frame that holds a datagram: GIDs, headers, an MTU of payload, pad and ICRC.
 const DATAGRAM_MAX: usize = 4096 + 256;
 
-/// Datagrams that wait until it is known whether they arrive: as a link has room for a while.
+/// Maximum number of datagrams waiting for path information, like the buffer of a link.
 const HELD_MAX: usize = 1024;
-/// Datagrams that wait for room in a lane.
+/// Maximum number of datagrams waiting for room in a lane.
 const FULL_MAX: usize = 4096;
-/// Bit of a datagram's frame: it came over a fabric, and `imm` is its local route.
+/// Bit of a datagram's frame: it came over a fabric, and `imm` has its local route.
 const CODE_FABRIC: u8 = 2;
 /// Bit of a datagram's frame: it has a GRH.
 const CODE_GRH: u8 = 4;
-/// Where the P_Key stands in a BTH.
+/// Position of the P_Key in a BTH.
 const PKEY_AT: std::ops::Range<usize> = 2..4;
 
-/// What became of a datagram over a fabric.
+/// Outcome of sending a datagram over a fabric.
 enum Sent {
-    /// It went, or is lost; this is room for another.
+    /// It was sent or lost; the buffer is free for another.
     Gone(Vec<u8>),
-    /// Its way is not known yet.
+    /// Its path is not known yet.
     Unknown(Vec<u8>),
 }
 
-/// What the datagrams of a queue pair on a fabric are sent with.
+/// Source of the datagrams of a queue pair on a fabric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FabricSource {
     pub device: DeviceId,
@@ -48,28 +48,30 @@ pub(crate) struct FabricSource {
     pub pkey_index: u16,
 }
 
-/// What a batch's datagrams pass through.
+/// State for the datagrams of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Diversion {
     scratch: Vec<u8>,
-    /// Those whose way is being asked for.
+    /// Datagrams whose path is being requested.
     held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
-    /// Those whose way is open and whose lane is full: a fabric has credits, and loses nothing while there is room.
+    /// Datagrams whose path is open and whose lane is full: a fabric has credits, and loses nothing while there is
+    /// room.
     full: VecDeque<(PeerId, Frame, Vec<u8>)>,
-    /// What passed by each way, of at most [`HELD_MAX`] of them.
+    /// Traffic of each path, of at most [`HELD_MAX`] paths.
     passed: BTreeMap<FabricWay, Passed>,
-    /// What was lost since nobody is where it was sent, a way and the queue pairs at its ends; of as many.
+    /// Datagrams lost because no process receives at their destination, by path and the queue pairs at its ends; at
+    /// most as many entries.
     lost: BTreeMap<(FabricWay, Qpn, Qpn), Passed>,
-    /// How far the lanes are written that datagrams over the fabric went into.
+    /// Positions up to which datagrams over the fabric were written into lanes.
     marks: BTreeMap<PeerId, u64>,
-    /// Room for the processes that a group's datagram goes to.
+    /// Buffer for the receiving processes of a multicast datagram.
     peers: Vec<PeerId>,
-    /// The GID looked up last, and whether it is one of this host's.
+    /// The GID of the last lookup, and whether it belongs to this host.
     last: Option<(Gid, bool)>,
 }
 
 impl Diversion {
-    /// The GID tables have changed.
+    /// Forgets the last GID lookup, after a change of the GID tables.
     pub(crate) fn forget(&mut self) {
         self.last = None;
     }
@@ -91,7 +93,7 @@ impl Diversion {
     }
 }
 
-/// A packet more: what a port counts of it besides LRH, BTH and ICRC, which every packet has.
+/// Counts a packet: the bytes that a port counts besides LRH, BTH and ICRC, which every packet has.
 fn add<K: Ord>(sums: &mut BTreeMap<K, Passed>, key: K, frame: &Frame, bytes: usize) {
     if sums.len() < HELD_MAX || sums.contains_key(&key) {
         let grh = if frame.code & CODE_GRH != 0 { GRH_LEN } else { 0 };
@@ -102,7 +104,7 @@ fn add<K: Ord>(sums: &mut BTreeMap<K, Passed>, key: K, frame: &Frame, bytes: usi
 }
 
 impl<M: Memory> Hca<M> {
-    /// Take the datagrams from `before` on that are for processes of this host out of the batch.
+    /// Takes the datagrams from `before` on that are for processes of this host out of the batch.
     pub(crate) fn divert(&mut self, tx: &mut TxBatch, before: usize) {
         let mut kept = before;
         for at in before..tx.packets.len() {
@@ -128,7 +130,8 @@ impl<M: Memory> Hca<M> {
         self.world.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch))
     }
 
-    /// Take everything from `before` on out of the batch: datagrams go where the fabric lets them, all else is lost.
+    /// Takes all packets from `before` on out of the batch: datagrams go where the fabric lets them, all others are
+    /// lost.
     pub(crate) fn divert_to_fabric(&mut self, tx: &mut TxBatch, before: usize, datagrams: bool, source: FabricSource) {
         for at in before..tx.packets.len() {
             if datagrams {
@@ -153,7 +156,7 @@ impl<M: Memory> Hca<M> {
             dlid: packet.av.dlid,
             sl: packet.av.sl,
             pkey: device.pkey(source.port, source.pkey_index),
-            // One way for datagrams of every length: the port's MTU bounds them.
+            // One path for datagrams of every length: the port's MTU bounds them.
             mtu: attr.active_mtu.bytes() as u16,
             slot: if group { 0 } else { packet.dest_qpn >> QPN_INDEX_BITS },
             there_and_back: false,
@@ -180,7 +183,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// A datagram goes where its way leads, if that is known.
+    /// Sends a datagram along its path, if that is known.
     fn send_over_fabric(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
         if frame.dest_qpn == MULTICAST_QPN {
             return self.send_to_group(way, frame, bytes);
@@ -198,7 +201,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// A copy for each process that listens where the packet arrives.
+    /// Sends a copy to each process that listens where the packet arrives.
     fn send_to_group(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
         let mut peers = std::mem::take(&mut self.diversion.peers);
         let known = self.world.memory.fabric_group(way, &mut peers);
@@ -215,7 +218,8 @@ impl<M: Memory> Hca<M> {
         sent
     }
 
-    /// Put a datagram into a lane, or behind those that wait for room in one; the bytes come back if they were copied.
+    /// Puts a datagram into a lane, or behind those waiting for room in one; returns the buffer if its bytes were
+    /// copied.
     fn push_datagram(&mut self, peer: PeerId, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
         self.lanes = true;
         if self.diversion.full.is_empty() && self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
@@ -231,7 +235,7 @@ impl<M: Memory> Hca<M> {
         Vec::new()
     }
 
-    /// Lanes may have room again.
+    /// Pushes the waiting datagrams, if lanes have room again.
     #[inline]
     pub(crate) fn push_full(&mut self, now: Instant) {
         if !self.diversion.full.is_empty() {
@@ -253,7 +257,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Whether everybody else who was sent datagrams over a fabric has taken them.
+    /// Whether all other processes have taken the fabric datagrams sent to them.
     pub fn datagrams_are_taken(&mut self) -> bool {
         if self.diversion.marks.is_empty() {
             return true;
@@ -264,7 +268,7 @@ impl<M: Memory> Hca<M> {
         others.all(|(peer, mark)| memory.has_taken(*peer, *mark))
     }
 
-    /// More is known of ways over the fabric: what waited for it goes, or is lost.
+    /// Handles new path information: the datagrams that waited for it are sent or lost.
     pub fn release_datagrams(&mut self) {
         for _ in 0..self.diversion.held.len() {
             let Some((way, frame, bytes)) = self.diversion.held.pop_front() else { return };
@@ -285,7 +289,7 @@ impl<M: Memory> Hca<M> {
         ours
     }
 
-    /// GIDs, headers, payload, and room for pad and ICRC.
+    /// Writes GIDs, headers, payload, and room for pad and ICRC.
     fn compose(&mut self, tx: &TxBatch, packet: &TxPacket) {
         let out = &mut self.diversion.scratch;
         out.clear();
@@ -307,7 +311,7 @@ impl<M: Memory> Hca<M> {
         out.resize(out.len() + pad_for(packet.payload_len as usize) + ICRC_LEN, 0);
     }
 
-    /// A datagram from a process of this host: the current frame of its lane.
+    /// Handles a datagram from a process of this host: the current frame of its lane.
     #[inline(never)]
     pub(crate) fn handle_datagram(&mut self, now: Instant, _peer: PeerId, frame: &Frame) {
         let mut bytes = [0; DATAGRAM_MAX];
@@ -330,8 +334,8 @@ impl<M: Memory> Hca<M> {
             came_to: None,
             sender: None,
         });
-        // As the kernel would see to: nobody sends in the name of another host, or to one. Over a fabric the sender is
-        // another host, and the daemon has said whose way it is.
+        // The kernel would enforce the same: no process sends in the name of another host, or to one. Over a fabric the
+        // sender is another host, and the daemon has said whose path it is.
         let ours = match local {
             Some(local) if frame.dest_qpn == MULTICAST_QPN => local.global && dgid.is_multicast(),
             Some(local) => !local.global || self.is_ours(dgid),

@@ -1,6 +1,5 @@
-//! From a packet to its queue pair. Here a packet is dropped, and counted, that names no queue pair, comes from another
-//! partition, was sent to an address that is not the device's, or pretends to come from a peer that it does not
-//! come from.
+//! Finds the queue pair of a packet. A packet is dropped, and counted, if it names no queue pair, comes from another
+//! partition, was sent to an address that the device does not have, or claims a peer that did not send it.
 
 use weft_transport::{Memory, RxPacket};
 use weft_verbs::{AddressVector, DEFAULT_PKEY, Gid, IbPortAttr, Instant, QP_MAX, QPN_INDEX_BITS, QpId, QpType};
@@ -10,17 +9,18 @@ use weft_wire::lrh::LID_MULTICAST_FIRST;
 use crate::Hca;
 use crate::violation::{self, RefusedKey};
 
-/// Bit of a P_Key that says full member.
+/// The full-member bit of a P_Key.
 const PKEY_FULL: u16 = 0x8000;
 
-/// Whether a packet's P_Key matches the table's one (IBA 10.9.3): the same partition, and one of the two a full member.
+/// Whether a packet's P_Key matches the table's one (IBA 10.9.3): the same partition, and at least one of the two a
+/// full member.
 fn pkey_matches(packet: u16, table: u16) -> bool {
     let partition = !PKEY_FULL;
     packet & partition == table & partition && (packet | table) & PKEY_FULL != 0
 }
 
-/// Whether a packet came from the peer of a connected queue pair: within a subnet by its LID, and with a GRH exactly where
-/// there is to be one (IBA 9.6.1.5).
+/// Whether a packet came from the peer of a connected queue pair: within a subnet by its LID, with a GRH exactly where
+/// the path has one (IBA 9.6.1.5).
 fn is_from(rx: &RxPacket<'_>, peer: &AddressVector) -> bool {
     let gids = rx.sgid == peer.dgid && rx.dgid == peer.sgid && rx.gid_type == peer.gid_type;
     match rx.local {
@@ -29,8 +29,8 @@ fn is_from(rx: &RxPacket<'_>, peer: &AddressVector) -> bool {
     }
 }
 
-/// Whether the program that sent a packet is the one that has the queue pair from which it claims to be: that of its DETH, or
-/// the peer that the receiver knows. Programs of one host share its LID, and the headers are a program's to write.
+/// Whether the program that sent a packet owns the queue pair that it claims as its source: the one in its DETH, or the
+/// peer that the receiver knows. Programs of one host share its LID, and a program can write any headers.
 fn is_senders_own(rx: &RxPacket<'_>, peer_qpn: Option<u32>) -> bool {
     let claimed = rx.packet.ext.deth.map(|deth| deth.src_qp()).or(peer_qpn);
     match (rx.local.and_then(|local| local.sender), claimed) {
@@ -39,7 +39,8 @@ fn is_senders_own(rx: &RxPacket<'_>, peer_qpn: Option<u32>) -> bool {
     }
 }
 
-/// A packet that crossed the fabric hop by hop, with those low bits of its destination LID that the port's LMC makes free.
+/// Returns a packet that crossed the fabric hop by hop with only those path bits of its destination LID that the port's
+/// LMC covers.
 fn with_path_bits<'a>(rx: &RxPacket<'a>, port: Option<&IbPortAttr>) -> RxPacket<'a> {
     let mut rx = *rx;
     if let (Some(local), Some(port)) = (&mut rx.local, port) {
@@ -49,7 +50,7 @@ fn with_path_bits<'a>(rx: &RxPacket<'a>, port: Option<&IbPortAttr>) -> RxPacket<
     rx
 }
 
-/// What became of a packet for one queue pair.
+/// Decision on a packet for one queue pair.
 enum Verdict {
     Deliver,
     BadPkey,
@@ -57,7 +58,7 @@ enum Verdict {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Hand a packet to the queue pair it is for.
+    /// Delivers a packet to its queue pair.
     pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>) {
         let qpn = rx.packet.bth.dest_qp();
         if qpn == MULTICAST_QPN {
@@ -72,7 +73,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// A copy for each queue pair of the group, on the device that the packet came in by.
+    /// Delivers a copy to each queue pair of the group, on the device that received the packet.
     fn handle_multicast(&mut self, now: Instant, rx: &RxPacket<'_>) {
         let mut members: Vec<QpId> = Vec::new();
         for (of, of_device) in self.groups.members(rx.dgid) {
@@ -83,7 +84,7 @@ impl<M: Memory> Hca<M> {
             }
         }
         for id in members {
-            // What the queue pair itself sent to the group does not come back to it (IBA 10.5.2.1).
+            // A queue pair's own packets to the group do not come back to it (IBA 10.5.2.1).
             let own = self.qps.get(id).is_ok_and(|entry| {
                 let from = rx.packet.ext.deth.map(|deth| deth.src_qp());
                 from == Some(entry.qp.qpn())
@@ -118,7 +119,7 @@ impl<M: Memory> Hca<M> {
         } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts_datagram(port, rx)) {
             Verdict::Deliver
         } else {
-            // A connected queue pair that has no peer yet listens to nobody.
+            // A connected queue pair without a peer yet accepts no packets.
             Verdict::BadAddress
         };
         match verdict {

@@ -1,4 +1,4 @@
-//! Devices as the daemon describes them, and what changes of them mean for the objects on them.
+//! Devices as the daemon describes them, and the effects of their changes on the objects on them.
 
 use weft_transport::Memory;
 use weft_verbs::{
@@ -12,19 +12,19 @@ use crate::{Hca, world::World};
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) attr: DeviceAttr,
-    /// Taken away: its objects can only be destroyed.
+    /// The device was removed: its objects can only be destroyed.
     pub(crate) gone: bool,
     pub(crate) counters: PortCounters,
 }
 
 impl Device {
-    /// MTU of a port.
+    /// Returns the MTU of a port.
     pub(crate) fn mtu(&self, port: u8) -> Mtu {
         self.attr.port(port).map_or(Mtu::Mtu256, |port| port.active_mtu)
     }
 }
 
-/// Devices in the order of their identities. They are few, and one is looked up for each completion.
+/// Devices in the order of their ids. They are few, and each completion looks one up.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     list: Vec<(DeviceId, Device)>,
@@ -46,7 +46,7 @@ impl Devices {
         self.place(*id).ok().and_then(|at| self.list.get_mut(at)).map(|(_, device)| device)
     }
 
-    /// One that is not there yet.
+    /// Inserts a new device.
     fn insert(&mut self, id: DeviceId, device: Device) {
         if let Err(at) = self.place(id) {
             self.list.insert(at, (id, device));
@@ -67,7 +67,7 @@ impl Devices {
 }
 
 impl<M> World<M> {
-    /// A device that is there.
+    /// Finds a device that has not been removed.
     pub(crate) fn present(&self, id: DeviceId) -> Result<&Device, VerbsError> {
         self.devices
             .get(&id)
@@ -76,7 +76,7 @@ impl<M> World<M> {
     }
 }
 
-/// The events that tell of what subnet management changed.
+/// Returns the events for changes made by subnet management.
 fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<AsyncEvent> {
     let (Some(before), Some(now)) = (before, now) else { return Vec::new() };
     let changed = [
@@ -88,7 +88,7 @@ fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<
 }
 
 impl<M: Memory> Hca<M> {
-    /// Take note of a device, new or changed. A change of the port's state or of its GID table raises an event.
+    /// Records a new or changed device. A change of the port's state or of its GID table raises an event.
     pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
         self.diversion.forget();
         let Some(device) = self.world.devices.get_mut(&id) else {
@@ -104,7 +104,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// A port has changed: queue pairs take its MTU, and its owner hears of the rest.
+    /// Handles a changed port: queue pairs take its MTU, and events report the other changes to its owner.
     fn on_port_changed(&mut self, id: DeviceId, number: u8, before: &PortAttr, now: &PortAttr) {
         if before.active_mtu != now.active_mtu {
             for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == id) {
@@ -133,7 +133,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// A device has gone: its queue pairs fail, and its owner is told.
+    /// Removes a device: its queue pairs fail, and its owner gets an event.
     pub fn remove_device(&mut self, id: DeviceId) {
         self.diversion.forget();
         let Some(device) = self.world.devices.get_mut(&id) else { return };
@@ -147,12 +147,12 @@ impl<M: Memory> Hca<M> {
         self.world.raise(id, AsyncEvent::DeviceFatal, AsyncSubject::Device, 0);
     }
 
-    /// What is known of a device.
+    /// Returns a device's attributes.
     pub fn device(&self, id: DeviceId) -> Option<&DeviceAttr> {
         self.world.devices.get(&id).filter(|device| !device.gone).map(|device| &device.attr)
     }
 
-    /// All devices that are there.
+    /// Returns all devices except removed ones.
     pub fn devices(&self) -> impl Iterator<Item = (DeviceId, &DeviceAttr)> {
         self.world.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (id, &d.attr))
     }

@@ -1,4 +1,4 @@
-//! Events waiting to be told to the owners of the objects.
+//! Events waiting for delivery to the owners of the objects.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use weft_verbs::{AsyncEvent, AsyncSubject, Cookie, DeviceId, Event};
 
 use crate::{Hca, world::World};
 
-/// Asynchronous events that wait at most; beyond it new ones are lost (a program that never looks has no use of more).
-/// Completion events are bounded by the number of completion queues.
+/// Maximum number of waiting asynchronous events; beyond it new ones are lost (a program that never reads them needs no
+/// more). The number of completion queues bounds completion events.
 pub const EVENTS_MAX: usize = 65_536;
 
 /// The queue.
@@ -43,7 +43,7 @@ impl EventQueue {
 }
 
 impl<M> World<M> {
-    /// Raise an asynchronous event.
+    /// Raises an asynchronous event.
     pub(crate) fn raise(&mut self, device: DeviceId, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
         self.events.push(Event::Async { device, event, subject, cookie });
     }
@@ -56,8 +56,8 @@ impl<M: Memory> Hca<M> {
         !self.world.events.is_empty()
     }
 
-    /// The next event. Events about objects that were destroyed meanwhile are passed over: their owner has forgotten
-    /// the cookie.
+    /// Returns the next event. Events about objects that were destroyed meanwhile are skipped: their owner has
+    /// forgotten the cookie.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.world.events.is_empty() { None } else { self.next_event() }

@@ -1,4 +1,4 @@
-//! The adapter: what holds the tables, and the pump that whoever drives it turns.
+//! The adapter: the owner of the tables, and the entry points that its driver calls.
 
 use std::ops::Range;
 
@@ -22,36 +22,36 @@ use crate::world::World;
 pub struct Hca<M> {
     pub(crate) world: World<M>,
     pub(crate) qps: Table<QpId, QpEntry>,
-    /// From a number's index within the slot to the queue pair.
+    /// Maps a number's index within the slot to the queue pair.
     pub(crate) by_qpn: FxHashMap<u32, QpId>,
-    /// The one that a frame was for last.
+    /// The queue pair of the last frame.
     pub(crate) recent_qp: Option<QpId>,
     pub(crate) groups: Groups,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
     pub(crate) crowds: Crowds,
-    /// Room for the queue pairs whose time has come.
+    /// Buffer for the queue pairs whose deadline has expired.
     due: Vec<QpId>,
     pub(crate) slot: u32,
     pub(crate) privileged: bool,
     pub(crate) null_memory: Range<u64>,
-    /// Acknowledgements of new queue pairs may wait for company.
+    /// New queue pairs may delay acknowledgements.
     pub(crate) ack_delay: bool,
-    /// There is or was a queue pair for datagrams.
+    /// There is or was a datagram queue pair.
     pub(crate) datagrams: bool,
     /// There is or was a queue pair whose peer is a process of this host.
     pub(crate) lanes: bool,
-    /// Queue pairs for which packets may come.
+    /// Number of queue pairs that may get packets.
     pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
     pub(crate) diversion: Diversion,
     pub(crate) key_violations: Vec<KeyViolation>,
-    /// What leaves by a fabric's port are packets.
+    /// Fabric ports send packets, which cross the fabric hop by hop.
     pub(crate) fabric_packets: bool,
 }
 
 impl<M: Memory> Hca<M> {
-    /// An adapter without devices over `memory`.
+    /// Makes an adapter without devices over `memory`.
     pub fn new(config: HcaConfig, memory: M) -> Self {
         Hca {
             world: World::new(config.seed, memory),
@@ -77,17 +77,18 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// The memory that was given to [`Hca::new`].
+    /// Returns the memory that was given to [`Hca::new`].
     pub fn memory(&mut self) -> &mut M {
         &mut self.world.memory
     }
 
-    /// From now on packets of devices on an InfiniBand fabric go to the link, which takes them over the fabric hop by hop.
+    /// Sends packets of devices on an InfiniBand fabric to the link from now on, which takes them over the fabric hop
+    /// by hop.
     pub fn send_fabric_packets(&mut self) {
         self.fabric_packets = true;
     }
 
-    /// Wake the queue pairs whose deadline has come.
+    /// Runs the queue pairs whose deadline has expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         let mut due = std::mem::take(&mut self.due);
         self.timers.take_due(now, &mut due);
@@ -103,7 +104,7 @@ impl<M: Memory> Hca<M> {
         self.due = due;
     }
 
-    /// When [`Hca::handle_timeout`] wants to be called next. Never too late; never early by a deadline that moved.
+    /// Returns when to call [`Hca::handle_timeout`] next. Never too late; too early only if a deadline has moved.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let owed = self.owed_acks.until;
         self.next_timer().into_iter().chain(owed).min()
@@ -127,32 +128,33 @@ impl<M: Memory> Hca<M> {
         None
     }
 
-    /// Whether packets are awaited: some queue pair does not have its peer on this host.
+    /// Whether packets are expected: some queue pair does not have its peer on this host.
     #[inline]
     pub fn awaits_packets(&self) -> bool {
         self.wire_qps > 0
     }
 
-    /// Whether frames may come: a process of this host was met.
+    /// Whether frames may come: this process has met one of this host.
     #[inline]
     pub fn has_lanes(&self) -> bool {
         self.lanes
     }
 
-    /// Whether datagrams are or were received, which show what the network's header held.
+    /// Whether the process receives or has received datagrams, which expose the network header's fields.
     pub fn receives_datagrams(&self) -> bool {
         self.datagrams
     }
 
-    /// Whether [`Hca::handle_timeout`] may have something to do; cheap, for whoever polls.
+    /// Whether [`Hca::handle_timeout`] may have work; cheap enough for pollers.
     #[inline]
     pub fn may_be_due(&self, now: Instant) -> bool {
         self.timers.first().is_some_and(|(at, _)| at <= now)
     }
 
-    /// Fill the batch with what may be sent now, queue pairs taking turns. `true` if more could be sent at once.
+    /// Fills the batch with packets that may be sent now, queue pairs taking turns. Returns `true` if more could be
+    /// sent at once.
     pub fn poll_transmit(&mut self, now: Instant, tx: &mut TxBatch) -> bool {
-        // A queue pair that has its turn and adds nothing is not asked again in this round.
+        // A queue pair that has its turn and adds nothing gets no other turn in this round.
         let mut fruitless = 0;
         while tx.has_room() {
             if fruitless > self.schedule.len() {
@@ -181,7 +183,7 @@ impl<M: Memory> Hca<M> {
                 if self.fabric_packets {
                     self.address_on_fabric(tx, before, source);
                 } else {
-                    // No packets leave by a fabric's port: a peer that was not met is one that is not reached.
+                    // This fabric port sends no packets: a process that cannot be met is unreachable.
                     self.divert_to_fabric(tx, before, datagrams, source);
                 }
             } else if datagrams {
@@ -201,8 +203,8 @@ impl<M: Memory> Hca<M> {
         self.schedule.len() > 0
     }
 
-    /// After anything was done to a queue pair: give it a turn if it wants to send, note its deadline, and let those
-    /// fail whose completion queue overflowed.
+    /// Updates the adapter after any call into a queue pair: gives it a turn if it wants to send, records its deadline,
+    /// and fails the queue pairs whose completion queue overflowed.
     #[inline]
     pub(crate) fn settle(&mut self, id: QpId, now: Instant) {
         if let Ok(entry) = self.qps.get_mut(id) {
@@ -222,7 +224,7 @@ impl<M: Memory> Hca<M> {
         self.settle_cqs();
     }
 
-    /// Let the queue pairs fail whose completion queue overflowed.
+    /// Fails the queue pairs whose completion queue overflowed.
     #[inline]
     pub(crate) fn settle_cqs(&mut self) {
         if !self.world.failed_cqs.is_empty() {
@@ -245,7 +247,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Move a queue pair to the error state.
+    /// Moves a queue pair to the error state.
     pub(crate) fn fail_qp(&mut self, id: QpId) {
         let now = self.world.now;
         let Ok(entry) = self.qps.get_mut(id) else { return };

@@ -1,5 +1,5 @@
-//! Packets that cross an InfiniBand fabric hop by hop: what the adapter adds to what its queue pairs send, and what it
-//! makes of the LIDs that it is sent to.
+//! Packets that cross an InfiniBand fabric hop by hop: the addresses that the adapter adds to packets of its queue
+//! pairs, and its handling of destination LIDs.
 
 use weft_transport::{LocalSource, Memory, TxBatch};
 use weft_wire::MULTICAST_QPN;
@@ -7,12 +7,12 @@ use weft_wire::MULTICAST_QPN;
 use crate::Hca;
 use crate::datagrams::FabricSource;
 
-/// Where the P_Key stands in a BTH.
+/// Position of the P_Key in a BTH.
 const PKEY_AT: std::ops::Range<usize> = 2..4;
 
 impl<M: Memory> Hca<M> {
-    /// Give the packets from `before` on what they leave the port with: its LID, and the P_Key of their queue pair. What the
-    /// port cannot send is taken out of the batch.
+    /// Gives the packets from `before` on their port's LID and the P_Key of their queue pair. Packets that the port
+    /// cannot send are taken out of the batch.
     pub(crate) fn address_on_fabric(&mut self, tx: &mut TxBatch, before: usize, source: FabricSource) {
         let device = self.world.devices.get(&source.device);
         let port = device
@@ -25,7 +25,7 @@ impl<M: Memory> Hca<M> {
         let mut kept = before;
         for at in before..tx.packets.len() {
             let packet = &mut tx.packets[at];
-            // A group is named by its GID and its LID together.
+            // A group's address is its GID and its LID together.
             let group = packet.dest_qpn == MULTICAST_QPN;
             if group && !(packet.av.is_global && packet.av.dgid.is_multicast()) {
                 continue;

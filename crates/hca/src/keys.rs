@@ -7,8 +7,8 @@
 //!  +-------------------------------+----------+
 //! ```
 //!
-//! Index and tag are random, so a peer that knows one key knows nothing of another. The tag changes whenever a key is
-//! given out anew for the same index: a type 2 window takes it from the consumer's bind (IBA 10.6.7).
+//! Index and tag are random, so a peer that knows one key knows nothing of another. The tag changes whenever a new key
+//! for the same index is issued: a type 2 window takes it from the consumer's bind (IBA 10.6.7).
 
 use std::cell::Cell;
 
@@ -20,25 +20,25 @@ use crate::mw::Mw;
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// Bits of a key's tag.
+/// Number of tag bits in a key.
 const TAG_BITS: u32 = 8;
 
-/// Index part of a key.
+/// Returns the index part of a key.
 pub(crate) fn index_of(key: u32) -> u32 {
     key >> TAG_BITS
 }
 
-/// The key with the same index as `key` and the tag of `tag`.
+/// Returns the key with the index of `key` and the tag of `tag`.
 pub(crate) fn with_tag(key: u32, tag: u32) -> u32 {
     (key & !0xff) | (tag & 0xff)
 }
 
-/// The key after `key`: same index, next tag.
+/// Returns the key after `key`: same index, next tag.
 pub(crate) fn next_tag(key: u32) -> u32 {
     with_tag(key, key.wrapping_add(1))
 }
 
-/// What an index stands for.
+/// The owner of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeyOwner {
     Mr(MrId),
@@ -51,9 +51,9 @@ pub(crate) struct Keys {
     by_index: FxHashMap<u32, KeyOwner>,
     pub(crate) mrs: Table<MrId, Mr>,
     pub(crate) mws: Table<MwId, Mw>,
-    /// The one that was asked for last: what is asked for in a row is mostly the same.
+    /// The last region looked up: successive lookups are mostly for the same one.
     recent_mr: Cell<Option<MrId>>,
-    /// Whether there ever was an on-demand region: most processes never make one.
+    /// Whether there ever was an on-demand region: most processes never create one.
     pub(crate) any_on_demand: bool,
 }
 
@@ -68,7 +68,7 @@ impl Keys {
         }
     }
 
-    /// A fresh key whose index is unused. Never zero: programs take a key of 0 for none. Most of the index space is
+    /// Draws a key whose index is unused. Never zero: programs treat a key of 0 as none. Most of the index space is
     /// always free (the tables hold a sixteenth of it), so few draws are needed.
     fn draw(&self, rng: &mut Rng) -> u32 {
         loop {
@@ -106,7 +106,7 @@ impl Keys {
         Ok(mw)
     }
 
-    /// Whether memory behind the key may be missing until it is used.
+    /// Whether memory behind the key may be missing until first use.
     #[inline]
     pub(crate) fn is_on_demand(&self, key: u32) -> bool {
         self.any_on_demand && self.mr_behind(key).is_some_and(|mr| mr.access.contains(Access::ON_DEMAND))
@@ -119,12 +119,12 @@ impl Keys {
         }
     }
 
-    /// What the key's index stands for; the tag is not looked at.
+    /// Returns the owner of the key's index; ignores the tag.
     pub(crate) fn owner(&self, key: u32) -> Option<KeyOwner> {
         self.by_index.get(&index_of(key)).copied()
     }
 
-    /// The region with exactly this key.
+    /// Returns the region with exactly this key.
     #[inline]
     pub(crate) fn mr(&self, key: u32) -> Option<&Mr> {
         match self.recent_mr.get().map(|id| self.mrs.get(id)) {

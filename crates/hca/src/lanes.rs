@@ -1,5 +1,5 @@
-//! Frames from other processes of the host: from a lane to the queue pair that it is for, and acknowledgements that waited
-//! for company until the next look.
+//! Frames from other processes of the host: from a lane to their queue pair; and acknowledgements delayed until the
+//! next turn.
 
 use weft_transport::Memory;
 use weft_transport::same_host::{Frame, FrameKind, PeerId};
@@ -7,33 +7,33 @@ use weft_verbs::{Duration, Instant, QpId, Qpn};
 
 use crate::Hca;
 
-/// Frames of one call at most, so that packets and timers have their turn.
+/// Maximum number of frames in one call, so that packets and timers have their turn.
 const FRAMES_MAX: usize = 256;
-/// How long an acknowledgement waits for company, if nobody looks sooner.
+/// How long an acknowledgement is delayed without another turn.
 const ACK_DELAY: Duration = Duration::from_micros(50);
 
 /// Queue pairs that owe their peers an acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct OwedAcks {
     of: Vec<QpId>,
-    /// When they are sent at the latest.
+    /// Deadline for sending them.
     pub(crate) until: Option<Instant>,
 }
 
 impl OwedAcks {
-    /// Something else waits for room in a lane: look there soon, though nothing comes.
+    /// Schedules an early turn for other data that waits for room in a lane, even if nothing arrives.
     pub(crate) fn look_by(&mut self, now: Instant) {
         self.until.get_or_insert(now + ACK_DELAY);
     }
 }
 
 impl<M: Memory> Hca<M> {
-    /// From now on frames may come: a process of this host was met.
+    /// Enables frames, after this process has met one of this host.
     pub fn open_lanes(&mut self) {
         self.lanes = true;
     }
 
-    /// Take what waits in the lanes of the host's other processes; answers how many frames.
+    /// Handles the frames in the lanes of the host's other processes; returns how many.
     #[inline]
     pub fn handle_lanes(&mut self, now: Instant) -> usize {
         if !self.lanes {
@@ -49,7 +49,8 @@ impl<M: Memory> Hca<M> {
         frames
     }
 
-    /// The same, for who looks again at once: the first lane with something in it will do, since lanes take turns.
+    /// Does the same for a caller that calls again at once: handles the first lane with a frame, since lanes take
+    /// turns.
     #[inline]
     pub fn handle_next_lane(&mut self, now: Instant) -> usize {
         if !self.lanes {
@@ -75,7 +76,7 @@ impl<M: Memory> Hca<M> {
         frames
     }
 
-    /// The queue pair of this number; frames in a row are mostly for the same.
+    /// Finds the queue pair of this number; successive frames are mostly for the same one.
     #[inline]
     fn addressee(&mut self, qpn: Qpn) -> Option<QpId> {
         let recent = self.recent_qp.filter(|id| self.qps.get(*id).is_ok_and(|entry| entry.qp.qpn() == qpn));
@@ -104,14 +105,15 @@ impl<M: Memory> Hca<M> {
         self.settle(id, now);
     }
 
-    /// Send what waited for company, or for room in a lane, until this look; or will not find any soon, since nobody looks.
+    /// Sends delayed acknowledgements, and datagrams that wait for room in a lane: at each turn, or before the thread
+    /// sleeps.
     #[inline]
     pub fn flush_lanes(&mut self, now: Instant) {
         self.flush_owed_acks(now);
         self.push_full(now);
     }
 
-    /// Send the acknowledgements that found no company since the last look.
+    /// Sends the acknowledgements still owed since the last turn.
     #[inline]
     fn flush_owed_acks(&mut self, now: Instant) {
         match self.owed_acks.of.is_empty() {
@@ -125,7 +127,7 @@ impl<M: Memory> Hca<M> {
         for at in 0..self.owed_acks.of.len() {
             let id = self.owed_acks.of[at];
             let Ok(entry) = self.qps.get_mut(id) else { continue };
-            // Most have had company since.
+            // Most have left with other packets since.
             entry.owes_ack = entry.qp.owes_ack();
             if !entry.owes_ack {
                 continue;
@@ -136,15 +138,15 @@ impl<M: Memory> Hca<M> {
                 self.owed_acks.of[kept] = id;
                 kept += 1;
             }
-            // The lane has room again, perhaps: what waited for that may go on.
+            // The lane may have room again: continue sends that waited for it.
             self.settle(id, now);
         }
         self.owed_acks.of.truncate(kept);
-        // Those whose lanes are full.
+        // The rest have full lanes.
         self.owed_acks.until = (kept > 0).then(|| now + ACK_DELAY);
     }
 
-    /// Send what the queue pair, or every one, owes: it ends, or the process does.
+    /// Sends the acknowledgements that the queue pair, or every one, owes, because it or the process ends.
     pub(crate) fn pay_acks(&mut self, now: Instant, only: Option<QpId>) {
         let owing: Vec<QpId> =
             self.owed_acks.of.iter().copied().filter(|id| only.is_none_or(|only| only == *id)).collect();

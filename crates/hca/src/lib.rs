@@ -1,10 +1,10 @@
 //! One process's slice of all its adapters: the object tables (protection domains, regions, windows, queues, queue
-//! pairs), the way from a packet to its queue pair, timers, and the order of sending. [`Hca`] is driven from outside
+//! pairs), the dispatch of packets to queue pairs, timers, and the order of sending. [`Hca`] is driven from outside
 //! under one lock: it has no thread, no clock and no socket, and it names memory by address without touching it.
 //!
-//! A packet's way in: `demux` finds the queue pair, checks partition and sender, and hands it over; `world` answers
-//! what the queue pair asks of the adapter around it (keys, completion queues, shared receive queues). A packet's way
-//! out: `schedule` lets the queue pairs that want to send take turns at the batch.
+//! Receiving: `demux` finds the queue pair, checks partition and sender, and hands the packet over; `world` provides
+//! the adapter's services to the queue pair (keys, completion queues, shared receive queues). Sending: `schedule` lets
+//! the queue pairs that want to send take turns at the batch.
 #![forbid(unsafe_code)]
 
 mod acks;

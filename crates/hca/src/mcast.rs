@@ -1,4 +1,4 @@
-//! Multicast groups: which UD queue pairs get a copy of what is sent to a group.
+//! Multicast groups: the UD queue pairs that get a copy of packets to a group.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ struct Group {
 }
 
 impl Groups {
-    /// Members of a group, on all devices.
+    /// Returns the members of a group, on all devices.
     pub(crate) fn members(&self, gid: Gid) -> impl Iterator<Item = (DeviceId, &[QpId])> {
         self.members.iter().filter(move |((_, g), _)| *g == gid).map(|((d, _), group)| (*d, group.qps.as_slice()))
     }
 }
 
 impl<M: Memory> Hca<M> {
-    /// Attach a UD queue pair to a group. `true` if it is the first of its device in this process: the group must be
-    /// joined. Attaching twice is once. The LID, which means
-    /// nothing on RoCE, is what the subnet administration gave a group of an InfiniBand fabric.
+    /// Attaches a UD queue pair to a group. Returns `true` if it is the first of its device in this process: the caller
+    /// must join the group. Attaching twice counts once. The LID, which means nothing on RoCE, is the one that the
+    /// subnet administration assigned to a group of an InfiniBand fabric.
     pub fn attach_mcast(&mut self, id: QpId, group: Gid, mlid: u16) -> Result<bool, VerbsError> {
         let entry = self.qps.get_mut(id)?;
         if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
@@ -64,7 +64,8 @@ impl<M: Memory> Hca<M> {
         Ok(members.len() == 1)
     }
 
-    /// Detach a queue pair from a group. `true` if it was the last of its device: the group must be left.
+    /// Detaches a queue pair from a group. Returns `true` if it was the last of its device: the caller must leave the
+    /// group.
     pub fn detach_mcast(&mut self, id: QpId, group: Gid, _mlid: u16) -> Result<bool, VerbsError> {
         const NOT_IN: VerbsError = VerbsError::Invalid("the queue pair is not attached to the multicast group");
         let entry = self.qps.get_mut(id)?;
@@ -80,8 +81,8 @@ impl<M: Memory> Hca<M> {
         Ok(last)
     }
 
-    /// The groups that a queue pair is attached to, with their LIDs: whoever destroys it against its owner's will detaches
-    /// it first.
+    /// Returns the groups that a queue pair is attached to, with their LIDs. A caller that destroys a queue pair
+    /// against its owner's will detaches it first.
     pub fn groups_of(&self, id: QpId) -> Vec<(Gid, u16)> {
         let attached = self.groups.members.iter().filter(|(_, group)| group.qps.contains(&id));
         attached.map(|((_, gid), group)| (*gid, group.mlid)).collect()

@@ -1,5 +1,5 @@
-//! `modify_qp`: first the transition (the table in `verbs::qp_state`), then each value given, then the queue pair. On an
-//! error nothing has changed.
+//! `modify_qp`: checks the transition (the table in `verbs::qp_state`), then each given value, then applies them to the
+//! queue pair. On an error nothing has changed.
 
 use weft_transport::Memory;
 use weft_transport::same_host::{FabricWay, PeerId};
@@ -11,7 +11,7 @@ use weft_verbs::{
 use crate::Hca;
 use crate::device::Device;
 
-/// Bit of a Q_Key that only the privileged may set (IBA 10.2.5).
+/// Bit of a Q_Key that only a privileged process may set (IBA 10.2.5).
 const CONTROLLED_QKEY: u32 = 1 << 31;
 /// Numbers of 24 bits: queue pairs and PSNs.
 const BITS_24: u32 = 0xff_ffff;
@@ -24,12 +24,12 @@ fn refuse_if(bad: bool, why: &'static str) -> Result<(), VerbsError> {
     if bad { Err(VerbsError::Invalid(why)) } else { Ok(()) }
 }
 
-/// The port that a queue pair has, or is given: the first one as long as nobody has said.
+/// Returns the port that a queue pair has, or is given: the first one by default.
 fn port_of(now: &QpAttr, attr: &QpAttr, mask: Mask) -> u8 {
     if mask.contains(Mask::PORT) { attr.port_num } else { now.port_num.max(1) }
 }
 
-/// Check the values that the mask says are given to a queue pair of a port.
+/// Checks the given values, as listed in the mask, for a queue pair of a port.
 fn check_values(device: &Device, port: u8, attr: &QpAttr, mask: Mask, privileged: bool) -> Result<(), VerbsError> {
     let bad = |given: Mask, bad: bool, why| refuse_if(mask.contains(given) && bad, why);
 
@@ -67,14 +67,14 @@ fn check_values(device: &Device, port: u8, attr: &QpAttr, mask: Mask, privileged
     Ok(())
 }
 
-/// What tells a peer's port from others: its GID, or where packets have none its LID.
+/// Returns the name of a peer's port: its GID, or its LID where packets have no GID.
 fn name_of(peer: &AddressVector) -> Gid {
     if peer.dlid != 0 && !peer.is_global { Gid(u128::from(peer.dlid).to_be_bytes()) } else { peer.dgid }
 }
 
 impl<M: Memory> Hca<M> {
-    /// The way over the fabric that a queue pair will send by if it goes to RTR with these attributes; `None` for one that
-    /// is not on a fabric, or sends packets there.
+    /// Returns the path over the fabric that a queue pair will send on if it goes to RTR with these attributes; `None`
+    /// for a queue pair that is not on a fabric, or sends packets there.
     pub fn fabric_way(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricWay> {
         let entry = self.qps.get(id).ok().filter(|_| !self.fabric_packets)?;
         let device = self.world.devices.get(&entry.device)?;
@@ -96,12 +96,13 @@ impl<M: Memory> Hca<M> {
         })
     }
 
-    /// Move a queue pair from state to state and set its attributes.
+    /// Moves a queue pair to another state and sets its attributes.
     pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
         self.modify_qp_local(now, id, attr, mask, None)
     }
 
-    /// The same; if it is the transition to RTR, the peer is reached through `peer`, a process of this host.
+    /// Does the same; for the transition to RTR, the queue pair reaches its peer through `peer`, a process of this
+    /// host.
     pub fn modify_qp_local(
         &mut self,
         now: Instant,
@@ -121,7 +122,7 @@ impl<M: Memory> Hca<M> {
 
         let device = self.world.devices.get(&entry.device);
         let device = device.ok_or(VerbsError::NoDevice("the device has gone"))?;
-        // A device that has gone still lets its queue pairs be torn down.
+        // Queue pairs of a removed device can still be torn down.
         if device.gone && !matches!(to, QpState::Reset | QpState::Err) {
             return Err(VerbsError::NoDevice("the device has gone"));
         }
@@ -134,7 +135,7 @@ impl<M: Memory> Hca<M> {
         attr.rq_psn &= BITS_24;
         attr.sq_psn &= BITS_24;
         if let Some(av) = attr.av.as_mut().filter(|_| mask.contains(Mask::AV)) {
-            // The row may have been given another address since the caller resolved it.
+            // The row's address may have changed since the caller resolved it.
             if let Some(row) = device.gid(port, av.sgid_index).filter(|_| av.is_global) {
                 (av.sgid, av.ifindex) = (row.gid, row.ifindex);
             }
@@ -166,7 +167,7 @@ impl<M: Memory> Hca<M> {
             for cq in cqs.into_iter().flatten() {
                 self.world.forget_completions(cq, qpn);
             }
-            // Acknowledgements taken back when the queue pair left its peer (see `release_acks`).
+            // Restores the acknowledgement delay that `release_acks` took back when the queue pair left its peer.
             entry.qp.allow_ack_delay(self.ack_delay);
         }
         if matches!(to, QpState::Reset | QpState::Err) {

@@ -1,4 +1,4 @@
-//! Memory regions: registration, and the checks of every local and remote access.
+//! Memory regions: registration, and the checks of all local and remote accesses.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ pub(crate) struct Mr {
     pub(crate) addr: u64,
     /// Bytes.
     pub(crate) len: u64,
-    /// Address by which keys name the first byte.
+    /// First address of the region as keys name it.
     pub(crate) base: u64,
     pub(crate) access: Access,
-    /// The null region: any address, reads zero, writes vanish.
+    /// The null region: any address, reads zeros, discards writes.
     pub(crate) null: bool,
-    /// Windows bound to it.
+    /// Number of windows bound to it.
     pub(crate) windows: u32,
 }
 
@@ -37,7 +37,8 @@ pub struct MrKeys {
     pub rkey: u32,
 }
 
-/// The host address of `len` bytes at `va` within `range` of addresses that begins at host address `host`.
+/// Returns the host address of `len` bytes at `va`, in a range of `size` bytes from address `base` that begins at host
+/// address `host`.
 pub(crate) fn translate(va: u64, len: u64, base: u64, size: u64, host: u64) -> Option<u64> {
     let offset = va.checked_sub(base)?;
     let end = offset.checked_add(len)?;
@@ -52,7 +53,7 @@ impl Mr {
         translate(va, len, self.base, self.len, self.addr)
     }
 
-    /// Check an element of a local scatter/gather list.
+    /// Checks an element of a local scatter/gather list.
     pub(crate) fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
         if self.pd != pd || (write && !self.access.contains(Access::LOCAL_WRITE)) {
             return Err(WcStatus::LocProtErr);
@@ -60,7 +61,7 @@ impl Mr {
         self.translate(sge.addr, u64::from(sge.length)).ok_or(WcStatus::LocProtErr)
     }
 
-    /// Check a peer's access.
+    /// Checks a peer's access.
     pub(crate) fn remote(&self, pd: PdId, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
         if self.pd != pd {
             return Err(RemoteFault::WrongDomain);
@@ -72,7 +73,7 @@ impl Mr {
     }
 }
 
-/// Rights that a region may have together (IBA C11-8: to let peers change memory it must be writable itself).
+/// Checks the combination of a region's rights (IBA C11-8: memory that peers may change must be locally writable).
 fn check_access(access: Access) -> Result<(), VerbsError> {
     if !Access::SUPPORTED.contains(access) {
         return Err(VerbsError::Invalid("an access flag that regions do not have"));
@@ -83,12 +84,12 @@ fn check_access(access: Access) -> Result<(), VerbsError> {
     Ok(())
 }
 
-/// The addresses that keys will know a region by: first, after checks that nothing wraps around.
+/// Returns the first address by which keys will name a region, after checking that nothing wraps around.
 fn check_range(addr: u64, len: u64, iova: u64, access: Access) -> Result<u64, VerbsError> {
     if len == 0 {
         return Err(VerbsError::Invalid("a region of no bytes"));
     }
-    // A zero-based region that was not given an address of its own begins at zero.
+    // A zero-based region without an address of its own begins at zero.
     let base = if access.contains(Access::ZERO_BASED) && iova == addr { 0 } else { iova };
     if addr.checked_add(len).is_none() || base.checked_add(len).is_none() {
         return Err(VerbsError::Invalid("the region runs over the end of the address space"));
@@ -97,8 +98,8 @@ fn check_range(addr: u64, len: u64, iova: u64, access: Access) -> Result<u64, Ve
 }
 
 impl<M: Memory> Hca<M> {
-    /// Register `len` bytes at host address `addr`, known to keys by addresses from `iova` on. That the memory is mapped
-    /// is for the caller to find out: nothing here touches it.
+    /// Registers `len` bytes at host address `addr`; keys name them by addresses from `iova` on. The caller must check
+    /// that the memory is mapped: nothing here touches it.
     pub fn reg_mr(&mut self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
         let device = self.world.pds.get(pd)?.device;
         self.world.present(device)?;
@@ -108,7 +109,7 @@ impl<M: Memory> Hca<M> {
         self.insert_mr(Mr { pd, key: 0, addr, len, base, access, null: false, windows: 0 })
     }
 
-    /// A region that reads as zeros and swallows writes, at any address. Local use only.
+    /// Registers a region that reads as zeros and discards writes, at any address. Local use only.
     pub fn alloc_null_mr(&mut self, pd: PdId) -> Result<MrKeys, VerbsError> {
         self.world.pds.get(pd)?;
         let Range { start, end } = self.null_memory.clone();
@@ -127,7 +128,7 @@ impl<M: Memory> Hca<M> {
         Ok(MrKeys { id, lkey: key, rkey: key })
     }
 
-    /// Deregister; busy while windows are bound to it.
+    /// Deregisters a region; busy while windows are bound to it.
     pub fn dereg_mr(&mut self, id: MrId) -> Result<(), VerbsError> {
         if self.world.keys.mrs.get(id)?.windows > 0 {
             return Err(VerbsError::Busy("memory windows are bound to the region"));
@@ -138,8 +139,8 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// Change a region's domain, range (`addr`, `len`, `iova`) or rights; what is `None` stays. On an error nothing has
-    /// changed. A new range gives new keys.
+    /// Changes a region's domain, range (`addr`, `len`, `iova`) or rights; `None` keeps a value. On an error nothing
+    /// has changed. A new range gives new keys.
     pub fn rereg_mr(
         &mut self,
         id: MrId,
@@ -180,7 +181,7 @@ impl<M: Memory> Hca<M> {
         Ok(MrKeys { id, lkey: key, rkey: key })
     }
 
-    /// Host address and bytes of a region.
+    /// Returns the host address and the length of a region in bytes.
     pub fn mr_range(&self, id: MrId) -> Result<(u64, u64), VerbsError> {
         let mr = self.world.keys.mrs.get(id)?;
         Ok((mr.addr, mr.len))

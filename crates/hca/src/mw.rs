@@ -13,7 +13,7 @@ use crate::Hca;
 use crate::keys::{KeyOwner, Keys, next_tag, with_tag};
 use crate::mr::translate;
 
-/// What a window is bound to.
+/// The range that a window is bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
     mr: MrId,
@@ -33,13 +33,13 @@ pub(crate) struct Mw {
     pub(crate) pd: PdId,
     pub(crate) rkey: u32,
     type2: bool,
-    /// The key given out last for a bind that has yet to happen (type 1).
+    /// The last key issued for a bind that has not happened yet (type 1).
     promised: u32,
     binding: Option<Binding>,
 }
 
 impl Mw {
-    /// The region that it is bound to.
+    /// Returns the region that it is bound to.
     pub(crate) fn bound_to(&self) -> Option<MrId> {
         self.binding.as_ref().map(|binding| binding.mr)
     }
@@ -54,7 +54,7 @@ pub struct MwKeys {
     pub rkey: u32,
 }
 
-/// Rights that a window can give.
+/// Rights that a window can grant.
 const WINDOW_RIGHTS: Access = Access::REMOTE_WRITE
     .union(Access::REMOTE_READ)
     .union(Access::REMOTE_ATOMIC)
@@ -72,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// What a bound window lets peers do, unless memory behind it may be missing.
+    /// Returns the rights that a bound window grants to peers, unless memory behind it may be missing.
     pub(crate) fn window_view(&self, id: MwId) -> Option<KeyView> {
         let mw = self.mws.get(id).ok()?;
         let b = mw.binding.as_ref()?;
@@ -82,7 +82,7 @@ impl Keys {
         (!on_demand).then_some(view)
     }
 
-    /// The binding behind an R_Key, as queue pair `qpn` of `pd` may see it.
+    /// Returns the binding behind an R_Key, as queue pair `qpn` of `pd` may see it.
     fn bound(&self, id: MwId, pd: PdId, qpn: Qpn, rkey: u32) -> Result<&Binding, RemoteFault> {
         let mw = self.mws.get(id).map_err(|_| RemoteFault::BadKey)?;
         if mw.rkey != rkey {
@@ -95,7 +95,7 @@ impl Keys {
         Ok(binding)
     }
 
-    /// Check a peer's access through a region or a window.
+    /// Checks a peer's access through a region or a window.
     pub(crate) fn remote(
         &self,
         pd: PdId,
@@ -117,7 +117,7 @@ impl Keys {
         }
     }
 
-    /// The whole range behind an R_Key: first address, bytes.
+    /// Returns the whole range behind an R_Key: first address, bytes.
     pub(crate) fn remote_range(&self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
         match self.owner(rkey).ok_or(RemoteFault::BadKey)? {
             KeyOwner::Mr(_) => {
@@ -131,8 +131,8 @@ impl Keys {
         }
     }
 
-    /// Carry out a bind. The window is found by the index of its key alone: a consumer may post several binds of a type
-    /// 1 window before the first has happened, and each names the key that the window had when it was posted.
+    /// Carries out a bind. Finds the window by the index of its key alone: a consumer may post several binds of a type
+    /// 1 window before the first has happened, and each names the window's key at the time of its post.
     pub(crate) fn bind(&mut self, pd: PdId, qpn: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
         const FAIL: WcStatus = WcStatus::MwBindErr;
         let Some(KeyOwner::Mw(id)) = self.owner(bind.mw_rkey) else { return Err(FAIL) };
@@ -156,7 +156,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Check that the region grants what a bind asks for (IBA C10-73 to C10-75).
+    /// Checks that the region grants the rights that a bind requests (IBA C10-73 to C10-75).
     fn new_binding(&self, pd: PdId, qpn: Qpn, type2: bool, bind: &MwBind) -> Result<Binding, WcStatus> {
         const FAIL: WcStatus = WcStatus::MwBindErr;
         let Some(KeyOwner::Mr(mr_id)) = self.owner(bind.mr_lkey) else { return Err(FAIL) };
@@ -184,8 +184,8 @@ impl Keys {
         })
     }
 
-    /// Invalidate a key: a type 2 window bound to this queue pair becomes free again. Regions that a program registered
-    /// and type 1 windows cannot be invalidated (IBA 10.6.5, 10.6.7).
+    /// Invalidates a key: a type 2 window bound to this queue pair becomes free again. Registered regions and type 1
+    /// windows cannot be invalidated (IBA 10.6.5, 10.6.7).
     pub(crate) fn invalidate(&mut self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(), RemoteFault> {
         let Some(KeyOwner::Mw(id)) = self.owner(rkey) else { return Err(RemoteFault::BadKey) };
         if self.bound(id, pd, qpn, rkey)?.qpn.is_none() {
@@ -195,7 +195,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Free the type 2 windows of a queue pair that ends. Answers their keys.
+    /// Frees the type 2 windows of a queue pair that ends. Returns their keys.
     pub(crate) fn unbind_all_of(&mut self, qpn: Qpn) -> Vec<u32> {
         let of_it: Vec<(MwId, u32)> = self
             .mws
@@ -211,7 +211,7 @@ impl Keys {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Make a memory window, not bound to anything.
+    /// Allocates an unbound memory window.
     pub fn alloc_mw(&mut self, pd: PdId, type2: bool) -> Result<MwKeys, VerbsError> {
         let device = self.world.pds.get(pd)?.device;
         self.world.present(device)?;
@@ -221,7 +221,7 @@ impl<M: Memory> Hca<M> {
         Ok(MwKeys { id, rkey })
     }
 
-    /// Let a window go, bound or not.
+    /// Deallocates a window, bound or not.
     pub fn dealloc_mw(&mut self, id: MwId) -> Result<(), VerbsError> {
         self.world.keys.mws.get(id)?;
         self.world.revoke_mw(id);
@@ -231,13 +231,13 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// The window's R_Key as it is now.
+    /// Returns the window's current R_Key.
     pub fn mw_rkey(&self, id: MwId) -> Result<u32, VerbsError> {
         Ok(self.world.keys.mws.get(id)?.rkey)
     }
 
-    /// The R_Key that the next bind of a type 1 window shall bring: another one on each call, so that several binds can
-    /// be posted before the first is carried out.
+    /// Returns the R_Key that the next bind of a type 1 window shall set: a new one on each call, so that several binds
+    /// can be posted before the first is carried out.
     pub fn next_type1_rkey(&mut self, id: MwId) -> Result<u32, VerbsError> {
         let mw = self.world.keys.mws.get_mut(id)?;
         if mw.type2 {

@@ -1,4 +1,4 @@
-//! Protection domains: what keeps one set of queue pairs from another's memory.
+//! Protection domains, which separate queue pairs from the memory of others.
 
 use weft_transport::Memory;
 use weft_verbs::{Cookie, DeviceId, PdId, VerbsError};
@@ -9,20 +9,20 @@ use crate::Hca;
 #[derive(Debug)]
 pub(crate) struct Pd {
     pub(crate) device: DeviceId,
-    /// Regions, windows, queues and address handles in it.
+    /// Number of regions, windows, queues and address handles in it.
     pub(crate) uses: u32,
-    #[allow(dead_code)] // Protection domains raise no events; kept for whoever looks at the tables.
+    #[allow(dead_code)] // Protection domains raise no events; kept for readers of the tables.
     pub(crate) cookie: Cookie,
 }
 
 impl<M: Memory> Hca<M> {
-    /// Make a protection domain on a device.
+    /// Allocates a protection domain on a device.
     pub fn alloc_pd(&mut self, device: DeviceId, cookie: Cookie) -> Result<PdId, VerbsError> {
         self.world.present(device)?;
         self.world.pds.insert(Pd { device, uses: 0, cookie })
     }
 
-    /// Let a protection domain go; busy while anything is in it.
+    /// Deallocates a protection domain; busy while it has objects.
     pub fn dealloc_pd(&mut self, id: PdId) -> Result<(), VerbsError> {
         if self.world.pds.get(id)?.uses > 0 {
             return Err(VerbsError::Busy("the protection domain still has objects in it"));
@@ -30,20 +30,20 @@ impl<M: Memory> Hca<M> {
         self.world.pds.remove(id).map(drop)
     }
 
-    /// Count one more user of a protection domain that has no table here (an address handle, a parent domain).
+    /// Counts one more user of a protection domain that has no table here (an address handle, a parent domain).
     pub fn hold_pd(&mut self, id: PdId) -> Result<(), VerbsError> {
         self.world.pds.get_mut(id)?.uses += 1;
         Ok(())
     }
 
-    /// The opposite of [`Hca::hold_pd`].
+    /// Undoes [`Hca::hold_pd`].
     pub fn release_pd(&mut self, id: PdId) {
         if let Ok(pd) = self.world.pds.get_mut(id) {
             pd.uses = pd.uses.saturating_sub(1);
         }
     }
 
-    /// The device that a protection domain is on.
+    /// Returns the device of a protection domain.
     pub fn pd_device(&self, id: PdId) -> Result<DeviceId, VerbsError> {
         Ok(self.world.pds.get(id)?.device)
     }

@@ -1,4 +1,4 @@
-//! Queue pairs: making, numbering, destroying them, and posting work.
+//! Queue pairs: creation, numbering, destruction, and posting of work.
 
 use weft_transport::same_host::{FabricWay, Reach};
 use weft_transport::{Memory, Passed, Qp, QpStats};
@@ -14,29 +14,29 @@ use crate::violation::KeyViolation;
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
 
-/// A queue pair and what the adapter keeps beside it.
+/// A queue pair and the adapter's data about it.
 pub(crate) struct QpEntry {
     pub(crate) qp: Qp,
     pub(crate) device: DeviceId,
-    /// Sizes in it are those granted.
+    /// Creation attributes, with the granted sizes.
     pub(crate) init: QpInit,
-    /// The path to the peer (connected kinds, from RTR on): packets from elsewhere are not listened to.
+    /// The path to the peer (connected kinds, from RTR on): packets from elsewhere are dropped.
     pub(crate) peer: Option<AddressVector>,
-    /// Handles given out: more than one for an XRC target that was opened again.
+    /// Number of open handles: more than one for an XRC target that was opened again.
     opens: u32,
-    /// Multicast groups that it is attached to.
+    /// Number of multicast groups that it is attached to.
     pub(crate) groups: u32,
     /// Whether it waits for its turn to send.
     pub(crate) queued: bool,
-    /// Whether it stands in line for a place among those that send to its peer.
+    /// Whether it waits in line for a place among the senders to its peer.
     pub(crate) in_line: bool,
-    /// The time under which it stands among the timers.
+    /// Its time in the set of timers.
     pub(crate) armed: Option<Instant>,
-    /// Whether packets may come for it.
+    /// Whether it may get packets.
     pub(crate) on_wire: bool,
-    /// Whether it stands among those that owe an acknowledgement.
+    /// Whether it is in the list of queue pairs that owe an acknowledgement.
     pub(crate) owes_ack: bool,
-    /// Work requests posted: sends, receives.
+    /// Number of posted work requests: sends, receives.
     posted: (u64, u64),
 }
 
@@ -57,21 +57,21 @@ pub struct QpSummary {
     pub dest_qpn: u32,
     /// Path to the peer (connected kinds).
     pub peer: Option<AddressVector>,
-    /// First PSN that it expects.
+    /// First PSN that it receives.
     pub rq_psn: u32,
     /// First PSN that it sends.
     pub sq_psn: u32,
-    /// How its packets travel.
+    /// Path of its packets.
     pub path: &'static str,
-    /// Work requests posted to its send queue.
+    /// Number of work requests posted to its send queue.
     pub posted_sends: u64,
-    /// Work requests posted to its own receive queue.
+    /// Number of work requests posted to its own receive queue.
     pub posted_recvs: u64,
-    /// What it counted.
+    /// Its counters.
     pub stats: QpStats,
 }
 
-/// How a queue pair reaches its peer, for people.
+/// Returns a display name of the path by which a queue pair reaches its peer.
 fn path_name(reach: Option<Reach>) -> &'static str {
     match reach {
         None => "wire",
@@ -81,10 +81,10 @@ fn path_name(reach: Option<Reach>) -> &'static str {
     }
 }
 
-/// Bytes of an entry of a gather list in a work request, as Soft-RoCE lays it out.
+/// Bytes of a gather list's entry in a work request, in Soft-RoCE's layout.
 const SGE_BYTES: u32 = 16;
 
-/// What each kind of queue pair must and must not be given, and the sizes it gets.
+/// Checks the parts that each kind of queue pair must and must not have, and returns the granted sizes.
 fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
     let invalid = |why| Err(VerbsError::Invalid(why));
     match init.qp_type {
@@ -115,10 +115,11 @@ fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
         }
         cap.max_send_wr = asked.max_send_wr.max(1);
         cap.max_send_sge = asked.max_send_sge.max(1);
-        // As Soft-RoCE: where a gather list fits, so many bytes do. rdma-core's rdma_xclient counts on it.
+        // As Soft-RoCE: space for a gather list holds inline data of the same size. rdma-core's rdma_xclient relies on
+        // it.
         cap.max_inline_data = asked.max_inline_data.max(cap.max_send_sge * SGE_BYTES);
     }
-    // With a shared receive queue the sizes of an own one mean nothing.
+    // With a shared receive queue, the sizes of an own receive queue mean nothing.
     if init.qp_type.has_recv_queue() && init.srq.is_none() {
         if asked.max_recv_wr > QP_WR_MAX || asked.max_recv_sge > SGE_MAX {
             return invalid("max_recv_wr or max_recv_sge is above the device's limit");
@@ -130,7 +131,7 @@ fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Make a queue pair in RESET. Answers its handle, its number, and the sizes granted.
+    /// Creates a queue pair in RESET. Returns its handle, its number, and the granted sizes.
     pub fn create_qp(&mut self, device: DeviceId, init: &QpInit) -> Result<(QpId, Qpn, QpCap), VerbsError> {
         self.world.present(device)?;
         let mut init = *init;
@@ -172,7 +173,7 @@ impl<M: Memory> Hca<M> {
         Ok((id, qpn, init.cap))
     }
 
-    /// Everything that a queue pair is made of must be of one device and in working order.
+    /// Checks that all parts of a queue pair are of one device and in working order.
     fn check_parts(&self, device: DeviceId, init: &QpInit) -> Result<(), VerbsError> {
         const FOREIGN: VerbsError = VerbsError::Invalid("the queue pair's parts are of different devices");
         if let Some(pd) = init.pd {
@@ -198,7 +199,7 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// A random unused number within the slot; when chance does not find one, the next that is free.
+    /// Draws a random unused number within the slot; if chance finds none, takes the next free one.
     fn draw_index(&mut self) -> Result<u32, VerbsError> {
         let start = self.world.rng.next_u32() & (QP_MAX - 1);
         (0..QP_MAX)
@@ -210,7 +211,7 @@ impl<M: Memory> Hca<M> {
             .ok_or(VerbsError::NoMemory("queue pair numbers"))
     }
 
-    /// Add to, or take from, the use counts of a queue pair's parts.
+    /// Adds `by` to the use counts of a queue pair's parts.
     fn count_uses(&mut self, init: &QpInit, by: i32) {
         let add = |uses: &mut u32| *uses = uses.saturating_add_signed(by);
         let world = &mut self.world;
@@ -230,7 +231,7 @@ impl<M: Memory> Hca<M> {
         }
     }
 
-    /// Open an XRC target queue pair of the domain by its number; it then lives until destroyed as often as opened.
+    /// Opens an XRC target queue pair of the domain by its number; it then exists until destroyed as often as opened.
     pub fn open_qp(&mut self, xrcd: XrcdId, qpn: Qpn) -> Result<QpId, VerbsError> {
         self.world.xrcds.get(xrcd)?;
         let id = self.qp_by_number(qpn).ok_or(VerbsError::Invalid("no queue pair has this number"))?;
@@ -242,13 +243,13 @@ impl<M: Memory> Hca<M> {
         Ok(id)
     }
 
-    /// The queue pair of this process with this number.
+    /// Finds the queue pair of this process with this number.
     pub fn qp_by_number(&self, qpn: Qpn) -> Option<QpId> {
         (qpn >> QPN_INDEX_BITS == self.slot).then(|| self.by_qpn.get(&(qpn & (QP_MAX - 1))).copied()).flatten()
     }
 
-    /// Destroy a queue pair. Its outstanding work ends without completions, and completions that were not polled are
-    /// removed from both of its queues. Busy while attached to multicast groups.
+    /// Destroys a queue pair. Its outstanding work ends without completions, and its completions that were not polled
+    /// are removed from both of its queues. Busy while attached to multicast groups.
     pub fn destroy_qp(&mut self, id: QpId) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         if entry.opens > 1 {
@@ -270,7 +271,8 @@ impl<M: Memory> Hca<M> {
         if let Some(device) = self.world.devices.get_mut(&entry.device) {
             device.counters.qps.add(&entry.qp.stats());
         }
-        // XRC targets have no queues: their completions belong to the shared receive queue's, which others read, too.
+        // XRC targets have no queues: their completions belong to the shared receive queue's completion queue, which
+        // has other readers, too.
         for cq in [entry.init.send_cq, entry.init.recv_cq].into_iter().flatten() {
             self.world.forget_completions(cq, qpn);
         }
@@ -281,7 +283,7 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// Attributes as they are, and what the queue pair was made with.
+    /// Returns the current attributes, and those given at creation.
     pub fn query_qp(&self, id: QpId) -> Result<(QpAttr, QpInit), VerbsError> {
         let entry = self.qps.get(id)?;
         let mut attr = entry.qp.query();
@@ -289,12 +291,12 @@ impl<M: Memory> Hca<M> {
         Ok((attr, entry.init))
     }
 
-    /// The number of a queue pair.
+    /// Returns the number of a queue pair.
     pub fn qpn(&self, id: QpId) -> Result<Qpn, VerbsError> {
         Ok(self.qps.get(id)?.qp.qpn())
     }
 
-    /// Post work to a send queue.
+    /// Posts work to a send queue.
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: &SendWr<'_>) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         self.world.act(entry.device, now);
@@ -304,52 +306,52 @@ impl<M: Memory> Hca<M> {
         posted
     }
 
-    /// Whether [`Hca::post_send`] would take a work request behind `ahead` others that are posted first: for a caller who
-    /// posts all of a list or nothing.
+    /// Checks whether [`Hca::post_send`] would accept a work request after `ahead` others: for a caller that posts a
+    /// whole list or nothing.
     pub fn would_post_send(&self, id: QpId, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
         self.qps.get(id)?.qp.would_post(wr, ahead)
     }
 
-    /// Post a receive.
+    /// Posts a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let now = self.world.now;
         let entry = self.qps.get_mut(id)?;
         self.world.act(entry.device, now);
         let posted = entry.qp.post_recv(wr, &mut self.world);
         entry.posted.1 += u64::from(posted.is_ok());
-        // It changes nothing of what the queue pair sends; but in ERR a receive completes at once.
+        // A receive does not change the queue pair's sends; but in ERR it completes at once.
         self.settle_cqs();
         posted
     }
 
-    /// What passed over the fabric since this was last asked, a queue pair.
+    /// Takes each queue pair's traffic over the fabric since the last call.
     pub fn take_passed(&mut self) -> Vec<(Qpn, Passed)> {
         self.qps.iter_mut().filter_map(|(_, entry)| Some((entry.qp.qpn(), entry.qp.take_passed()?))).collect()
     }
 
-    /// Datagrams that passed over the fabric since this was last asked, a way.
+    /// Takes the datagram traffic of each path over the fabric since the last call.
     pub fn take_passed_datagrams(&mut self) -> Vec<(FabricWay, Passed)> {
         self.diversion.take_passed()
     }
 
-    /// Datagrams that were lost on the fabric since this was last asked, by way, sender and receiver.
+    /// Takes the datagrams lost on the fabric since the last call, by path, sender and receiver.
     pub fn take_lost_datagrams(&mut self) -> Vec<((FabricWay, Qpn, Qpn), Passed)> {
         self.diversion.take_lost()
     }
 
-    /// Datagrams that queue pairs on a fabric refused for their keys since this was last asked.
+    /// Takes the datagrams that queue pairs on a fabric refused for their keys since the last call.
     pub fn take_key_violations(&mut self) -> Vec<KeyViolation> {
         std::mem::take(&mut self.key_violations)
     }
 
-    /// Counters of a queue pair that is connected and answers its peer; `None` for any other.
+    /// Returns the counters of a queue pair that is connected and answers its peer; `None` for any other.
     pub fn answering(&self, id: QpId) -> Option<QpStats> {
         let qp = &self.qps.get(id).ok()?.qp;
         let answers = matches!(qp.state(), QpState::Rtr | QpState::Rts | QpState::Sqd);
         (qp.qp_type().is_reliable() && answers).then(|| qp.stats())
     }
 
-    /// All queue pairs, for tools.
+    /// Returns a summary of every queue pair, for tools.
     pub fn qps(&self) -> impl Iterator<Item = QpSummary> {
         self.qps.iter().map(|(id, entry)| {
             let attr = entry.qp.query();

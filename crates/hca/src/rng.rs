@@ -1,7 +1,7 @@
-//! The adapter's own random numbers (xoshiro256**), so that keys and queue pair numbers cannot be guessed by a peer and
-//! a test can repeat a run.
+//! The adapter's own random numbers (xoshiro256**), so that a peer cannot guess keys and queue pair numbers, and a test
+//! can repeat a run.
 
-/// A generator; equal seeds give equal sequences.
+/// Random number generator; equal seeds give equal sequences.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     state: [u64; 4],
@@ -9,7 +9,7 @@ pub(crate) struct Rng {
 
 impl Rng {
     pub(crate) fn new(seed: [u64; 4]) -> Rng {
-        // The seed is stirred first, so that small test seeds (and the forbidden all-zero state) are as good as others.
+        // Mix the seed first, so that small test seeds (and the forbidden all-zero state) are as good as others.
         let mut mixer = 0x9e37_79b9_7f4a_7c15_u64;
         let state = seed.map(|word| {
             mixer = mixer.wrapping_add(0x9e37_79b9_7f4a_7c15);

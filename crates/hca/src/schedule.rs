@@ -1,10 +1,10 @@
-//! Whose turn it is to send: queue pairs with something to send, each once, first come first served.
+//! Order of sending: queue pairs with packets to send, each once, first come first served.
 
 use std::collections::VecDeque;
 
 use weft_verbs::QpId;
 
-/// The queue of queue pairs that want to send. Whether one is in it stands in its own entry (`queued`), so that asking
+/// The queue of queue pairs that want to send. Each entry's own `queued` flag records its membership, so that adding it
 /// again costs nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
@@ -12,14 +12,14 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Give `id` a turn after all who wait, unless it waits already.
+    /// Gives `id` a turn after all waiting ones, unless it already waits.
     pub(crate) fn add(&mut self, id: QpId, queued: &mut bool) {
         if !std::mem::replace(queued, true) {
             self.turns.push_back(id);
         }
     }
 
-    /// The next in turn; its `queued` mark is the caller's to clear.
+    /// Takes the next in turn; the caller must clear its `queued` flag.
     pub(crate) fn next(&mut self) -> Option<QpId> {
         self.turns.pop_front()
     }

@@ -1,4 +1,4 @@
-//! Shared receive queues, of the plain kind and of XRC.
+//! Shared receive queues, plain and XRC.
 
 use std::collections::VecDeque;
 
@@ -23,11 +23,11 @@ pub(crate) struct Srq {
     cookie: Cookie,
     attr: SrqAttr,
     queue: VecDeque<RecvWqe>,
-    /// Queue pairs that receive from it.
+    /// Number of queue pairs that receive from it.
     pub(crate) uses: u32,
 }
 
-/// All of them, and the way from a number to one.
+/// All shared receive queues, and the index of their numbers.
 #[derive(Debug)]
 pub(crate) struct Srqs {
     table: Table<SrqId, Srq>,
@@ -55,7 +55,7 @@ impl Srqs {
         self.table.get_mut(id)
     }
 
-    /// An unused 24-bit number.
+    /// Draws an unused 24-bit number.
     fn draw(&self, rng: &mut Rng) -> u32 {
         loop {
             let number = rng.next_u32() >> 8;
@@ -65,7 +65,7 @@ impl Srqs {
         }
     }
 
-    /// The SRQ of an XRC domain with this number.
+    /// Finds the SRQ of an XRC domain with this number.
     pub(crate) fn xrc(&self, xrcd: XrcdId, number: u32) -> Option<XrcSrq> {
         let id = *self.by_number.get(&number)?;
         let srq = self.table.get(id).ok()?;
@@ -73,14 +73,14 @@ impl Srqs {
         (domain == xrcd).then_some(XrcSrq { srq: id, pd: srq.pd, cq })
     }
 
-    /// Whether it has a receive.
+    /// Whether a receive is posted to it.
     pub(crate) fn has(&self, id: SrqId) -> bool {
         self.table.get(id).is_ok_and(|srq| !srq.queue.is_empty())
     }
 }
 
 impl<M> World<M> {
-    /// Take the oldest receive. When fewer are left than the limit, the event is raised and the limit disarmed.
+    /// Takes the oldest receive. If fewer than the limit remain, raises the event and disarms the limit.
     pub(crate) fn take_srq_recv(&mut self, id: SrqId) -> Option<RecvWqe> {
         let srq = self.srqs.get_mut(id).ok()?;
         let wqe = srq.queue.pop_front()?;
@@ -94,7 +94,7 @@ impl<M> World<M> {
 }
 
 impl<M: Memory> Hca<M> {
-    /// Make a shared receive queue; `query_srq` tells the sizes granted.
+    /// Creates a shared receive queue; `query_srq` returns the granted sizes.
     pub fn create_srq(&mut self, device: DeviceId, init: &SrqInit) -> Result<SrqId, VerbsError> {
         self.world.present(device)?;
         let attr = init.attr;
@@ -119,7 +119,7 @@ impl<M: Memory> Hca<M> {
             xrc: init.xrc,
             number,
             cookie: init.cookie,
-            // The limit is armed by modify_srq alone; a receive always may have one element.
+            // Only modify_srq arms the limit; a receive may always have one element.
             attr: SrqAttr { max_wr: attr.max_wr, max_sge: attr.max_sge.max(1), srq_limit: 0 },
             queue: VecDeque::new(),
             uses: 0,
@@ -133,7 +133,7 @@ impl<M: Memory> Hca<M> {
         Ok(id)
     }
 
-    /// Change the size (`set_max`), arm the limit event (`set_limit`), or both; on an error nothing has changed.
+    /// Changes the size (`set_max`), arms the limit event (`set_limit`), or both; on an error nothing has changed.
     pub fn modify_srq(&mut self, id: SrqId, attr: &SrqAttr, set_max: bool, set_limit: bool) -> Result<(), VerbsError> {
         let srq = self.world.srqs.get_mut(id)?;
         let max_wr = if set_max { attr.max_wr } else { srq.attr.max_wr };
@@ -152,17 +152,17 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// Sizes, and the limit: 0 if its event has been raised.
+    /// Returns the sizes, and the limit: 0 if its event has been raised.
     pub fn query_srq(&self, id: SrqId) -> Result<SrqAttr, VerbsError> {
         Ok(self.world.srqs.get(id)?.attr)
     }
 
-    /// The number by which XRC peers name it.
+    /// Returns the number by which XRC peers name it.
     pub fn srq_number(&self, id: SrqId) -> Result<u32, VerbsError> {
         Ok(self.world.srqs.get(id)?.number)
     }
 
-    /// Destroy a shared receive queue; busy while queue pairs receive from it.
+    /// Destroys a shared receive queue; busy while queue pairs receive from it.
     pub fn destroy_srq(&mut self, id: SrqId) -> Result<(), VerbsError> {
         if self.world.srqs.get(id)?.uses > 0 {
             return Err(VerbsError::Busy("queue pairs use the shared receive queue"));
@@ -181,7 +181,7 @@ impl<M: Memory> Hca<M> {
         Ok(())
     }
 
-    /// Post a receive.
+    /// Posts a receive.
     pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let srq = self.world.srqs.get_mut(id)?;
         if wr.sges.len() as u64 > u64::from(srq.attr.max_sge) {

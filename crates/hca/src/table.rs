@@ -1,11 +1,11 @@
-//! A table of objects whose handles carry a generation: a handle kept after its object died finds nothing, even when
-//! another object has taken its place.
+//! A table of objects whose handles carry a generation: a handle to a removed object finds nothing, even when another
+//! object has taken its slot.
 
 use std::marker::PhantomData;
 
 use weft_verbs::{CqId, MrId, MwId, PdId, QpId, SrqId, VerbsError, XrcdId};
 
-/// A handle as the table sees it.
+/// A handle as seen by the table.
 pub(crate) trait Handle: Copy {
     fn new(index: u32, generation: u32) -> Self;
     fn index(self) -> u32;
@@ -52,12 +52,12 @@ impl<H: Handle, T> Table<H, T> {
         Table { slots: Vec::new(), free: Vec::new(), max, what, handle: PhantomData }
     }
 
-    /// Objects in the table.
+    /// Returns the number of objects in the table.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether another object would find no room.
+    /// Whether the table has no room for another object.
     pub(crate) fn is_full(&self) -> bool {
         self.len() as u64 >= u64::from(self.max)
     }
@@ -66,7 +66,7 @@ impl<H: Handle, T> Table<H, T> {
         self.insert_with(|_| value)
     }
 
-    /// Insert what `make` makes of the handle that it will have.
+    /// Inserts the object that `make` builds from its future handle.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(H) -> T) -> Result<H, VerbsError> {
         if self.is_full() {
             return Err(VerbsError::NoMemory(self.what));
@@ -113,7 +113,7 @@ impl<H: Handle, T> Table<H, T> {
         Ok(value)
     }
 
-    /// All objects, in the order of their places.
+    /// Returns all objects, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (H, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let value = slot.value.as_ref()?;
@@ -121,7 +121,7 @@ impl<H: Handle, T> Table<H, T> {
         })
     }
 
-    /// All objects, to be changed.
+    /// Returns all objects mutably.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (H, &mut T)> {
         self.slots.iter_mut().enumerate().filter_map(|(index, slot)| {
             let value = slot.value.as_mut()?;

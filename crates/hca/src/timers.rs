@@ -1,18 +1,18 @@
-//! Deadlines of queue pairs. Each queue pair stands here at most once, under a time no later than its true deadline:
-//! a deadline that moves back (every acknowledgement does that) costs nothing until its old time comes.
+//! Deadlines of queue pairs. Each queue pair is here at most once, under a time no later than its true deadline: a
+//! deadline that moves back (every acknowledgement does that) costs nothing until its old time comes.
 
 use std::collections::BTreeSet;
 
 use weft_verbs::{Instant, QpId};
 
-/// The set of deadlines. The time under which a queue pair stands is in its own entry (`armed`).
+/// The set of deadlines. Each queue pair's own entry has its time in the set (`armed`).
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     set: BTreeSet<(Instant, QpId)>,
 }
 
 impl Timers {
-    /// Take note that `id` must be woken by `deadline`.
+    /// Records that `id` must run by `deadline`.
     #[inline]
     pub(crate) fn wake_by(&mut self, id: QpId, deadline: Instant, armed: &mut Option<Instant>) {
         if armed.is_some_and(|at| at <= deadline) {
@@ -27,20 +27,20 @@ impl Timers {
         *armed = Some(deadline);
     }
 
-    /// Forget `id`.
+    /// Removes `id`.
     pub(crate) fn remove(&mut self, id: QpId, armed: &mut Option<Instant>) {
         if let Some(at) = armed.take() {
             self.set.remove(&(at, id));
         }
     }
 
-    /// The earliest.
+    /// Returns the earliest deadline.
     pub(crate) fn first(&self) -> Option<(Instant, QpId)> {
         self.set.first().copied()
     }
 
-    /// Move the queue pairs whose time is `now` or earlier to `due`, earliest first; their `armed` marks are the
-    /// caller's to clear.
+    /// Moves the queue pairs whose time is `now` or earlier to `due`, earliest first; the caller must clear their
+    /// `armed` times.
     pub(crate) fn take_due(&mut self, now: Instant, due: &mut Vec<QpId>) {
         while let Some((at, id)) = self.first() {
             if at > now {

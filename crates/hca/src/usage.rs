@@ -1,4 +1,4 @@
-//! How many objects the process holds.
+//! Number of objects that the process holds.
 
 use weft_transport::Memory;
 use weft_verbs::DeviceId;
@@ -17,7 +17,7 @@ pub struct HcaUsage {
 }
 
 impl<M: Memory> Hca<M> {
-    /// What there is now, on all devices.
+    /// Counts the current objects on all devices.
     pub fn usage(&self) -> HcaUsage {
         HcaUsage {
             pd: self.world.pds.len() as u32,
@@ -27,7 +27,7 @@ impl<M: Memory> Hca<M> {
             srq: self.world.srqs.len() as u32,
         }
     }
-    /// What there is now on one device. It looks at every object.
+    /// Counts the current objects on one device. It visits every object.
     pub fn usage_of(&self, device: DeviceId) -> HcaUsage {
         let world = &self.world;
         let in_pd = |pd| world.pds.get(pd).is_ok_and(|pd| pd.device == device);

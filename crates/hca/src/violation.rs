@@ -1,22 +1,22 @@
-//! Datagrams over an InfiniBand fabric that a queue pair refused for their keys: its port counts them and tells the subnet
-//! manager (IBA 14.2.5.1, traps 257 and 258).
+//! Datagrams over an InfiniBand fabric that a queue pair refused for their keys: its port counts them and reports them
+//! to the subnet manager (IBA 14.2.5.1, traps 257 and 258).
 
 use weft_transport::RxPacket;
 use weft_verbs::{DeviceId, Gid, Qpn};
 
-/// What is kept until somebody asks; what comes beyond is as any trap that is lost.
+/// Maximum number of violations kept until the next call; later ones are lost, as traps may be.
 const KEPT_MAX: usize = 64;
 
 /// A datagram that was refused for its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyViolation {
-    /// Device that it came to.
+    /// Device that received it.
     pub device: DeviceId,
-    /// Its port.
+    /// Port that received it.
     pub port: u8,
     /// LID of the sender.
     pub slid: u16,
-    /// LID that it was sent to.
+    /// Destination LID.
     pub dlid: u16,
     /// Service level.
     pub sl: u8,
@@ -39,7 +39,7 @@ pub enum RefusedKey {
     Qkey(u32),
 }
 
-/// Keep one, if the packet came over a fabric and there is room.
+/// Records a violation, if the packet came over a fabric and there is room.
 pub(crate) fn keep(kept: &mut Vec<KeyViolation>, at: (DeviceId, u8, Qpn), rx: &RxPacket<'_>, key: RefusedKey) {
     let Some(local) = rx.local else { return };
     if kept.len() >= KEPT_MAX {

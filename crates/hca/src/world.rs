@@ -1,5 +1,5 @@
-//! The adapter as its queue pairs see it: everything in an [`crate::Hca`] but the queue pairs themselves, so that one of
-//! them and all of this can be borrowed side by side.
+//! The adapter as its queue pairs see it: all of [`crate::Hca`] except the queue pairs, so that a queue pair and the
+//! rest can be borrowed side by side.
 
 use weft_transport::{Budget, Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 use weft_verbs::{
@@ -20,8 +20,8 @@ use crate::xrcd::Xrcd;
 /// XRC domains of one process.
 const XRCD_MAX: u32 = 65_536;
 
-/// Bytes that all queue pairs of a process together keep of packets that came too early: enough for hundreds of them
-/// with a full window each behind a gap, and no more memory than that for peers who send nothing but gaps.
+/// Bytes of early packets that all queue pairs of a process together keep: enough for hundreds of them with a full
+/// window each behind a gap, and an upper limit against peers that send nothing but gaps.
 const REORDER_BYTES_MAX: usize = 256 << 20;
 
 /// Payload of the longest packet.
@@ -40,13 +40,13 @@ pub(crate) struct World<M> {
     pub(crate) events: EventQueue,
     pub(crate) rng: Rng,
     reorder: Budget,
-    /// How many completion queues are armed.
+    /// Number of armed completion queues.
     pub(crate) armed_cqs: usize,
-    /// Completion queues that overflowed and whose queue pairs have yet to fail.
+    /// Overflowed completion queues whose queue pairs have not failed yet.
     pub(crate) failed_cqs: Vec<CqId>,
-    /// The latest time that anyone told.
+    /// The latest time passed in.
     pub(crate) now: Instant,
-    /// Device of the queue pair that is being driven.
+    /// Device of the queue pair that is currently driven.
     pub(crate) acting: DeviceId,
 }
 
@@ -70,7 +70,7 @@ impl<M> World<M> {
         }
     }
 
-    /// Prepare for driving a queue pair of `device` at `now`.
+    /// Prepares for driving a queue pair of `device` at `now`.
     pub(crate) fn act(&mut self, device: DeviceId, now: Instant) {
         self.now = self.now.max(now);
         self.acting = device;
@@ -78,7 +78,7 @@ impl<M> World<M> {
 }
 
 impl<M: Memory> World<M> {
-    /// Whether memory of an on-demand region is there. A whole message is not asked about: its packets are, one by one.
+    /// Whether memory of an on-demand region is mapped. Only packets are checked, one by one, not whole messages.
     fn can_touch(&self, addr: u64, len: u64, write: bool) -> bool {
         len > PACKET_BYTES_MAX || self.memory.is_there(addr, len, write)
     }

@@ -1,5 +1,5 @@
-//! XRC domains: what XRC target queue pairs and XRC shared receive queues have in common. One with a key (the identity
-//! of an inode) is shared by all who open it within the process.
+//! XRC domains: the link between XRC target queue pairs and XRC shared receive queues. All opens of the same key (the
+//! identity of an inode) within the process share one domain.
 
 use weft_transport::Memory;
 use weft_verbs::{DeviceId, VerbsError, XrcdId};
@@ -11,14 +11,14 @@ use crate::Hca;
 pub(crate) struct Xrcd {
     pub(crate) device: DeviceId,
     pub(crate) key: Option<u64>,
-    /// How often it was opened.
+    /// Number of opens.
     pub(crate) opens: u32,
-    /// Queue pairs and shared receive queues in it.
+    /// Number of queue pairs and shared receive queues in it.
     pub(crate) uses: u32,
 }
 
 impl<M: Memory> Hca<M> {
-    /// Open an XRC domain: the one that has this key on the device, or a new one.
+    /// Opens an XRC domain: the one with this key on the device, or a new one.
     pub fn open_xrcd(&mut self, device: DeviceId, key: Option<u64>) -> Result<XrcdId, VerbsError> {
         self.world.present(device)?;
         if key.is_some() {
@@ -31,12 +31,12 @@ impl<M: Memory> Hca<M> {
         self.world.xrcds.insert(Xrcd { device, key, opens: 1, uses: 0 })
     }
 
-    /// Whether an XRC domain with this key is open on the device (`O_CREAT` and `O_EXCL` ask).
+    /// Whether an XRC domain with this key is open on the device (for `O_CREAT` and `O_EXCL`).
     pub fn has_xrcd(&self, device: DeviceId, key: u64) -> bool {
         self.world.xrcds.iter().any(|(_, x)| x.device == device && x.key == Some(key))
     }
 
-    /// Close an XRC domain; the last close is busy while queues are in it.
+    /// Closes an XRC domain; the last close is busy while queues are in it.
     pub fn close_xrcd(&mut self, id: XrcdId) -> Result<(), VerbsError> {
         let xrcd = self.world.xrcds.get_mut(id)?;
         if xrcd.opens > 1 {

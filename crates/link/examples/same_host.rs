@@ -1,5 +1,5 @@
-//! How long the way within a host takes by itself: a frame there and back between two threads, frames one after the other,
-//! and a direct write of eight bytes. Two cores are needed, and nothing else may run on them.
+//! Measures the path within a host by itself: a frame's round trip between two threads, a stream of frames, and a
+//! direct write of eight bytes. It needs two otherwise idle cores.
 //!
 //! ```sh
 //! cargo run --release -p weft-link --example same_host

@@ -1,5 +1,5 @@
-//! A datagram as it came in, and the check that makes a packet of it. The ICRC covers IPv4's identification, which a UDP
-//! socket does not show: `senders.rs` knows what to expect, and solves for any other.
+//! A received datagram, and the check that makes it a packet. The ICRC covers IPv4's identification, which a UDP socket
+//! does not show: `senders.rs` predicts it, and solves for any other.
 
 use std::net::IpAddr;
 
@@ -23,19 +23,19 @@ pub struct Datagram<'a> {
     pub sport: u16,
     /// Destination address.
     pub dst: IpAddr,
-    /// Interface it came in by, 0 if unknown.
+    /// Receiving interface, 0 if unknown.
     pub ifindex: u32,
     /// IPv4 TOS or IPv6 traffic class.
     pub traffic_class: u8,
     /// TTL or hop limit left.
     pub hop_limit: u8,
-    /// The GRH, if it came as RoCE v1; nothing of UDP or IP means anything then.
+    /// The GRH, if it came as RoCE v1; then the UDP and IP fields have no meaning.
     pub grh: Option<Grh>,
-    /// Its number among the segments that came merged, which IPv4's identification counts.
+    /// Its index among the segments of a merged message, which IPv4's identification counts.
     pub segment: u16,
 }
 
-/// Why a datagram is no packet.
+/// Reasons for which a datagram is not a valid packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The bytes do not parse.
@@ -45,7 +45,7 @@ pub enum Refused {
 }
 
 impl<'a> Datagram<'a> {
-    /// Verify and parse; answers IPv4's identification too (0 for IPv6).
+    /// Verifies and parses the datagram; also returns IPv4's identification (0 for IPv6).
     #[inline]
     pub fn verify(&self, senders: &mut Senders) -> Result<(RxPacket<'a>, u16), Refused> {
         let packet = Packet::parse(self.ib).map_err(|_| Refused::Malformed)?;
@@ -83,7 +83,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// What stood beneath, for a capture.
+    /// Returns the headers beneath the BTH, for a capture.
     pub fn meta(&self, ip_id: u16) -> IpMeta {
         IpMeta {
             src: self.src,

@@ -1,6 +1,6 @@
-//! RoCE v1 over packet sockets, for processes that may open them: a frame is GRH, BTH and on, behind ethertype 0x8915
-//! (IBA A16). Frames leave one by one; who wants speed uses RoCE v2. Packets to this host itself go by its loopback
-//! interface, because what leaves by an adapter does not come back.
+//! RoCE v1 over packet sockets, for processes that may open them: a frame is GRH, BTH and the rest, behind ethertype
+//! 0x8915 (IBA A16). Frames leave one by one; RoCE v2 is faster. Packets to this host itself use its loopback
+//! interface, because frames sent on an adapter do not come back.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,30 +21,30 @@ use crate::datagram::Datagram;
 use crate::seal;
 use crate::stats::LinkStats;
 
-/// Interface index of loopback: in every network namespace the first.
+/// Interface index of loopback: the first one in every network namespace.
 const LOOPBACK: u32 = 1;
-/// Frames received in one turn at most.
+/// Maximum number of frames received in one turn.
 const FRAMES_PER_TURN: usize = 64;
-/// A look at the socket costs a system call: while nothing comes, one turn in this many has one.
+/// Reading the socket costs a system call: while nothing arrives, one turn in this many reads it.
 const COLD_PERIOD: u32 = 64;
-/// Turns after the last frame, in or out, in each of which the socket is looked at.
+/// Turns after the last frame, in or out, during which each turn reads the socket.
 const WARM_TURNS: u32 = 4096;
-/// Neighbours that are remembered before the memory of them is started afresh.
+/// Maximum number of cached neighbours; beyond it the cache is cleared.
 const NEIGHBOURS_MAX: usize = 4096;
-/// How long an answer about a neighbour holds: one that was found, one that was not.
+/// How long a neighbour's lookup result stays valid: found, and not found.
 const FOUND_HOLDS: Duration = Duration::from_secs(5);
 const MISSED_HOLDS: Duration = Duration::from_millis(20);
-/// Looks at the kernel's table after it was made to ask for a neighbour, and the pause between two. One that is there
+/// Checks of the kernel's table after making it resolve a neighbour, and the pause between two. A present neighbour
 /// answers much sooner; a packet that cannot wait longer is lost, as on any wire.
 const LOOKS: u32 = 20;
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
-/// After a wait for nothing the next neighbours are not waited for: a thread that serves many, and answers whoever asks,
-/// must not sleep for every address that somebody thought up.
+/// After an unsuccessful wait, the next neighbours get no wait: a thread that serves many peers, and answers any
+/// requester, must not sleep for every address that a peer makes up.
 const REST: Duration = Duration::from_millis(100);
-/// Hop limit where the address vector says none.
+/// Hop limit if the address vector has none.
 const HOP_LIMIT_DEFAULT: u8 = weft_sys::udp::HOP_LIMIT_DEFAULT;
 
-/// What a capture sees of a packet sent.
+/// Capture callback for each sent packet.
 pub type Tap<'a> = &'a mut dyn FnMut(&Grh, &[u8]);
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ struct Neighbour {
     until: Instant,
 }
 
-/// The link.
+/// The RoCE v1 link.
 #[derive(Debug)]
 pub struct EtherLink {
     socket: PacketSocket,
@@ -66,7 +66,7 @@ pub struct EtherLink {
 }
 
 impl EtherLink {
-    /// For the queue pairs of a slot.
+    /// Opens the link for the queue pairs of a slot.
     ///
     /// # Errors
     /// The process lacks CAP_NET_RAW.
@@ -84,7 +84,7 @@ impl EtherLink {
         })
     }
 
-    /// The socket, to sleep on.
+    /// Returns the socket, to sleep on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -95,7 +95,7 @@ impl EtherLink {
         packet.av.gid_type == GidType::IbOrRoceV1
     }
 
-    /// Let frames to a group through an interface, or no longer.
+    /// Starts or stops receiving frames to a group through an interface.
     ///
     /// # Errors
     /// There is no such interface.
@@ -103,7 +103,7 @@ impl EtherLink {
         self.socket.membership(join, &LinkAddress { ifindex, mac: group_mac(group) })
     }
 
-    /// Send those packets of a batch that are for this link.
+    /// Sends the packets of a batch that are for this link.
     pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Option<Tap<'_>>, stats: &mut LinkStats) {
         for packet in batch.packets.iter().filter(|packet| EtherLink::takes(packet)) {
             self.warm = WARM_TURNS;
@@ -115,7 +115,7 @@ impl EtherLink {
             let Some(ib) = self.frame.get(Grh::LEN..) else { continue };
             let mut sent = self.socket.send(&to, &self.frame);
             if sent.is_ok() && packet.av.dgid.is_multicast() && to.ifindex != LOOPBACK {
-                // The group may have members here as well.
+                // The group may have members on this host as well.
                 sent = self.socket.send(&LinkAddress { ifindex: LOOPBACK, ..to }, &self.frame);
             }
             match sent {
@@ -132,7 +132,7 @@ impl EtherLink {
         }
     }
 
-    /// Write the frame.
+    /// Writes the frame.
     fn build(&mut self, batch: &TxBatch, packet: &TxPacket) -> Grh {
         let av = &packet.av;
         let len = seal::sealed_len(packet);
@@ -146,7 +146,8 @@ impl EtherLink {
         grh
     }
 
-    /// Receive some of what waits; answers how many frames came. `thorough`: whatever came lately.
+    /// Receives some of the waiting frames; returns how many came. `thorough`: reads the socket even if nothing came
+    /// lately.
     pub fn receive(
         &mut self,
         thorough: bool,
@@ -199,19 +200,19 @@ impl Drop for EtherLink {
     }
 }
 
-/// Whether neighbours are waited for.
+/// Decides whether to wait for neighbours.
 #[derive(Clone, Copy, Debug, Default)]
 struct Patience {
     rests_until: Option<Instant>,
 }
 
 impl Patience {
-    /// How many looks a neighbour is worth now.
+    /// Returns how many checks a neighbour gets now.
     fn looks(&self, now: Instant) -> u32 {
         if self.rests_until.is_some_and(|until| now < until) { 1 } else { LOOKS }
     }
 
-    /// A neighbour was found, or not.
+    /// Records whether a neighbour was found.
     fn note(&mut self, now: Instant, found: bool) {
         if !found && self.looks(now) == LOOKS {
             self.rests_until = Some(now + REST);
@@ -238,8 +239,8 @@ fn find(ip: IpAddr, ifindex: u32, looks: u32) -> Option<LinkAddress> {
     None
 }
 
-/// Ethernet's address of a group, by the last four bytes of its GID (RFC 2464 §7, and what RoCE's adapters do for
-/// IPv4's groups too).
+/// Returns the Ethernet address of a group, by the last four bytes of its GID (RFC 2464 §7; RoCE adapters do the same
+/// for IPv4's groups).
 fn group_mac(group: Gid) -> [u8; 6] {
     let g = group.0;
     [0x33, 0x33, g[12], g[13], g[14], g[15]]
@@ -251,7 +252,7 @@ fn datagram(grh: Grh, ib: &[u8], ifindex: u32) -> Datagram<'_> {
         src: Gid(grh.sgid()).ip(),
         sport: 0,
         dst: Gid(grh.dgid()).ip(),
-        // What came by loopback is for whichever interface has the address.
+        // Frames received on loopback are for any interface that has the address.
         ifindex: if ifindex == LOOPBACK { 0 } else { ifindex },
         traffic_class: grh.traffic_class(),
         hop_limit: grh.hop_limit(),
@@ -274,7 +275,7 @@ mod tests {
             now = now + Duration::from_micros(100);
         }
         assert_eq!(waits, 10);
-        // One that answers at once costs nothing.
+        // A neighbour that answers at once causes no rest.
         now = now + REST;
         patience.note(now, true);
         assert_eq!(patience.looks(now), LOOKS);

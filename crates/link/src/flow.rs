@@ -1,5 +1,5 @@
-//! Flows: packets of a batch that travel alike, from one address to one slot of another. Flows used lately are kept with
-//! all that sending on them needs.
+//! Flows: the packets of a batch with the same path, from one address to one slot of another. Recently used flows are
+//! kept with all data needed for sending on them.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,18 +16,18 @@ use crate::peer::PeerSocket;
 use crate::seal::Seeds;
 use crate::sockets::TxSockets;
 
-/// Flows that are kept between batches; one batch may need more for its own time.
+/// Maximum number of flows kept between batches; one batch may use more.
 const FLOWS_MAX: usize = 64;
 
-/// Hop limit where the address vector says none.
+/// Hop limit if the address vector has none.
 const HOP_LIMIT_DEFAULT: u8 = weft_sys::udp::HOP_LIMIT_DEFAULT;
 
-/// Messages after which a flow earns a socket of its own: what that costs is soon paid back.
+/// Messages after which a flow gets a socket of its own: its cost is soon recovered.
 const MESSAGES_TO_EARN: u32 = 64;
-/// How much longer it takes to earn another one after one was given up.
+/// Factor on that number after a flow has given up its socket.
 const EARN_AGAIN_FACTOR: u32 = 64;
 
-/// What makes packets travel alike.
+/// The fields that packets of one flow have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowKey {
     sgid: Gid,
@@ -39,7 +39,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// Of a packet.
+    /// Returns the key of a packet.
     #[inline]
     pub fn of(packet: &TxPacket) -> FlowKey {
         let av = &packet.av;
@@ -54,7 +54,8 @@ impl FlowKey {
     }
 
     fn path(&self) -> Path {
-        // The routing table knows better where an address is, unless the address means nothing without an interface.
+        // The routing table knows best which interface leads to an address, unless the address means nothing without an
+        // interface.
         let scoped = self.dgid.is_link_local() || self.dgid.is_multicast();
         Path {
             src: self.sgid.ip(),
@@ -71,25 +72,25 @@ impl FlowKey {
 #[derive(Debug)]
 pub struct Flow {
     key: FlowKey,
-    /// How its packets travel.
+    /// Path of its packets.
     pub path: Path,
-    /// Index of the shared socket it leaves by.
+    /// Index of the shared socket that it uses.
     pub socket: usize,
     /// Source port of that socket.
     pub sport: u16,
-    /// Seeds of its packets' ICRC when they leave by that.
+    /// ICRC seeds of its packets on that socket.
     pub seeds: Seeds,
-    /// The socket of its own, if it has one.
+    /// Its own socket, if it has one.
     pub peer: Option<PeerSocket>,
-    /// Messages sent since it last had none, and how many earn it one.
+    /// Messages sent since it last gave up its own socket, or ever, and the number that earns it one.
     messages: u32,
     earns_at: u32,
-    /// Its packets in the batch at hand, by their index there.
+    /// Its packets in the current batch, by index.
     pub packets: Vec<u16>,
 }
 
 impl Flow {
-    /// What stands beneath its packets.
+    /// Returns the headers beneath its packets' BTH.
     pub fn meta(&self, sport: u16, ip_id: u16) -> IpMeta {
         IpMeta {
             src: self.path.src,
@@ -101,7 +102,7 @@ impl Flow {
         }
     }
 
-    /// Note messages that left.
+    /// Counts sent messages.
     #[inline]
     pub fn on_sent(&mut self, messages: usize) {
         self.messages = self.messages.saturating_add(messages as u32);
@@ -113,7 +114,7 @@ impl Flow {
         self.peer.is_none() && self.messages >= self.earns_at
     }
 
-    /// Get it one, if that can be: a group of receivers is no peer, and an interface can be named over IPv6 only.
+    /// Gives it one if possible: a group of receivers is no peer, and only IPv6 can name an interface.
     #[cold]
     pub fn connect(&mut self, segments: bool, entropy: u32) {
         let nameable = self.path.ifindex == 0 || self.path.dst.is_ipv6();
@@ -125,7 +126,7 @@ impl Flow {
         }
     }
 
-    /// Leave by the shared socket from now on, for a good while.
+    /// Returns to the shared socket, for a long time.
     #[cold]
     pub fn disconnect(&mut self) {
         self.peer = None;
@@ -134,19 +135,19 @@ impl Flow {
     }
 }
 
-/// The flows of the batch at hand and those used lately.
+/// The flows of the current batch and the recently used ones.
 #[derive(Debug, Default)]
 pub struct Flows {
     flows: Vec<Flow>,
-    /// Flows that the batch at hand uses, in order of their first packets.
+    /// Flows of the current batch, in order of their first packets.
     active: Vec<usize>,
-    /// Whether the batch at hand holds packets that are for another link.
+    /// Whether the current batch holds packets for another link.
     passed_over: bool,
 }
 
 impl Flows {
-    /// Sort a batch's packets, but those of RoCE v1, into flows; answers how many cannot be sent at all (addresses of different families, no
-    /// socket to be had).
+    /// Sorts a batch's packets into flows, except those of RoCE v1. Returns how many cannot be sent at all (addresses
+    /// of different families, no socket available).
     pub fn sort(&mut self, batch: &TxBatch, sockets: &mut TxSockets) -> u64 {
         let mut refused = 0;
         let mut last: Option<usize> = None;
@@ -175,7 +176,7 @@ impl Flows {
         refused
     }
 
-    /// Take the next flow that has packets; it is put back by [`Flows::put_back`].
+    /// Takes the nth flow with packets; [`Flows::put_back`] returns its list.
     pub fn take_active(&mut self, nth: usize) -> Option<(&mut Flow, Vec<u16>)> {
         let at = *self.active.get(nth)?;
         let flow = self.flows.get_mut(at)?;
@@ -183,7 +184,7 @@ impl Flows {
         Some((flow, packets))
     }
 
-    /// Give the list of packets back, to be used again.
+    /// Returns the list of packets for reuse.
     pub fn put_back(&mut self, nth: usize, mut packets: Vec<u16>) {
         packets.clear();
         if let Some(flow) = self.active.get(nth).and_then(|&at| self.flows.get_mut(at)) {
@@ -191,7 +192,7 @@ impl Flows {
         }
     }
 
-    /// The batch is done with; answers whether it holds packets for another link.
+    /// Ends the batch; returns whether it holds packets for another link.
     pub fn finish(&mut self) -> bool {
         self.active.clear();
         self.flows.truncate(FLOWS_MAX);

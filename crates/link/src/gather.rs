@@ -1,21 +1,21 @@
-//! The bytes of a packet's payload pieces, where they stand. This is the one place where the link follows an address
-//! that a program registered.
+//! Access to the pieces of a packet's payload in place. On the send path, only this module dereferences addresses that
+//! the program registered.
 //!
-//! Registered memory belongs to the program, which may write to it while we read: what is sent is then some mixture, as an
-//! adapter's is. Of a packet that the transport calls unsteady it is one copy, with the ICRC of that copy; of others the
-//! ICRC may be wrong, which the peer takes for a damaged packet, and what is sent again is unsteady. A program that
-//! unmaps registered memory and still sends from it gets the signal that touching that memory raises: there are no
-//! pinned pages to fall back on.
+//! Registered memory belongs to the program, which may write to it while the link reads: the packet then holds some
+//! mixture, as with a hardware adapter. A packet that the transport marks as unsteady is one copy, with the ICRC of
+//! that copy. In other packets the ICRC may be wrong; the peer treats such a packet as damaged, and its retransmission
+//! is unsteady. A program that unmaps registered memory and still sends from it gets the signal that touching that
+//! memory raises: there are no pinned pages as a fallback.
 
 use std::ops::Range;
 
 use weft_transport::{Piece, TxBatch, TxPacket};
 
-/// Addresses of the null region, which reads as zeros: in the half of the address space that no program's memory is in,
-/// so that nothing needs to be mapped there. Long enough for the longest message.
+/// Addresses of the null region, which reads as zeros: in the half of the address space that no program can use, so
+/// that nothing needs to be mapped there. Long enough for the longest message.
 pub const NULL_MEMORY: Range<u64> = 1 << 63..(1 << 63) + weft_verbs::MSG_SIZE_MAX as u64;
 
-/// What a piece of the null region is sent from.
+/// Source of the null region's pieces.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 /// Calls `each` with every piece of a packet's payload, in order.
@@ -49,7 +49,7 @@ pub fn each_piece(batch: &TxBatch, packet: &TxPacket, mut each: impl FnMut(&[u8]
     }
 }
 
-/// BTH and extended headers of a packet.
+/// Returns the BTH and extended headers of a packet.
 #[inline]
 pub fn header<'a>(batch: &'a TxBatch, packet: &TxPacket) -> &'a [u8] {
     batch.arena.get(packet.header.start as usize..packet.header.end as usize).unwrap_or_default()

@@ -1,14 +1,15 @@
-//! A flow's own way in. Whoever polls for the messages of one peer gets them through a socket that takes nothing else
-//! ([`weft_sys::udp::inlet`]): they arrive sooner, and there is less to read. A flow earns it while nearly all that comes
-//! is its own; before anybody sleeps, and when it goes quiet, the socket rests. What is in it by then is read.
+//! A socket for one flow's incoming messages. While the program polls for the messages of one peer, they arrive through
+//! a socket that takes nothing else ([`weft_sys::udp::inlet`]): they arrive sooner, and there is less to read. A flow
+//! earns the inlet while nearly all arrivals are its own. Before any thread sleeps, and when the flow goes quiet, the
+//! socket rests; the messages in it by then are read.
 //!
-//! A message belongs to the socket that the kernel finds first, and gets there a moment later. So the sockets' order is
-//! kept at each change: what comes to a socket that has just been aimed is read after the shared sockets, and shared sockets
-//! are read after one that rests ([`crate::receive`]).
+//! The kernel chooses a message's socket first, and delivers the message a moment later. So each change keeps the
+//! sockets' order: a newly aimed socket is read after the shared sockets, and shared sockets are read after a resting
+//! one ([`crate::receive`]).
 //!
-//! One source port carries packets for one process of ours, if the sender is Weft, or another that has a port for each
-//! queue pair. Some have not; then packets for other processes come through the inlet and are lost. The first of these
-//! ends it for good.
+//! One source port carries packets for one process of this host, if the sender is Weft or uses a port per queue pair.
+//! With other senders, packets for other processes come through the inlet and are lost. The first of these ends the
+//! inlet for good.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,35 +18,36 @@ use weft_sys::udp::{self, Incoming};
 
 use crate::rx_socket::RxSocket;
 
-/// Messages in a row from which on a flow has earned it.
+/// Consecutive messages with which a flow earns it.
 const MESSAGES_TO_EARN: u32 = 64;
-/// What a message of another flow takes off the count.
+/// Reduction of the count for each message of another flow.
 const OTHER_COSTS: u32 = 16;
-/// How much longer a flow must earn after the kernel refused the socket, until the kernel grants one again.
+/// Factor on that number after the kernel refused the socket, until the kernel grants one again.
 const EARN_AGAIN_FACTOR: u32 = 64;
 
-/// The socket, and who is to have it.
+/// The inlet's socket, its flow, and the candidate for it.
 #[derive(Debug)]
 pub struct Inlet {
-    /// The port that packets come to.
+    /// The port to which packets come.
     port: u16,
     socket: Option<RxSocket>,
-    /// Whose packets the socket takes.
+    /// The flow whose packets the socket takes.
     aimed: Option<Incoming>,
-    /// Nothing has been read from it since it was aimed.
+    /// The socket has not been read since it was aimed.
     fresh: bool,
-    /// Whose packets it took until it was told to rest. One that was on its way then may come to it yet.
+    /// The flow whose packets it took before it was told to rest. A packet in transit at that time may still arrive in
+    /// it.
     rested: Option<Incoming>,
     /// The address that the socket is bound to.
     here: Option<IpAddr>,
-    /// Who may earn it, and how far he is.
+    /// The flow that may earn it, and its count so far.
     candidate: Option<Incoming>,
     messages: u32,
-    /// Messages in a row that earn it.
+    /// Consecutive messages that earn it.
     earns_at: u32,
-    /// It does harm.
+    /// It took packets for other processes, and is given up.
     given_up: bool,
-    /// Whether traffic class and hop limit are told.
+    /// Whether messages come with traffic class and hop limit.
     describes: bool,
 }
 
@@ -68,25 +70,25 @@ impl Default for Inlet {
 }
 
 impl Inlet {
-    /// For packets to this port; nobody has it yet.
+    /// Makes an inlet, without a flow yet, for packets to this port.
     pub fn new(port: u16) -> Inlet {
         Inlet { port, ..Inlet::default() }
     }
 
-    /// Whether it takes anybody's packets.
+    /// Whether it is aimed at a flow.
     #[inline]
     pub fn is_aimed(&self) -> bool {
         self.aimed.is_some()
     }
 
-    /// Whose packets it takes, if anybody's, and from where they are read.
+    /// Returns its socket and flow, if it is aimed.
     #[inline]
     pub fn aimed(&mut self) -> Option<(&mut RxSocket, Incoming)> {
         let flow = self.aimed?;
         Some((self.socket.as_mut()?, flow))
     }
 
-    /// The socket that has just been aimed, until something waits in it: shared sockets are to be read before it.
+    /// Returns the newly aimed socket until a message waits in it: the shared sockets must be read before it.
     #[inline]
     pub fn fresh(&mut self) -> Option<BorrowedFd<'_>> {
         if !self.fresh {
@@ -95,7 +97,7 @@ impl Inlet {
         Some(self.socket.as_ref()?.fd.as_fd())
     }
 
-    /// The shared sockets were read.
+    /// Records that the shared sockets were read.
     pub fn end_fresh(&mut self) {
         self.fresh = false;
     }
@@ -106,18 +108,18 @@ impl Inlet {
         self.aimed.is_some() || self.rested.is_some()
     }
 
-    /// Whose packets it may hold, and from where they are read.
+    /// Returns the socket and the flow whose packets it may hold.
     pub fn holds(&mut self) -> Option<(&mut RxSocket, Incoming)> {
         let flow = self.aimed.or(self.rested)?;
         Some((self.socket.as_mut()?, flow))
     }
 
-    /// A shared socket holds what was sent later, and this one has been read.
+    /// Records that this socket has been read before later messages in a shared socket.
     pub fn end_rested(&mut self) {
         self.rested = None;
     }
 
-    /// A message came by a shared socket. Answers whether its flow has earned the inlet.
+    /// Counts a message in a shared socket. Returns whether its flow has earned the inlet.
     #[inline]
     pub fn on_shared(&mut self, flow: &Incoming) -> bool {
         if self.candidate.as_ref() == Some(flow) {
@@ -131,7 +133,8 @@ impl Inlet {
         self.messages >= self.earns_at && self.aimed.is_none() && !self.given_up
     }
 
-    /// Aim at who earned it. Answers whether that could be; what came before still waits in the shared socket.
+    /// Aims at the flow that earned it, and returns whether that worked; earlier messages still wait in the shared
+    /// socket.
     #[cold]
     pub fn aim(&mut self) -> bool {
         let Some(flow) = self.candidate.take() else { return false };
@@ -156,7 +159,7 @@ impl Inlet {
         match aimed {
             Ok(()) => (self.aimed, self.earns_at, self.fresh) = (Some(flow), MESSAGES_TO_EARN, true),
             Err(_) => {
-                // The socket may still be connected to an earlier peer: only its end is sure to free that flow.
+                // The socket may still be connected to an earlier peer: only closing it surely frees that flow.
                 self.close();
                 self.earns_at = self.earns_at.saturating_mul(EARN_AGAIN_FACTOR);
             }
@@ -164,10 +167,10 @@ impl Inlet {
         self.aimed.is_some()
     }
 
-    /// Takes no more packets. `read` gets the socket with those that came until now, and whose they are.
+    /// Stops taking packets. `read` gets the socket with the messages so far, and their flow.
     ///
-    /// A socket whose address or route went stays connected, and would take the flow's packets again as soon as the
-    /// address is back. So it is closed, and the flow comes by the shared sockets.
+    /// If its address or route has gone, the socket stays connected, and would take the flow's packets again as soon as
+    /// the address is back. So it is closed, and the flow uses the shared sockets.
     #[cold]
     pub fn rest(&mut self, read: impl FnOnce(&mut RxSocket, &Incoming) -> usize) -> usize {
         let (Some(flow), Some(socket)) = (self.aimed.take(), &mut self.socket) else { return 0 };
@@ -186,7 +189,7 @@ impl Inlet {
         (self.socket, self.here, self.rested) = (None, None, None);
     }
 
-    /// Has the kernel refuse the next [`Inlet::rest`], as it does when the address is gone.
+    /// Makes the kernel refuse the next [`Inlet::rest`], as it does when the address is gone.
     #[cfg(test)]
     pub fn lose_address(&mut self) {
         if let Some(flow) = &mut self.aimed {
@@ -194,19 +197,19 @@ impl Inlet {
         }
     }
 
-    /// As after another [`Inlet::rest`].
+    /// Sets the state after another [`Inlet::rest`].
     #[cfg(test)]
     pub fn rest_again(&mut self, flow: Incoming) {
         self.rested = Some(flow);
     }
 
-    /// It took what is not for this process: no more of that.
+    /// Gives the inlet up for good: it took packets for another process.
     #[cold]
     pub fn give_up(&mut self) {
         *self = Inlet { given_up: true, ..Inlet::default() };
     }
 
-    /// Tell traffic class and hop limit of what comes from now on.
+    /// Enables traffic class and hop limit with messages from now on.
     pub fn learn_network_header(&mut self) {
         self.describes = true;
         if let Some(socket) = &mut self.socket {

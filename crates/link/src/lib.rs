@@ -1,5 +1,5 @@
-//! Links: how packets leave and enter a process. [`Stack`] is what the engine holds: a [`UdpLink`] beneath, and wrapped
-//! around it what a person may ask for, an injector of faults and a capture file.
+//! Links: how packets leave and enter a process. The engine holds a [`Stack`]: a [`UdpLink`], wrapped in an optional
+//! fault injector and an optional capture file.
 //!
 //! ```text
 //! out: TxBatch -> UdpLink: flows, runs of equal length, ICRC, gather lists -> sendmsg with UDP_SEGMENT

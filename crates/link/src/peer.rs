@@ -1,5 +1,5 @@
-//! A flow's own socket, connected to where the flow goes: sends over it cost the kernel less. A flow earns one by use;
-//! one that goes wrong in any way is given up for the shared sockets, which need no more than a route.
+//! A flow's own socket, connected to the flow's destination: sends on it cost the kernel less. A flow earns one by use.
+//! If the socket fails in any way, the flow returns to the shared sockets, which need no more than a route.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,12 +13,12 @@ use crate::run::Run;
 use crate::seal::Seeds;
 use crate::sockets::SEND_BUFFER_BYTES;
 
-/// Messages after which the kernel is asked again how it numbers them: whatever else may touch the count, a wrong one
-/// must not last, because a peer drops packets with a wrong ICRC.
+/// Messages after which the kernel is asked again how it numbers them: another user of the counter may change it, and a
+/// wrong number must not last, because a peer drops packets with a wrong ICRC.
 const MESSAGES_TRUSTED: u32 = 1 << 14;
 
-/// Messages that are to be cut alike after which the socket is told once for all: what the kernel is told with a message
-/// it takes time to read.
+/// Messages with the same cut after which the socket option sets it once for all: the kernel takes time to read control
+/// data with each message.
 const CUTS_TO_TELL: u32 = 32;
 
 /// The socket.
@@ -28,24 +28,24 @@ pub struct PeerSocket {
     src: IpAddr,
     /// Its source port.
     pub port: u16,
-    /// Whether the kernel may be asked to cut (UDP_SEGMENT).
+    /// Whether to let the kernel cut (UDP_SEGMENT).
     pub segments: bool,
-    /// Seeds of its packets' ICRC.
+    /// ICRC seeds of its packets.
     pub seeds: Seeds,
     /// IPv4's identification of the next message.
     next_id: u16,
     messages: u32,
-    /// How the socket cuts by itself; 0 if it does not.
+    /// The socket's own segment size; 0 if it does not cut.
     told: u16,
-    /// How it was to cut otherwise lately, and how often.
+    /// The last segment size that differed from it, and how often.
     wanted: (u16, u32),
 }
 
 impl PeerSocket {
-    /// One for `path`.
+    /// Opens a socket for `path`.
     ///
     /// # Errors
-    /// There is no way, or the kernel does not tell how it numbers packets.
+    /// There is no route, or the kernel does not report how it numbers packets.
     pub fn open(path: &Path, segments: bool, entropy: u32) -> io::Result<PeerSocket> {
         let (fd, port) = udp::connected(path, entropy)?;
         roce_port::enlarge_send_buffer(&fd, SEND_BUFFER_BYTES);
@@ -62,13 +62,13 @@ impl PeerSocket {
         Ok(socket)
     }
 
-    /// IPv4's identification of the first packet of the message that is the `nth` from now on.
+    /// Returns IPv4's identification of the first packet of the `nth` message from now on.
     #[inline]
     pub fn ip_id(&self, nth: usize) -> u16 {
         self.next_id.wrapping_add(nth as u16)
     }
 
-    /// What is to be said of a message's cut, because the socket would do otherwise.
+    /// Returns the UDP_SEGMENT value for a message, if the socket would cut otherwise.
     #[inline]
     pub fn cut(&mut self, run: &Run) -> Option<u16> {
         let segment = run.segment();
@@ -76,7 +76,7 @@ impl PeerSocket {
         if fits || segment != 0 && self.learns(segment) { None } else { Some(segment) }
     }
 
-    /// Whether the socket cuts so by itself from now on.
+    /// Makes the socket cut this way by default, if that is worthwhile; returns whether it does now.
     fn learns(&mut self, segment: u16) -> bool {
         self.wanted = (segment, if self.wanted.0 == segment { self.wanted.1 + 1 } else { 1 });
         if self.wanted.1 < CUTS_TO_TELL {
@@ -90,10 +90,10 @@ impl PeerSocket {
         told
     }
 
-    /// The kernel took that many messages.
+    /// Records that the kernel took that many messages.
     ///
     /// # Errors
-    /// It numbers them otherwise than was thought.
+    /// The kernel numbers them differently than expected.
     #[inline]
     pub fn on_sent(&mut self, messages: usize) -> io::Result<()> {
         self.next_id = self.ip_id(messages);
@@ -104,7 +104,7 @@ impl PeerSocket {
         self.messages = 0;
         let thought = self.next_id;
         self.next_id = self.ask()?;
-        // The question took one itself.
+        // The query itself took one number.
         let right = thought.wrapping_add(1) == self.next_id || matches!(self.src, IpAddr::V6(_));
         if right { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
     }

@@ -1,11 +1,11 @@
-//! The way in: the sockets of port 4791 that the daemon handed us, one for IPv4 and one for IPv6, and the inlet of a flow
-//! that earned one ([`crate::inlet`]), read without sleeping into a few large buffers that are used again and again. A
-//! look at a socket where nothing is costs a system call, so one in which nothing came lately is looked at more rarely
-//! than the one in use.
+//! The receive path: the shared sockets of port 4791 that the daemon handed out, one for IPv4 and one for IPv6, and the
+//! inlet of a flow that earned one ([`crate::inlet`]). They are read without sleeping into a few large buffers that are
+//! reused. Reading an empty socket costs a system call, so a socket without recent arrivals is read more rarely than
+//! the one in use.
 //!
-//! A flow's packets may lie in two of the sockets: when the flow gets or loses its inlet, and when its sender goes on from
-//! another port. Read out of order they would break a UC message. So, before a shared socket in which something waits, the
-//! inlet is emptied; and before the first message of an inlet that was just aimed, the shared sockets are.
+//! A flow's packets may be in two of the sockets: when the flow gets or loses its inlet, and when its sender changes
+//! its port. Read out of order they would break a UC message. So the inlet is emptied before a shared socket in which
+//! something waits; and the shared sockets are emptied before the first message of a newly aimed inlet.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -18,15 +18,15 @@ use crate::inlet::Inlet;
 use crate::rx_socket::RxSocket;
 use crate::stats::LinkStats;
 
-/// Buffers of 64 KiB.
+/// Number of buffers, of 64 KiB each.
 const RECEIVE_BUFFERS: usize = 8;
-/// A family where nothing came lately is looked at once in this many receives.
+/// A family without recent arrivals is read once in this many receives.
 const COLD_PERIOD: u32 = 64;
-/// Both families, while a flow has its inlet, once in this many.
+/// Both families are read once in this many, while a flow has its inlet.
 const SHARED_PERIOD: u32 = 16;
 /// Receives after the last packet for which a socket counts as in use.
 const WARM_RECEIVES: u32 = 4096;
-/// Receives in which a socket is emptied at most.
+/// Maximum number of receives to empty a socket.
 const EMPTYING_MAX: usize = 1 << 12;
 
 /// Receives datagrams.
@@ -39,12 +39,12 @@ pub struct Receiver {
     inbox: Inbox,
 }
 
-/// What is done with each datagram.
+/// Handler of each datagram.
 pub trait Each: FnMut(&Datagram<'_>, &mut LinkStats) {}
 impl<F: FnMut(&Datagram<'_>, &mut LinkStats)> Each for F {}
 
 impl Receiver {
-    /// From sockets bound to port 4791.
+    /// Makes a receiver with sockets bound to port 4791.
     pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>) -> Receiver {
         Receiver {
             v4: v4.map(RxSocket::new),
@@ -55,23 +55,24 @@ impl Receiver {
         }
     }
 
-    /// The socket for IPv4.
+    /// Returns the socket for IPv4.
     pub fn v4(&self) -> Option<BorrowedFd<'_>> {
         self.v4.as_ref().map(|s| s.fd.as_fd())
     }
 
-    /// The socket for IPv6.
+    /// Returns the socket for IPv6.
     pub fn v6(&self) -> Option<BorrowedFd<'_>> {
         self.v6.as_ref().map(|s| s.fd.as_fd())
     }
 
-    /// Whether packets may come elsewhere than at the shared sockets.
+    /// Whether packets may arrive outside the shared sockets.
     #[inline]
     pub fn is_aimed(&self) -> bool {
         self.inlet.is_aimed()
     }
 
-    /// Learn traffic class and hop limit of what comes from now on. A kernel that refuses leaves them at their defaults.
+    /// Enables traffic class and hop limit with packets from now on. A kernel that refuses leaves them at their
+    /// defaults.
     pub fn learn_network_header(&mut self) {
         for (socket, family) in [(&self.v4, Family::V4), (&self.v6, Family::V6)] {
             if let Some(socket) = socket {
@@ -81,9 +82,9 @@ impl Receiver {
         self.inlet.learn_network_header();
     }
 
-    /// Receive some of what waits, without sleeping; answers how many datagrams came. `thorough` looks everywhere
-    /// whatever came lately: somebody slept until one of the shared sockets was readable, and if nothing comes will
-    /// again. Without it somebody polls.
+    /// Receives some of the waiting messages, without sleeping; returns how many datagrams came. `thorough` reads every
+    /// socket regardless of recent arrivals, for a thread that slept until a shared socket was readable, and will sleep
+    /// again if nothing comes. Otherwise the caller is a polling thread.
     pub fn receive(&mut self, thorough: bool, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         self.tick = self.tick.wrapping_add(1);
         let mut count = self.receive_aimed(stats, each);
@@ -117,7 +118,7 @@ impl Receiver {
         count
     }
 
-    /// Which of the shared sockets are looked at this time: IPv4's, IPv6's.
+    /// Returns which shared sockets to read this time: IPv4's, IPv6's.
     fn looks(&self, thorough: bool) -> [bool; 2] {
         let aimed = self.inlet.is_aimed();
         let all = thorough || self.tick.is_multiple_of(COLD_PERIOD) || aimed && self.tick.is_multiple_of(SHARED_PERIOD);
@@ -126,7 +127,7 @@ impl Receiver {
         [v4.is_some_and(|warm| warm || all || !(v6_alone || aimed)), v6.is_some_and(|warm| warm || all)]
     }
 
-    /// Which of these shared sockets hold something.
+    /// Returns which of these shared sockets hold messages.
     fn readable(&self, looks: [bool; 2]) -> [bool; 2] {
         match (looks, self.v4(), self.v6()) {
             ([true, true], Some(v4), Some(v6)) => epoll::readable([v4, v6]),
@@ -136,7 +137,7 @@ impl Receiver {
         }
     }
 
-    /// What came to the inlet.
+    /// Reads the inlet.
     #[inline]
     fn receive_aimed(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let (mut came, mut waits) = (0, true);
@@ -162,7 +163,7 @@ impl Receiver {
         came
     }
 
-    /// Give the inlet to who earned it, and take what came for him until then.
+    /// Gives the inlet to the flow that earned it, and reads the flow's messages so far.
     #[cold]
     fn aim(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         // The inlet may still hold messages of an earlier flow.
@@ -181,21 +182,21 @@ impl Receiver {
         count
     }
 
-    /// All that waits in the shared sockets.
+    /// Reads everything in the shared sockets.
     #[cold]
     fn empty_shared(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let sockets = [&mut self.v4, &mut self.v6].into_iter().flatten();
         sockets.map(|socket| empty(socket, |socket| socket.read(&mut self.inbox, None, stats, each, |_| {}))).sum()
     }
 
-    /// All that waits in the inlet.
+    /// Reads everything in the inlet.
     #[cold]
     fn empty_inlet(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let Some((socket, flow)) = self.inlet.holds() else { return 0 };
         empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
     }
 
-    /// Nobody has the inlet from now on; take what came to it until then.
+    /// Takes the inlet from its flow, and reads the messages in it so far.
     #[cold]
     fn rest(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let inbox = &mut self.inbox;
@@ -203,7 +204,7 @@ impl Receiver {
     }
 }
 
-/// Count down to where a socket counts as cold.
+/// Restarts the countdown to a cold socket after arrivals; otherwise counts down.
 #[inline]
 fn warm(socket: &mut RxSocket, came: usize) {
     socket.warm = match came {
@@ -226,20 +227,20 @@ mod tests {
     /// Messages of one flow before the one that earns it its inlet.
     const MESSAGES_BEFORE_INLET: u8 = 63;
 
-    /// What came: source port and first byte of each.
+    /// Receives; returns the source port and first byte of each datagram.
     fn polled(receiver: &mut Receiver, stats: &mut LinkStats, thorough: bool) -> Vec<(u16, u8)> {
         let mut came = Vec::new();
         receiver.receive(thorough, stats, &mut |d: &Datagram<'_>, stats: &mut LinkStats| {
             assert_eq!((d.src, d.dst), ([127, 0, 0, 1].into(), [127, 0, 0, 1].into()));
             assert_eq!(d.ifindex, 1, "as the first message told");
-            // As the stack counts what belongs to others.
+            // As the stack counts packets of other processes.
             stats.rx_misrouted += u64::from(d.ib == [99]);
             came.push((d.sport, d.ib[0]));
         });
         came
     }
 
-    /// A receiver at a port of its own, and two who send to it.
+    /// A receiver at a port of its own, and two senders to it.
     fn host() -> (Receiver, SocketAddr, [UdpSocket; 2]) {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let shared = roce_port::portless(Family::V4).unwrap();
@@ -273,14 +274,14 @@ mod tests {
             assert_eq!(came, sent);
         }
         assert!(receiver.inlet.is_aimed());
-        // Others are heard soon.
+        // Other flows are read soon.
         let (first, second) = (say(&b, at, 1), say(&a, at, 2));
         let mut came: Vec<_> = (0..2 * SHARED_PERIOD).flat_map(|_| polled(&mut receiver, &mut stats, false)).collect();
         came.sort_unstable();
         let mut sent = [first, second];
         sent.sort_unstable();
         assert_eq!(came, sent);
-        // Somebody is about to sleep.
+        // A thread is about to sleep.
         let last = say(&a, at, 3);
         assert_eq!(polled(&mut receiver, &mut stats, true), [last]);
         assert!(receiver.inlet.is_aimed());
@@ -307,7 +308,7 @@ mod tests {
                 came.extend(polled(&mut receiver, &mut stats, false));
             }
             assert_eq!(came, sent);
-            // Each round begins at another of the receives in which the shared sockets are looked at.
+            // Each round begins at a different one of the receives that read the shared sockets.
             assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
         }
     }
@@ -325,7 +326,8 @@ mod tests {
         say(&a, at, 100);
         let mut came = polled(&mut receiver, &mut stats, false);
         assert!(receiver.inlet.is_aimed());
-        // As if it had been on its way while the inlet was aimed: told to rest, and aimed again behind the receiver's back.
+        // As if it had been in transit while the inlet was aimed: told to rest, and aimed again without the receiver's
+        // knowledge.
         let fd = &receiver.inlet.fresh().expect("nothing came since").try_clone_to_owned().unwrap();
         let flow = Incoming { src: at.ip(), sport, dst: at.ip(), ifindex: 1 };
         weft_sys::udp::rest(fd, at.port(), at.ip()).unwrap();
@@ -337,7 +339,7 @@ mod tests {
             came.extend(polled(&mut receiver, &mut stats, false));
         }
         assert_eq!(came, [late, next]);
-        // And while it was told to rest.
+        // The same while it was told to rest.
         assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
         for thorough in [false, true] {
             weft_sys::udp::aim(fd, &flow).unwrap();
@@ -367,7 +369,7 @@ mod tests {
             assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
         }
         assert!(receiver.inlet.is_aimed());
-        // Longer than is looked at; more than one at once; somebody goes to sleep after one that was looked at.
+        // Longer than a peek; more than one at once; a sleep after a peeked one.
         for (byte, len) in [(1, 1), (2, 40), (3, 128), (4, 129), (5, 5000), (6, 1)] {
             let sent = say(byte, len);
             assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);

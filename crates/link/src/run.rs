@@ -1,5 +1,5 @@
-//! Runs: consecutive packets of one flow that may leave as segments of one send. All are of one length, but the last may
-//! be shorter, because that is how the kernel cuts (UDP_SEGMENT).
+//! Runs: consecutive packets of one flow that may leave as segments of one send. All have the same length, but the last
+//! may be shorter, because the kernel cuts that way (UDP_SEGMENT).
 
 use weft_sys::udp::{PIECES_MAX, SEGMENTS_MAX, SEND_BYTES_MAX};
 
@@ -14,7 +14,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether a packet of `len` bytes in at most `pieces` pieces may join; `single` forbids company.
+    /// Whether a packet of `len` bytes in at most `pieces` pieces may join; `single` allows only one packet.
     pub fn takes(&self, len: usize, pieces: usize, single: bool) -> bool {
         self.count == 0
             || (!single
@@ -25,7 +25,7 @@ impl Run {
                 && self.pieces + pieces <= PIECES_MAX)
     }
 
-    /// Add a packet that [`Run::takes`] allowed; answers its number in the run.
+    /// Adds a packet that [`Run::takes`] allowed; returns its index in the run.
     pub fn add(&mut self, len: usize, pieces: usize) -> u16 {
         if self.count == 0 {
             self.segment = len;
@@ -37,17 +37,17 @@ impl Run {
         (self.count - 1) as u16
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What UDP_SEGMENT is to say: 0 for a lone packet.
+    /// Returns the value for UDP_SEGMENT: 0 for a lone packet.
     pub fn segment(&self) -> u16 {
         if self.count > 1 { self.segment as u16 } else { 0 }
     }
@@ -57,7 +57,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// Cut lengths into runs: (segment, count) each.
+    /// Cuts lengths into runs: (segment, count) each.
     fn runs(lens: &[usize]) -> Vec<(u16, usize)> {
         let (mut all, mut run) = (Vec::new(), Run::default());
         for &len in lens {

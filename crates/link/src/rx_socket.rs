@@ -1,4 +1,4 @@
-//! One socket to receive from, and how many messages it is asked for at once.
+//! One receiving socket, and how many messages to request from it at once.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,48 +13,48 @@ use crate::stats::LinkStats;
 
 /// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
 const LONG_MESSAGE_BYTES: usize = 16 << 10;
-/// Datagrams of one message that are looked at; no merged buffer of packets with a BTH and an ICRC holds more.
+/// Maximum number of datagrams read from one message; no merged buffer of packets with a BTH and an ICRC holds more.
 const SEGMENTS_MAX: usize = 4096;
 
-/// The socket.
+/// A receiving socket.
 #[derive(Debug)]
 pub struct RxSocket {
     /// The descriptor.
     pub fd: OwnedFd,
     /// Receives until it counts as cold.
     pub warm: u32,
-    /// Messages to ask for at once: grows while that many come, time after time.
+    /// Messages to request at once: grows while that many come, time after time.
     depth: usize,
-    /// Whether the last receive brought as many as asked for.
+    /// Whether the last receive returned as many as requested.
     filled: bool,
-    /// Of a socket that takes one flow: whether messages may be looked at before they are taken.
+    /// For a socket of one flow: state for peeking at messages before they are taken.
     short: Option<Short>,
-    /// The first message that waits was read already.
+    /// The first waiting message was already read.
     peeked: bool,
 }
 
 impl RxSocket {
-    /// Of a descriptor that a forked child is not to keep.
+    /// Makes a socket of a descriptor, which a forked child must not keep.
     pub fn new(fd: OwnedFd) -> RxSocket {
         fork::track(&fd);
         RxSocket { fd, warm: 0, depth: 1, filled: false, short: None, peeked: false }
     }
 
-    /// Of a descriptor that takes one flow at a time, whose traffic class and hop limit nobody wants to know.
+    /// Makes a socket of a descriptor that takes one flow at a time, without traffic class and hop limit.
     pub fn of_flow(fd: OwnedFd) -> RxSocket {
         let mut socket = RxSocket::new(fd);
         socket.short = Some(Short::default());
         socket
     }
 
-    /// What the kernel tells with each message is wanted from now on.
+    /// Requests the kernel's control data with each message from now on.
     pub fn tell_all(&mut self) {
         self.short = None;
     }
 
-    /// Receive some of what waits; `flow` is all that comes, if that is known. `of` hears whose each message is.
+    /// Receives some of the waiting messages; `flow` is the only flow, if known. `of` gets each message's flow.
     ///
-    /// One system call: a second one, to find the socket empty, would stand between a packet and whoever waits for it.
+    /// Makes one system call: a second one, to find the socket empty, would delay the packet's receiver.
     pub fn read(
         &mut self,
         inbox: &mut Inbox,
@@ -75,7 +75,7 @@ impl RxSocket {
             (Some(_), _) => inbox.receive_flow(&self.fd, asked),
         };
         self.peeked = shown.is_some();
-        // An error (ICMP's, say) is about one packet of one sender; the next receive goes on.
+        // An error (ICMP's, say) concerns one packet of one sender; the next receive continues.
         let messages = received.unwrap_or(0);
         let (mut count, mut longest) = (0, 0);
         for index in 0..messages {
@@ -101,8 +101,8 @@ impl RxSocket {
         stats.rx_messages += messages as u64;
         self.depth = match messages {
             _ if longest > LONG_MESSAGE_BYTES => 1,
-            // A lone message, with nothing behind it, is the answer that somebody polls for: asking for two costs him a
-            // look at an empty socket.
+            // A lone message, with nothing behind it, is the answer that the program polls for: a request for two would
+            // cost it a read of an empty socket.
             n if n == asked && self.filled => (asked * 2).min(inbox.buffers()),
             n if n * 2 <= asked => (asked / 2).max(1),
             _ => asked,
@@ -112,7 +112,7 @@ impl RxSocket {
     }
 }
 
-/// Look at the next message without taking it, and take it if it does not show how it is cut.
+/// Peeks at the next message, and takes it if it does not show how it is cut.
 #[inline]
 fn look(
     inbox: &mut Inbox,
@@ -134,7 +134,7 @@ impl Drop for RxSocket {
     }
 }
 
-/// Take a merged message apart.
+/// Cuts a merged message into its datagrams.
 fn cut(message: &Received<'_>, stats: &mut LinkStats, each: &mut impl Each) -> usize {
     let mut count = 0;
     for (number, ib) in message.bytes.chunks(message.segment.max(1)).take(SEGMENTS_MAX).enumerate() {

@@ -1,5 +1,5 @@
-//! Sealing: padding and ICRC of a packet on its way out, either in one piece (short packets, unsteady ones,
-//! captures) or as a gather list (payload stays where it is).
+//! Sealing: padding and ICRC of an outgoing packet, either in one piece (short and unsteady packets, captures) or as a
+//! gather list (the payload stays in place).
 
 use weft_sys::udp::Outbox;
 use weft_transport::{TxBatch, TxPacket};
@@ -8,31 +8,31 @@ use weft_wire::packet::{ICRC_LEN, pad_for};
 
 use crate::gather::{each_piece, header};
 
-/// Payloads up to this length are copied beside their headers: one piece for the kernel instead of three, and a CRC over
-/// one stretch of cached bytes.
+/// Payloads up to this length are copied next to their headers: one piece for the kernel instead of three, and a CRC
+/// over one stretch of cached bytes.
 pub const COPY_BYTES_MAX: usize = 512;
 
-/// Whether the payload is copied. Where it stays in its place, the ICRC is of what stands there now, and the kernel sends
-/// what stands there a little later.
+/// Whether the payload is copied. If it stays in place, the ICRC covers its contents now, and the kernel sends its
+/// contents a little later.
 #[inline]
 fn is_copied(packet: &TxPacket) -> bool {
     packet.unsteady || packet.payload_len as usize <= COPY_BYTES_MAX
 }
 
-/// Bytes from BTH to ICRC.
+/// Returns the number of bytes from BTH to ICRC.
 #[inline]
 pub fn sealed_len(packet: &TxPacket) -> usize {
     let payload = packet.payload_len as usize;
     packet.header.len() + payload + pad_for(payload) + ICRC_LEN
 }
 
-/// Pieces that the packet's gather list takes at most.
+/// Returns the maximum number of pieces in the packet's gather list.
 #[inline]
 pub fn pieces_max(packet: &TxPacket) -> usize {
     packet.pieces.len() + 2
 }
 
-/// Bytes of the outbox's own that the packet takes at most.
+/// Returns the maximum number of the outbox's own bytes that the packet takes.
 #[inline]
 pub fn stage_max(batch: &TxBatch, packet: &TxPacket) -> usize {
     if is_copied(packet) {
@@ -85,11 +85,11 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
     room[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Lengths of a flow whose seeds are kept: full packets, and short ones of several kinds.
+/// Number of lengths per flow whose seeds are kept: full packets, and short ones of several kinds.
 const LENGTHS_KEPT: usize = 4;
 
-/// Seeds of one flow: the CRC over the headers beneath the BTH, which differs by length and, on IPv4, by identification.
-/// Those of the lengths used last are kept.
+/// Seeds of one flow: the CRC over the headers beneath the BTH, which depends on the length and, on IPv4, on the
+/// identification. The last used lengths keep theirs.
 #[derive(Clone, Debug)]
 pub struct Seeds {
     flow: Flow,
@@ -98,18 +98,18 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// None kept yet.
+    /// Makes seeds of a flow, with none kept yet.
     pub fn new(flow: Flow) -> Seeds {
         Seeds { flow, kept: [(0, 0); LENGTHS_KEPT] }
     }
 
-    /// Whose they are.
+    /// Returns the flow.
     #[inline]
     pub fn flow(&self) -> &Flow {
         &self.flow
     }
 
-    /// The seed of a packet of `len` bytes from BTH to ICRC with this identification.
+    /// Returns the seed of a packet of `len` bytes from BTH to ICRC with this identification.
     #[inline]
     pub fn seed(&mut self, len: usize, ip_id: u16) -> u32 {
         // Lengths are multiples of four.
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(icrc::verify(&flow, &whole, 0), Some(3));
             assert_eq!(weft_wire::Packet::parse(&whole).unwrap().payload, &memory[..payload]);
 
-            // The gather list, sent to ourselves, says the same.
+            // The gather list, sent over loopback, gives the same bytes.
             use weft_sys::{roce_port::Family, udp};
             let (tx, _) = udp::sender(Family::V4, len as u32).unwrap();
             let (rx, port) = udp::sender(Family::V4, len as u32).unwrap();

@@ -1,7 +1,7 @@
-//! What is remembered of those who send to us: seeds of the ICRC, and how they number their packets. The ICRC covers
-//! IPv4's identification, which a UDP socket does not show. Our own senders use 0 with each message, or one more with
-//! each (`sys::udp::connected`), Linux's rxe something else; segments of a message count on from its own. The expected one is
-//! tried first, any other is solved for.
+//! State about senders to this process: ICRC seeds, and how they number their packets. The ICRC covers IPv4's
+//! identification, which a UDP socket does not show. Weft's senders use 0 for each message, or increment it with each
+//! (`sys::udp::connected`), Linux's rxe does something else; segments of a message count on from its first. The check
+//! first tries the expected identification, and solves for any other.
 
 use weft_wire::Packet;
 use weft_wire::icrc::{self, Flow};
@@ -9,22 +9,22 @@ use weft_wire::opcode::{Kind, Opcode};
 
 use crate::seal::Seeds;
 
-/// Senders that are remembered, each in the place that its source port gives it.
+/// Maximum number of remembered senders, indexed by source port.
 const SENDERS_KEPT: usize = 64;
 
-/// Senders of late.
+/// Recent senders.
 #[derive(Clone, Debug)]
 pub struct Senders {
     kept: Box<[Option<Sender>; SENDERS_KEPT]>,
 }
 
-/// One of them.
+/// A recent sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     seeds: Seeds,
     /// Identification of its last message.
     last: u16,
-    /// What the next message's adds to that.
+    /// Increment of the next message's identification.
     step: u16,
 }
 
@@ -35,8 +35,8 @@ impl Default for Senders {
 }
 
 impl Senders {
-    /// Check the ICRC of a packet, BTH to ICRC, that is segment number `segment` of a message; answers its identification
-    /// (0 for IPv6). `None`: it is corrupt.
+    /// Checks the ICRC of a packet, BTH to ICRC, that is segment number `segment` of a message; returns its
+    /// identification (0 for IPv6). `None`: it is corrupt.
     #[inline]
     pub fn check(&mut self, flow: &Flow, ib: &[u8], segment: u16) -> Option<u16> {
         let (Flow::V4 { sport, .. } | Flow::V6 { sport, .. }) = flow;
@@ -49,25 +49,25 @@ impl Senders {
 }
 
 impl Sender {
-    /// Of whom nothing was heard yet.
+    /// Makes the state of a new sender.
     pub fn new(flow: Flow) -> Sender {
         Sender { seeds: Seeds::new(flow), last: 0, step: 0 }
     }
 
-    /// Whether the ICRC is that of segment number `segment` of its next message, with the identification that is expected.
+    /// Whether the ICRC matches segment number `segment` of its next message, with the expected identification.
     #[inline]
     pub fn fits(&mut self, ib: &[u8], segment: u16) -> bool {
         let expected = self.last.wrapping_add(self.step).wrapping_add(segment);
         Packet::icrc(ib) == Some(icrc::of_packet(self.seeds.seed(ib.len(), expected), ib))
     }
 
-    /// Its next message came, numbered as was expected.
+    /// Records that its next message came, numbered as expected.
     #[inline]
     pub fn on_expected(&mut self) {
         self.last = self.last.wrapping_add(self.step);
     }
 
-    /// As [`Senders::check`].
+    /// Like [`Senders::check`].
     #[inline]
     pub fn check(&mut self, ib: &[u8], segment: u16) -> Option<u16> {
         let found = Packet::icrc(ib)?;
@@ -89,7 +89,7 @@ impl Sender {
         Some(ip_id)
     }
 
-    /// Which change of the identification explains the ICRC of a FLUSH that Linux's rxe sent.
+    /// Returns the change of the identification that explains the ICRC of a FLUSH from Linux's rxe.
     #[cold]
     fn explain_flush(&mut self, ib: &[u8], expected: u16, found: u32) -> Option<u16> {
         if !is_flush(ib) {
@@ -121,7 +121,7 @@ mod tests {
     fn a_sender_may_number_its_messages_as_it_likes() {
         let flow = Flow::V4 { src: Ipv4Addr::new(10, 0, 0, 1), dst: Ipv4Addr::new(10, 0, 0, 2), sport: 50_001 };
         let mut senders = Senders::default();
-        // Always from 0; counting, over the end, with one lost; anything.
+        // Always from 0; counting across the wrap, with one lost; arbitrary.
         for messages in [&[0u16, 0, 0][..], &[0xfffe, 0xffff, 0, 1, 3, 4], &[7, 0x1234, 9, 0x8000]] {
             for &message in messages {
                 for segment in 0..3u16 {

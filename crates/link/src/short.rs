@@ -1,12 +1,12 @@
-//! Short messages of one flow, and how they are cut. To be told by the kernel costs more than all else about taking a
-//! message. So while short ones come, each is looked at where it waits, and if it shows how it is cut it is taken away
-//! later, when nobody waits for it any more; if not, it is taken with what the kernel tells.
+//! Short messages of one flow, and how they are cut. Reading the kernel's control data costs more than the rest of a
+//! receive. So while short messages come, each is peeked at. If its bytes show how it is cut, it is removed later, when
+//! no thread waits for it any more; if not, it is received with the control data.
 //!
-//! A message too short for two packets is one packet. A packet with the acknowledgement of what came before behind it,
-//! which is what whoever answers sends, shows itself by two ICRCs that are right, while that of the whole is not. Both are
-//! judged with IPv4's identification as expected, so that by chance each passes once in 2^32; and a payload that holds a
-//! whole packet is not cut out of the message that carries it, for then the whole is right. Whatever else there is, the
-//! kernel knows.
+//! A message too short for two packets is one packet. A packet followed by the acknowledgement of earlier ones, which
+//! is how a responder sends, shows itself by two correct ICRCs, while that of the whole message is wrong. Both are
+//! checked with the expected IPv4 identification, so each passes by chance once in 2^32. A payload that holds a whole
+//! packet is not cut out of its message, because then the ICRC of the whole is correct. In all other cases the kernel
+//! knows.
 
 use weft_sys::udp::{Incoming, PEEK_BYTES_MAX, Received};
 use weft_wire::icrc::Flow;
@@ -14,30 +14,30 @@ use weft_wire::opcode::{Kind, Opcode};
 
 use crate::senders::Sender;
 
-/// Short messages in a row from which on the next is thought to be short, too.
+/// Consecutive short messages after which the next is expected to be short, too.
 const RUN_MIN: u32 = 16;
-/// A BTH and an ICRC.
+/// Length of a BTH and an ICRC.
 const PACKET_BYTES_MIN: usize = 16;
-/// An acknowledgement.
+/// Length of an acknowledgement.
 const ACK_BYTES: usize = 20;
 
-/// What is known of the flow.
+/// State of the flow.
 #[derive(Debug, Default)]
 pub struct Short {
-    /// Whose it is, and how it numbers messages.
+    /// The flow, and how it numbers messages.
     sender: Option<(Incoming, Sender)>,
-    /// Short ones in a row.
+    /// Number of consecutive short messages.
     run: u32,
 }
 
 impl Short {
-    /// Whether the next message is thought to be short.
+    /// Whether the next message is expected to be short.
     #[inline]
     pub fn is_likely(&self) -> bool {
         self.run >= RUN_MIN
     }
 
-    /// The kernel told how a message is cut.
+    /// Records how a message is cut, as reported by the kernel.
     #[inline]
     pub fn on_told(&mut self, flow: &Incoming, message: &Received<'_>) {
         if message.bytes.len() > PEEK_BYTES_MAX {
@@ -55,7 +55,7 @@ impl Short {
         }
     }
 
-    /// How a message is cut that was looked at: the length of its first segment, if it shows that.
+    /// Returns the length of a peeked message's first segment, if its bytes show that.
     #[inline]
     pub fn segment(&mut self, flow: &Incoming, bytes: &[u8]) -> Option<usize> {
         let (_, sender) = self.sender.as_mut().filter(|(of, _)| of == flow)?;
@@ -64,7 +64,7 @@ impl Short {
             return Some(bytes.len());
         }
         let (first, last) = bytes.split_at_checked(bytes.len().checked_sub(ACK_BYTES)?)?;
-        // Segments are of one length, but the last may be shorter.
+        // Segments have the same length, but the last may be shorter.
         let may_be = first.len() >= ACK_BYTES && last.first().is_some_and(|&opcode| acknowledges(Opcode(opcode)));
         if may_be && sender.fits(first, 0) && sender.fits(last, 1) && !sender.fits(bytes, 0) {
             sender.on_expected();
@@ -78,7 +78,7 @@ fn acknowledges(opcode: Opcode) -> bool {
     opcode.info().is_some_and(|info| info.kind == Kind::Acknowledge)
 }
 
-/// What the ICRC covers of a flow.
+/// Returns the fields of a flow that the ICRC covers.
 fn covered(flow: &Incoming) -> Option<Flow> {
     use std::net::IpAddr::{V4, V6};
     match (flow.src, flow.dst) {
@@ -100,7 +100,7 @@ mod tests {
         Incoming { src: [10, 0, 0, 1].into(), sport: 50_000, dst: [10, 0, 0, 2].into(), ifindex: 1 }
     }
 
-    /// A packet of `len` bytes that is numbered `ip_id`.
+    /// A packet of `len` bytes with identification `ip_id`.
     fn packet(opcode: u8, len: usize, ip_id: u16) -> Vec<u8> {
         let mut ib: Vec<u8> = (0..len as u8).collect();
         (ib[0], ib[4]) = (opcode, 0);
@@ -120,7 +120,7 @@ mod tests {
         short.on_told(&flow(), &Received { bytes, segment, src, sport, dst, ifindex, traffic_class, hop_limit });
     }
 
-    /// One that knows the flow, whose next message is number 100.
+    /// A state that knows the flow, whose next message is number 100.
     fn knowing() -> Short {
         let mut short = Short::default();
         for ip_id in 100 - RUN_MIN as u16..100 {

@@ -1,6 +1,6 @@
-//! The sockets that packets leave by. One source port carries packets for one process of one host only (one address and
-//! one slot of queue pair numbers): the receiving kernel merges packets of one source port into one buffer and hands
-//! that to the socket that the first of them names, so packets of different slots must never share a source port.
+//! The sending sockets. One source port carries packets for only one process of one host (one address and one slot of
+//! queue pair numbers): the receiving kernel merges packets of one source port into one buffer and delivers that to the
+//! socket of the first packet, so packets of different slots must never share a source port.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,23 +12,23 @@ use weft_sys::fork;
 use weft_sys::roce_port::{self, Family};
 use weft_sys::udp;
 
-/// Sockets that one process sends from. Past that, destinations share by hash: still right, but a receiver may then
-/// see packets of two of its processes merged, and drops those that went astray.
+/// Maximum number of sending sockets of one process. Beyond it, destinations share sockets by hash: still correct, but
+/// a receiver may then see packets of two of its processes merged, and drops the misrouted ones.
 pub const SOCKETS_MAX: usize = 256;
 
-/// Send buffer of each socket, where the system allows it.
+/// Send buffer size of each socket, if the system allows it.
 pub const SEND_BUFFER_BYTES: usize = 8 << 20;
 
-/// One socket.
+/// A sending socket.
 #[derive(Debug)]
 pub struct TxSocket {
     /// The descriptor.
     pub fd: OwnedFd,
     /// Its source port.
     pub port: u16,
-    /// Whether the kernel may be asked to cut (UDP_SEGMENT); cleared when it refused.
+    /// Whether to let the kernel cut (UDP_SEGMENT); cleared when it refuses.
     pub segments: bool,
-    /// The kernel refused a message that it was to cut, and has taken no packet since: the cause may be another.
+    /// The kernel refused a message with segments, and has taken no packet since: the cause may be another.
     pub doubted: bool,
     family: Family,
 }
@@ -39,7 +39,7 @@ impl Drop for TxSocket {
     }
 }
 
-/// All sockets to send from.
+/// All sending sockets.
 #[derive(Debug, Default)]
 pub struct TxSockets {
     sockets: Vec<TxSocket>,
@@ -47,16 +47,16 @@ pub struct TxSockets {
     entropy: u64,
 }
 
-/// Destinations that are remembered before the memory of them is started afresh (the sockets stay).
+/// Maximum number of cached destinations; beyond it the cache is cleared (the sockets stay).
 const DESTINATIONS_MAX: usize = 16_384;
 
 impl TxSockets {
-    /// None yet; `entropy` spreads source ports.
+    /// Makes an empty pool; `entropy` spreads source ports.
     pub fn new(entropy: u64) -> TxSockets {
         TxSockets { entropy, ..TxSockets::default() }
     }
 
-    /// The socket for packets to `slot` at `dst`, made if there is none.
+    /// Returns the socket for packets to `slot` at `dst`; makes one if there is none.
     pub fn index(&mut self, dst: IpAddr, slot: u32) -> io::Result<usize> {
         if let Some(&index) = self.by_destination.get(&(dst, slot)) {
             return Ok(index as usize);
@@ -89,7 +89,7 @@ impl TxSockets {
         self.sockets.iter().enumerate().filter_map(of_family).nth(wanted)
     }
 
-    /// A socket by its index.
+    /// Returns a socket by its index.
     pub fn get(&mut self, index: usize) -> Option<&mut TxSocket> {
         self.sockets.get_mut(index)
     }

@@ -1,4 +1,4 @@
-//! A link and what is wrapped around it: what the engine sends batches to and gets packets from.
+//! A link and its wrappers: the engine's interface to send batches and receive packets.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -16,28 +16,28 @@ use crate::udp::UdpLink;
 use crate::wrap::fault::{Fault, FaultSpec, FaultStats};
 use crate::wrap::pcap::Capture;
 
-/// What a stack is made of.
+/// Parts of a stack.
 #[derive(Debug, Default)]
 pub struct StackConfig {
     /// Socket of port 4791 for IPv4.
     pub v4: Option<OwnedFd>,
     /// Socket of port 4791 for IPv6.
     pub v6: Option<OwnedFd>,
-    /// Slot of our queue pair numbers; packets for another one are dropped.
+    /// Slot of this process's queue pair numbers; packets for another one are dropped.
     pub slot: u32,
     /// Spreads source ports.
     pub entropy: u64,
-    /// Whether packet sockets may be opened, which RoCE v1 needs.
+    /// Whether the process may open packet sockets, which RoCE v1 needs.
     pub ether: bool,
     /// Faults to inject.
     pub fault: FaultSpec,
     /// Capture to write.
     pub capture: Option<Capture>,
-    /// The cable to an InfiniBand fabric's switches, if packets go there: then they go nowhere else.
+    /// The cable to an InfiniBand fabric's switches; if present, packets go nowhere else.
     pub hops: Option<HopsLink>,
 }
 
-/// A link with its wrapping.
+/// A link with its wrappers.
 #[derive(Debug)]
 pub struct Stack {
     udp: UdpLink,
@@ -47,7 +47,7 @@ pub struct Stack {
     upper: Upper,
 }
 
-/// What stands above the faults: the check, the capture, the receiver of packets.
+/// The layers above the faults: the check, the capture, the receiver of packets.
 #[derive(Debug)]
 struct Upper {
     slot: u32,
@@ -56,7 +56,7 @@ struct Upper {
 }
 
 impl Stack {
-    /// Put together.
+    /// Assembles a stack.
     pub fn new(config: StackConfig) -> Stack {
         let mut udp = UdpLink::new(config.v4, config.v6, config.entropy);
         if config.capture.is_some() {
@@ -71,27 +71,27 @@ impl Stack {
         }
     }
 
-    /// The socket for IPv4, to sleep on and to join groups with.
+    /// Returns the socket for IPv4, to sleep on and to join groups with.
     pub fn v4(&self) -> Option<BorrowedFd<'_>> {
         self.udp.v4()
     }
 
-    /// The socket for IPv6, likewise.
+    /// Returns the socket for IPv6, likewise.
     pub fn v6(&self) -> Option<BorrowedFd<'_>> {
         self.udp.v6()
     }
 
-    /// Learn traffic class and hop limit of what comes from now on: datagrams are received, whose GRH shows them.
+    /// Enables traffic class and hop limit with packets from now on, for datagrams, whose GRH shows them.
     pub fn learn_network_header(&mut self) {
         self.udp.learn_network_header();
     }
 
-    /// The packet socket of RoCE v1, if there is one, to sleep on.
+    /// Returns RoCE v1's packet socket, if there is one, to sleep on.
     pub fn ether(&self) -> Option<BorrowedFd<'_>> {
         self.ether.as_ref().map(EtherLink::fd)
     }
 
-    /// Let RoCE v1's frames to a group through an interface, or no longer.
+    /// Starts or stops receiving RoCE v1 frames to a group through an interface.
     ///
     /// # Errors
     /// There is no such interface.
@@ -99,25 +99,27 @@ impl Stack {
         self.ether.as_ref().map_or(Ok(()), |ether| ether.membership(join, group, ifindex))
     }
 
-    /// Whether packets may come elsewhere than at the sockets that are watched in a sleep: a thorough receive that finds
-    /// nothing ends that.
+    /// Whether packets may arrive outside the sockets on which a thread sleeps: a thorough receive that finds nothing
+    /// ends that state.
     #[inline]
     pub fn is_aimed(&self) -> bool {
         self.udp.is_aimed()
     }
 
-    /// Readable when packets came over the fabric and nobody looked, if there is one; to sleep on.
+    /// Returns a descriptor that is readable when packets arrived over the fabric during a sleep, if there is one; to
+    /// sleep on.
     pub fn hops(&self) -> Option<BorrowedFd<'_>> {
         self.hops.as_ref().and_then(HopsLink::bell)
     }
 
-    /// Nobody will look before a bell rings; `false` if something waits already.
+    /// Announces that no thread receives before a bell rings; returns `false` if packets wait already.
     #[inline]
     pub fn fall_asleep(&mut self) -> bool {
         self.hops.as_mut().is_none_or(HopsLink::fall_asleep)
     }
 
-    /// Somebody looks again. What [`Stack::hops`] told is handed out if nothing comes there any more.
+    /// Announces that a thread receives again. Returns the descriptor of [`Stack::hops`] once nothing arrives there any
+    /// more.
     #[inline]
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
         self.hops.as_mut()?.wake_up()
@@ -131,13 +133,13 @@ impl Stack {
         }
     }
 
-    /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] freed it.
+    /// Whether packets wait for room in a socket: make no batches until [`Stack::handle_timeout`] has sent them.
     #[inline]
     pub fn is_blocked(&self) -> bool {
         self.blocked_until().is_some()
     }
 
-    /// When [`Stack::handle_timeout`] has something to do.
+    /// Returns when [`Stack::handle_timeout`] has work.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let blocked = self.blocked_until();
@@ -147,7 +149,7 @@ impl Stack {
         }
     }
 
-    /// Do what is due: packets that were held back go to `sink`, those that waited for a socket leave.
+    /// Handles expired timers: delayed packets go to `sink`, and packets waiting for a socket leave.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl FnMut(&RxPacket<'_>)) {
         if self.udp.blocked_until().is_some_and(|at| at <= now) {
             self.udp.retry(now);
@@ -164,7 +166,7 @@ impl Stack {
         }
     }
 
-    /// Send a batch.
+    /// Sends a batch.
     #[inline]
     pub fn send(&mut self, now: Instant, batch: &TxBatch) {
         if self.hops.is_some() {
@@ -226,13 +228,13 @@ impl Stack {
         }
     }
 
-    /// Receive some of what waits, without sleeping; answers how many datagrams came, 0 if none waited. `thorough`: look everywhere,
-    /// however unlikely.
+    /// Receives some of the waiting packets, without sleeping; returns how many datagrams came, 0 if none waited.
+    /// `thorough`: reads every socket, regardless of recent arrivals.
     pub fn receive(&mut self, now: Instant, thorough: bool, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
         self.receive_by(|| now, thorough, sink)
     }
 
-    /// As [`Stack::receive`], for who reads the clock only if something came.
+    /// Like [`Stack::receive`], for a caller that reads the clock only after an arrival.
     pub fn receive_by(
         &mut self,
         now: impl Fn() -> Instant,
@@ -257,12 +259,12 @@ impl Stack {
         came
     }
 
-    /// Counts of the link.
+    /// Returns the counters of the link.
     pub fn stats(&self) -> &LinkStats {
         &self.udp.stats
     }
 
-    /// Counts of the faults injected.
+    /// Returns the counters of the injected faults.
     pub fn fault_stats(&self) -> Option<&FaultStats> {
         self.fault.as_ref().map(|f| &f.stats)
     }

@@ -1,6 +1,6 @@
-//! What a link counted.
+//! Counters of a link.
 
-/// Counts since the link was made.
+/// Counters since the creation of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkStats {
     /// Packets handed to the kernel.
@@ -11,7 +11,7 @@ pub struct LinkStats {
     pub tx_messages: u64,
     /// Packets that the kernel refused for good (no route, interface down, too long).
     pub tx_refused: u64,
-    /// Packets of RoCE v1 lost because nobody answered for their destination.
+    /// RoCE v1 packets lost because their destination did not resolve.
     pub tx_unresolved: u64,
     /// Packets whose payload was no longer mapped.
     pub tx_unmapped: u64,
@@ -27,8 +27,8 @@ pub struct LinkStats {
     pub rx_messages: u64,
     /// Packets dropped because the ICRC was wrong.
     pub rx_icrc_errors: u64,
-    /// Packets dropped because their bytes are none.
+    /// Packets dropped because their bytes do not parse.
     pub rx_malformed: u64,
-    /// Packets dropped because they belong to another process of this host and came merged with ours.
+    /// Packets dropped because they were for another process of this host and came merged with this one's.
     pub rx_misrouted: u64,
 }

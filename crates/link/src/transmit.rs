@@ -1,13 +1,13 @@
-//! The way out: the packets of a batch are sorted by flow ([`crate::flow`]), each flow's packets cut into runs
-//! ([`crate::run`]), each run handed to the kernel as one gather list. Order within a flow is kept, and that is all the
-//! transport needs. The hand-over comes while the payload whose CRC was just computed is still in the cache. Where the
-//! kernel will not cut (an old kernel, a device without checksum offload, a segment beyond the device's MTU) the packets
-//! go one by one.
+//! The send path: the packets of a batch are sorted by flow ([`crate::flow`]), each flow's packets cut into runs
+//! ([`crate::run`]), each run handed to the kernel as one gather list. The order within a flow is kept; the transport
+//! needs no more. The hand-over happens while the payload whose CRC was just computed is still in the cache. If the
+//! kernel refuses to cut (an old kernel, a device without checksum offload, a segment beyond the device's MTU), the
+//! packets go one by one.
 //!
-//! A full socket buffer (EAGAIN) delays: what is left of the batch is copied, bounded, and tried again before anything
-//! else is sent; meanwhile [`Transmitter::blocked_until`] tells the engine to hold back. Copying is right because the
-//! batch names memory that the program may take back once the adapter's lock is let go. Every packet that could not
-//! leave is counted. (The kernel's own queues may still drop what it accepted: that is loss on the wire.)
+//! A full socket buffer (EAGAIN) delays: the rest of the batch is copied, up to a bound, and retried before anything
+//! else is sent; meanwhile [`Transmitter::blocked_until`] makes the engine hold back. The copy is needed because the
+//! batch names memory that the program may reclaim once the adapter's lock is released. Every packet that could not
+//! leave is counted. (The kernel's own queues may still drop accepted packets: that is loss on the wire.)
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,17 +23,17 @@ use crate::seal;
 use crate::sockets::{TxSocket, TxSockets};
 use crate::stats::LinkStats;
 
-/// Packets that wait for room in a socket at most.
+/// Maximum number of packets waiting for room in a socket.
 pub const BACKLOG_PACKETS_MAX: usize = 2 * TxBatch::PACKETS_MAX;
 /// When to try again after a socket's buffer was full.
 const RETRY: Duration = Duration::from_micros(50);
 /// Bytes gathered before the kernel is called, unless the flow ends first: well inside a common L2 cache.
 const GATHER_BYTES_MAX: usize = 128 << 10;
 
-/// How far apart source ports are sought.
+/// Step between candidate source ports.
 const ENTROPY_STEP: u32 = 4099;
 
-/// What a capture sees of a packet sent: what stood beneath, and BTH to ICRC.
+/// Capture callback for each sent packet: the headers beneath, and BTH to ICRC.
 pub type Tap<'a> = &'a mut dyn FnMut(&IpMeta, &[u8]);
 
 #[derive(Debug)]
@@ -43,15 +43,15 @@ struct Waiting {
     ib: Vec<u8>,
 }
 
-/// How a hand-over ended.
+/// Outcome of a hand-over.
 enum Handed {
-    /// So many packets are done with.
+    /// Number of finished packets.
     Done(usize),
-    /// So many are done with, and the socket takes no more for now.
+    /// Number of finished packets; the socket takes no more for now.
     Full(usize),
 }
 
-/// Sends batches.
+/// Sender of batches.
 #[derive(Debug)]
 pub struct Transmitter {
     outbox: Outbox,
@@ -64,7 +64,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// `entropy` spreads source ports.
+    /// Makes a transmitter; `entropy` spreads source ports.
     pub fn new(entropy: u64) -> Transmitter {
         Transmitter {
             outbox: Outbox::new(),
@@ -77,13 +77,14 @@ impl Transmitter {
         }
     }
 
-    /// While packets wait for room in a socket: when to call [`Transmitter::retry`]. Whoever makes batches waits too.
+    /// Returns when to call [`Transmitter::retry`], while packets wait for room in a socket; until then make no
+    /// batches.
     #[inline]
     pub fn blocked_until(&self) -> Option<Instant> {
         self.blocked_until
     }
 
-    /// Send what waits, as far as it goes now; true if nothing waits any more.
+    /// Sends waiting packets as far as possible; returns true if none wait any more.
     pub fn retry(&mut self, now: Instant, stats: &mut LinkStats) -> bool {
         while let Some(first) = self.backlog.pop_front() {
             let Some(socket) = self.sockets.get(first.socket) else {
@@ -110,7 +111,7 @@ impl Transmitter {
         true
     }
 
-    /// Send a batch; answers whether it holds packets for another link.
+    /// Sends a batch; returns whether it holds packets for another link.
     pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Option<Tap<'_>>, stats: &mut LinkStats) -> bool {
         if batch.packets.is_empty() {
             return false;
@@ -155,7 +156,7 @@ impl Transmitter {
     }
 }
 
-/// One flow of one batch, being sent.
+/// One flow of one batch during its send.
 struct Sender<'a> {
     outbox: &'a mut Outbox,
     spans: &'a mut Vec<usize>,
@@ -166,7 +167,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Build as many runs as go into one hand-over, and make it.
+    /// Builds as many runs as fit into one hand-over, and makes it.
     fn hand_over(&mut self, packets: &[u16], tap: &mut Option<Tap<'_>>) -> Handed {
         self.build(packets);
         if self.spans.is_empty() {
@@ -190,7 +191,7 @@ impl Sender<'_> {
         if let Some(peer) = &mut self.flow.peer {
             let numbered = peer.on_sent(handed.messages);
             if numbered.is_err() || handed.error.is_some() && !full {
-                // What is left goes by the shared socket, whose troubles are told apart below.
+                // The rest leaves by the shared socket, whose errors are handled below.
                 self.flow.disconnect();
                 return Handed::Done(done);
             }
@@ -202,7 +203,7 @@ impl Sender<'_> {
         }
     }
 
-    /// The shared socket refused a message.
+    /// Handles a message that the shared socket refused.
     #[cold]
     fn refused(
         &mut self,
@@ -218,12 +219,12 @@ impl Sender<'_> {
             return Handed::Done(done);
         }
         if std::mem::take(&mut self.socket.doubted) {
-            // A packet alone is refused, too: its address or route is gone, or it is larger than the MTU. Cutting is not
-            // at fault, and those that leave later may be cut again.
+            // A packet alone is refused, too: its address or route is gone, or it is larger than the MTU. Cutting is
+            // not the cause, and later packets may be cut again.
             self.socket.segments = true;
         }
         if is_unmapped(error) && failed > 1 {
-            // One of them is at fault, the others are not: one by one.
+            // One of them is the cause: send them one by one, so that the others leave.
             return self.singly(&packets[done..done + failed], done, tap);
         }
         match is_unmapped(error) {
@@ -278,8 +279,8 @@ impl Sender<'_> {
         self.spans.push(run.count());
     }
 
-    /// Identification, and seed of the ICRC, of a packet of `len` bytes that is segment number `number` of the message
-    /// that is the `nth` to be handed over.
+    /// Returns the identification and the ICRC seed of a packet of `len` bytes that is segment number `number` of the
+    /// `nth` message in the hand-over.
     #[inline]
     fn seed(&mut self, len: usize, nth: usize, number: u16) -> (u16, u32) {
         match &mut self.flow.peer {
@@ -317,7 +318,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A copy that waits, for the shared socket; a capture sees it now.
+    /// Copies a packet that waits for the shared socket; a capture sees it now.
     fn keep(&mut self, index: u16, tap: &mut Option<Tap<'_>>) -> Waiting {
         let packet = &self.batch.packets[usize::from(index)];
         let mut ib = vec![0; seal::sealed_len(packet)];
@@ -334,15 +335,15 @@ fn is_full(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// EFAULT has no kind of its own.
+/// Whether the error is EFAULT, which has no `ErrorKind` of its own.
 fn is_unmapped(error: &io::Error) -> bool {
     const EFAULT: i32 = 14;
     error.raw_os_error() == Some(EFAULT)
 }
 
-/// Whether the error may mean that the kernel will not cut: EINVAL or EMSGSIZE (segment beyond the MTU), EIO (no
-/// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it meant something else (EINVAL: the source address is gone),
-/// a single packet is refused as well.
+/// Whether the error may mean that the kernel refuses to cut: EINVAL or EMSGSIZE (segment beyond the MTU), EIO (no
+/// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it means something else (EINVAL: the source address is
+/// gone), the kernel refuses a single packet as well.
 fn refuses_segments(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     const EINVAL: i32 = 22;

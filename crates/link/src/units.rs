@@ -1,20 +1,20 @@
-//! Shares and times as people write them: `1%`, `500ppm`, `20us`, `1.5s`. A number without a unit is refused, since `loss=1`
-//! could mean one percent or all of it; zero needs none.
+//! Parser of shares and times with units: `1%`, `500ppm`, `20us`, `1.5s`. A number without a unit is refused, since
+//! `loss=1` could mean one percent or all packets; zero needs no unit.
 
 use weft_verbs::Duration;
 
-/// All of it, in parts of a million.
+/// A share of 100%, in parts per million.
 pub const PPM_MAX: u32 = 1_000_000;
 
-/// Units of shares, and how many parts of a million each is.
+/// Units of shares, in parts per million.
 const SHARES: [(&str, f64); 2] = [("%", 1e4), ("ppm", 1.0)];
-/// Units of times in nanoseconds. `s` comes last, being the end of others.
+/// Units of times, in nanoseconds. `s` comes last, because other units end in it.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// A share as parts of a million: `1%`, `0.1%`, `500ppm`.
+/// Parses a share into parts per million: `1%`, `0.1%`, `500ppm`.
 ///
 /// # Errors
-/// The reason, with what to write instead.
+/// The reason, with the correct form.
 pub fn share_ppm(text: &str) -> Result<u32, String> {
     let ppm = match quantity(text, &SHARES) {
         Quantity::Measured(ppm) => ppm,
@@ -29,10 +29,10 @@ pub fn share_ppm(text: &str) -> Result<u32, String> {
     Ok(ppm.round() as u32)
 }
 
-/// A time of at most `max`: `10ns`, `20us`, `1ms`, `0.5s`.
+/// Parses a time of at most `max`: `10ns`, `20us`, `1ms`, `0.5s`.
 ///
 /// # Errors
-/// The reason, with what to write instead.
+/// The reason, with the correct form.
 pub fn time(text: &str, max: Duration) -> Result<Duration, String> {
     let nanoseconds = match quantity(text, &TIMES) {
         Quantity::Measured(nanoseconds) => nanoseconds,

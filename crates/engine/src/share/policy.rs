@@ -1,19 +1,19 @@
 //! `WEFT_SHARE`: whether registered memory may be shared with other processes of the host, page by page.
 
-/// What may be shared.
+/// The registered memory that may be shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     /// Nothing, ever.
     Off,
-    /// What can be shared without any risk for the program.
+    /// Memory that can be shared without any risk for the program.
     #[default]
     Auto,
-    /// What can be shared at all.
+    /// All memory that can be shared.
     On,
 }
 
 impl Policy {
-    /// Reads the variable's text; nothing stands for `auto`.
+    /// Parses the variable's text; an empty one means `auto`.
     pub fn parse(text: &str) -> Result<Policy, String> {
         match text {
             "" | "auto" => Ok(Policy::Auto),

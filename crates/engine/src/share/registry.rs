@@ -1,20 +1,21 @@
-//! Which pages of the process are registered, how often, and where those that are shared lie in the arena.
+//! Registered pages of the process: how often each is registered, and where the arena has the shared ones.
 //!
-//! Regions overlap as programs like; pages are shared or not. So the registered pages are kept in pieces that no region's
-//! edge divides, each with the number of regions over it. A page that a region covers and that is not shared stays so
-//! until no region covers it any more: peers were told that it is private, and may be copying into it at any moment.
+//! Programs register overlapping regions, and a page is either shared or not. So the registered pages are kept in
+//! pieces that no region's edge divides, each with the number of regions over it. A page that a region covers and that
+//! is not shared stays private until no region covers it any more: peers know it as private, and may be copying into it
+//! at any moment.
 
 use std::collections::BTreeMap;
 
 use weft_sys::share::{Extent, join};
 
-/// Whoever can put pages into the arena and take them out again.
+/// Moves pages into the arena and out again.
 pub trait Pages {
-    /// Bytes of a page.
+    /// Returns the size of a page in bytes.
     fn page() -> u64;
-    /// Share what can be shared of a range of whole pages; answers what is shared now, lowest address first.
+    /// Shares as much as possible of a range of whole pages; returns the shared extents, lowest address first.
     fn share(&mut self, addr: u64, len: u64) -> Vec<Extent>;
-    /// Make what was shared private again.
+    /// Makes shared extents private again.
     fn unshare(&mut self, extents: &[Extent]);
 }
 
@@ -22,23 +23,23 @@ pub trait Pages {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Piece {
     len: u64,
-    /// Regions over it.
+    /// Number of regions over it.
     regions: u32,
     /// Where the arena has it, if it is shared.
     offset: Option<u64>,
-    /// Never to be shared while it is registered.
+    /// Never shared while it is registered.
     private: bool,
 }
 
-/// What is registered.
+/// The registered pages.
 #[derive(Debug, Default)]
 pub struct Registry {
     pieces: BTreeMap<u64, Piece>,
 }
 
 impl Registry {
-    /// A region was registered: pages that lie wholly in it and are registered for the first time are shared by `pages`,
-    /// if there is any; `private` says that they must not be.
+    /// Adds a registered region: `pages`, if given, shares the pages that lie wholly in it and are registered for the
+    /// first time; `private` forbids that.
     pub fn insert<P: Pages>(&mut self, addr: u64, len: u64, private: bool, pages: Option<&mut P>) {
         let (start, end) = outer::<P>(addr, len);
         self.divide(start);
@@ -57,12 +58,13 @@ impl Registry {
         }
     }
 
-    /// Share what can be shared of the pages that lie wholly in a registered region. Peers must not know the region yet.
+    /// Shares as much as possible of the pages that lie wholly in a registered region. Peers must not know the region
+    /// yet.
     pub fn share_late<P: Pages>(&mut self, addr: u64, len: u64, pages: &mut P) {
         self.share(addr, len, pages, |_| true);
     }
 
-    /// A region is registered no longer: what no other covers becomes private again.
+    /// Removes a deregistered region: pages that no other region covers become private again.
     pub fn remove<P: Pages>(&mut self, addr: u64, len: u64, pages: Option<&mut P>) {
         let (start, end) = outer::<P>(addr, len);
         self.divide(start);
@@ -88,7 +90,7 @@ impl Registry {
         }
     }
 
-    /// The longest run of shared pages in a range that is contiguous in the arena, cut to the range.
+    /// Returns the longest run of shared pages in a range that is contiguous in the arena, cut to the range.
     pub fn extent(&self, addr: u64, len: u64) -> Option<Extent> {
         let end = addr.checked_add(len)?;
         let before = self.pieces.range(..addr).next_back();
@@ -104,7 +106,7 @@ impl Registry {
         runs.into_iter().max_by_key(|run| run.len)
     }
 
-    /// Everything that is shared.
+    /// Returns all shared extents.
     pub fn shared(&self) -> Vec<Extent> {
         let mut runs = Vec::new();
         for (&addr, piece) in &self.pieces {
@@ -138,7 +140,7 @@ impl Registry {
         }
     }
 
-    /// These pages are shared now.
+    /// Marks these pages as shared.
     fn note(&mut self, extent: Extent) {
         let end = extent.addr + extent.len;
         self.divide(extent.addr);
@@ -148,7 +150,7 @@ impl Registry {
         }
     }
 
-    /// No piece crosses `at` afterwards.
+    /// Divides the piece that crosses `at`, if any.
     fn divide(&mut self, at: u64) {
         let Some((&start, piece)) = self.pieces.range_mut(..at).next_back() else { return };
         if start + piece.len <= at {
@@ -162,7 +164,7 @@ impl Registry {
         self.pieces.insert(at, rest);
     }
 
-    /// What of a range no piece covers; its ends divide no piece.
+    /// Returns the parts of a range that no piece covers; its ends divide no piece.
     fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut at = start;
@@ -179,13 +181,13 @@ impl Registry {
     }
 }
 
-/// The pages that a range touches.
+/// Returns the pages that a range touches.
 fn outer<P: Pages>(addr: u64, len: u64) -> (u64, u64) {
     let end = addr.saturating_add(len);
     (addr - addr % P::page(), end.checked_next_multiple_of(P::page()).unwrap_or(end))
 }
 
-/// The pages that lie wholly in a range.
+/// Returns the pages that lie wholly in a range.
 fn inner<P: Pages>(addr: u64, len: u64) -> (u64, u64) {
     let end = addr.saturating_add(len);
     (addr.checked_next_multiple_of(P::page()).unwrap_or(end), end - end % P::page())

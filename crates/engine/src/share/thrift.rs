@@ -1,17 +1,18 @@
-//! How much sharing pays. To put a page into the arena and to take it out again costs as much as some copies of it, which
-//! a region that stays is worth, and one that is registered for a single transfer, or hardly used, is not. So the process
-//! has a budget of bytes, which fills up again with time; what goes beyond it stays private, and peers copy it through the
-//! kernel. The budget counts bytes and not time, so that it does not depend on how busy the machine is.
+//! Limits the cost of sharing. Moving a page into the arena and out again costs as much as several copies of it. This
+//! pays for a region that stays, but not for one that is registered for a single transfer or hardly used. So the
+//! process has a budget of bytes, which refills with time; regions beyond it stay private, and peers copy them through
+//! the kernel. The budget counts bytes and not time, so that it does not depend on the machine's load.
 
 use weft_verbs::Instant;
 
-/// The full budget. To share this much and to restore it takes some 50 ms.
+/// The full budget. Sharing this much and restoring it takes some 50 ms.
 const BUDGET_BYTES: u64 = 64 << 20;
-/// How fast the budget fills up again: one part in twenty of the time, or less.
+/// Refill rate of the budget: sharing takes at most one part in twenty of the time.
 const REFILL_BYTES_PER_SECOND: u64 = 32 << 20;
-/// A region takes one part in so many of what is left: a large one leaves room for those that come after it.
+/// A region takes at most the remaining budget divided by this: a large one leaves room for those that come after it.
 const REGION_PART: u64 = 2;
-/// Each region costs a look at the tables of the process as well: so many bytes, and one part in so many of its memory.
+/// Each region also costs a scan of the process's memory map, charged as this many bytes plus the process's memory
+/// divided by `LOOK_PART`.
 const LOOK_BYTES: u64 = 64 << 10;
 const LOOK_PART: u64 = 128;
 
@@ -23,13 +24,13 @@ pub struct Thrift {
 }
 
 impl Thrift {
-    /// The most bytes that the next region may share.
+    /// Returns the most bytes that the next region may share.
     pub fn allowance_bytes(&mut self, now: Instant) -> u64 {
         self.refill(now);
         BUDGET_BYTES.saturating_sub(self.spent_bytes) / REGION_PART
     }
 
-    /// A region of a process with so much memory shared so many bytes.
+    /// Charges a region that shared `shared_bytes`, in a process of `resident_bytes`.
     pub fn spend(&mut self, shared_bytes: u64, resident_bytes: u64, now: Instant) {
         self.refill(now);
         let look = LOOK_BYTES + resident_bytes / LOOK_PART;
@@ -58,7 +59,7 @@ mod tests {
         thrift.spend(BUDGET_BYTES / 2 - LOOK_BYTES, 0, START);
         assert_eq!(thrift.allowance_bytes(START), BUDGET_BYTES / 4);
         assert_eq!(thrift.allowance_bytes(START + Duration::from_millis(500)), BUDGET_BYTES / 4 + (8 << 20));
-        // Never more than there was at first.
+        // Never more than the initial budget.
         assert_eq!(thrift.allowance_bytes(START + Duration::from_secs(3600)), BUDGET_BYTES / 2);
     }
 

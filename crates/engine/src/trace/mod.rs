@@ -1,7 +1,7 @@
-//! What happens, line by line, for whoever has to find out why: `WEFT_TRACE=stderr` or `WEFT_TRACE=FILE`, then a comma and
-//! a filter if not everything is wanted. Off, which it nearly always is, it costs one branch on [`on`] at each of the few
-//! places that tell something; what a queue pair did inside the state machines is seen by comparing it with what it was
-//! the last time, which only happens when it is on.
+//! A trace of events, line by line, for debugging: `WEFT_TRACE=stderr` or `WEFT_TRACE=FILE`, then a comma and an
+//! optional filter. While off, which is nearly always, it costs one branch on [`on`] at each of the few trace points.
+//! Changes inside a queue pair's state machines show by comparison with its previous state, which only happens while it
+//! is on.
 
 mod observe;
 mod spec;
@@ -23,22 +23,22 @@ use observe::Observer;
 pub use spec::Kind;
 use spec::{Place, Spec};
 
-/// Lines are kept until they are so many bytes, or the background thread is about to sleep.
+/// Lines are buffered up to this many bytes, or until the background thread is about to sleep.
 const BUFFER_BYTES: usize = 64 << 10;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static TRACE: Mutex<Option<Trace>> = Mutex::new(None);
 
-/// Whether anything is traced.
+/// Whether the trace is on.
 #[inline(always)]
 pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Start as `WEFT_TRACE` says; an empty text is off.
+/// Starts the trace that `WEFT_TRACE` requests; an empty text is off.
 ///
 /// # Errors
-/// The text is not understood, or the file cannot be written.
+/// The text does not parse, or the file cannot be written.
 pub fn start(text: &str) -> Result<(), EngineError> {
     if text.is_empty() {
         return Ok(());
@@ -54,7 +54,7 @@ pub fn start(text: &str) -> Result<(), EngineError> {
             Out::File(file)
         }
     };
-    // In a child of fork a thread that is not there may hold the lock for ever.
+    // In a forked child, a thread that no longer exists may hold the lock for ever.
     if let Some(mut trace) = TRACE.try_lock() {
         *trace = Some(Trace { spec, out, buffer: String::new(), observer: Observer::default() });
         ON.store(true, Ordering::Relaxed);
@@ -62,7 +62,7 @@ pub fn start(text: &str) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Write what is kept.
+/// Writes the buffered lines.
 pub fn flush() {
     if on()
         && let Some(trace) = TRACE.lock().as_mut()
@@ -71,12 +71,12 @@ pub fn flush() {
     }
 }
 
-/// A child of fork has a file and lines of its parent's, and nothing to tell.
+/// Stops the trace in a forked child, whose file and buffered lines belong to its parent.
 pub fn stop() {
     ON.store(false, Ordering::Relaxed);
 }
 
-/// Tell something that is about no queue pair, or about this one.
+/// Traces an event, of queue pair `qpn` if given.
 #[cold]
 pub fn note(now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
     if let Some(trace) = TRACE.lock().as_mut() {
@@ -84,7 +84,7 @@ pub fn note(now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>
     }
 }
 
-/// A packet that came.
+/// Traces a received packet.
 #[cold]
 pub fn received(now: Instant, rx: &RxPacket<'_>) {
     let bth = &rx.packet.bth;
@@ -92,7 +92,7 @@ pub fn received(now: Instant, rx: &RxPacket<'_>) {
     packet(now, "in", bth.dest_qp(), None, bth, bytes);
 }
 
-/// Packets that leave.
+/// Traces packets that leave.
 #[cold]
 pub fn sent(now: Instant, batch: &TxBatch) {
     for out in &batch.packets {
@@ -130,7 +130,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Completions that the program fetched.
+/// Traces completions that the program polled.
 #[cold]
 pub fn polled(now: Instant, completions: &[Wc]) {
     for wc in completions {
@@ -143,7 +143,7 @@ pub fn polled(now: Instant, completions: &[Wc]) {
     }
 }
 
-/// Events that are told.
+/// Traces delivered events.
 #[cold]
 pub fn told(now: Instant, events: &[Event]) {
     for event in events {
@@ -158,7 +158,7 @@ pub fn told(now: Instant, events: &[Event]) {
     }
 }
 
-/// Compare the queue pairs with what they were.
+/// Compares the queue pairs with their previous states.
 #[cold]
 pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
     let mut guard = TRACE.lock();
@@ -171,7 +171,7 @@ pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
 enum Out {
     Stderr,
     File(File),
-    /// A file that could not be written any more.
+    /// A file that cannot be written any more.
     Ended,
 }
 
@@ -198,7 +198,7 @@ impl Trace {
         }
     }
 
-    /// Writes the lines. An error of the file ends the trace with the last whole line, and is said once.
+    /// Writes the lines. An error of the file ends the trace after the last whole line, and is reported once.
     fn flush(&mut self) {
         match &mut self.out {
             Out::Stderr => drop(std::io::stderr().write_all(self.buffer.as_bytes())),

@@ -1,5 +1,5 @@
-//! What queue pairs did since the last look: states, paths, and the counters that tell of trouble or of copies. The state
-//! machines know no tracing; comparing shows it all, at a cost that only those pay who look.
+//! Changes of queue pairs since the last comparison: states, paths, and the counters of errors and copies. The state
+//! machines know nothing of tracing; a comparison shows all changes, and costs nothing while the trace is off.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use weft_verbs::QpState;
 
 use super::Kind;
 
-/// Which counters are told under which kind.
+/// Traced counters, each with its kind of line.
 const TOLD: &[(&str, Kind)] = &[
     ("retransmits", Kind::Loss),
     ("timeouts", Kind::Loss),
@@ -42,11 +42,11 @@ struct Seen {
     path: &'static str,
     posted: (u64, u64),
     stats: QpStats,
-    /// Look at which it was seen.
+    /// The comparison that last saw it.
     look: u64,
 }
 
-/// The queue pairs as they were.
+/// The queue pairs at the last comparison.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     seen: BTreeMap<u32, Seen>,
@@ -54,7 +54,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Look at all of them, and tell what is different.
+    /// Compares all queue pairs, and reports the differences.
     pub fn look(&mut self, qps: impl Iterator<Item = QpSummary>, tell: &mut dyn FnMut(Kind, u32, fmt::Arguments<'_>)) {
         self.looks += 1;
         let look = self.looks;

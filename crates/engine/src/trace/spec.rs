@@ -1,6 +1,6 @@
-//! What `WEFT_TRACE` asks for: where the lines go, and which.
+//! The `WEFT_TRACE` specification: destination of the lines, and filter.
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A queue pair changed its state; an asynchronous event.
@@ -11,13 +11,13 @@ pub enum Kind {
     Cqe,
     /// A packet came or left.
     Packet,
-    /// Packets were lost, sent again, refused for want of a receive, or came twice.
+    /// Packets were lost, sent again, refused because no receive was posted, or came twice.
     Loss,
-    /// A queue pair chose its way to the peer.
+    /// A queue pair chose its path to the peer.
     Path,
     /// Bytes were copied within the host.
     Copy,
-    /// Memory was shared, or not.
+    /// Memory was shared, or could not be.
     Share,
     /// A thread woke, or was woken.
     Wake,
@@ -27,7 +27,7 @@ impl Kind {
     const ALL: [Kind; 9] =
         [Kind::State, Kind::Post, Kind::Cqe, Kind::Packet, Kind::Loss, Kind::Path, Kind::Copy, Kind::Share, Kind::Wake];
 
-    /// The word for it.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Kind::State => "state",
@@ -43,28 +43,28 @@ impl Kind {
     }
 }
 
-/// Where the lines go.
+/// Destination of the lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// Standard error.
     Stderr,
-    /// A file, which is appended to.
+    /// A file; lines are appended.
     File(String),
 }
 
-/// All of it.
+/// The parsed specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
-    /// Where.
+    /// Destination.
     pub place: Place,
-    /// Which; empty for all.
+    /// Kinds of lines; empty for all.
     kinds: Vec<Kind>,
-    /// Lines about queue pairs: only about this one.
+    /// The only queue pair to trace; applies to lines about queue pairs.
     qpn: Option<u32>,
 }
 
 impl Spec {
-    /// `PLACE[,KIND|qp=NUMBER]...`; the error is a sentence for whoever wrote it.
+    /// Parses `PLACE[,KIND|qp=NUMBER]...`; the error is a sentence for the user.
     pub fn parse(text: &str) -> Result<Spec, String> {
         let mut words = text.split(',').map(str::trim);
         let place = match words.next().unwrap_or_default() {
@@ -90,7 +90,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Whether a line is wanted.
+    /// Whether the filter passes a line.
     pub fn wants(&self, kind: Kind, qpn: Option<u32>) -> bool {
         let its_qp = self.qpn.is_none() || qpn.is_none() || qpn == self.qpn;
         its_qp && (self.kinds.is_empty() || self.kinds.contains(&kind))

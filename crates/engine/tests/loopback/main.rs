@@ -1,5 +1,5 @@
-//! Two pumps exchange RC traffic over real sockets of the loopback interface, in a network namespace of their own so
-//! that nobody else's port 4791 is in the way. No daemon is involved: the socket pool is made by the test.
+//! Two pumps exchange RC traffic over real sockets of the loopback interface, in a network namespace of their own, so
+//! that no other process uses port 4791 there. No daemon is involved: the test makes the socket pool.
 
 mod node;
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use node::{Node, pair};
 use weft_verbs::{Mtu, RemoteTarget, SendOp, Wc, WcOpcode, WcStatus};
 
-/// Runs `body` in a new user and network namespace: the test calls itself there.
+/// Runs `body` in a new user and network namespace: the test re-executes itself there.
 fn in_namespace(test: &str, body: impl FnOnce()) {
     const MARK: &str = "WEFT_TEST_IN_NAMESPACE";
     if std::env::var_os(MARK).is_some() {
@@ -37,7 +37,7 @@ fn connected(addresses: [&str; 2], fault: &str, mtu: Mtu, bytes: usize) -> [Node
     nodes
 }
 
-/// Turn both until each has that many completions.
+/// Turns both until each has that many completions.
 fn complete(nodes: &mut [Node; 2], want: [usize; 2]) -> [Vec<Wc>; 2] {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut got = [Vec::new(), Vec::new()];

@@ -30,13 +30,13 @@ pub fn now() -> Instant {
     Instant(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// Two nodes, in the slots 1 and 2 of a socket pool made here.
+/// Makes two nodes, in slots 1 and 2 of a socket pool made here.
 pub fn pair(addresses: [IpAddr; 2], fault: &str, bytes: usize) -> [Node; 2] {
     let family = if addresses[0].is_ipv4() { Family::V4 } else { Family::V6 };
     let mut sockets: Vec<_> = (0..3).map(|i| roce_port::join_group(family, i == 0).unwrap()).collect();
     sockets.iter().for_each(|s| roce_port::open(s).unwrap());
     let mut slot = 0;
-    // A socket that leaves the group lets another take its number: the daemon's stays, here as in life.
+    // A socket that leaves the group lets another take its number: the daemon's stays, here as in production.
     let mut daemons = Some(sockets.remove(0));
     addresses.map(|address| {
         slot += 1;
@@ -45,7 +45,7 @@ pub fn pair(addresses: [IpAddr; 2], fault: &str, bytes: usize) -> [Node; 2] {
     })
 }
 
-/// One node alone, in this slot of a socket pool made here.
+/// Makes one node alone, in this slot of a socket pool made here.
 #[allow(dead_code)] // The bench uses it.
 pub fn one(slot: u32, address: IpAddr, fault: &str, bytes: usize) -> Node {
     let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };

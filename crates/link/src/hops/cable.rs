@@ -1,4 +1,4 @@
-//! An adapter's port on a cable: packets are composed and sealed as they leave, and proved and taken apart as they come.
+//! An adapter's port on a cable: composes and seals outgoing packets, verifies and parses incoming ones.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,35 +15,35 @@ use super::ring::{PortName, ProcessEnd, ProcessFds};
 use crate::seal::{copy_into, sealed_len};
 use crate::stats::LinkStats;
 
-/// When a ring that is full is looked at again: the switches take a good part of it meanwhile.
+/// Time until the next try on a full ring: meanwhile the switches take a good part of it.
 const RETRY: Duration = Duration::from_micros(50);
-/// After so long without room what waits is lost: nobody carries packets any more.
+/// After this long without room, waiting packets are lost: the switches carry no packets any more.
 const STUCK_MAX: Duration = Duration::from_secs(4);
-/// Packets taken in one look.
+/// Maximum number of packets taken in one receive.
 const PACKETS_PER_LOOK: usize = 64;
 
-/// What hears of each packet as it was on the cable.
+/// Capture callback for each packet as it was on the cable.
 pub type Tap<'a> = Option<&'a mut dyn FnMut(&[u8])>;
 
 /// The port of a process's adapters.
 #[derive(Debug)]
 pub struct HopsLink {
     end: ProcessEnd,
-    /// Those that found the ring full, in order.
+    /// Packets that found the ring full, in order.
     waiting: VecDeque<(PortName, Vec<u8>)>,
     blocked_until: Option<Instant>,
-    /// Since when there has been no room at all.
+    /// Start of the time without any room.
     stuck_since: Option<Instant>,
     room: Vec<u8>,
-    /// The daemon broke the rules of the ring: nothing comes any more.
+    /// The daemon broke the rules of the ring: no packets come any more.
     broken: bool,
 }
 
 impl HopsLink {
-    /// On the cable that the daemon gave.
+    /// Makes the port on the cable that the daemon handed out.
     ///
     /// # Errors
-    /// It is none, or there is no address space.
+    /// The memory is no cable, or there is no address space.
     pub fn new(fds: ProcessFds) -> io::Result<HopsLink> {
         let end = ProcessEnd::new(fds)?;
         Ok(HopsLink {
@@ -56,18 +56,18 @@ impl HopsLink {
         })
     }
 
-    /// Readable when packets came for somebody who sleeps, as long as somebody carries them.
+    /// Returns a descriptor that is readable when packets arrived during a sleep, as long as the switches run.
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.end.bell().map(AsFd::as_fd)
     }
 
-    /// When packets that wait for room are to be tried again.
+    /// Returns when to retry packets that wait for room.
     #[inline]
     pub fn blocked_until(&self) -> Option<Instant> {
         self.blocked_until
     }
 
-    /// Send a batch.
+    /// Sends a batch.
     pub fn send(&mut self, now: Instant, batch: &TxBatch, mut tap: Tap<'_>, stats: &mut LinkStats) {
         for packet in &batch.packets {
             let Some(source) = packet.source else {
@@ -91,7 +91,7 @@ impl HopsLink {
         self.blocked_until = (!self.waiting.is_empty()).then(|| now + RETRY);
     }
 
-    /// Packets that wait are tried again; where nobody takes any for long they are lost.
+    /// Retries waiting packets; drops them if the switches take none for long.
     pub fn retry(&mut self, now: Instant, stats: &mut LinkStats) {
         let before = self.waiting.len();
         while let Some((port, packet)) = self.waiting.front() {
@@ -110,12 +110,12 @@ impl HopsLink {
             self.blocked_until = None;
         } else {
             self.stuck_since = Some(since);
-            // The longer nothing has moved, the less often somebody looks.
+            // The longer nothing has moved, the rarer the retries.
             self.blocked_until = Some(now + RETRY.max(now.since(since) / 8));
         }
     }
 
-    /// Take packets that came: how many there were.
+    /// Takes arrived packets; returns how many there were.
     #[inline]
     pub fn receive(&mut self, mut tap: Tap<'_>, stats: &mut LinkStats, sink: &mut impl FnMut(&RxPacket<'_>)) -> usize {
         let mut came = 0;
@@ -137,12 +137,13 @@ impl HopsLink {
         came
     }
 
-    /// Nobody will look before the bell rings. `false`: something waits already.
+    /// Announces that no thread reads the ring before the bell rings. Returns `false` if packets wait already.
     pub fn fall_asleep(&mut self) -> bool {
         self.broken || self.end.fall_asleep()
     }
 
-    /// Somebody looks again. The bell is handed out if nobody carries packets any more: it is to be watched no longer.
+    /// Announces that a thread reads the ring again. Returns the bell if the switches are gone: the caller stops
+    /// watching it.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
         let bell = self.end.wake_up()?;
         self.broken = true;
@@ -150,7 +151,7 @@ impl HopsLink {
     }
 }
 
-/// Write a packet as it is on the cable.
+/// Writes a packet in its format on the cable.
 fn compose(out: &mut Vec<u8>, batch: &TxBatch, packet: &TxPacket, source: LocalSource) {
     let (av, ib_len) = (&packet.av, sealed_len(packet));
     let grh = av.is_global.then(|| {
@@ -166,7 +167,7 @@ fn compose(out: &mut Vec<u8>, batch: &TxBatch, packet: &TxPacket, source: LocalS
     link_packet::put_vcrc(out);
 }
 
-/// Prove a packet and hand it up.
+/// Verifies a packet and delivers it.
 fn deliver(
     bytes: &[u8],
     ((device, port), sender): (PortName, u32),
@@ -201,7 +202,7 @@ fn deliver(
             slid: link.lrh.slid(),
             dlid: link.lrh.dlid(),
             sl: link.lrh.sl(),
-            // The adapter knows how many of them count.
+            // The adapter knows the number of valid bits.
             path_bits: link.lrh.dlid() as u8,
             global: link.grh.is_some(),
             came_to: Some((DeviceId(device), port)),

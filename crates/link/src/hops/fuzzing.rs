@@ -1,4 +1,4 @@
-//! Fuzz target: either end of the packet rings writes what it likes into their memory.
+//! Fuzz target: either end of the packet rings writes arbitrary words into their memory.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use weft_wire::link_packet::LINK_PACKET_MAX;
 
 use super::ring::{MEMORY_BYTES, ProcessEnd, RINGS_AT, SwitchEnd};
 
-/// Packets that one step takes at most, as many as a ring could ever hold.
+/// Maximum number of packets that one step takes: as many as a ring could ever hold.
 const PACKETS_MAX: usize = 1 << 18;
 
 fn run(bytes: &[u8]) -> std::io::Result<()> {
@@ -21,7 +21,7 @@ fn run(bytes: &[u8]) -> std::io::Result<()> {
     while !script.is_over() {
         match script.byte() % 8 {
             0 => memory.word(script.below(RINGS_AT / 8) * 8).store(script.word(), Ordering::Relaxed),
-            // One of the words that say positions, attention and sleep.
+            // One of the words for positions, attention and sleep.
             1 => memory.word(usize::from(script.byte() % 7) * 128).store(script.word(), Ordering::Relaxed),
             2 => memory.word(script.below(MEMORY_BYTES / 8) * 8).store(script.word(), Ordering::Relaxed),
             3 => {
@@ -61,9 +61,9 @@ fn read<T, E>(popped: Result<Option<T>, E>, broken: &mut bool) -> bool {
     popped.is_ok_and(|packet| packet.is_some())
 }
 
-/// No words in the rings' memory panic, or make a packet that is longer than packets are.
+/// Checks that no words in the rings' memory cause a panic, or a packet longer than the maximum.
 pub fn packet_rings(bytes: &[u8]) {
-    // Without descriptors or memory there is nothing to try.
+    // Without descriptors or memory there is nothing to test.
     let _ = run(bytes);
 }
 

@@ -1,5 +1,5 @@
-//! The link of a virtual host whose packets cross the fabric hop by hop: InfiniBand packets, LRH to VCRC, over a cable to
-//! the switches in the daemon (`ring.rs`).
+//! The link of a virtual host whose packets cross the fabric hop by hop: InfiniBand packets, LRH to VCRC, over a cable
+//! to the switches in the daemon (`ring.rs`).
 
 mod cable;
 pub(crate) mod fuzzing;

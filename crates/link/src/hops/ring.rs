@@ -1,20 +1,20 @@
-//! The cable between a process and the switches in the daemon: two rings of packets in shared memory, one for each way, and
-//! two bells by which whoever sleeps is woken.
+//! The cable between a process and the switches in the daemon: two rings of packets in shared memory, one per
+//! direction, and two bells that wake a sleeping end.
 //!
 //! ```text
-//! word        its writer     what it says
-//! written     who sends      how many bytes were ever put into the ring
-//! taken       who receives   how many of them are taken
-//! attention   both           ATTENDING: the daemon looks by itself; ASLEEP: call it; CALLED: the process did
-//! sleep       both           AWAKE: the process looks by itself; ASLEEP: ring; RUNG: the daemon did
-//! wants_room  both           1: the daemon waits for room; whoever takes it back calls
+//! word        writer    meaning
+//! written     sender    bytes ever put into the ring
+//! taken       receiver  bytes ever taken out of it
+//! attention   both      ATTENDING: the daemon polls; ASLEEP: call it; CALLED: the process did
+//! sleep       both      AWAKE: the process polls; ASLEEP: ring; RUNG: the daemon did
+//! wants_room  both      1: the daemon waits for room; the process clears it and calls
 //!
-//! ring:  | head | packet, padded to 8 bytes | head | packet … | SKIP: go on at the beginning
-//! head:  length, port, and on the way to a process the slot of the process that sent the packet
+//! ring:  | head | packet, padded to 8 bytes | head | packet … | SKIP: continue at the beginning
+//! head:  length, port, and in the direction of a process the slot of the process that sent the packet
 //! ```
 //!
-//! Whatever is read is another process's to change at any moment: positions and lengths are checked against the ring, and
-//! packets are copied out before they are looked at. Who breaks the rules of its own words is not listened to any more.
+//! The other process can change any word at any moment: positions and lengths are checked against the ring, and packets
+//! are copied out before they are parsed. An end that breaks the rules of its own words is not read any more.
 
 use std::fs::File;
 use std::io;
@@ -29,26 +29,27 @@ use weft_wire::link_packet::LINK_PACKET_MAX;
 
 /// Bytes of the ring from a process to the switches.
 const OUT_BYTES: usize = 1 << 20;
-/// Bytes of the ring to a process: many may send to it at once.
+/// Bytes of the ring to a process: many processes may send to it at once.
 const IN_BYTES: usize = 2 << 20;
 /// Bytes of a record's head.
 const HEAD: usize = 8;
-/// In the place of a length: what follows stands at the ring's beginning.
+/// In place of a length: the next record is at the ring's beginning.
 const SKIP: u32 = LENGTH_MASK;
-/// Bits of a length; those above are the sender's slot, the port's number, and the device.
+/// Number of bits of a length; those above are the sender's slot, the port's number, and the device.
 const LENGTH_BITS: u32 = 14;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 const PORT_AT: u32 = 24;
 const SLOT_MASK: u32 = (1 << (PORT_AT - LENGTH_BITS)) - 1;
 const _: () = assert!(LINK_PACKET_MAX < LENGTH_MASK as usize && PORT_AT - LENGTH_BITS >= 24 - QPN_INDEX_BITS);
 
-/// A port of a process: its device, and its number there.
+/// A port of a process: its device, and its number on the device.
 pub type PortName = (u32, u8);
 
-/// A port, and the slot of the process that sent a packet to it; none on the way to the switches, which know whose cable it is.
+/// A port, and the slot of the process that sent a packet to it. The slot is unused in the direction of the switches,
+/// which know the process of their cable.
 type Label = (PortName, u32);
 
-/// Words that different ends write stand in cache lines of their own, and neighbours are fetched in pairs.
+/// Words of different writers are in cache lines of their own; processors prefetch neighbouring lines in pairs.
 const LINE: usize = 128;
 const OUT: Way = Way { written_at: 0, taken_at: LINE, ring_at: RINGS_AT, bytes: OUT_BYTES };
 const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_AT + OUT_BYTES, bytes: IN_BYTES };
@@ -70,7 +71,7 @@ const RUNG: u64 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken;
 
-/// What stands where for one way.
+/// Memory layout of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     written_at: usize,
@@ -79,18 +80,18 @@ struct Way {
     bytes: usize,
 }
 
-/// Bytes that a packet takes in a ring.
+/// Returns the bytes that a packet takes in a ring.
 const fn record(len: usize) -> usize {
     HEAD + len.next_multiple_of(8)
 }
 
-/// The end that writes.
+/// The writing end.
 #[derive(Debug)]
 struct Writer {
     memory: Arc<Shared>,
     way: Way,
     written: u64,
-    /// As far as was known at the last look.
+    /// The other end's position at the last check.
     taken: u64,
 }
 
@@ -99,10 +100,11 @@ impl Writer {
         Writer { memory, way, written: 0, taken: 0 }
     }
 
-    /// Puts a packet into the ring; `false` if there is no room. Nobody who takes more than was written gets any.
+    /// Puts a packet into the ring; returns `false` if there is no room. A receiver that claims more than was written
+    /// gets none.
     fn push(&mut self, label: Label, packet: &[u8]) -> bool {
         let (need, at) = (record(packet.len()), (self.written as usize) % self.way.bytes);
-        // A packet stands in one piece.
+        // A packet is contiguous.
         let skipped = if self.way.bytes - at < need { self.way.bytes - at } else { 0 };
         if packet.len() > LINK_PACKET_MAX || !self.has_room(skipped + need) {
             return false;
@@ -134,7 +136,7 @@ impl Writer {
         self.free() >= need
     }
 
-    /// Bytes that are free; none if the other end says that it took what was not written.
+    /// Returns the free bytes; none if the other end claims more than was written.
     fn free(&self) -> usize {
         let used = self.written.wrapping_sub(self.taken);
         usize::try_from(used).map_or(0, |used| self.way.bytes.saturating_sub(used))
@@ -145,13 +147,13 @@ impl Writer {
     }
 }
 
-/// The end that reads.
+/// The reading end.
 #[derive(Debug)]
 struct Reader {
     memory: Arc<Shared>,
     way: Way,
     taken: u64,
-    /// As far as was known at the last look.
+    /// The other end's position at the last check.
     written: u64,
 }
 
@@ -168,7 +170,7 @@ impl Reader {
         self.taken != self.written
     }
 
-    /// Copies the next packet into `out`, and says which port it is for or from, and who sent it.
+    /// Copies the next packet into `out`; returns its destination or source port, and its sender.
     #[inline]
     fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<Label>, Broken> {
         if !self.has_some() {
@@ -200,7 +202,7 @@ impl Reader {
         out.reserve(len);
         let from = self.memory.bytes(self.way.ring_at + at + HEAD, len);
         // SAFETY: the source is within the ring; the target has room for so many bytes, and is ours alone. Bytes that
-        // change meanwhile are bytes still.
+        // change meanwhile are still valid bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), len);
             out.set_len(len);
@@ -221,14 +223,14 @@ fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
     word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// What a process gets of its cable: memory, the bell that wakes it, the bell that calls the daemon.
+/// A process's descriptors of its cable: memory, the bell that wakes it, the bell that calls the daemon.
 #[derive(Debug)]
 pub struct ProcessFds {
     /// The rings.
     pub memory: OwnedFd,
     /// Readable when the process is rung.
     pub bell: OwnedFd,
-    /// To be rung when the daemon sleeps.
+    /// Rings the daemon when it sleeps.
     pub call: OwnedFd,
 }
 
@@ -237,33 +239,33 @@ pub struct ProcessFds {
 pub struct ProcessEnd {
     out: Writer,
     inward: Reader,
-    /// None once nobody is left to ring it.
+    /// None once no ringer is left.
     bell: Option<OwnedFd>,
     call: OwnedFd,
 }
 
 impl ProcessEnd {
-    /// From what the daemon gave.
+    /// Opens the end with the daemon's descriptors.
     ///
     /// # Errors
-    /// The memory is not what it should be, or there is no address space.
+    /// The memory is not of the right kind, or there is no address space.
     pub fn new(fds: ProcessFds) -> io::Result<ProcessEnd> {
         let memory = Arc::new(Shared::map(&fds.memory, MEMORY_BYTES)?);
         let (out, inward) = (Writer::new(memory.clone(), OUT), Reader::new(memory, IN));
         Ok(ProcessEnd { out, inward, bell: Some(fds.bell), call: fds.call })
     }
 
-    /// Readable when the process is rung, if there is somebody to ring.
+    /// Returns a descriptor that is readable when the daemon rings, if a ringer is left.
     pub fn bell(&self) -> Option<&OwnedFd> {
         self.bell.as_ref()
     }
 
-    /// Puts a packet into the ring; `false` if there is no room.
+    /// Puts a packet into the ring; returns `false` if there is no room.
     pub fn push(&mut self, port: PortName, packet: &[u8]) -> bool {
         self.out.push((port, 0), packet)
     }
 
-    /// Packets were put there: the daemon is called if it sleeps.
+    /// Calls the daemon, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
         fence(Ordering::SeqCst);
         let attention = self.out.memory.word(ATTENTION_AT);
@@ -278,7 +280,7 @@ impl ProcessEnd {
         self.inward.pop(out)
     }
 
-    /// Packets were taken: the daemon is called if it waits for room.
+    /// Calls the daemon, if it waits for room, after packets were taken.
     pub fn made_room(&self) {
         fence(Ordering::SeqCst);
         let wants = self.out.memory.word(WANTS_ROOM_AT);
@@ -287,15 +289,15 @@ impl ProcessEnd {
         }
     }
 
-    /// Nobody looks from now on: the daemon is to ring. `false`: something waits already.
+    /// Makes the daemon ring from now on, because no thread polls the ring. Returns `false` if packets wait already.
     pub fn fall_asleep(&mut self) -> bool {
         self.out.memory.word(SLEEP_AT).store(SLEEPS, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.inward.has_some()
     }
 
-    /// Somebody looks again. The bell is handed out if the daemon is gone, or closed its end: whoever watches it is to stop,
-    /// for it would wake for nothing.
+    /// Announces that a thread polls the ring again. Returns the bell if the daemon is gone, or closed its end: the
+    /// caller stops watching it, because it would wake for nothing.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
         let sleep = self.out.memory.word(SLEEP_AT);
         if sleep.load(Ordering::Relaxed) != AWAKE && sleep.swap(AWAKE, Ordering::SeqCst) != AWAKE {
@@ -329,22 +331,22 @@ impl SwitchEnd {
         Ok((SwitchEnd { out, inward, bell, call }, fds))
     }
 
-    /// Readable when the process calls.
+    /// Returns a descriptor that is readable when the process calls.
     pub fn call(&self) -> impl AsFd + '_ {
         &self.call
     }
 
-    /// Takes the next packet, and the port that sends it.
+    /// Takes the next packet; returns the port that sent it.
     pub fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<PortName>, Broken> {
         Ok(self.out.pop(out)?.map(|(port, _)| port))
     }
 
-    /// Puts a packet for a port into the ring, sent by the process with this slot; `false` if there is no room.
+    /// Puts a packet for a port into the ring, sent by the process with this slot; returns `false` if there is no room.
     pub fn push(&mut self, port: PortName, slot: u32, packet: &[u8]) -> bool {
         self.inward.push((port, slot), packet)
     }
 
-    /// Packets were put there: the process is rung if it sleeps.
+    /// Rings the process, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
         fence(Ordering::SeqCst);
         let sleep = self.out.memory.word(SLEEP_AT);
@@ -353,20 +355,20 @@ impl SwitchEnd {
         }
     }
 
-    /// The process is to call as soon as it has made room. `false`: it has made some already, perhaps.
+    /// Makes the process call as soon as it has made room. Returns `false` if it may have made some already.
     pub fn want_room(&self) -> bool {
         self.out.memory.word(WANTS_ROOM_AT).store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.inward.is_taken()
     }
 
-    /// From now on the daemon looks by itself. `Gone`: the process cannot call any more.
+    /// Announces that the daemon polls the ring. `Gone`: the process cannot call any more.
     pub fn attend(&self) -> Heard {
         self.out.memory.word(ATTENTION_AT).store(ATTENDING, Ordering::SeqCst);
         bell::silence(&self.call)
     }
 
-    /// From now on the daemon has to be called. `false`: there is a packet, look once more.
+    /// Announces that the daemon sleeps until called. Returns `false` if there is a packet: poll once more.
     pub fn sleep(&mut self) -> bool {
         self.out.memory.word(ATTENTION_AT).store(ASLEEP, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -1,14 +1,14 @@
-//! Our board: what peers may use directly. We alone write it; peers read it while we do, so each entry carries a version
-//! that is odd while the entry changes.
+//! This process's board: the keys and queue pairs that peers may use directly. Only this process writes it. Peers read
+//! it meanwhile, so each entry carries a version that is odd while the entry changes.
 //!
 //! ```text
 //! queue pair  qpn version | dest_qpn slot | generation of the peer | pd | access
 //! key         key version | pd | access, qpn+1 (0: any) | base | len | host | arena offset | pages skipped, pages
 //! ```
 //!
-//! An entry that is taken away and a copy that is announced meet like two people at a door: we write "gone" and then look
-//! who copies, the peer writes "I copy" and then looks whether the entry is there. All four are sequentially
-//! consistent, so at least one of the two sees the other.
+//! Removing an entry races with announcing a copy: the owner erases the entry and then checks for copies; the peer
+//! announces its copy and then checks for the entry. All four accesses are sequentially consistent, so at least one of
+//! the two sees the other.
 
 use std::fs::File;
 use std::io;
@@ -25,27 +25,28 @@ use super::layout::{
     ASLEEP, BOARD_BYTES, BOARD_MAGIC, COPYING, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at, qp_at,
 };
 
-/// The name of its file.
+/// The name of the board's file.
 pub(super) const BOARD_LABEL: &str = "weft-board";
-/// A page as extents count them.
+/// Page size of extents, in bytes.
 pub(super) const PAGE: u64 = 4096;
-/// Bits of the counter in the copying word; above them stands the slot.
+/// Number of counter bits in the copying word; the slot is above them.
 pub(super) const COPY_COUNTER_BITS: u32 = 48;
 
-/// Our board.
+/// This process's board.
 #[derive(Debug)]
 pub(super) struct Board {
     memory: Shared,
     file: File,
-    /// What stands on the board and here: who can read it here reads our memory, and no other process's.
+    /// The secret on the board, also kept here: a peer that reads it at this address reads this process's memory, and
+    /// no other's.
     _secret: Box<[u64; 2]>,
-    /// Where each published key's entry stands.
+    /// Position of each published key's entry.
     places: FxHashMap<u32, usize>,
     tiers: usize,
     copies: u64,
 }
 
-/// A queue pair as peers find it.
+/// A queue pair's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct QpEntry {
     pub dest_qpn: Qpn,
@@ -55,16 +56,16 @@ pub(super) struct QpEntry {
     pub access: u32,
 }
 
-/// The memory of a board that no daemon made.
+/// Creates the memory of a board without the daemon.
 ///
 /// # Errors
-/// Descriptors or memory are used up; files are limited to less (`ulimit -f`).
+/// Descriptors or memory are exhausted; the file size is limited to less (`ulimit -f`).
 pub fn board_file() -> io::Result<OwnedFd> {
     Ok(shared::create_file(BOARD_LABEL, BOARD_BYTES)?.into())
 }
 
 impl Board {
-    /// A new one, which says nothing yet, on memory that is to be handed to others, or on our own.
+    /// Makes an empty board, on the given memory, which is handed to others, or on memory of its own.
     pub fn new(slot: u32, generation: u64, file: Option<OwnedFd>) -> io::Result<Board> {
         let file = File::from(file.map_or_else(board_file, Ok)?);
         let memory = Shared::map(&file, BOARD_BYTES)?;
@@ -81,36 +82,36 @@ impl Board {
         Ok(Board { memory, file, _secret: secret, places: FxHashMap::default(), tiers: 0, copies: 0 })
     }
 
-    /// Its file.
+    /// Returns its file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// For peers.
+    /// Returns its descriptor, for peers.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Where peers see whether we sleep.
+    /// Returns the word where peers see whether this process sleeps.
     pub fn asleep(&self) -> &AtomicU64 {
         self.memory.word(ASLEEP)
     }
 
-    /// Say whose memory is copied from now on. What the peer's board says is to be looked at after this.
+    /// Announces the process whose memory this one copies from now on. Read the peer's board only after this.
     #[inline]
     pub fn announce(&mut self, slot: u32) {
         self.copies = self.copies.wrapping_add(1) & ((1 << COPY_COUNTER_BITS) - 1);
-        // Sequentially consistent, against the peer that takes the entry away.
+        // Sequentially consistent, against the peer that removes the entry.
         self.memory.word(COPYING).swap(u64::from(slot) << COPY_COUNTER_BITS | self.copies, Ordering::SeqCst);
     }
 
-    /// The copy is done.
+    /// Withdraws the announcement after the copy.
     #[inline]
     pub fn withdraw(&self) {
         self.memory.word(COPYING).store(0, Ordering::Release);
     }
 
-    /// Put a key there, or what it says now. Without room it stays unsaid.
+    /// Publishes or updates a key. Without room the key stays unpublished.
     pub fn put_key(&mut self, key: &KeyView, extent: Option<Extent>) {
         let Some(at) = self.places.get(&key.key).copied().or_else(|| self.free_place(key.key)) else {
             return;
@@ -132,7 +133,7 @@ impl Board {
         self.places.insert(key.key, at);
     }
 
-    /// Each key with its host address and length.
+    /// Calls `each` with every key, its host address and length.
     pub fn each_key(&self, mut each: impl FnMut(u32, u64, u64)) {
         for (&key, &at) in &self.places {
             let [_, _, _, len, host] = self.memory.words::<5>(at + 8).each_ref().map(load);
@@ -140,7 +141,7 @@ impl Board {
         }
     }
 
-    /// Say anew of every key what of its memory is shared.
+    /// Updates the shared part of every key's memory.
     pub fn share_keys(&mut self, mut find: impl FnMut(u32, u64, u64) -> Option<Extent>) {
         for (&key, &at) in &self.places {
             let [pd, rights, base, len, host, ..] = self.memory.words::<7>(at + 8).each_ref().map(load);
@@ -150,17 +151,17 @@ impl Board {
         }
     }
 
-    /// Whether a key stands there.
+    /// Whether a key is published.
     pub fn has_key(&self, key: u32) -> bool {
         self.places.contains_key(&key)
     }
 
-    /// Take a key away; whether it was there.
+    /// Removes a key; returns whether it was there.
     pub fn take_key(&mut self, key: u32) -> bool {
         self.places.remove(&key).is_some_and(|at| self.erase(at))
     }
 
-    /// Put a queue pair there.
+    /// Publishes a queue pair.
     pub fn put_qp(&mut self, qpn: Qpn, entry: &QpEntry) {
         let words = [
             u64::from(entry.dest_qpn) << 32 | u64::from(entry.slot),
@@ -171,12 +172,12 @@ impl Board {
         self.write(qp_at(qpn), qpn, words);
     }
 
-    /// Whether a queue pair stands there.
+    /// Whether a queue pair is published.
     pub fn has_qp(&self, qpn: Qpn) -> bool {
         self.memory.word(qp_at(qpn)).load(Ordering::Relaxed) >> 32 == u64::from(qpn)
     }
 
-    /// Take a queue pair away; whether it was there.
+    /// Removes a queue pair; returns whether it was there.
     pub fn take_qp(&mut self, qpn: Qpn) -> bool {
         self.has_qp(qpn) && self.erase(qp_at(qpn))
     }
@@ -222,14 +223,14 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// A protection domain as a word.
+/// Returns a protection domain as a word.
 #[inline]
 pub(super) fn pd_word(pd: PdId) -> u64 {
     u64::from(pd.index) << 32 | u64::from(pd.generation)
 }
 
-/// What of an extent is the key's, as the entry's last two words say it: where the arena has the first page, and from
-/// which page of the key how many.
+/// Returns the part of an extent that belongs to the key, in the format of the entry's last two words: the arena offset
+/// of the first page, and its index in the key with the number of pages.
 fn shared_part(host: u64, len: u64, extent: Extent) -> Option<(u64, u64)> {
     let first_page = host & !(PAGE - 1);
     let start = extent.addr.max(first_page);

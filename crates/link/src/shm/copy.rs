@@ -1,26 +1,26 @@
 //! Copies to and from registered and shared memory. Other processes and the program's own threads may touch the same
-//! bytes at the same time, so everything goes by raw pointers.
+//! bytes at the same time, so all accesses use raw pointers.
 
 use weft_transport::same_host::HostRange;
 
 use crate::NULL_MEMORY;
 
-/// A host address as a pointer.
+/// Returns a host address as a pointer.
 #[inline]
 pub(super) fn pointer(addr: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(addr as usize)
 }
 
-/// Whether the range is of the null region, which reads as zeros and forgets what is written.
+/// Whether the range is in the null region, which reads as zeros and discards writes.
 #[inline]
 pub(super) fn is_null(range: HostRange) -> bool {
     NULL_MEMORY.contains(&range.addr)
 }
 
-/// Copy bytes that nobody looks at yet.
+/// Copies bytes that no thread reads yet.
 ///
 /// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`], save that others may change the bytes meanwhile.
+/// As for [`std::ptr::copy_nonoverlapping`], except that others may change the bytes meanwhile.
 #[inline]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: as the caller promised.
@@ -32,8 +32,8 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copy bytes to where a program may be looking at the last of them: the last aligned word, or what there is of it, is
-/// written when everything before it is there, and never in halves.
+/// Copies bytes to memory whose last bytes a program may be polling: writes the last aligned word, or the part of it in
+/// the range, after everything before it, and never in halves.
 ///
 /// # Safety
 /// As [`copy`].
@@ -55,7 +55,7 @@ pub(super) unsafe fn deliver(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// At most eight bytes inside one aligned word, in pieces as large as their alignment allows, the last one last.
+/// Stores at most eight bytes inside one aligned word, in pieces as large as their alignment allows, the last one last.
 #[inline]
 unsafe fn store_tail(mut from: *const u8, mut to: *mut u8, mut len: usize) {
     macro_rules! piece {
@@ -89,7 +89,7 @@ mod tests {
         for start in 0..16 {
             for len in 0..40 {
                 let mut to = [0u8; 64];
-                // SAFETY: both are ours and long enough.
+                // SAFETY: both buffers belong to the test and are long enough.
                 unsafe { deliver(from.as_ptr(), to.as_mut_ptr().add(start), len) };
                 assert_eq!(to[start..start + len], from[..len]);
                 assert!(to[..start].iter().chain(&to[start + len..]).all(|&byte| byte == 0), "{start} {len}");

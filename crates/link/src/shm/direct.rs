@@ -1,5 +1,5 @@
-//! Copies into and out of a peer's memory by us alone. The order is everything: announce, look up, copy, withdraw. Who
-//! takes a key away waits for the announcement to be withdrawn.
+//! Copies into and out of a peer's memory by this process alone. The order is essential: announce, look up, copy,
+//! withdraw. The owner that removes a key waits for the announcement to be withdrawn.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,8 +13,8 @@ use super::peer::{Peer, Us};
 use super::view::Place;
 
 impl Host {
-    /// Carry out `act` on a living peer while our board says that we copy from or to it. Our own process needs not be
-    /// told: what would take its keys away waits for the lock that we hold.
+    /// Runs `act` on a living peer while this process's board announces a copy from or to it. Copies within this
+    /// process need no announcement: its own revocations wait for the lock that the caller holds.
     #[inline]
     fn announced<R>(&mut self, index: u32, act: impl FnOnce(&mut Peer, Us) -> Option<R>) -> Option<R> {
         let peer = self.peers.get_mut(index as usize)?.as_deref_mut()?;
@@ -57,7 +57,7 @@ impl Host {
         })
     }
 
-    /// Only where the pages are mapped here: the kernel has no atomic operation on another process's memory.
+    /// Works only on pages that are mapped here: the kernel has no atomic operation on another process's memory.
     pub(super) fn act_there(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
         self.announced(at.peer.0, |peer, us| {
             let place = peer.find(us, at, 8)?;
@@ -70,13 +70,13 @@ impl Host {
                 return None;
             }
             peer.reach = Reach::Memory;
-            // SAFETY: eight aligned bytes of a peer's arena that is mapped here and cannot become shorter, or of our own
-            // registered memory; every access that we make to them is atomic.
+            // SAFETY: eight aligned bytes of a peer's arena that is mapped here and cannot become shorter, or of this
+            // process's registered memory; every access that we make to them is atomic.
             Some(carry_out(unsafe { AtomicU64::from_ptr(word.cast()) }, op))
         })
     }
 
-    /// What an element of a peer's own gather list names: its key needs to give no right for that.
+    /// Copies from an element of a peer's own gather list: its key needs to grant no right for that.
     pub(super) fn fetch_named(&mut self, index: u32, from: &Sge, offset: u64, to: HostRange) -> Option<()> {
         if offset.checked_add(to.len)? > u64::from(from.length) {
             return None;
@@ -90,7 +90,7 @@ impl Host {
 }
 
 impl Peer {
-    /// How its memory is reached, as far as is known.
+    /// Returns how its memory is reached, as far as known.
     #[inline]
     pub(super) fn reach(&self) -> Reach {
         let kernel = self.kernel.as_ref().is_some_and(|kernel| kernel.is_possible());
@@ -102,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// Everything that the target would check, from its board.
+    /// Makes all checks that the target would make, from its board.
     #[inline]
     fn find(&self, us: Us, at: &Direct, len: u64) -> Option<Place> {
         let view = self.view.as_ref()?;
@@ -116,7 +116,7 @@ impl Peer {
         if may && len > 0 { key.place(at.addr, len, at.whole) } else { None }
     }
 
-    /// Copy between ranges of ours and a place that was found.
+    /// Copies between ranges of this process and a found place.
     #[inline]
     fn copy(&mut self, way: Way, ours: &[HostRange], place: Place) -> Option<()> {
         if self.own {
@@ -161,7 +161,7 @@ unsafe fn copy_shared(way: Way, ours: &[HostRange], mut there: *mut u8) -> Optio
     Some(())
 }
 
-/// Within our own memory, where the two may overlap.
+/// Copies within this process's memory, where the two may overlap.
 fn copy_own(way: Way, ours: &[HostRange], mut there: u64) -> Option<()> {
     for range in ours {
         if is_null(*range) {

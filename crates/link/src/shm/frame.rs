@@ -1,5 +1,5 @@
-//! The head of a frame in a lane: a stamp, which is written last, and six words. Payload follows at once, so that a
-//! frame with eight bytes of it is one cache line.
+//! The head of a frame in a lane: a stamp, which is written last, and six words. The payload follows directly, so that
+//! a frame with eight bytes of it is one cache line.
 //!
 //! ```text
 //! stamp u64 | kind u8 flags u8 epoch u8 code u8 dest_qpn u32 | src_qpn seq | ack imm | total key | srqn bytes | addr u64
@@ -12,13 +12,13 @@ use super::layout::LINE;
 /// Bytes before the payload.
 pub(super) const HEAD_BYTES: usize = 56;
 
-/// Slots that a frame with this much payload takes.
+/// Returns the slots that a frame with this much payload takes.
 #[inline]
 pub(super) fn slots_of(bytes: u32) -> u64 {
     (HEAD_BYTES + bytes as usize).div_ceil(LINE) as u64
 }
 
-/// The words after the stamp.
+/// Encodes the words after the stamp.
 #[inline]
 pub(super) fn encode(frame: &Frame, bytes: u32) -> [u64; 6] {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -33,16 +33,16 @@ pub(super) fn encode(frame: &Frame, bytes: u32) -> [u64; 6] {
     ]
 }
 
-/// The words of a head that is followed by nothing until the end of the ring.
+/// The words of a head with nothing behind it until the end of the ring.
 pub(super) const PAD: [u64; 6] = [0; 6];
 
-/// Whether they are those.
+/// Whether the words are a pad's.
 #[inline]
 pub(super) fn is_pad(words: &[u64; 6]) -> bool {
     words[0] as u8 == PAD[0] as u8
 }
 
-/// The frame that the words, which are not a pad's, stand for; `None` if no honest process writes that.
+/// Decodes a frame from words that are not a pad's; `None` if no honest process writes them.
 #[inline]
 pub(super) fn decode(words: [u64; 6]) -> Option<Frame> {
     let (low, high) = (|word: u64| word as u32, |word: u64| (word >> 32) as u32);

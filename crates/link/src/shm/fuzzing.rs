@@ -1,4 +1,4 @@
-//! Fuzz target: a peer that writes what it likes into the shared memory of a pair and of its board.
+//! Fuzz target: a peer that writes arbitrary words into the shared memory of a pair and of its board.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ const QPN: [u32; 2] = [1 << 14 | 5, 2 << 14 | 9];
 const KEY: u32 = 0x1234_5678;
 const PD: PdId = PdId { index: 3, generation: 4 };
 const PEER: PeerId = PeerId(1);
-/// Words that one script writes into an entry or a frame.
+/// Number of words that one script writes into an entry or a frame.
 const WORDS: usize = 8;
 
 /// A host, and the memory that its peer shares with it.
@@ -75,7 +75,7 @@ impl Victim {
         HostRange { addr: self.memory.as_mut_ptr().expose_provenance() as u64, len }
     }
 
-    /// Writes a frame with the right stamp where the host looks next, so that it is read further.
+    /// Writes a frame with the right stamp at the host's next position, so that the host reads it further.
     fn write_frame(&mut self, script: &mut Script<'_>) {
         let Some(peer) = self.host.peer(PEER.0) else { return };
         let (at, stamp) = peer.inn.next();
@@ -88,7 +88,7 @@ impl Victim {
         self.pair.word(at).store(stamp, Ordering::Release);
     }
 
-    /// Writes an entry that bears the number which the host looks for.
+    /// Writes an entry with the number for which the host searches.
     fn write_entry(&mut self, script: &mut Script<'_>) {
         let (at, number) = match script.byte() {
             choice if choice & 1 == 0 => (key_at(usize::from(choice >> 1) % TIERS_MAX, KEY), KEY),
@@ -109,7 +109,7 @@ impl Victim {
                 self.pair.word(at).store(script.word(), Ordering::Relaxed);
             }
             1 => {
-                // The header stays: a peer that changes it was refused when it was met.
+                // The header stays: the host refuses to meet a peer with a wrong one.
                 let at = 128 + script.below(4096 / 8) * 8;
                 self.board.word(at).store(script.word(), Ordering::Relaxed);
             }
@@ -148,7 +148,7 @@ impl Victim {
         self.host.is_taken(PEER, script.word());
     }
 
-    /// Direct reads. A write would put bytes where the board says: into this very process.
+    /// Makes direct reads. A write would put bytes where the board says: into this very process.
     fn reach_out(&mut self, script: &mut Script<'_>) {
         let range = self.range();
         let (addr, len) = (script.word(), range.len.min(script.word()));
@@ -165,7 +165,7 @@ fn all() -> Access {
     Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC
 }
 
-/// No words that a peer writes into shared memory panic, lead outside it, or let its frames be longer than frames are.
+/// Checks that no words from a peer in shared memory cause a panic, an access outside it, or an overlong frame.
 pub fn shared_memory(bytes: &[u8]) {
     let Some(mut victim) = Victim::new() else { return };
     let mut script = Script::new(bytes);

@@ -1,4 +1,4 @@
-//! Everything that our process shares with the others of its host.
+//! The state that this process shares with the others of its host.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,65 +16,65 @@ use weft_transport::same_host::{KeyView, PeerId};
 use super::board::Board;
 use super::peer::{Peer, PeerConfig, Us};
 
-/// Lanes that one look goes through.
+/// Maximum number of lanes checked in one call.
 pub(super) const LOOKS_MAX: usize = 64;
-/// Processes that ours can have met at the same time: as many as there are slots, and some that died.
+/// Maximum number of processes met at the same time: one per slot, and some that died.
 const PEERS_MAX: usize = 4 << (24 - weft_verbs::QPN_INDEX_BITS);
-/// Slots that wait to be met.
+/// Maximum number of slots waiting to be met.
 const WANTED_MAX: usize = 64;
-/// How long a process that could not be met is left alone.
+/// How long a process that could not be met is not tried again.
 const REFUSAL_KEPT: Duration = Duration::from_secs(1);
-/// What marks the number of a peer in the set that is watched: its bell, not its process.
+/// Bit in a watch token that marks a peer's bell, as opposed to its process.
 const TOKEN_BELL: u64 = 1 << 32;
 
-/// Who our process is.
+/// Identity of this process.
 #[derive(Debug)]
 pub struct HostConfig {
     /// Slot of our queue pair numbers.
     pub slot: u32,
     /// A number that no other process of this slot had or will have.
     pub generation: u64,
-    /// What peers wake us by.
+    /// Doorbell that peers ring to wake this process.
     pub doorbell: OwnedFd,
-    /// The memory of our board, [`BOARD_BYTES`] of it; without it nobody gets at our memory.
+    /// The memory of this process's board, [`BOARD_BYTES`] of it; without it no peer can access this process's memory.
     ///
     /// [`BOARD_BYTES`]: super::BOARD_BYTES
     pub board: Option<OwnedFd>,
 }
 
-/// What our process shares with others.
+/// Shared-memory connections of this process.
 #[derive(Debug)]
 pub struct Host {
     pub(super) us: Us,
     pub(super) board: Board,
-    /// By number; none where everything is over.
+    /// By number; none for a peer that is gone for good.
     pub(super) peers: Vec<Option<Box<Peer>>>,
     numbers: FxHashMap<(u32, u64), PeerId>,
-    /// Who has each slot now, or had it last.
+    /// The current or last process of each slot.
     slots: FxHashMap<u32, PeerId>,
-    /// Slots whose processes are to be met.
+    /// Slots whose processes must be met.
     wanted: Vec<u32>,
-    /// Slots whose processes could not be met, and when that was.
+    /// Slots whose processes could not be met, and the time of the attempt.
     refused: FxHashMap<u32, Instant>,
     /// Peers whose lanes are read.
     pub(super) lanes: Vec<u32>,
-    /// Place of the lane that is looked at next.
+    /// Index of the lane to check next.
     pub(super) turn: usize,
-    /// Peers that were sent something since the doorbells were thought of.
+    /// Peers with frames pushed since doorbells were last rung.
     pub(super) pushed: Vec<u32>,
-    /// The frame that is being handled: whose, and its payload.
+    /// The frame being handled: its peer, and its payload.
     pub(super) current: Option<(u32, u32)>,
     doorbell: EventFd,
     /// Deaths and bells of peers.
     watch: Epoll,
     sleeps: u64,
     asleep: bool,
-    /// Slots of peers that broke the rules, until somebody asks.
+    /// Slots of peers that broke the rules, until the caller takes them.
     broken: Vec<u32>,
 }
 
 impl Host {
-    /// A process that has met nobody but itself, which is [`PeerId`] 0.
+    /// Makes the state of a process that has met only itself, which is [`PeerId`] 0.
     ///
     /// # Errors
     /// No memory files (a kernel before 5.1), or no descriptors are left.
@@ -107,34 +107,34 @@ impl Host {
         })
     }
 
-    /// Our board, for peers of our user.
+    /// Returns this process's board, for peers of its user.
     pub fn board(&self) -> BorrowedFd<'_> {
         self.board.fd()
     }
 
-    /// What peers wake us by: readable when one did.
+    /// Returns the doorbell of this process: readable when a peer rang it.
     pub fn doorbell(&self) -> &EventFd {
         &self.doorbell
     }
 
-    /// Readable when [`Host::handle_watch`] has something to do.
+    /// Returns a descriptor that is readable when [`Host::handle_watch`] has work.
     pub fn watch(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
 
-    /// The number of a process that we have met.
+    /// Returns the number of a met process.
     pub fn number(&self, slot: u32, generation: u64) -> Option<PeerId> {
         self.numbers.get(&(slot, generation)).copied()
     }
 
-    /// The number of the process that has a slot now, if we have met it.
+    /// Returns the number of a slot's current process, if this one has met it.
     #[inline]
     pub fn number_of_slot(&self, slot: u32) -> Option<PeerId> {
         let id = *self.slots.get(&slot)?;
         self.is_alive(id).then_some(id)
     }
 
-    /// Slots whose processes are to be met.
+    /// Takes the slots whose processes must be met.
     pub fn take_wanted(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.wanted)
     }
@@ -145,15 +145,15 @@ impl Host {
         !self.wanted.is_empty()
     }
 
-    /// The process of a slot cannot be met: it is not wanted for a while.
+    /// Records that the process of a slot cannot be met: it is not tried again for a while.
     pub fn on_refused(&mut self, slot: u32) {
         self.refused.insert(slot, Instant::now());
     }
 
-    /// Meet a process; once met it keeps its number.
+    /// Meets a process; a met process keeps its number.
     ///
     /// # Errors
-    /// What was handed out is not what it should be; descriptors or address space are used up.
+    /// The daemon's descriptors are not of the right kind; descriptors or address space are exhausted.
     pub fn attach(&mut self, config: PeerConfig) -> io::Result<PeerId> {
         let name = (config.slot, config.generation);
         if let Some(&known) = self.numbers.get(&name) {
@@ -176,14 +176,14 @@ impl Host {
         Ok(PeerId(index))
     }
 
-    /// The daemon says that a process is gone. What it left in its lane is still read.
+    /// Handles the daemon's message that a process is gone. The remaining frames in its lane are still read.
     pub fn on_gone(&mut self, slot: u32, generation: u64) {
         if let Some(PeerId(index)) = self.number(slot, generation).filter(|&id| id != PeerId(0)) {
             self.lose(index);
         }
     }
 
-    /// Peers died, or rang.
+    /// Handles peers that died or rang.
     pub fn handle_watch(&mut self) {
         let mut ready: Vec<Ready> = Vec::new();
         let _ = self.watch.wait(&mut ready, Some(Duration::ZERO));
@@ -201,7 +201,7 @@ impl Host {
         }
     }
 
-    /// Peers that have not come to their pair with us, each with the pair's file.
+    /// Returns the peers that have not joined their pair with this process, each with the pair's file.
     pub fn unused_pairs(&mut self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
         let peers = self.peers.iter_mut().flatten().filter(|peer| peer.alive && !peer.own);
         peers.filter_map(|peer| {
@@ -210,12 +210,12 @@ impl Host {
         })
     }
 
-    /// Slots of peers that broke the rules since this was asked last; their lanes are closed.
+    /// Takes the slots of peers that broke the rules; their lanes are closed.
     pub fn take_broken(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.broken)
     }
 
-    /// Wake the peers that were sent something and sleep. To be called after each turn; costs nothing if nothing was
+    /// Wakes the sleeping peers that have new frames. Must be called after each turn; costs nothing if nothing was
     /// sent.
     #[inline]
     pub fn ring_doorbells(&mut self) {
@@ -225,7 +225,7 @@ impl Host {
     }
 
     fn ring(&mut self) {
-        // Against the sleeper, who says so and then looks for frames.
+        // Pairs with the sleeper, which announces its sleep and then checks for frames.
         fence(Ordering::SeqCst);
         while let Some(index) = self.pushed.pop() {
             if let Some(peer) = self.peer(index) {
@@ -240,18 +240,18 @@ impl Host {
         self.lanes.iter().any(|&index| self.peer_at(index).is_some_and(Peer::has_frame))
     }
 
-    /// Whether we left ourselves a frame: nobody else will tell.
+    /// Whether this process has a frame for itself: no doorbell announces it.
     #[inline]
     pub fn has_own_frame(&self) -> bool {
         self.peer_at(0).is_some_and(Peer::has_frame)
     }
 
-    /// Say that nobody looks at the lanes until the doorbell rings; `false` if frames wait already.
+    /// Announces that no thread reads the lanes until the doorbell rings; returns `false` if frames wait already.
     pub fn fall_asleep(&mut self) -> bool {
         self.sleeps += 1;
         self.asleep = true;
         self.say_asleep(self.sleeps);
-        // Against a peer that pushes and then looks whether we sleep.
+        // Pairs with a peer that pushes and then checks whether this process sleeps.
         fence(Ordering::SeqCst);
         if self.has_frames() {
             self.wake_up();
@@ -260,7 +260,7 @@ impl Host {
         true
     }
 
-    /// Somebody looks at the lanes again.
+    /// Announces that a thread reads the lanes again.
     #[inline]
     pub fn wake_up(&mut self) {
         if std::mem::replace(&mut self.asleep, false) {
@@ -273,7 +273,7 @@ impl Host {
         self.peers.iter().flatten().for_each(|peer| peer.say_asleep(value));
     }
 
-    /// As [`SameHost::publish_key`], of memory of which a part is shared.
+    /// Like [`SameHost::publish_key`], for memory that is partly shared.
     pub fn publish_shared_key(&mut self, key: &KeyView, extent: Option<Extent>) {
         if self.board.has_key(key.key) {
             self.revoke_key(key.key);
@@ -281,15 +281,15 @@ impl Host {
         self.board.put_key(key, extent);
     }
 
-    /// Host addresses and lengths of the keys that are published.
+    /// Returns the host addresses and lengths of the published keys.
     pub fn keys(&mut self) -> Vec<(u64, u64)> {
         let mut keys = Vec::new();
         self.board.each_key(|_, addr, len| keys.push((addr, len)));
         keys
     }
 
-    /// What is shared of keys' memory has changed, all of it at once, before any peer could use it: `find` is given each
-    /// key with its host address and length.
+    /// Updates the shared parts of all keys' memory at once, before any peer can use them: `find` gets each key with
+    /// its host address and length.
     pub fn share_keys(&mut self, find: impl FnMut(u32, u64, u64) -> Option<Extent>) {
         self.board.share_keys(find);
     }
@@ -313,7 +313,8 @@ impl Host {
         self.peers.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// A peer broke the rules: nothing of its lane is believed any more. Its board is still looked at, for its copies.
+    /// Closes the lane of a peer that broke the rules: it is not trusted any more. Its board is still read, for its
+    /// copies.
     #[cold]
     pub(super) fn close(&mut self, index: u32) {
         self.lanes.retain(|&lane| lane != index);
@@ -324,7 +325,7 @@ impl Host {
         }
     }
 
-    /// A peer is gone, if not dead.
+    /// Handles a peer that is gone, and may be dead.
     fn lose(&mut self, index: u32) {
         if let Some(peer) = self.peer(index) {
             peer.alive = false;
@@ -333,7 +334,7 @@ impl Host {
         self.clear_away(index);
     }
 
-    /// A peer's process is dead.
+    /// Handles the death of a peer's process.
     fn bury(&mut self, index: u32) {
         if let Some(peer) = self.peers.get_mut(index as usize).and_then(|peer| peer.as_deref_mut()) {
             (peer.alive, peer.dead) = (false, true);
@@ -344,7 +345,7 @@ impl Host {
         self.clear_away(index);
     }
 
-    /// What a dead peer left is read before its memory goes.
+    /// Removes a dead peer once its remaining frames are read.
     pub(super) fn clear_away(&mut self, index: u32) {
         if self.current.is_some_and(|(current, _)| current == index) {
             return;

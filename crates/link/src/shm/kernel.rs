@@ -1,6 +1,6 @@
-//! Copies by the kernel between our memory and a peer's. The kernel names processes by number, and a number may be
-//! another process's by now, or its memory another program's: who is there is asked before the first copy and now and
-//! then after that, by reading words that only the process we mean has.
+//! Copies by the kernel between this process's memory and a peer's. The kernel names processes by pid, and a pid may
+//! belong to another process by now, or its memory to another program. So the peer's identity is checked before the
+//! first copy and now and then after that, by reading words that only the intended process has.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,21 +11,21 @@ use weft_transport::same_host::HostRange;
 use super::copy::is_null;
 use super::view::Identity;
 
-/// How long a peer that was recognised is believed to be the same.
+/// How long a recognised peer counts as the same.
 const BELIEF: Duration = Duration::from_millis(10);
-/// Ranges that one call takes.
+/// Maximum number of ranges in one call.
 const RANGES_MAX: usize = 64;
 
-/// Which way bytes go.
+/// Direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// From us.
+    /// From this process to the peer.
     There,
-    /// To us.
+    /// From the peer to this process.
     Here,
 }
 
-/// A peer's memory as the kernel lets us at it.
+/// Access to a peer's memory through the kernel.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pid: i32,
@@ -35,24 +35,24 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The process of this number, if it is the one.
+    /// Makes the access to the process with this pid, if it has this identity.
     pub fn new(pid: i32, identity: Identity) -> Kernel {
         Kernel { pid, identity, recognised: None, forbidden: false }
     }
 
-    /// Whether there is any hope.
+    /// Whether copies may still succeed.
     #[inline]
     pub fn is_possible(&self) -> bool {
         !self.forbidden
     }
 
-    /// Whether the process still is who it was; an answer that cannot be had counts as yes.
+    /// Whether the process still has its identity; a failed check counts as yes.
     pub fn is_there(&self) -> bool {
         self.recognised.is_none() || !matches!(self.recognise(), Ok(false))
     }
 
-    /// Copy all ranges of ours to or from one range of the peer's, whose bounds were checked. `false`: nobody knows how
-    /// much was copied.
+    /// Copies all ranges of this process to or from one range of the peer's, whose bounds were checked. `false`: an
+    /// unknown part was copied.
     pub fn copy(&mut self, way: Way, ours: &[HostRange], mut theirs: u64) -> bool {
         if self.forbidden || !self.look() {
             return false;
@@ -68,8 +68,8 @@ impl Kernel {
                 sum += range.len;
             }
             let (ours, there) = (&pieces[..ranges.len()], [Piece { addr: theirs as usize, len: sum as usize }]);
-            // SAFETY: the ranges are registered memory of ours that the adapter checked, or the transport's own bytes;
-            // what is not there the kernel refuses.
+            // SAFETY: the ranges are this process's registered memory that the adapter checked, or the transport's own
+            // bytes; the kernel refuses addresses that are not mapped.
             let copied = unsafe {
                 match way {
                     Way::There => vm::write(self.pid, ours, &there),
@@ -88,7 +88,7 @@ impl Kernel {
         true
     }
 
-    /// Whether the process is recognised, lately.
+    /// Whether the process was recognised lately, or is now.
     #[inline]
     fn look(&mut self) -> bool {
         let now = Instant::now();
@@ -117,7 +117,7 @@ impl Kernel {
         Ok(found[..8] == low.to_ne_bytes() && found[8..] == high.to_ne_bytes())
     }
 
-    /// Memory that is not there is this copy's misfortune; anything else is for good.
+    /// Records an error: unmapped memory fails only this copy; any other error is permanent.
     fn on_error(&mut self, error: &io::Error) {
         let passes = [rustix::io::Errno::FAULT, rustix::io::Errno::NOMEM, rustix::io::Errno::INTR];
         self.forbidden |= !passes.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));

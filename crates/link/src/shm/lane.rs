@@ -1,7 +1,7 @@
-//! A lane: a ring of slots that one process writes and another reads. A frame is one slot or several in a row; its stamp,
-//! written last, says that it is there. The stamp is the lane's key and the position, so that neither an old lap nor
-//! payload can pass for a frame. Positions count slots and never wrap; they are each side's own, and only the reader's is
-//! told, so that the writer knows what room there is.
+//! A lane: a ring of slots with one writing process and one reading process. A frame is one slot or several consecutive
+//! ones; its stamp, written last, makes it valid. The stamp combines the lane's key and the position, so that neither
+//! an old lap nor payload can pass for a frame. Positions count slots and never wrap. Each side keeps its own; only the
+//! reader publishes its position, so that the writer knows its room.
 
 use std::sync::atomic::Ordering;
 
@@ -12,15 +12,15 @@ use super::copy::{copy, deliver, is_null, pointer};
 use super::frame::{HEAD_BYTES, PAD, decode, encode, is_pad, slots_of};
 use super::layout::{LANE_SLOTS, LINE, Side};
 
-/// Bytes of an element of a gather list as it stands in a frame: address, length, key.
+/// Bytes of a gather list's element in a frame: address, length, key.
 const SGE_BYTES: usize = 16;
 
-/// The key of the lane from one process to another, which both can tell.
+/// Returns the key of the lane from one process to another, which both can compute.
 pub(super) fn lane_key(from: u64, to: u64) -> u64 {
     let mut x = from ^ to.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    // Positions have no such bit: no stamp is zero, as a fresh ring is.
+    // Positions never have this bit, so no stamp is zero as in a fresh ring.
     (x ^ (x >> 31)) | 1 << 63
 }
 
@@ -29,15 +29,15 @@ fn at(ring: usize, position: u64) -> usize {
     ring + (position % LANE_SLOTS) as usize * LINE
 }
 
-/// The end that writes.
+/// The writing end.
 #[derive(Debug)]
 pub(super) struct Writer {
     ring: usize,
-    /// Where the other side tells how far it has read.
+    /// Position of the word where the other side publishes its progress.
     told: usize,
     key: u64,
     head: u64,
-    /// What was told when last looked at.
+    /// The other side's progress at the last check.
     taken: u64,
 }
 
@@ -46,24 +46,24 @@ pub(super) struct Writer {
 pub(super) struct Broken;
 
 impl Writer {
-    /// The lane of `side`, read by `reader`.
+    /// Makes the writer of `side`'s lane, read by `reader`.
     pub fn new(side: Side, reader: Side, key: u64) -> Writer {
         Writer { ring: side.lane(), told: reader.taken(), key, head: 0, taken: 0 }
     }
 
-    /// How far it has been written.
+    /// Returns the position up to which the lane is written.
     #[inline]
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// How far it has been read.
+    /// Returns the position up to which the lane is read.
     #[inline]
     pub fn taken(&self, pair: &Shared) -> u64 {
         pair.word(self.told).load(Ordering::Acquire)
     }
 
-    /// Write a frame; whether there was room.
+    /// Writes a frame; returns whether there was room.
     #[inline]
     pub fn push(&mut self, pair: &Shared, frame: &Frame, payload: Outgoing<'_>) -> Result<bool, Broken> {
         let len = payload.len();
@@ -83,8 +83,8 @@ impl Writer {
         }
         let start = at(self.ring, self.head);
         if len > 0 {
-            // SAFETY: inside the ring, checked by `bytes`; what `payload` names is ours to read, and the ring is no
-            // part of it. The reader looks at it when it is stamped.
+            // SAFETY: inside the ring, checked by `bytes`; `payload` names bytes that this process may read, and the
+            // ring is no part of them. The reader reads the frame only after it is stamped.
             unsafe { write_payload(payload, pair.bytes(start + HEAD_BYTES, len as usize)) };
         }
         self.stamp(pair, encode(frame, len as u32));
@@ -116,7 +116,7 @@ impl Writer {
 }
 
 /// # Safety
-/// `to` has room for the payload, and no part of the payload is there; addresses in it are such as may be read.
+/// `to` has room for the payload, and no part of the payload is there; all addresses in the payload are readable.
 #[inline]
 unsafe fn write_payload(payload: Outgoing<'_>, mut to: *mut u8) {
     // SAFETY: as the caller promised, piece by piece.
@@ -147,29 +147,29 @@ unsafe fn write_payload(payload: Outgoing<'_>, mut to: *mut u8) {
     }
 }
 
-/// The end that reads.
+/// The reading end.
 #[derive(Debug)]
 pub(super) struct Reader {
     ring: usize,
-    /// Where we tell how far we have read.
+    /// Position of the word where this side publishes its progress.
     tells: usize,
     key: u64,
     tail: u64,
 }
 
 impl Reader {
-    /// The lane of `side`, read by `reader`.
+    /// Makes the reader of `side`'s lane, read by `reader`.
     pub fn new(side: Side, reader: Side, key: u64) -> Reader {
         Reader { ring: side.lane(), tells: reader.taken(), key, tail: 0 }
     }
 
-    /// Where the next frame's stamp will be, and what it will be.
+    /// Returns the position and the value of the next frame's stamp.
     #[inline]
     pub fn next(&self) -> (usize, u64) {
         (at(self.ring, self.tail), self.key ^ self.tail)
     }
 
-    /// The next frame, if it is there.
+    /// Returns the next frame, if it is there.
     #[inline]
     pub fn look(&mut self, pair: &Shared) -> Result<Option<Frame>, Broken> {
         let Some(mut words) = self.words(pair) else { return Ok(None) };
@@ -186,7 +186,7 @@ impl Reader {
         }
     }
 
-    /// Over a pad, which honest writers put anywhere but at the ring's beginning.
+    /// Skips a pad, which honest writers put anywhere but at the ring's beginning.
     #[cold]
     fn look_over(&mut self, pair: &Shared) -> Result<Option<[u64; 6]>, Broken> {
         let passed = self.tail % LANE_SLOTS;
@@ -200,7 +200,7 @@ impl Reader {
         }
     }
 
-    /// What follows the next stamp, if that is there.
+    /// Returns the words after the next stamp, if that is there.
     #[inline]
     fn words(&self, pair: &Shared) -> Option<[u64; 6]> {
         let (at, expected) = self.next();
@@ -208,7 +208,7 @@ impl Reader {
         (stamp.load(Ordering::Acquire) == expected).then(|| [a, b, c, d, e, f].map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The current frame, of `bytes` payload, is done with.
+    /// Ends the current frame, of `bytes` payload.
     #[inline]
     pub fn end(&mut self, pair: &Shared, bytes: u32) {
         self.pass(pair, slots_of(bytes));
@@ -220,7 +220,7 @@ impl Reader {
         pair.word(self.tells).store(self.tail, Ordering::Release);
     }
 
-    /// Copy payload of the current frame, which is `bytes` long, to memory of ours.
+    /// Copies payload of the current frame, which is `bytes` long, to this process's memory.
     #[inline]
     pub fn place(&self, pair: &Shared, bytes: u32, offset: u32, to: HostRange) {
         let len = to.len.min(u64::from(bytes.saturating_sub(offset))) as usize;
@@ -232,13 +232,13 @@ impl Reader {
         }
     }
 
-    /// Copy payload of the current frame; likewise.
+    /// Copies payload of the current frame; likewise.
     #[inline]
     pub fn peek(&self, pair: &Shared, bytes: u32, offset: u32, out: &mut [u8]) {
         let len = out.len().min(bytes.saturating_sub(offset) as usize);
         if len > 0 {
             let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
-            // SAFETY: the source is inside the ring, the target is borrowed for us alone.
+            // SAFETY: the source is inside the ring, the target is borrowed exclusively.
             unsafe { copy(from, out.as_mut_ptr(), len) };
         }
     }

@@ -1,4 +1,4 @@
-//! Where what stands in shared memory. Both processes must agree, so every change of this file changes [`LAYOUT`].
+//! Layout of the shared memory. Both processes must agree, so every change of this file changes [`LAYOUT`].
 //!
 //! ```text
 //! board  0       header: magic, layout, slot, generation, secret and its address
@@ -10,7 +10,7 @@
 //!        4 KiB   lane of side 0               ...  lane of side 1
 //! ```
 
-/// Number of the layout; processes of different ones do not meet.
+/// Version of the layout; processes with different ones do not meet.
 pub(super) const LAYOUT: u64 = 1;
 /// First word of a board.
 pub(super) const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"weftbord");
@@ -24,30 +24,30 @@ pub(super) mod header {
     pub const LAYOUT: usize = 8;
     pub const SLOT: usize = 16;
     pub const GENERATION: usize = 24;
-    /// Two words that stand in the process's own memory too.
+    /// Two words that are also in the process's own memory.
     pub const SECRET: usize = 32;
-    /// Where.
+    /// Address of these words there.
     pub const SECRET_ADDRESS: usize = 48;
 }
-/// Whose memory the process copies.
+/// Slot of the process whose memory the process copies.
 pub(super) const COPYING: usize = 128;
 /// Whether the process sleeps.
 pub(super) const ASLEEP: usize = 192;
-/// How many tiers of the key table were ever used.
+/// Number of tiers of the key table ever used.
 pub(super) const TIERS_USED: usize = 256;
 
 const QPS: usize = 4096;
 const QPS_MAX: usize = 1 << weft_verbs::QPN_INDEX_BITS;
 const KEYS: usize = QPS + QPS_MAX * LINE;
 
-/// Entries of each tier of the key table; the last holds four times the keys there can be.
+/// Entries of each tier of the key table; the last has four times as many as there can be keys.
 const TIERS: [usize; 6] = [1 << 6, 1 << 9, 1 << 12, 1 << 15, 1 << 18, 1 << 22];
 pub(super) const TIERS_MAX: usize = TIERS.len();
 const _: () = assert!(TIERS[TIERS_MAX - 1] >= 2 * (weft_verbs::MR_MAX as usize + weft_verbs::MW_MAX as usize));
-/// A key stands at its place in a tier or at one of the next ones.
+/// A key is at its place in a tier or at one of the next ones; this many are probed.
 pub(super) const PROBES: usize = 8;
 
-/// Bytes of a board; nearly all of it holes.
+/// Size of a board in bytes; nearly all of it is holes.
 pub const BOARD_BYTES: usize = tier_start(TIERS_MAX).next_multiple_of(4096);
 
 const fn tier_start(tier: usize) -> usize {
@@ -68,28 +68,28 @@ const TIER_STARTS: [usize; TIERS_MAX] = {
     starts
 };
 
-/// Where a queue pair's entry stands.
+/// Returns the position of a queue pair's entry.
 #[inline]
 pub(super) fn qp_at(qpn: u32) -> usize {
     QPS + (qpn as usize & (QPS_MAX - 1)) * LINE
 }
 
-/// Where a key's first place in a tier is; the tier must be below [`TIERS_MAX`].
+/// Returns the position of a key's first place in a tier; the tier must be below [`TIERS_MAX`].
 #[inline]
 pub(super) fn key_at(tier: usize, key: u32) -> usize {
-    // Its index is random; its lowest eight bits are the tag.
+    // The key's index is random; its lowest eight bits are the tag.
     TIER_STARTS[tier] + ((key >> 8) as usize & (TIERS[tier] - 1)) * LINE
 }
 
-/// Slots of a lane: fifteen of the longest frames.
+/// Number of slots of a lane: fifteen of the longest frames.
 pub(super) const LANE_SLOTS: u64 = 4096;
 const LANE_BYTES: usize = LANE_SLOTS as usize * LINE;
 const LANES: usize = 4096;
 
-/// Bytes of a pair of lanes.
+/// Size of a pair of lanes in bytes.
 pub const PAIR_BYTES: usize = LANES + 2 * LANE_BYTES;
 
-/// One side's part of a pair.
+/// One of the two sides of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side(pub usize);
 
@@ -98,22 +98,22 @@ impl Side {
         Side(1 - self.0)
     }
 
-    /// Not zero once the side uses the pair.
+    /// Returns the position of a word that is non-zero once the side uses the pair.
     pub fn here(self) -> usize {
         128 + self.0 * 256
     }
 
-    /// Whether the side sleeps, for a peer that has no board of it.
+    /// Returns the position of the word for the side's sleep, for a peer without its board.
     pub fn asleep(self) -> usize {
         self.here() + 8
     }
 
-    /// How far the side has read the other's lane.
+    /// Returns the position of the word for the side's progress in the other's lane.
     pub fn taken(self) -> usize {
         self.here() + 128
     }
 
-    /// Where its lane stands.
+    /// Returns the position of the side's lane.
     pub fn lane(self) -> usize {
         LANES + self.0 * LANE_BYTES
     }

@@ -1,16 +1,16 @@
 //! Other processes of this host through shared memory: [`Host`] is the transport's [`SameHost`] on real memory.
 //!
 //! ```text
-//! board   one for each process: its keys, its queue pairs, whose memory it is copying now; its peers read it
-//! pair    one for each two processes that met: a lane each way, a ring of frames
+//! board   one per process: its keys, its queue pairs, the peer whose memory it is copying now; its peers read it
+//! pair    one per two processes that met: a lane in each direction, a ring of frames
 //!
 //! push ───▶ lane::Writer ──▶ [pair] ──▶ lane::Reader ──▶ next_frame, place
 //! write_direct: board::announce ─▶ BoardView::find_key, find_qp ─▶ copy (pages shared) or Kernel (process_vm_writev)
-//! revoke_key:   board: entry gone ─▶ wait until no peer's board says that it copies from us, or its process is dead
+//! revoke_key:   board: entry gone ─▶ wait until no peer's board announces a copy from us, or the peer is dead
 //! ```
 //!
-//! Everything in shared memory has one writer. What another process wrote is bytes from outside: each word is loaded
-//! once, checked, and then used; our own positions stand in memory of our own.
+//! Every word in shared memory has one writer. Words of another process are untrusted input: each is loaded once,
+//! checked, and then used. This process's own positions are in private memory.
 //!
 //! [`SameHost`]: weft_transport::SameHost
 

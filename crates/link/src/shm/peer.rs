@@ -1,4 +1,4 @@
-//! A process that ours has met: its lanes, its board, its doorbell.
+//! A met process: its lanes, its board, its doorbell.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,30 +18,31 @@ use super::lane::{Reader, Writer, lane_key};
 use super::layout::{PAIR_BYTES, Side};
 use super::view::BoardView;
 
-/// What the daemon hands out when two processes meet.
+/// The daemon's descriptors for two processes that meet.
 #[derive(Debug)]
 pub struct PeerConfig {
     /// Slot of the peer.
     pub slot: u32,
-    /// Which process of that slot.
+    /// Generation of the peer's process in that slot.
     pub generation: u64,
     /// The pair of lanes.
     pub pair: OwnedFd,
-    /// What wakes the peer: the counter that it gives to all, or the other end of a bell if there is a `bell`.
+    /// Wakes the peer: the counter that it gives to all, or the other end of a bell if there is a `bell`.
     pub doorbell: OwnedFd,
-    /// What the peer wakes us by, if it is not the doorbell that all have.
+    /// The peer's own bell to wake this process, if it does not use the common doorbell.
     pub bell: Option<OwnedFd>,
     /// The peer's process.
     pub process: Option<OwnedFd>,
-    /// Its board, if it trusts us.
+    /// Its board, if it trusts this process.
     pub board: Option<OwnedFd>,
-    /// Whether the board was found in the peer's process ([`find_board`]), so that the peer may not have found ours yet.
+    /// Whether the board was found in the peer's process ([`find_board`]), so that the peer may not have found this
+    /// one's yet.
     pub found: bool,
-    /// Its shared pages, likewise.
+    /// Its shared pages, if it trusts this process.
     pub arena: Option<OwnedFd>,
 }
 
-/// The board of a process of our user that has this slot and generation, looked for in that process: where the daemon is
+/// Finds the board of a process of the same user by slot and generation, in that process itself: for a daemon that is
 /// not trusted to hand boards out.
 pub fn find_board(process: &OwnedFd, slot: u32, generation: u64) -> Option<OwnedFd> {
     for _ in 0..FIND_TRIES {
@@ -49,45 +50,46 @@ pub fn find_board(process: &OwnedFd, slot: u32, generation: u64) -> Option<Owned
         if let Some(board) = foreign::find_memory_file(process, BOARD_LABEL, accept) {
             return Some(board);
         }
-        // It publishes itself before it makes its board.
+        // The peer publishes itself before it makes its board.
         std::thread::sleep(FIND_PAUSE);
     }
     None
 }
 
-/// Attempts to find a board, and the time between two.
+/// Number of attempts to find a board, and the time between two.
 const FIND_TRIES: u32 = 4;
 const FIND_PAUSE: Duration = Duration::from_millis(1);
 
-/// The first pause before a peer is looked at again that had not found our board; each is twice the last.
+/// First pause before checking again a peer that had not found this process's board; each pause is twice the last.
 const LOOK_PAUSE: Duration = Duration::from_micros(500);
 const LOOKS_MAX: u32 = 12;
 
-/// Whether the peer has found our board. Before that we may not copy: it would not wait for our copies.
+/// Whether the peer has found this process's board. Before that, this process may not copy: the peer would not wait for
+/// its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Knows {
     Yes,
-    /// Not yet when it was last looked at: how often that was, and when to look again.
+    /// Not yet at the last check: number of checks, and time of the next one.
     NotYet(u32, Instant),
 }
 
-/// Who we are.
+/// Identity of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Us {
     pub slot: u32,
     pub generation: u64,
 }
 
-/// What `here` says: the process uses the pair, and looks for the other's sleep in the pair, or on its board.
+/// Values of `here`: the process uses the pair, and reads the other's sleep in the pair, or on its board.
 const HERE_BY_PAIR: u64 = 1;
 const HERE_BY_BOARD: u64 = 2;
 
-/// What wakes a peer.
+/// Means to wake a peer.
 #[derive(Debug)]
 enum Doorbell {
-    /// The one that it gives to all processes of its user.
+    /// The one that the peer gives to all processes of its user.
     Counter(EventFd),
-    /// One for us alone.
+    /// One for this process alone.
     Bell(OwnedFd),
 }
 
@@ -100,12 +102,12 @@ impl Doorbell {
     }
 }
 
-/// A process that ours has met.
+/// A met process.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub slot: u32,
     pub generation: u64,
-    /// Whether it is our own process.
+    /// Whether it is this process itself.
     pub own: bool,
     pub pair: Shared,
     side: Side,
@@ -118,22 +120,22 @@ pub(super) struct Peer {
     bell: Option<OwnedFd>,
     pub process: Option<OwnedFd>,
     knows: Knows,
-    /// The pair's file, while the peer has not come to it.
+    /// The pair's file, until the peer joins the pair.
     file: Option<OwnedFd>,
-    /// Its process is there and its lane is in order.
+    /// Its process exists and its lane is in order.
     pub alive: bool,
     /// The process is known to be dead, not only gone from the daemon.
     pub dead: bool,
-    /// Something was pushed since the doorbell was thought of.
+    /// A frame was pushed since doorbells were last rung.
     pub pushed: bool,
-    /// The sleep that it was woken from last.
+    /// The last sleep from which it was woken.
     rung: u64,
-    /// How its memory was reached last.
+    /// How its memory was last reached.
     pub reach: Reach,
 }
 
 impl Peer {
-    /// Our own process, which is its own peer.
+    /// Makes this process its own peer.
     pub fn own(us: Us, board: &Board) -> io::Result<Peer> {
         let key = lane_key(us.generation, us.generation);
         let side = Side(0);
@@ -161,8 +163,8 @@ impl Peer {
         })
     }
 
-    /// Somebody else. A board without a process to watch is not used: to revoke a key we must be able to learn that who
-    /// announced a copy is dead.
+    /// Meets another process. A board without a process to watch is not used: a revocation must be able to learn that a
+    /// process that announced a copy is dead.
     pub fn meet(us: Us, config: PeerConfig) -> io::Result<Peer> {
         if config.slot == us.slot {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a process cannot meet itself"));
@@ -207,7 +209,7 @@ impl Peer {
         })
     }
 
-    /// Whether the peer has our board and waits for copies that we announce there.
+    /// Whether the peer has this process's board and waits for copies announced there.
     #[inline]
     pub fn knows(&mut self, board: &Board) -> bool {
         match self.knows {
@@ -233,12 +235,12 @@ impl Peer {
         self.pair.word(at).load(Ordering::Acquire) == stamp
     }
 
-    /// Whether the peer uses the pair; what it was not given through the pair it never gets.
+    /// Whether the peer uses the pair; frames in a pair that it never joins are lost.
     pub fn is_here(&self) -> bool {
         self.own || self.pair.word(self.side.other().here()).load(Ordering::Acquire) != 0
     }
 
-    /// The pair's file, for a peer that has not come to it.
+    /// Returns the pair's file, for a peer that has not joined it.
     pub fn unused_pair(&mut self) -> Option<&OwnedFd> {
         if self.file.is_some() && self.is_here() {
             self.file = None;
@@ -246,14 +248,14 @@ impl Peer {
         self.file.as_ref()
     }
 
-    /// Say in the pair whether we sleep, if the peer looks there.
+    /// Announces in the pair whether this process sleeps, if the peer reads that there.
     pub fn say_asleep(&self, asleep: u64) {
         if !self.own && self.pair.word(self.side.other().here()).load(Ordering::Relaxed) != HERE_BY_BOARD {
             self.pair.word(self.side.asleep()).store(asleep, Ordering::Relaxed);
         }
     }
 
-    /// Wake the peer, once for each sleep. What was pushed must be visible before.
+    /// Wakes the peer, once for each sleep. Pushed frames must be visible before.
     pub fn ring(&mut self) {
         let asleep = match &self.view {
             Some(view) => view.asleep(),
@@ -267,12 +269,12 @@ impl Peer {
         }
     }
 
-    /// What the peer wakes us by, if it is something of its own.
+    /// Returns the peer's own bell to wake this process, if it has one.
     pub fn bell(&self) -> Option<&OwnedFd> {
         self.bell.as_ref()
     }
 
-    /// Forget that we were woken. A bell that nobody can ring any more is handed out, to be watched no longer.
+    /// Acknowledges a wake-up. Returns a bell that has no ringer any more; the caller stops watching it.
     pub fn silence(&mut self) -> Option<OwnedFd> {
         self.bell.take_if(|bell| bell::silence(bell) == Heard::Gone)
     }

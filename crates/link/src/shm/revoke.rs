@@ -1,5 +1,6 @@
-//! Waiting until nobody copies: a key or a queue pair was taken off the board, and who had found it there before may
-//! still be at work. Each says so on its own board. A copier that dies leaves its word behind; then its process tells.
+//! Waits until no peer copies: after a key or a queue pair is removed from the board, peers that found it there before
+//! may still be copying. Each announces that on its own board. A copier that dies leaves its announcement behind; then
+//! its process's end shows that it stopped.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +9,16 @@ use weft_sys::pidfd;
 use super::host::Host;
 use super::peer::Peer;
 
-/// Looks before the processor is offered to others, and before sleeping.
+/// Checks before offering the processor to others, and then before sleeping.
 const SPINS: u32 = 1 << 10;
 const YIELDS: u32 = 64;
-/// How long to sleep between two looks then.
+/// How long to sleep between two checks then.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How often to ask whether the copier lives.
+/// How often to check whether the copier is alive.
 const ASK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Host {
-    /// Returns when no copy is under way that began before the call.
+    /// Returns when no copy is in progress that began before the call.
     pub(super) fn wait_for_copies(&mut self) {
         let slot = self.us.slot;
         for peer in self.peers.iter().flatten().filter(|peer| !peer.own && !peer.dead) {
@@ -48,7 +49,7 @@ fn wait_for(peer: &Peer, slot: u32) {
     }
 }
 
-/// Whether the copier cannot be at work any more: it is dead, or has become another program.
+/// Whether the copier cannot be copying any more: it is dead, or has become another program.
 fn is_over(peer: &Peer) -> bool {
     peer.process.as_ref().is_none_or(pidfd::is_dead) || peer.kernel.as_ref().is_some_and(|kernel| !kernel.is_there())
 }

@@ -1,4 +1,4 @@
-//! What the transport asks of the other processes of the host, answered.
+//! The transport's interface to the other processes of the host.
 
 use weft_transport::SameHost;
 use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
@@ -34,7 +34,7 @@ impl SameHost for Host {
         self.peer_at(peer.0).map_or(0, |peer| peer.out.head())
     }
 
-    /// A peer that has not come to the pair takes nothing: what it was sent counts as lost, as it would on a wire.
+    /// A peer that never joined the pair takes nothing: frames to it count as lost, as on a wire.
     fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
         self.peer_at(peer.0).is_none_or(|peer| !peer.is_here() || peer.out.taken(&peer.pair) >= mark)
     }

@@ -1,4 +1,5 @@
-//! A peer's board as we read it: bytes from outside. What is found is a copy of an entry that was whole at one moment.
+//! A peer's board as this process reads it: untrusted input. A lookup returns a copy of an entry that was whole at one
+//! moment.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,16 +19,16 @@ pub(super) struct BoardView {
     memory: SharedView,
 }
 
-/// Who a board says that its process is.
+/// Identity of a board's process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     /// Two words of its memory.
     pub secret: [u64; 2],
-    /// Where they stand.
+    /// Address of these words.
     pub address: u64,
 }
 
-/// A key as it was found.
+/// A key's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct KeyEntry {
     pub pd: PdId,
@@ -40,12 +41,12 @@ pub(super) struct KeyEntry {
     pages: u64,
 }
 
-/// Where a range of a key is.
+/// Location of a range of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     /// Address in its process.
     pub host: u64,
-    /// Where its arena has the whole range.
+    /// Arena offset of the whole range, if it is shared.
     pub arena: Option<u64>,
 }
 
@@ -54,7 +55,8 @@ fn pd_of(word: u64) -> PdId {
 }
 
 impl KeyEntry {
-    /// Where `len` bytes at an address that the key names are; `None` if those up to `whole` are not all inside.
+    /// Returns the location of `len` bytes at an address that the key names; `None` if those up to `whole` are not all
+    /// inside.
     #[inline]
     pub fn place(&self, addr: u64, len: u64, whole: u64) -> Option<Place> {
         let offset = addr.checked_sub(self.base)?;
@@ -77,7 +79,7 @@ impl KeyEntry {
 }
 
 impl BoardView {
-    /// Map the board of the process that has this slot and generation.
+    /// Maps the board of the process with this slot and generation.
     pub fn map(file: &OwnedFd, slot: u32, generation: u64) -> io::Result<BoardView> {
         let memory = SharedView::map(file, BOARD_BYTES)?;
         let says = |at: usize| memory.word(at).load(Ordering::Acquire);
@@ -96,33 +98,33 @@ impl BoardView {
         Ok(BoardView { memory })
     }
 
-    /// Who the process is.
+    /// Returns the identity of the process.
     pub fn identity(&self) -> Identity {
         let says = |at: usize| self.memory.word(at).load(Ordering::Relaxed);
         Identity { secret: [says(header::SECRET), says(header::SECRET + 8)], address: says(header::SECRET_ADDRESS) }
     }
 
-    /// What the process says of its sleep.
+    /// Returns the process's sleep counter.
     #[inline]
     pub fn asleep(&self) -> u64 {
         self.memory.word(ASLEEP).load(Ordering::Relaxed)
     }
 
-    /// What the process says of its copy, if that is of this slot's memory.
+    /// Returns the process's copy announcement, if it copies this slot's memory.
     #[inline]
     pub fn copying(&self, slot: u32) -> Option<u64> {
         let word = self.memory.word(COPYING).load(Ordering::SeqCst);
         (word >> COPY_COUNTER_BITS == u64::from(slot)).then_some(word)
     }
 
-    /// A queue pair.
+    /// Finds a queue pair.
     #[inline]
     pub fn find_qp(&self, qpn: Qpn) -> Option<QpEntry> {
         let [to, generation, pd, access] = self.read::<4>(qp_at(qpn), qpn)?;
         Some(QpEntry { dest_qpn: (to >> 32) as u32, slot: to as u32, generation, pd: pd_of(pd), access: access as u32 })
     }
 
-    /// A key.
+    /// Finds a key.
     #[inline]
     pub fn find_key(&self, key: u32) -> Option<KeyEntry> {
         let tiers = self.memory.word(TIERS_USED).load(Ordering::Relaxed).min(TIERS_MAX as u64) as usize;
@@ -147,7 +149,7 @@ impl BoardView {
         None
     }
 
-    /// The words of an entry, if it is this number's and did not change meanwhile.
+    /// Returns the words of an entry, if it has this number and did not change meanwhile.
     #[inline]
     fn read<const N: usize>(&self, at: usize, number: u32) -> Option<[u64; N]> {
         let first = self.memory.word(at);

@@ -1,7 +1,7 @@
-//! Faults on purpose: `WEFT_FAULT="loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"`. Each packet received is
-//! lost, damaged, doubled or held back as the dice say; the dice are a function of the seed and of how many packets came
-//! before, so a run can be repeated as far as its packets come in the same order. Damage is done before the ICRC is
-//! checked, so that it is the check that is tested.
+//! Fault injection: `WEFT_FAULT="loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"`. Random numbers decide which
+//! received packets are lost, damaged, duplicated or delayed. They depend only on the seed and on the number of packets
+//! before, so a run can be repeated as far as its packets come in the same order. Damage happens before the ICRC check,
+//! so that it tests the check.
 
 mod spec;
 
@@ -13,25 +13,25 @@ use weft_verbs::{Duration, Instant};
 use crate::datagram::Datagram;
 pub use spec::{FaultSpec, FaultSpecError};
 
-/// Bytes held back at most; what comes beyond is lost, as in a queue that overflows.
+/// Maximum number of delayed bytes; packets beyond it are lost, as in a queue that overflows.
 pub const HELD_BYTES_MAX: usize = 64 << 20;
-/// A packet that is to arrive late is overtaken by at most so many.
+/// Maximum number of packets that overtake a late one.
 pub const OVERTAKEN_BY_MAX: u64 = 8;
-/// It arrives after this time even if nothing overtakes it.
+/// A late packet arrives after this time even if nothing overtakes it.
 pub const LATE_MAX: Duration = Duration::from_micros(500);
 
-/// How often each fault struck.
+/// How often each fault was injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultStats {
     /// Packets lost.
     pub lost: u64,
     /// Packets damaged.
     pub corrupted: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub doubled: u64,
     /// Packets made late.
     pub reordered: u64,
-    /// Packets lost because too many were held.
+    /// Packets lost because too many were delayed.
     pub overflowed: u64,
 }
 
@@ -51,7 +51,7 @@ impl Owned {
     }
 }
 
-/// A packet held back, ordered by its time and then by its number.
+/// A delayed packet, ordered by its time and then by its number.
 #[derive(Debug)]
 struct Held {
     at: Instant,
@@ -76,7 +76,7 @@ impl Ord for Held {
     }
 }
 
-/// A packet that waits to be overtaken.
+/// A packet waiting to be overtaken.
 #[derive(Debug)]
 struct Late {
     until: Instant,
@@ -84,7 +84,7 @@ struct Late {
     packet: Owned,
 }
 
-/// The injector.
+/// The fault injector.
 #[derive(Debug)]
 pub struct Fault {
     spec: FaultSpec,
@@ -93,12 +93,12 @@ pub struct Fault {
     held: BinaryHeap<Reverse<Held>>,
     late: Vec<Late>,
     held_bytes: usize,
-    /// Counts.
+    /// Counters.
     pub stats: FaultStats,
 }
 
 impl Fault {
-    /// As the specification says.
+    /// Makes an injector for a specification.
     pub fn new(spec: FaultSpec) -> Fault {
         Fault {
             spec,
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// SplitMix64.
+    /// Returns the next random number (SplitMix64).
     fn roll(&mut self) -> u64 {
         self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.dice;
@@ -121,11 +121,11 @@ impl Fault {
     }
 
     fn strikes(&mut self, ppm: u32) -> bool {
-        // The dice are thrown whatever the odds are, so that one fault's odds do not move another's.
+        // Draw a number regardless of the rate, so that one fault's rate does not affect another's draws.
         self.roll() % 1_000_000 < u64::from(ppm)
     }
 
-    /// A packet came in: `deliver` gets what comes out of it now, and what it overtook.
+    /// Handles a received packet: `deliver` gets the packets that result now, and those that it overtook.
     pub fn admit(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
         let spec = self.spec;
         let (lost, corrupt) = (self.strikes(spec.loss_ppm), self.strikes(spec.corrupt_ppm));
@@ -165,7 +165,7 @@ impl Fault {
         }
     }
 
-    /// Deliver what is due by `now`.
+    /// Delivers packets that are due by `now`.
     pub fn release(&mut self, now: Instant, deliver: &mut impl FnMut(&Datagram<'_>)) {
         while self.held.peek().is_some_and(|h| h.0.at <= now) {
             if let Some(Reverse(held)) = self.held.pop() {
@@ -184,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// When [`Fault::release`] has something to do.
+    /// Returns when [`Fault::release`] has work.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let held = self.held.peek().map(|h| h.0.at);
         let late = self.late.iter().map(|l| l.until).min();
@@ -214,7 +214,7 @@ impl Fault {
         }
     }
 
-    /// A packet was delivered: those that waited for it come one nearer.
+    /// Counts a delivered packet towards the release of those waiting to be overtaken.
     fn overtake(&mut self, _now: Instant, deliver: &mut impl FnMut(&Datagram<'_>)) {
         let mut index = 0;
         while index < self.late.len() {

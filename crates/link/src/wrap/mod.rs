@@ -1,4 +1,4 @@
-//! What can be wrapped around a link: faults for tests, a capture for people.
+//! Wrappers around a link: fault injection for tests, a packet capture for people.
 
 pub mod fault;
 pub mod pcap;

@@ -1,10 +1,11 @@
-//! A capture of what this process sent and received: `WEFT_PCAP=file.pcapng`. UDP sockets show no frames, so Ethernet,
-//! IP and UDP headers are made up around each packet as they were on the wire: IPv4's identification is the one that the
-//! ICRC proves, the MAC addresses are derived from the IP addresses. Packets received are those whose ICRC was good. On an
-//! InfiniBand fabric that packets cross hop by hop they are InfiniBand's own, LRH to VCRC, in records of ERF.
+//! A capture of this process's sent and received packets: `WEFT_PCAP=file.pcapng`. UDP sockets show no frames, so the
+//! capture reconstructs Ethernet, IP and UDP headers around each packet as they were on the wire: IPv4's identification
+//! is the one that the ICRC proves, and the MAC addresses are derived from the IP addresses. Received packets are
+//! captured if their ICRC is correct. On an InfiniBand fabric that packets cross hop by hop, they are InfiniBand's own,
+//! LRH to VCRC, in ERF records.
 //!
-//! A file belongs to one process: `%p` in the name becomes the process's number, and if another living process holds
-//! the file, the number is put behind the name.
+//! A file belongs to one process: `%p` in the name becomes the pid, and if another running process holds the file, the
+//! pid is appended to the name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -21,7 +22,7 @@ use weft_wire::pcapng::{self, Direction};
 use weft_wire::roce::{self, IpMeta};
 use zerocopy::IntoBytes;
 
-/// Bytes gathered before they are written.
+/// Bytes buffered before a write.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// A capture file.
@@ -31,12 +32,12 @@ pub struct Capture {
     path: PathBuf,
     pending: Vec<u8>,
     frame: Vec<u8>,
-    /// Set when a write failed: the capture ends there, whole blocks only.
+    /// Set when a write failed: the capture ends there, after the last whole block.
     failed: Option<io::Error>,
 }
 
 impl Capture {
-    /// Start one; `name` as the person gave it. `ib` says that its packets are InfiniBand's.
+    /// Starts a capture; `name` as the user gave it. `ib` says that its packets are InfiniBand's.
     pub fn create(name: &str, ib: bool) -> io::Result<Capture> {
         let pid = std::process::id();
         let path = PathBuf::from(name.replace("%p", &pid.to_string()));
@@ -63,12 +64,12 @@ impl Capture {
         }
     }
 
-    /// Where it is written.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Note a packet, BTH to ICRC.
+    /// Records a packet, BTH to ICRC.
     pub fn packet(&mut self, direction: Direction, meta: &IpMeta, ib: &[u8]) {
         if self.failed.is_some() {
             return;
@@ -82,7 +83,7 @@ impl Capture {
         self.put(direction);
     }
 
-    /// Note a packet of RoCE v1.
+    /// Records a packet of RoCE v1.
     pub fn packet_v1(&mut self, direction: Direction, grh: &Grh, ib: &[u8]) {
         if self.failed.is_some() {
             return;
@@ -96,7 +97,7 @@ impl Capture {
         self.put(direction);
     }
 
-    /// Note a packet of InfiniBand, LRH to VCRC.
+    /// Records a packet of InfiniBand, LRH to VCRC.
     pub fn packet_ib(&mut self, direction: Direction, packet: &[u8]) {
         if self.failed.is_some() {
             return;
@@ -113,7 +114,7 @@ impl Capture {
         }
     }
 
-    /// Write what is pending: a process may end without telling us.
+    /// Writes the pending blocks: a process may end without notice.
     pub fn flush(&mut self) {
         if self.pending.is_empty() || self.failed.is_some() {
             return;
@@ -125,25 +126,25 @@ impl Capture {
         self.pending.clear();
     }
 
-    /// Ends the capture with the last block of which all was written, and says so where a person sees it: a capture that
-    /// ends before its program does is easily taken for a whole one.
+    /// Ends the capture after the last block that was written whole, and reports that where the user sees it: a capture
+    /// that ends before its program is easily mistaken for a whole one.
     fn end_early(&mut self, written: usize, error: io::Error) {
         let extra = written - whole_blocks(&self.pending, written);
         if let Ok(at) = self.file.stream_position() {
-            // A pipe cannot be cut.
+            // A pipe cannot be truncated.
             let _ = self.file.set_len(at.saturating_sub(extra as u64));
         }
         let _ = writeln!(io::stderr(), "weft: WEFT_PCAP: {} ends early: {error}", self.path.display());
         self.failed = Some(error);
     }
 
-    /// Why the capture ended early, if it did.
+    /// Returns why the capture ended early, if it did.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failed.as_ref()
     }
 }
 
-/// How many of the first `written` bytes are whole blocks.
+/// Returns how many of the first `written` bytes are whole blocks.
 fn whole_blocks(blocks: &[u8], written: usize) -> usize {
     let mut end = 0;
     loop {
@@ -155,19 +156,19 @@ fn whole_blocks(blocks: &[u8], written: usize) -> usize {
     }
 }
 
-/// Nanoseconds since the epoch.
+/// Returns nanoseconds since the epoch.
 fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
-/// Open and lock; `WouldBlock` means that another process has it.
+/// Opens and locks the file; `WouldBlock` means that another process holds it.
 fn claim(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
 }
 
-/// A locally administered address that tells which host it stands for, or the group's own.
+/// Returns a locally administered address that identifies its host, or the group's own.
 fn mac_of(ip: IpAddr) -> [u8; 6] {
     match ip {
         IpAddr::V4(v4) => {

@@ -15,7 +15,7 @@ const ALL: Access = Access::REMOTE_WRITE.union(Access::REMOTE_READ).union(Access
 const OFFSET: u64 = 6 << 20;
 const SHARED: u64 = 4 * 4096;
 
-/// Two that met, the second with an arena of which four pages are mapped as its memory.
+/// Two hosts that met, the second with an arena of which four pages are mapped as its memory.
 fn sharing() -> (Host, Host, View, HostRange) {
     let (mut a, mut b) = (host(1), host(2));
     let arena: OwnedFd = Arena::create_file().unwrap().into();

@@ -87,7 +87,7 @@ fn as_many_keys_as_there_can_be_are_found() {
 fn elements_of_a_peers_list_are_fetched() {
     let (mut a, mut b) = pair();
     let mut theirs: Vec<u8> = (0..100).collect();
-    // Its own key needs no remote right, and no queue pair.
+    // The element's own key needs no remote right, and no queue pair.
     let memory = range_of(&mut theirs);
     let (base, access) = (memory.addr, Access::LOCAL_WRITE);
     b.publish_key(&KeyView { key: KEY, pd: PD, qpn: None, base, len: 100, host: memory.addr, access });

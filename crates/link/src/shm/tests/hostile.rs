@@ -1,4 +1,4 @@
-//! Peers that write what they like.
+//! Peers that write arbitrary words.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use super::pair::{KEY, PEER, QPN, config_of, direct, host, offer, pair, range_of
 use crate::shm::layout::{BOARD_BYTES, LANE_SLOTS, LINE, PAIR_BYTES, Side, TIERS_USED, header, key_at, qp_at};
 use crate::shm::{Host, PeerConfig};
 
-/// A host that met one whose board and pair are ours to scribble on; `forge` changes the board before they meet.
+/// A host that met a peer whose board and pair the test can overwrite; `forge` changes the board before they meet.
 struct Victim {
     host: Host,
     pair: Shared,
@@ -39,7 +39,7 @@ fn victim() -> Victim {
     victim_of(|_| {})
 }
 
-/// A stamped head where the victim will look next.
+/// Writes a stamped head at the victim's next position.
 fn write_head(victim: &mut Victim, words: [u64; 6]) {
     let (at, stamp) = victim.host.peer(1).unwrap().inn.next();
     for (n, word) in words.into_iter().enumerate() {
@@ -48,7 +48,7 @@ fn write_head(victim: &mut Victim, words: [u64; 6]) {
     victim.pair.word(at).store(stamp, Ordering::Release);
 }
 
-/// Everything that can be asked of a peer.
+/// Makes every kind of access to a peer.
 fn use_all(victim: &mut Host) {
     let mut memory = [0u8; 64];
     let range = range_of(&mut memory);
@@ -89,7 +89,7 @@ proptest! {
     ) {
         let mut victim = victim();
         for (mut words, bytes, kind) in heads {
-            // The right stamp, so that everything else is looked at.
+            // The right stamp, so that the host checks everything else.
             words[0] = words[0] & !0xff | kind;
             words[4] = words[4] & 0xffff_ffff | bytes << 32;
             write_head(&mut victim, words);
@@ -106,7 +106,7 @@ proptest! {
                 0 => (key_at(usize::from(at >> 7), KEY), KEY),
                 _ => (qp_at(QPN[1]), QPN[1]),
             };
-            // Numbers that match are looked at further.
+            // The host reads entries with matching numbers further.
             victim.board.word(entry).store(u64::from(number) << 32 | word & 2, Ordering::Relaxed);
             let word = if at & 32 == 0 { word } else { word >> 40 };
             victim.board.word(entry + usize::from(at & 7) * 8).store(word, Ordering::Relaxed);
@@ -162,7 +162,7 @@ fn boards_and_pairs_of_the_wrong_kind_are_refused() {
     let loose = weft_sys::memory::anonymous_file("loose").unwrap();
     loose.set_len(PAIR_BYTES as u64).unwrap();
     assert!(a.attach(config_of(&b, &loose)).is_err(), "it could become shorter");
-    // A doorbell that is none wakes nobody and does no harm.
+    // An invalid doorbell wakes no one and does no harm.
     let dumb = PeerConfig { doorbell: short.into(), ..config_of(&b, &pair()) };
     a.attach(dumb).unwrap();
     assert!(send(&mut a, 1, &[]));
@@ -175,7 +175,7 @@ fn the_kernel_copies_only_into_the_process_whose_board_it_is() {
     for (forged, copies) in [(false, true), (true, false)] {
         let mut victim = victim_of(|board| {
             if forged {
-                // The number may be another process's by now: what stands there is another secret, or nothing.
+                // The pid may belong to another process by now: its memory has another secret, or none.
                 board.word(header::SECRET).fetch_xor(1, Ordering::Relaxed);
             }
         });

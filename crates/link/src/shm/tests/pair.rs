@@ -1,4 +1,4 @@
-//! Two hosts that met, and what tests ask of them.
+//! Two hosts that met, and helpers for the tests.
 
 use std::os::fd::AsFd;
 
@@ -19,7 +19,7 @@ pub fn host(slot: u32) -> Host {
     Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, board }).unwrap()
 }
 
-/// What the daemon would hand to somebody who meets `host`.
+/// The daemon's descriptors for a process that meets `host`.
 pub fn config_of(host: &Host, pair: &std::fs::File) -> PeerConfig {
     PeerConfig {
         slot: host.us.slot,
@@ -34,7 +34,7 @@ pub fn config_of(host: &Host, pair: &std::fs::File) -> PeerConfig {
     }
 }
 
-/// Two that met; each is the other's peer number 1.
+/// Two hosts that met; each is the other's peer number 1.
 pub fn pair() -> (Host, Host) {
     let (mut a, mut b) = (host(1), host(2));
     let file = shared::create_file("pair", PAIR_BYTES).unwrap();
@@ -54,7 +54,7 @@ pub fn range_of(memory: &mut [u8]) -> HostRange {
     HostRange { addr: memory.as_mut_ptr().expose_provenance() as u64, len: memory.len() as u64 }
 }
 
-/// `b` lets `a` at this memory through its queue pair.
+/// Makes `b` grant `a` access to this memory through its queue pair.
 pub fn offer(b: &mut Host, memory: HostRange, access: Access) {
     b.publish_key(&KeyView { key: KEY, pd: PD, qpn: None, base: 0x1_0000, len: memory.len, host: memory.addr, access });
     b.publish_qp(&QpView { qpn: QPN[1], peer: PEER, dest_qpn: QPN[0], pd: PD, access });

@@ -1,4 +1,4 @@
-//! Taking keys away while peers copy.
+//! Revoking keys while peers copy.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use weft_verbs::Access;
 use super::pair::{KEY, PD, PEER, QPN, config_of, direct, host, offer, pair, range_of, receive, send};
 use crate::shm::{PAIR_BYTES, PeerConfig};
 
-/// Says to another thread that it is to end, whatever ends this one's work.
+/// Tells another thread to end, however this one's work ends.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -20,7 +20,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A host on another thread while this one goes on.
+/// Runs a host on another thread beside this one's work.
 fn beside<R>(work: impl FnOnce() + Send, here: impl FnOnce() -> R) -> R {
     std::thread::scope(|scope| {
         let other = scope.spawn(work);
@@ -49,7 +49,7 @@ fn no_byte_changes_once_a_key_is_revoked() {
         (0..range.len)
             .map(|n| {
                 let at = std::ptr::with_exposed_provenance::<u8>((range.addr + n) as usize);
-                // SAFETY: bytes of a vector that lives; others may write them, which is what is looked for.
+                // SAFETY: bytes of a vector that lives; others may write them, which is the point of the test.
                 unsafe { at.read_volatile() }
             })
             .collect()
@@ -83,7 +83,7 @@ fn a_copier_that_died_is_not_waited_for() {
     b.attach(PeerConfig { process, ..config_of(&a, &file) }).unwrap();
     let mut memory = [0u8; 8];
     offer(&mut b, range_of(&mut memory), Access::REMOTE_WRITE);
-    // Its board says for ever that it copies from us.
+    // Its board announces for ever that it copies from the first host.
     a.board.announce(2);
     let revoked = AtomicBool::new(false);
     beside(

@@ -1,4 +1,4 @@
-//! What a person writes to ask for faults: `loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7`.
+//! The specification of faults: `loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7`.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use weft_verbs::Duration;
 
 use crate::units::{share_ppm, time};
 
-/// Which faults, and how often.
+/// The faults to inject, and their rates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultSpec {
-    /// Packets of a million that are lost.
+    /// Lost packets per million.
     pub loss_ppm: u32,
-    /// Packets of a million that are overtaken by later ones.
+    /// Packets per million that later ones overtake.
     pub reorder_ppm: u32,
-    /// Packets of a million that come twice.
+    /// Duplicated packets per million.
     pub dup_ppm: u32,
-    /// Packets of a million of which a bit is flipped.
+    /// Packets per million with a flipped bit.
     pub corrupt_ppm: u32,
-    /// How long every packet is held.
+    /// Delay of every packet.
     pub delay: Duration,
-    /// Where the dice start.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// The longest delay that can be asked for.
+/// The longest accepted delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(60);
 
-/// Why a specification is none.
+/// The reason why a specification is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultSpecError(String);
 
@@ -43,10 +43,10 @@ impl fmt::Display for FaultSpecError {
 impl std::error::Error for FaultSpecError {}
 
 impl FaultSpec {
-    /// From what a person wrote. An empty text asks for no faults.
+    /// Parses a specification. An empty text requests no faults.
     ///
     /// # Errors
-    /// The first part that is not understood, and why.
+    /// The first part that does not parse, and the reason.
     pub fn parse(text: &str) -> Result<FaultSpec, FaultSpecError> {
         let mut spec = FaultSpec::default();
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -74,7 +74,7 @@ impl FaultSpec {
         Ok(spec)
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no faults are requested.
     pub fn is_none(&self) -> bool {
         *self == FaultSpec { seed: self.seed, ..FaultSpec::default() }
     }
