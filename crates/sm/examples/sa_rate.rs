@@ -113,13 +113,14 @@ fn join(place: usize, host: &(u16, [u8; 16])) -> (u16, SaMad) {
 fn grow(sa: &Administrator, fixture: &Fixture) {
     let mut wanted = sa.wanted();
     let began = Clock::now();
-    let request = Request { graph: &fixture.graph, wanted: &wanted, deaf: sa.deaf(), previous: &Forest::default() };
+    let request =
+        Request { graph: &fixture.graph, wanted: &wanted, without_mft: sa.without_mft(), previous: &Forest::default() };
     let forest = trees(&request);
     println!("trees: {} in {:.0} ms", forest.trees.len(), began.elapsed().as_secs_f64() * 1e3);
     let seat = wanted.last().and_then(|wanted| wanted.seats.last()).copied();
     wanted[0].seats.extend(seat);
     let began = Clock::now();
-    let request = Request { graph: &fixture.graph, wanted: &wanted, deaf: sa.deaf(), previous: &forest };
+    let request = Request { graph: &fixture.graph, wanted: &wanted, without_mft: sa.without_mft(), previous: &forest };
     trees(&request);
     println!("trees after another join: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
 }

@@ -11,8 +11,8 @@ use crate::{partition, qos};
 pub fn configuration(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (read, _) = options::parse(&text, "opensm.conf", Options::default());
-    let (again, remarks) = options::parse(&create_config(&read), "again.conf", Options::default());
-    assert!(changes(&read, &again).is_empty(), "{:?} {remarks:?}", changes(&read, &again));
+    let (again, diagnostics) = options::parse(&create_config(&read), "again.conf", Options::default());
+    assert!(changes(&read, &again).is_empty(), "{:?} {diagnostics:?}", changes(&read, &again));
     let _ = partition::parse(&text, "partitions.conf");
     let _ = qos::policy::parse(&text, "qos-policy.conf");
     let _ = sysconfig(&text, "sysconfig");

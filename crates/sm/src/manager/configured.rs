@@ -7,7 +7,7 @@ use weft_verbs::Duration;
 
 use super::Setup;
 use crate::options::files::{self, HopWeight};
-use crate::options::{Options, Remark, Remarks};
+use crate::options::{Diagnostic, Diagnostics, Options};
 use crate::partition;
 use crate::qos::{self, Policy};
 use crate::routing::chain::Chain;
@@ -22,12 +22,12 @@ impl Setup {
         own_guid: u64,
         options: &Options,
         read: &mut dyn FnMut(&str) -> Result<String, String>,
-    ) -> (Setup, Vec<Remark>) {
-        let (files, mut remarks) = files::routing(options, read);
-        let partitions = partitions(options, read, &mut remarks);
-        let policy = policy(options, read, &mut remarks);
-        let node_names = names(options, read, &mut remarks);
-        let prefix_routes = prefix_routes(options, read, &mut remarks);
+    ) -> (Setup, Vec<Diagnostic>) {
+        let (files, mut diagnostics) = files::routing(options, read);
+        let partitions = partitions(options, read, &mut diagnostics);
+        let policy = policy(options, read, &mut diagnostics);
+        let node_names = names(options, read, &mut diagnostics);
+        let prefix_routes = prefix_routes(options, read, &mut diagnostics);
         let Options { device, sweep, handover, timing, misc, .. } = options;
         let (names, no_fallback) = options.routing.engines();
         let weight = |of: &HopWeight| (of.switch, of.port, u16::try_from(of.weight).unwrap_or(u16::MAX));
@@ -74,22 +74,22 @@ impl Setup {
             prefix_routes,
             ..Setup::new(own_guid)
         };
-        (setup, remarks)
+        (setup, diagnostics)
     }
 }
 
 /// Reads the node names from the file that the options name.
-fn names(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> BTreeMap<u64, String> {
+fn names(options: &Options, read: Read<'_>, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<u64, String> {
     let Some(path) = &options.log.node_name_map_name else { return BTreeMap::new() };
     let (names, said) = match read(path) {
         Ok(text) => files::names(&text, path),
         Err(why) => {
-            let mut said = Remarks::of(path);
+            let mut said = Diagnostics::of(path);
             said.error((0, 0), format!("cannot be read: {why}"), "nodes are called by their descriptions");
             (BTreeMap::new(), said.into_list())
         }
     };
-    remarks.extend(said);
+    diagnostics.extend(said);
     names
 }
 
@@ -97,29 +97,29 @@ fn names(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> BTreeM
 type Read<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
 
 /// Reads partitions.conf; without the file, every port is in the default partition.
-fn partitions(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> partition::Config {
+fn partitions(options: &Options, read: Read<'_>, diagnostics: &mut Vec<Diagnostic>) -> partition::Config {
     let Some(path) = &options.partitions.partition_config_file else { return partition::Config::Absent };
     let Ok(text) = read(path) else { return partition::Config::Absent };
     let (config, said) = partition::parse(&text, path);
-    remarks.extend(said);
+    diagnostics.extend(said);
     config
 }
 
 /// Reads the QoS policy, if QoS is on and the file exists.
-fn policy(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Option<Policy> {
+fn policy(options: &Options, read: Read<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Policy> {
     let path = options.qos.qos_policy_file.as_ref().filter(|_| options.qos.qos)?;
     let text = read(path).ok()?;
     let (policy, said) = qos::policy::parse(&text, path);
-    remarks.extend(said);
+    diagnostics.extend(said);
     policy
 }
 
 /// Reads the routers by prefix; without the file, no port outside the subnet is reachable.
-fn prefix_routes(options: &Options, read: Read<'_>, remarks: &mut Vec<Remark>) -> Vec<(u64, u64)> {
+fn prefix_routes(options: &Options, read: Read<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<(u64, u64)> {
     let Some(path) = &options.misc.prefix_routes_file else { return Vec::new() };
     let Ok(text) = read(path) else { return Vec::new() };
     let (routes, said) = files::prefix_routes(&text, path);
-    remarks.extend(said);
+    diagnostics.extend(said);
     routes.iter().map(|route| (route.prefix.unwrap_or(0), route.router.unwrap_or(0))).collect()
 }
 
@@ -130,8 +130,11 @@ mod tests {
     #[test]
     fn options_and_their_files_become_a_setup() {
         let conf = "sm_priority 14\nrouting_engine updn,no_fallback,minhop\nmax_wire_smps 9\nlmc 2\nsweep_interval 0\n";
-        let (options, remarks) = crate::options::parse(conf, "opensm.conf", Options::default());
-        assert!(remarks.iter().all(|remark| remark.level < crate::options::Level::Error), "{remarks:?}");
+        let (options, diagnostics) = crate::options::parse(conf, "opensm.conf", Options::default());
+        assert!(
+            diagnostics.iter().all(|diagnostic| diagnostic.level < crate::options::Level::Error),
+            "{diagnostics:?}"
+        );
         let options = crate::options::Options {
             routing: crate::options::Routing {
                 root_guid_file: Some("roots".to_owned()),
@@ -145,8 +148,8 @@ mod tests {
             "weights" => Ok("0x10 3 5\n".to_owned()),
             _ => Err("no such file".to_owned()),
         };
-        let (setup, remarks) = Setup::configured(7, &options, &mut read);
-        assert!(remarks.is_empty(), "{remarks:?}");
+        let (setup, diagnostics) = Setup::configured(7, &options, &mut read);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
         assert_eq!((setup.own_guid, setup.sm_priority, setup.lmc, setup.max_wire_smps), (7, 14, 2, 9));
         assert!(setup.sweep_interval.is_zero());
         assert_eq!(setup.engines.names().collect::<Vec<_>>(), ["updn", "minhop"]);

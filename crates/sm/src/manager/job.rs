@@ -33,7 +33,7 @@ pub(crate) struct Trees {
     pub number: u64,
     pub graph: Arc<Graph>,
     pub wanted: Vec<Wanted>,
-    pub deaf: Vec<u32>,
+    pub without_mft: Vec<u32>,
     pub previous: Arc<Forest>,
 }
 
@@ -73,8 +73,12 @@ impl Route {
 
 impl Trees {
     fn run(self) -> Done {
-        let request =
-            multicast::Request { graph: &self.graph, wanted: &self.wanted, deaf: &self.deaf, previous: &self.previous };
+        let request = multicast::Request {
+            graph: &self.graph,
+            wanted: &self.wanted,
+            without_mft: &self.without_mft,
+            previous: &self.previous,
+        };
         Done::Grown { number: self.number, forest: multicast::trees(&request) }
     }
 }

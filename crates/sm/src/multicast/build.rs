@@ -13,7 +13,7 @@ const FAR: u16 = u16::MAX;
 pub(super) struct Growth<'a> {
     graph: &'a Graph,
     /// Whether the switch has no multicast table, by switch index.
-    deaf: Vec<bool>,
+    lacks_mft: Vec<bool>,
     /// Number of trees that use a link, by switch and port.
     load: Vec<u32>,
     /// Port count of the largest switch, including port 0.
@@ -23,16 +23,16 @@ pub(super) struct Growth<'a> {
 }
 
 impl<'a> Growth<'a> {
-    pub fn new(graph: &'a Graph, deaf: &[u32]) -> Growth<'a> {
+    pub fn new(graph: &'a Graph, without_mft: &[u32]) -> Growth<'a> {
         let count = graph.switch_count();
         let stride = graph.switches.iter().map(|switch| switch.ports.len()).max().unwrap_or(0);
-        let mut is_deaf = vec![false; count];
-        for place in deaf {
-            if let Some(deaf) = is_deaf.get_mut(*place as usize) {
-                *deaf = true;
+        let mut lacks_mft = vec![false; count];
+        for switch in without_mft {
+            if let Some(lacks) = lacks_mft.get_mut(*switch as usize) {
+                *lacks = true;
             }
         }
-        Growth { graph, deaf: is_deaf, load: vec![0; count * stride], stride, roots: vec![0; count] }
+        Growth { graph, lacks_mft, load: vec![0; count * stride], stride, roots: vec![0; count] }
     }
 
     /// Counts the links and the root of an existing tree.
@@ -59,7 +59,7 @@ impl<'a> Growth<'a> {
 
     /// Whether the switch exists and has a multicast table.
     fn hears(&self, switch: u32) -> bool {
-        self.deaf.get(switch as usize) == Some(&false)
+        self.lacks_mft.get(switch as usize) == Some(&false)
     }
 
     /// Links of a switch to other switches with multicast tables.

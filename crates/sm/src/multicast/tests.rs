@@ -20,7 +20,7 @@ fn seat(graph: &Graph, end: usize) -> Seat {
 }
 
 fn grown(graph: &Graph, wanted: &[Wanted], previous: &Forest) -> Forest {
-    trees(&Request { graph, wanted, deaf: &[], previous })
+    trees(&Request { graph, wanted, without_mft: &[], previous })
 }
 
 /// Ends that a packet from a seat reaches. Asserts that it enters no switch twice.
@@ -143,10 +143,10 @@ fn a_tree_grows_anew_when_a_link_or_a_switch_of_it_is_gone() {
     graph.switches[other as usize].ports[usize::from(back)].peer = Peer::None;
     let after = grown(&graph, &wanted, &before);
     check(&graph, &after, &wanted);
-    let deaf = [after.trees[&0xc000].root];
-    let forest = trees(&Request { graph: &graph, wanted: &wanted, deaf: &deaf, previous: &after });
+    let without_mft = [after.trees[&0xc000].root];
+    let forest = trees(&Request { graph: &graph, wanted: &wanted, without_mft: &without_mft, previous: &after });
     check(&graph, &forest, &wanted);
-    assert!(!forest.trees[&0xc000].masks.contains_key(&deaf[0]));
+    assert!(!forest.trees[&0xc000].masks.contains_key(&without_mft[0]));
 }
 
 #[test]

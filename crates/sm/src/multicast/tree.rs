@@ -38,7 +38,7 @@ pub struct Request<'a> {
     /// Members of every LID, in LID order; a LID that is not listed loses its tree.
     pub wanted: &'a [Wanted],
     /// Switches without multicast tables, by index in the graph, sorted.
-    pub deaf: &'a [u32],
+    pub without_mft: &'a [u32],
     /// The current trees.
     pub previous: &'a Forest,
 }
@@ -91,9 +91,9 @@ pub fn trees(request: &Request<'_>) -> Forest {
     let mut kept = Vec::with_capacity(request.wanted.len());
     for wanted in request.wanted {
         let old = request.previous.trees.get(&wanted.mlid).and_then(|tree| moved.tree(tree));
-        kept.push(old.filter(|tree| tree.stands(graph, request.deaf)));
+        kept.push(old.filter(|tree| tree.stands(graph, request.without_mft)));
     }
-    let mut growth = Growth::new(graph, request.deaf);
+    let mut growth = Growth::new(graph, request.without_mft);
     kept.iter().flatten().for_each(|tree| growth.count(tree));
     let mut forest = Forest { guids, trees: BTreeMap::new() };
     for (wanted, kept) in request.wanted.iter().zip(kept) {
@@ -132,10 +132,10 @@ impl Forest {
 
 impl Tree {
     /// Whether all its links are still there and its switches have tables.
-    fn stands(&self, graph: &Graph, deaf: &[u32]) -> bool {
+    fn stands(&self, graph: &Graph, without_mft: &[u32]) -> bool {
         self.masks.iter().all(|(at, mask)| {
             let Some(switch) = graph.switches.get(*at as usize) else { return false };
-            deaf.binary_search(at).is_err()
+            without_mft.binary_search(at).is_err()
                 && ports(mask).all(|port| match switch.ports.get(usize::from(port)).map(|port| port.peer) {
                     Some(Peer::Switch { switch, port }) => {
                         self.masks.get(&switch).is_some_and(|there| has(there, port))

@@ -1,15 +1,15 @@
-//! Replaces impossible values and combinations, with a remark on the value used instead.
+//! Replaces impossible values and combinations, with a diagnostic on the value used instead.
 
 use super::read::Lines;
-use super::{Lanes, Options, Remarks};
+use super::{Diagnostics, Lanes, Options};
 use crate::qos;
 
 /// Valid values of force_link_speed.
 const SPEEDS: [u8; 6] = [0, 1, 3, 5, 7, 15];
 
 /// Replaces the impossible values of `options`.
-pub(super) fn check(options: &mut Options, lines: &Lines, remarks: &mut Remarks) {
-    let mut bounds = Bounds { lines, remarks };
+pub(super) fn check(options: &mut Options, lines: &Lines, diagnostics: &mut Diagnostics) {
+    let mut bounds = Bounds { lines, diagnostics };
     let default = Options::default();
     let (device, usual) = (&mut options.device, &default.device);
     bounds.bound("lmc", &mut device.lmc, |value| value <= 7, usual.lmc, "0 to 7");
@@ -114,7 +114,7 @@ fn together(options: &mut Options, bounds: &mut Bounds<'_>) {
 
 struct Bounds<'a> {
     lines: &'a Lines,
-    remarks: &'a mut Remarks,
+    diagnostics: &'a mut Diagnostics,
 }
 
 impl Bounds<'_> {
@@ -149,14 +149,14 @@ impl Bounds<'_> {
         self.list(&format!("{prefix}_sl2vl"), &wrong, "write 16 lanes, 15 to drop");
     }
 
-    fn list(&mut self, name: &str, wrong: &[String], mend: &str) {
+    fn list(&mut self, name: &str, wrong: &[String], fix: &str) {
         let line = self.lines.get(name).copied().unwrap_or(0);
         for what in wrong {
-            self.remarks.warning((line, 0), format!("{name}: {what}"), mend);
+            self.diagnostics.warning((line, 0), format!("{name}: {what}"), fix);
         }
     }
 
-    fn say(&mut self, name: &str, what: &str, mend: &str) {
-        self.remarks.error((self.lines.get(name).copied().unwrap_or(0), 0), what, mend);
+    fn say(&mut self, name: &str, what: &str, fix: &str) {
+        self.diagnostics.error((self.lines.get(name).copied().unwrap_or(0), 0), what, fix);
     }
 }

@@ -1,7 +1,7 @@
 //! The managers that a host runs. `/etc/sysconfig/opensm` (`/etc/default/opensm` on Debian) names ports and a priority;
 //! each of the files `opensm.conf.1`, `opensm.conf.2` ... is one manager. The caller lists the files.
 
-use super::{Remark, Remarks, clip, number};
+use super::{Diagnostic, Diagnostics, clip, number};
 
 /// Ports that one file may name: no host has more.
 pub const INSTANCES_MAX: usize = 256;
@@ -39,8 +39,8 @@ pub struct Instance {
 }
 
 /// Parses assignments as a shell does, without expanding anything.
-pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
-    let mut remarks = Remarks::of(file);
+pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Diagnostic>) {
+    let mut diagnostics = Diagnostics::of(file);
     let mut said = Sysconfig::default();
     for (at, line) in (1u32..).zip(super::bounded(text).lines()) {
         let line = line.trim();
@@ -49,7 +49,7 @@ pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
         }
         let line = line.strip_prefix("export ").unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else {
-            remarks.error(
+            diagnostics.error(
                 (at, 1),
                 format!("{} is no assignment; the line is passed over", clip(line)),
                 "write NAME=\"value\"",
@@ -57,7 +57,7 @@ pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
             continue;
         };
         let Some(value) = shell_word(value) else {
-            remarks.error(
+            diagnostics.error(
                 (at, 1),
                 format!("{name}: a quotation mark has no end; the line is passed over"),
                 "write NAME=\"value\"",
@@ -67,12 +67,12 @@ pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
         match name.trim() {
             "PORTS" if value == "ALL" => said.all_ports = true,
             "PORTS" if value == "NONE" => said.no_ports = true,
-            "GUIDS" | "PORTS" => said.guids = guids(&value, at, &mut remarks),
+            "GUIDS" | "PORTS" => said.guids = guids(&value, at, &mut diagnostics),
             "PRIORITY" if value.is_empty() => said.priority = None,
             "PRIORITY" => {
                 match number(&value).ok().and_then(|value| u8::try_from(value).ok()).filter(|value| *value <= 15) {
                     Some(priority) => said.priority = Some(priority),
-                    None => remarks.error(
+                    None => diagnostics.error(
                         (at, 1),
                         format!("PRIORITY cannot be {}; it is not set", clip(&value)),
                         "write 0 to 15",
@@ -82,26 +82,26 @@ pub fn sysconfig(text: &str, file: &str) -> (Sysconfig, Vec<Remark>) {
             "OPTIONS" => said.options = value.split_whitespace().map(str::to_owned).collect(),
             other => {
                 let what = format!("{} is not known; the line is passed over", clip(other));
-                remarks.warning((at, 1), what, "GUIDS, PORTS, PRIORITY and OPTIONS are");
+                diagnostics.warning((at, 1), what, "GUIDS, PORTS, PRIORITY and OPTIONS are");
             }
         }
     }
-    (said, remarks.into_list())
+    (said, diagnostics.into_list())
 }
 
-fn guids(value: &str, at: u32, remarks: &mut Remarks) -> Vec<u64> {
+fn guids(value: &str, at: u32, diagnostics: &mut Diagnostics) -> Vec<u64> {
     let mut guids = Vec::new();
     for word in value.split_whitespace() {
         match number(word) {
             Ok(0) | Err(_) => {
                 let what = format!("GUIDS: {} is no PortGUID; it is passed over", clip(word));
-                remarks.error((at, 1), what, "write one as ibstat -p prints it: 0x...");
+                diagnostics.error((at, 1), what, "write one as ibstat -p prints it: 0x...");
             }
             Ok(guid) if guids.contains(&guid) => {
-                remarks.warning((at, 1), format!("GUIDS: {word} stands twice"), "leave one of them out");
+                diagnostics.warning((at, 1), format!("GUIDS: {word} stands twice"), "leave one of them out");
             }
             Ok(_) if guids.len() == INSTANCES_MAX => {
-                remarks.error((at, 1), format!("GUIDS: there are more than {INSTANCES_MAX}"), "");
+                diagnostics.error((at, 1), format!("GUIDS: there are more than {INSTANCES_MAX}"), "");
                 break;
             }
             Ok(guid) => guids.push(guid),
@@ -175,13 +175,13 @@ mod tests {
     fn the_guides_file_is_read() {
         let text =
             "# Problem #1\nGUIDS=\"0xf4521403007be131 0xf65214fffe7be132\" # ports\nexport PRIORITY=15\nX=1\nGUIDS2\n";
-        let (said, remarks) = sysconfig(text, "opensm");
+        let (said, diagnostics) = sysconfig(text, "opensm");
         assert_eq!(said.guids, [0xf452_1403_007b_e131, 0xf652_14ff_fe7b_e132]);
-        assert_eq!((said.priority, remarks.len()), (Some(15), 2));
+        assert_eq!((said.priority, diagnostics.len()), (Some(15), 2));
         let (said, _) = sysconfig("PORTS=NONE\n", "opensm");
         assert_eq!(instances(&said, "/etc/opensm", &["opensm.conf.1".to_owned()]), []);
-        let (said, remarks) = sysconfig("PRIORITY=16\nGUIDS='0x1 mlx4_0 0x1'\nGUIDS=\"0x1\n", "opensm");
-        assert_eq!((said.guids, said.priority, remarks.len()), (vec![1], None, 4));
+        let (said, diagnostics) = sysconfig("PRIORITY=16\nGUIDS='0x1 mlx4_0 0x1'\nGUIDS=\"0x1\n", "opensm");
+        assert_eq!((said.guids, said.priority, diagnostics.len()), (vec![1], None, 4));
     }
 
     #[test]

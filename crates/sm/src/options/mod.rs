@@ -3,16 +3,17 @@
 //! comparisons walk [`SECTIONS`].
 
 mod check;
+mod diagnostic;
 pub mod files;
 pub mod groups;
 mod instances;
 mod read;
-mod remark;
 mod spec;
 mod text;
 mod value;
 mod write;
 
+pub use diagnostic::{Diagnostic, Diagnostics, Level, REMARKS_MAX};
 pub use groups::congestion::Congestion;
 pub use groups::device::Device;
 pub use groups::handover::Handover;
@@ -26,7 +27,6 @@ pub use groups::sweep::Sweep;
 pub use groups::timing::Timing;
 pub use instances::{Instance, Sysconfig, instances, sysconfig};
 pub use read::{parse, set};
-pub use remark::{Level, REMARKS_MAX, Remark, Remarks};
 pub use spec::{Change, Effect, Section, Spec};
 pub use text::{FILE_LEN_MAX, bounded, clip, lines, number};
 pub use value::{BySl, Console, PartEnforce, PortMask, Value};

@@ -1,12 +1,12 @@
-//! Tests of whole files: reading, writing, comparing, and the remarks on mistakes.
+//! Tests of whole files: reading, writing, comparing, and the diagnostics on mistakes.
 
 use proptest::prelude::*;
 
 use super::*;
 
 fn said(text: &str) -> Vec<String> {
-    let (_, remarks) = parse(text, "opensm.conf", Options::default());
-    remarks.iter().map(ToString::to_string).collect()
+    let (_, diagnostics) = parse(text, "opensm.conf", Options::default());
+    diagnostics.iter().map(ToString::to_string).collect()
 }
 
 fn read(text: &str) -> Options {
@@ -35,35 +35,39 @@ fn what_is_written_is_read_without_a_word() {
     options.misc.max_rate_enum = 18;
     options.device.guid = 7;
     let text = create_config(&options);
-    let (back, remarks) = parse(&text, "f", Options::default());
+    let (back, diagnostics) = parse(&text, "f", Options::default());
     assert_eq!(back, options);
-    let idle = remarks.iter().filter(|remark| remark.what.contains("no effect")).count();
-    assert_eq!((remarks.len(), idle), (1, 1), "{remarks:?}");
+    let idle = diagnostics.iter().filter(|diagnostic| diagnostic.what.contains("no effect")).count();
+    assert_eq!((diagnostics.len(), idle), (1, 1), "{diagnostics:?}");
     assert_eq!(said(&create_config(&Options::default())), Vec::<String>::new());
 }
 
 #[test]
-fn mistakes_are_said_with_line_and_mend() {
+fn mistakes_are_reported_with_line_and_fix() {
     assert_eq!(
         said("\nsweep_intervall 5\n"),
         [
             "opensm.conf:2:1: error: no option is called sweep_intervall; the line is passed over; is sweep_interval meant?"
         ]
     );
-    assert!(said("logdir /var/log").first().is_some_and(|remark| remark.contains("log_file and dump_files_dir")));
+    assert!(
+        said("logdir /var/log").first().is_some_and(|diagnostic| diagnostic.contains("log_file and dump_files_dir"))
+    );
     assert_eq!(said("lmc seven"), ["opensm.conf:1:1: error: lmc: seven is not a number; fix the value; it is 0 now"]);
     assert_eq!(said("lmc 9"), ["opensm.conf:1: error: lmc cannot be 9: it is 0; write 0 to 7"]);
-    assert!(said("qos yes").first().is_some_and(|remark| remark.contains("counts as FALSE")));
-    assert!(said("lmc 1\nlmc 2").first().is_some_and(|remark| remark.contains("set before, in line 1")));
-    assert!(said("dimn_ports_file x").first().is_some_and(|remark| remark.contains("port_search_ordering_file")));
-    assert!(said("routing_engine upup").first().is_some_and(|remark| remark.contains("upup")));
+    assert!(said("qos yes").first().is_some_and(|diagnostic| diagnostic.contains("counts as FALSE")));
+    assert!(said("lmc 1\nlmc 2").first().is_some_and(|diagnostic| diagnostic.contains("set before, in line 1")));
+    assert!(
+        said("dimn_ports_file x").first().is_some_and(|diagnostic| diagnostic.contains("port_search_ordering_file"))
+    );
+    assert!(said("routing_engine upup").first().is_some_and(|diagnostic| diagnostic.contains("upup")));
 }
 
 #[test]
 fn what_has_no_effect_is_said_once_and_only_where_it_was_wanted() {
     assert_eq!(said("perfmgr FALSE\nevent_plugin_name (null)"), Vec::<String>::new());
     let said = said("perfmgr TRUE\nperfmgr TRUE\nmax_smps_timeout 5");
-    assert_eq!(said.iter().filter(|remark| remark.contains("perfmgr has no effect: ")).count(), 1);
+    assert_eq!(said.iter().filter(|diagnostic| diagnostic.contains("perfmgr has no effect: ")).count(), 1);
     assert_eq!(said.len(), 3);
 }
 
@@ -107,19 +111,19 @@ fn every_option_has_words_and_a_name_of_its_own() {
 proptest! {
     #[test]
     fn no_text_panics(text in "(\\PC|\n|[a-z_]{1,8} [0-9x,:]{0,9}\n|(lmc|guid|qos|cc_cct|max_op_vls|qos_ca_vlarb_high) \\PC{0,9}\n){0,60}") {
-        let (options, remarks) = parse(&text, "f", Options::default());
-        prop_assert!(remarks.len() <= REMARKS_MAX + 1);
+        let (options, diagnostics) = parse(&text, "f", Options::default());
+        prop_assert!(diagnostics.len() <= REMARKS_MAX + 1);
         // The result is a possible configuration.
         let (again, _) = parse(&create_config(&options), "f", Options::default());
         prop_assert_eq!(again, options);
     }
 }
 
-/// The nearest option name is searched only while the remark is kept.
+/// The nearest option name is searched only while the diagnostic is kept.
 #[test]
 fn a_hundred_thousand_unknown_names_are_passed_over_in_one_go() {
     let text: String = (0..100_000).map(|n| format!("option{n} 1\n")).collect();
     let said = said(&text);
     assert_eq!(said.len(), REMARKS_MAX + 1);
-    assert!(said.last().is_some_and(|last| last.contains("99500 more remarks are left out")), "{:?}", said.last());
+    assert!(said.last().is_some_and(|last| last.contains("99500 more diagnostics are left out")), "{:?}", said.last());
 }

@@ -3,10 +3,10 @@
 /// Bytes of a configuration file that are read; no real file comes near.
 pub const FILE_LEN_MAX: usize = 8 << 20;
 
-/// Characters of a quotation in a remark.
+/// Characters of a quotation in a diagnostic.
 const CLIP: usize = 60;
 
-/// Shortens a text for a remark and removes control characters that would disturb a terminal.
+/// Shortens a text for a diagnostic and removes control characters that would disturb a terminal.
 pub fn clip(text: &str) -> String {
     let mut short: String = text.chars().take(CLIP).map(|c| if c.is_control() { '?' } else { c }).collect();
     if text.chars().nth(CLIP).is_some() {

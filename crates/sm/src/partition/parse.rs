@@ -1,12 +1,12 @@
 //! Parser of partitions.conf: `name=key,flags : members ;`, as OpenSM reads it, abbreviations included. Mistakes that
-//! OpenSM ignores silently get a remark here. Mistakes that make OpenSM reject the whole file make this parser reject
+//! OpenSM ignores silently get a diagnostic here. Mistakes that make OpenSM reject the whole file make this parser reject
 //! it too, but it reports all of them at once.
 
 use std::net::Ipv6Addr;
 
 use super::config::{Config, DEFAULT_KEY, Group, GroupFlags, Member, Membership, Rule, Who};
 use super::piece::Piece;
-use crate::options::{Remark, Remarks, bounded, clip, number};
+use crate::options::{Diagnostic, Diagnostics, bounded, clip, number};
 
 /// Words for groups of ports; a word may be abbreviated, and the first match counts.
 const WHO: &[(&str, Who)] = &[
@@ -24,9 +24,9 @@ const MEMBERSHIPS: &[(&str, Membership)] =
 /// Flags of groups; a word may be abbreviated, and the first match counts.
 const GROUP_FLAGS: &[&str] = &["mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel"];
 
-/// Parses a file; `file` names it in remarks.
-pub fn parse(text: &str, file: &str) -> (Config, Vec<Remark>) {
-    let mut parser = Parser { remarks: Remarks::of(file), rules: Vec::new(), open: None, broken: false };
+/// Parses a file; `file` names it in diagnostics.
+pub fn parse(text: &str, file: &str) -> (Config, Vec<Diagnostic>) {
+    let mut parser = Parser { diagnostics: Diagnostics::of(file), rules: Vec::new(), open: None, broken: false };
     if bounded(text).len() < text.len() {
         parser.broken((0, 0), "the file is too long to be one of partitions", "is this the right file?");
     }
@@ -37,7 +37,7 @@ pub fn parse(text: &str, file: &str) -> (Config, Vec<Remark>) {
 }
 
 struct Parser {
-    remarks: Remarks,
+    diagnostics: Diagnostics,
     rules: Vec<Rule>,
     /// The unfinished rule, and the default membership of its members.
     open: Option<(Rule, Membership)>,
@@ -71,10 +71,12 @@ impl Parser {
         };
         let mut lines = rule.members.iter().map(|member| member.line).chain(rule.groups.iter().map(|group| group.line));
         let follow = lines.next().is_some_and(|first| first != rule.line) && lines.all(|line| line != rule.line);
-        let mend = "write it behind the last member";
+        let fix = "write it behind the last member";
         match follow {
-            true => self.remarks.warning(piece.at(), "a ; stands by itself, where OpenSM may give the file up", mend),
-            false => self.broken(piece.at(), what, mend),
+            true => {
+                self.diagnostics.warning(piece.at(), "a ; stands by itself, where OpenSM may give the file up", fix)
+            }
+            false => self.broken(piece.at(), what, fix),
         }
     }
 
@@ -135,12 +137,12 @@ impl Parser {
         };
         if value > 0xffff {
             let what = format!("P_Key {} has more than 16 bits: only the low 15 count", clip(piece.text()));
-            self.remarks.warning(piece.at(), what, "write 0x0001 to 0x7fff");
+            self.diagnostics.warning(piece.at(), what, "write 0x0001 to 0x7fff");
         }
         let key = (value & 0x7fff) as u16;
         if key == 0 {
-            let mend = "write 0x0001 to 0x7fff, or no key";
-            self.remarks.warning(piece.at(), "P_Key 0 is none: one is made up", mend);
+            let fix = "write 0x0001 to 0x7fff, or no key";
+            self.diagnostics.warning(piece.at(), "P_Key 0 is none: one is made up", fix);
         }
         (key != 0).then_some(key)
     }
@@ -149,7 +151,7 @@ impl Parser {
         let (name, value) = piece.cut('=');
         let word = name.text();
         if word.is_empty() {
-            self.remarks.warning(piece.at(), "nothing stands between two commas", "leave one of them out");
+            self.diagnostics.warning(piece.at(), "nothing stands between two commas", "leave one of them out");
         } else if self.group_flag(name, value, &mut rule.flags) {
         } else if "ipoib".starts_with(word) {
             self.abbreviated(name, "ipoib");
@@ -161,7 +163,7 @@ impl Parser {
             rule.index0 = true;
         } else {
             let what = format!("no flag of a partition is called {}; it is passed over", clip(word));
-            self.remarks.error(
+            self.diagnostics.error(
                 piece.at(),
                 what,
                 "flags: ipoib, indx0, defmember=, rate=, mtu=, sl=, scope=, Q_Key=, TClass=, FlowLabel=",
@@ -190,7 +192,7 @@ impl Parser {
                     "{flag} cannot be {}; it stays what it was",
                     if given.is_empty() { "nothing" } else { given }
                 );
-                self.remarks.error(
+                self.diagnostics.error(
                     value.unwrap_or(name).at(),
                     clip(&what),
                     format!("write a number from {low} to {high}"),
@@ -227,7 +229,7 @@ impl Parser {
                     let (membership, member) = value.unwrap_or(name).cut(':');
                     let what =
                         "defmember stands behind the colon, where OpenSM takes it for a member and gives the file up";
-                    self.remarks.warning(name.at(), what, "write it before the colon");
+                    self.diagnostics.warning(name.at(), what, "write it before the colon");
                     *default = self.membership(Some(membership), name).unwrap_or(*default);
                     rest = member.and_then(|member| join(member, behind));
                 }
@@ -266,14 +268,14 @@ impl Parser {
     }
 
     fn no_member(&mut self, item: Piece<'_>, word: &str) {
-        let mend = if word == "ALL SWITCHES" || word == "ALL CAS" || word == "ALL ROUTERS" {
+        let fix = if word == "ALL SWITCHES" || word == "ALL CAS" || word == "ALL ROUTERS" {
             format!("write {}", word.replace(' ', "_"))
         } else if item.text().contains(':') {
             "is a ; missing at the end of the line before?".to_owned()
         } else {
             "write a port's GUID as 0x..., ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF".to_owned()
         };
-        self.broken(item.at(), format!("{} is no port", clip(item.text())), mend);
+        self.broken(item.at(), format!("{} is no port", clip(item.text())), fix);
     }
 
     fn membership(&mut self, value: Option<Piece<'_>>, name: Piece<'_>) -> Option<Membership> {
@@ -290,7 +292,7 @@ impl Parser {
                     "no membership is called {}: it is taken as limited",
                     clip(if word.is_empty() { "nothing" } else { word })
                 );
-                self.remarks.error(at.at(), what, "write full, limited or both");
+                self.diagnostics.error(at.at(), what, "write full, limited or both");
                 None
             }
         }
@@ -303,10 +305,10 @@ impl Parser {
         for flag in flags.into_iter().flat_map(|flags| flags.split(',')) {
             let (name, value) = flag.cut('=');
             if name.text().is_empty() {
-                self.remarks.warning(flag.at(), "nothing stands behind a comma", "leave the comma out");
+                self.diagnostics.warning(flag.at(), "nothing stands behind a comma", "leave the comma out");
             } else if !self.group_flag(name, value, &mut group.flags) {
                 let what = format!("no flag of a group is called {}; it is passed over", clip(name.text()));
-                self.remarks.error(
+                self.diagnostics.error(
                     flag.at(),
                     what,
                     "a group has its line alone: mgid=..., flags; members stand in other lines",
@@ -315,7 +317,7 @@ impl Parser {
         }
         if group.mgid[0] != 0xff {
             let what = format!("{} is no multicast GID; there is no such group", clip(mgid.text()));
-            self.remarks.error(mgid.at(), what, "write one such as ff12:401b::ffff:ffff");
+            self.diagnostics.error(mgid.at(), what, "write one such as ff12:401b::ffff:ffff");
         } else {
             self.check_ip_group(mgid, &group, rule);
             rule.groups.push(group);
@@ -329,25 +331,25 @@ impl Parser {
         }
         if let Some(wrong) = disagreement(group, rule.flags, rule.key) {
             let what = format!("{}: {wrong}; there is no such group", clip(mgid.text()));
-            self.remarks.error(mgid.at(), what, "write what the partition says, or nothing");
+            self.diagnostics.error(mgid.at(), what, "write what the partition says, or nothing");
         }
     }
 
     fn abbreviated(&mut self, piece: Piece<'_>, known: &str) {
         if piece.text() != known {
             let what = format!("{} is taken for {known}", clip(piece.text()));
-            self.remarks.note(piece.at(), what, format!("write {known}"));
+            self.diagnostics.note(piece.at(), what, format!("write {known}"));
         }
     }
 
-    fn broken(&mut self, at: (u32, u32), what: impl Into<String>, mend: impl Into<String>) {
+    fn broken(&mut self, at: (u32, u32), what: impl Into<String>, fix: impl Into<String>) {
         self.broken = true;
-        self.remarks.error(at, what, mend);
+        self.diagnostics.error(at, what, fix);
     }
 
-    fn end(mut self) -> (Config, Vec<Remark>) {
+    fn end(mut self) -> (Config, Vec<Diagnostic>) {
         if let Some((rule, _)) = self.open.take() {
-            self.remarks.warning(
+            self.diagnostics.warning(
                 (rule.line, 0),
                 "the last rule has no end; it counts all the same",
                 "write ; at its end",
@@ -356,20 +358,20 @@ impl Parser {
         }
         if self.broken || self.rules.is_empty() {
             let what = "the file cannot be used: everybody would be a full member of the default partition alone";
-            self.remarks.error(
+            self.diagnostics.error(
                 (0, 0),
                 what,
                 if self.broken { "fix the mistakes" } else { "write a rule, or remove the file" },
             );
-            return (Config::Broken, self.remarks.into_list());
+            return (Config::Broken, self.diagnostics.into_list());
         }
         if !self.rules.iter().any(Rule::is_default) {
             let what = format!(
                 "no rule for the default partition: all but the manager's port are limited members of {DEFAULT_KEY:#06x}, and hosts do not reach each other there"
             );
-            self.remarks.warning((0, 0), what, "write Default=0x7fff : ALL=full ;");
+            self.diagnostics.warning((0, 0), what, "write Default=0x7fff : ALL=full ;");
         }
-        (Config::Rules(self.rules), self.remarks.into_list())
+        (Config::Rules(self.rules), self.diagnostics.into_list())
     }
 }
 

@@ -184,7 +184,7 @@ fn without_a_default_rule_all_but_the_manager_are_limited() {
     let plan = plan(text);
     assert_eq!((plan.table(host(1)), plan.table(host(2))), (&[0xffff, 0x8010][..], &[0x7fff, 0x8010][..]));
     assert_eq!(plan.table(LEAF), [0x7fff]);
-    assert!(said(text).iter().any(|remark| remark.contains("no rule for the default partition")));
+    assert!(said(text).iter().any(|diagnostic| diagnostic.contains("no rule for the default partition")));
     let report = check(&Config::Absent, &parse(text, "p").0, &subnet(), &Options::default());
     assert!(report.warnings.iter().any(|warning| warning.contains("no rule for the default partition")), "{report:?}");
     let limited = "partition Default (0x7fff): 7 ports would be limited members from now on";
@@ -194,9 +194,9 @@ fn without_a_default_rule_all_but_the_manager_are_limited() {
 #[test]
 fn without_a_file_or_with_a_broken_one_everybody_is_full() {
     for text in ["", "# nothing\n", "A=0x1 : ALL ; B : nobody ;", "A=x : ALL;", "no colon"] {
-        let (config, remarks) = parse(text, "p");
+        let (config, diagnostics) = parse(text, "p");
         assert_eq!(config, Config::Broken, "{text}");
-        assert!(remarks.iter().any(|remark| remark.level == Level::Error), "{text}");
+        assert!(diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error), "{text}");
         assert_eq!(plan(text).table(host(2)), [0xffff]);
         assert_eq!(plan(text).groups.len(), 1);
     }
@@ -284,8 +284,9 @@ fn enforcement_is_what_the_option_says() {
 }
 
 #[test]
-fn mistakes_are_said_with_line_column_and_mend() {
-    let first = |text: &str| said(text).iter().find(|remark| !remark.starts_with("p: ")).cloned().unwrap_or_default();
+fn mistakes_are_reported_with_line_column_and_fix() {
+    let first =
+        |text: &str| said(text).iter().find(|diagnostic| !diagnostic.starts_with("p: ")).cloned().unwrap_or_default();
     assert_eq!(
         first("Default=0x7fff : ALL=fulll ;"),
         "p:1:22: error: no membership is called fulll: it is taken as limited; write full, limited or both"
@@ -315,17 +316,20 @@ fn mistakes_are_said_with_line_column_and_mend() {
 #[test]
 fn a_semicolon_by_itself_ends_no_rule() {
     for text in ["; A=0x1 : ALL ;", "A=0x1 : ALL ; ;", "A=0x1 : ALL\n;", "A=0x1 : ALL,\n SELF\n ;", "A=0x1 :\n ;"] {
-        let (config, remarks) = parse(text, "p");
+        let (config, diagnostics) = parse(text, "p");
         assert_eq!(config, Config::Broken, "{text:?}");
         assert!(
-            remarks.iter().any(|remark| remark.to_string().contains("a ; stands by itself")),
-            "{text:?}: {remarks:?}"
+            diagnostics.iter().any(|diagnostic| diagnostic.to_string().contains("a ; stands by itself")),
+            "{text:?}: {diagnostics:?}"
         );
     }
     // OpenSM accepts some of these and rejects others.
-    let (config, remarks) = parse("A=0x1 :\n ALL=full\n ;", "p");
-    assert!(config != Config::Broken, "{remarks:?}");
-    assert!(remarks.iter().any(|remark| remark.to_string().contains("a ; stands by itself")), "{remarks:?}");
+    let (config, diagnostics) = parse("A=0x1 :\n ALL=full\n ;", "p");
+    assert!(config != Config::Broken, "{diagnostics:?}");
+    assert!(
+        diagnostics.iter().any(|diagnostic| diagnostic.to_string().contains("a ; stands by itself")),
+        "{diagnostics:?}"
+    );
 }
 
 #[test]
@@ -381,7 +385,7 @@ proptest! {
 fn files_of_a_hundred_thousand_words_are_read_in_one_go() {
     const COUNT: usize = 100_000;
     let members = format!("Default=0x7fff : {};", "AL,".repeat(COUNT));
-    assert!(said(&members).last().is_some_and(|last| last.contains("more remarks are left out")));
+    assert!(said(&members).last().is_some_and(|last| last.contains("more diagnostics are left out")));
     let rules: String = (0..COUNT).map(|n| format!("p{n}:;")).collect();
     assert_eq!(plan(&format!("Default=0x7fff : ALL=full ;\n{rules}")).partitions.len(), 1);
     let groups: String = (0..COUNT).map(|n| format!("mgid=ff12::{:x}:{:x}\n", n >> 16, n & 0xffff)).collect();

@@ -38,7 +38,7 @@ impl Patch {
         let mut stale: Vec<bool> =
             groups.iter().map(|group| group.targets.iter().any(|t| !t.is_phantom() && !is_same(t.lid))).collect();
         for (switch, dead) in lost.dead.iter().enumerate().filter(|(_, dead)| dead.contains(&true)) {
-            mend(&mut tables.lfts[switch], switch as u32, dead, groups, &mut stale);
+            repair(&mut tables.lfts[switch], switch as u32, dead, groups, &mut stale);
         }
         let left: Vec<usize> = (0..groups.len()).filter(|group| stale[*group]).collect();
         for lid in left.iter().flat_map(|group| &groups[*group].targets).filter(|t| !t.is_phantom()).map(|t| t.lid) {
@@ -49,7 +49,7 @@ impl Patch {
 }
 
 /// Gives entries that used dead ports of a switch other ports, the least used first.
-fn mend(row: &mut [u8], switch: u32, dead: &[bool], groups: &[Group], stale: &mut [bool]) {
+fn repair(row: &mut [u8], switch: u32, dead: &[bool], groups: &[Group], stale: &mut [bool]) {
     let is_dead = |port: u8| dead.get(usize::from(port)).copied().unwrap_or(true);
     let mut used = [0u32; 256];
     row.iter().for_each(|port| used[usize::from(*port)] += 1);

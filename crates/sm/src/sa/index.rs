@@ -148,7 +148,7 @@ pub(super) struct Index {
     /// Capacity of the smallest multicast table.
     pub mft_cap: u16,
     /// Switches without a multicast table.
-    pub deaf: Vec<u32>,
+    pub without_mft: Vec<u32>,
     /// The largest MTU and rate that every adapter supports.
     pub least: Carries,
 }
@@ -167,7 +167,7 @@ impl Default for Index {
             stride: 0,
             classes: Classes::default(),
             mft_cap: 0,
-            deaf: Vec::new(),
+            without_mft: Vec::new(),
             least: Carries::ALL,
         }
     }
@@ -293,7 +293,7 @@ impl Index {
         for (place, switch) in (0u32..).zip(&graph.switches) {
             let node = subnet.by_guid.get(&switch.guid).and_then(|node| subnet.node(*node));
             match node.and_then(|node| node.switch.as_ref()).map_or(0, |switch| switch.info.multicast_fdb_cap) {
-                0 => self.deaf.push(place),
+                0 => self.without_mft.push(place),
                 entries => self.mft_cap = self.mft_cap.min(entries),
             }
         }

@@ -282,8 +282,8 @@ impl Administrator {
     }
 
     /// Switches without a multicast table, by index in the graph.
-    pub fn deaf(&self) -> &[u32] {
-        &self.index.deaf
+    pub fn without_mft(&self) -> &[u32] {
+        &self.index.without_mft
     }
 
     /// The members of every multicast LID, for [`crate::multicast::trees`].

@@ -48,7 +48,7 @@ impl Manager {
             number: self.job_count,
             graph: self.graph.clone(),
             wanted: self.administration.sa.wanted(),
-            deaf: self.administration.sa.deaf().to_vec(),
+            without_mft: self.administration.sa.without_mft().to_vec(),
             previous: self.forest.clone(),
         };
         self.jobs.push_back(Job(Work::Trees(Box::new(trees))));

@@ -9,13 +9,13 @@ use weft_fabric::topology::{Picture, Topology};
 use weft_ipc::Spawn;
 use weft_ipc::fabric::unpack;
 use weft_sm::Subnet;
-use weft_sm::options::{Level, Options, Remark, files as named};
+use weft_sm::options::{Diagnostic, Level, Options, files as named};
 use weft_sm::partition::{self, Config, Plan, Report};
 use weft_sm::qos::{Policy, policy};
 
 use super::args::RunArgs;
 use super::files::{self, Files};
-use super::rehearsal;
+use super::simulate;
 use crate::commands::topology_source::SourceArgs;
 use crate::commands::up::{finish, session, spell};
 use crate::output;
@@ -43,7 +43,7 @@ pub struct CheckArgs {
 /// Results of the check.
 #[derive(Default)]
 struct Findings {
-    remarks: Vec<Remark>,
+    diagnostics: Vec<Diagnostic>,
     report: Report,
     /// The subnet's part of the report; none if no subnet is known.
     subnet: Option<String>,
@@ -58,15 +58,15 @@ fn check(args: &CheckArgs) -> Result<(), String> {
     let run = RunArgs::of_config(args.config.clone());
     let files = Files::load(&run).map_err(|error| format!("{error:#}"))?;
     let options = files.options();
-    let mut findings = Findings { remarks: files.remarks().to_vec(), ..Findings::default() };
-    named_files(options, &mut findings.remarks);
+    let mut findings = Findings { diagnostics: files.diagnostics().to_vec(), ..Findings::default() };
+    named_files(options, &mut findings.diagnostics);
     let in_force = partitions(options.partitions.partition_config_file.as_deref().map(Path::new), false)?;
     let (old, new) = match &args.partitions {
         Some(path) => (in_force.0, partitions(Some(path), true)?),
         None => (Config::Absent, in_force),
     };
-    findings.remarks.extend(new.1);
-    let policy = quality(args.qos.as_deref(), options, &mut findings.remarks)?;
+    findings.diagnostics.extend(new.1);
+    let policy = quality(args.qos.as_deref(), options, &mut findings.diagnostics)?;
     if let Some((name, topology)) = described(args)? {
         let subnet = discover(&topology, options)?;
         findings.report = partition::check(&old, &new.0, &subnet, options);
@@ -75,7 +75,7 @@ fn check(args: &CheckArgs) -> Result<(), String> {
         findings.subnet = Some(name);
     }
     output::print(&if args.json { json(&findings) } else { text(&findings) });
-    match findings.remarks.iter().filter(|remark| remark.level == Level::Error).count() {
+    match findings.diagnostics.iter().filter(|diagnostic| diagnostic.level == Level::Error).count() {
         0 => Ok(()),
         1 => Err("there is an error".to_owned()),
         count => Err(format!("there are {count} errors")),
@@ -83,20 +83,20 @@ fn check(args: &CheckArgs) -> Result<(), String> {
 }
 
 /// Reads the files that options name; files at default paths may be missing.
-fn named_files(options: &Options, remarks: &mut Vec<Remark>) {
+fn named_files(options: &Options, diagnostics: &mut Vec<Diagnostic>) {
     let mut read = |path: &str| files::read(Path::new(path)).map_err(|error| error.root_cause().to_string());
-    remarks.extend(named::routing(options, &mut read).1);
+    diagnostics.extend(named::routing(options, &mut read).1);
     let default = Options::default();
-    let mut one = |path: &Option<String>, usual: &Option<String>, parse: &dyn Fn(&str, &str) -> Vec<Remark>| {
+    let mut one = |path: &Option<String>, usual: &Option<String>, parse: &dyn Fn(&str, &str) -> Vec<Diagnostic>| {
         let Some(path) = path else { return };
         let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
         match files::read(Path::new(path)) {
-            Ok(text) => remarks.extend(parse(&text, path)),
+            Ok(text) => diagnostics.extend(parse(&text, path)),
             Err(_) if usual.as_deref().and_then(name) == name(path) => {}
             Err(error) => {
                 let (file, what) = (path.clone(), format!("cannot be read: {}", error.root_cause()));
-                let mend = "name a file that is there, or leave the option out".to_owned();
-                remarks.push(Remark { level: Level::Error, file, line: 0, column: 0, what, mend });
+                let fix = "name a file that is there, or leave the option out".to_owned();
+                diagnostics.push(Diagnostic { level: Level::Error, file, line: 0, column: 0, what, fix });
             }
         }
     };
@@ -108,7 +108,7 @@ fn named_files(options: &Options, remarks: &mut Vec<Remark>) {
 }
 
 /// Reads the partitions of a file; without a file, the default partitions apply.
-fn partitions(path: Option<&Path>, must_exist: bool) -> Result<(Config, Vec<Remark>), String> {
+fn partitions(path: Option<&Path>, must_exist: bool) -> Result<(Config, Vec<Diagnostic>), String> {
     match path {
         Some(path) if must_exist || path.exists() => {
             let text = files::read(path).map_err(|error| format!("{error:#}"))?;
@@ -119,13 +119,17 @@ fn partitions(path: Option<&Path>, must_exist: bool) -> Result<(Config, Vec<Rema
 }
 
 /// Reads the QoS policy: the given file, or the configuration's, if QoS is on and the file exists.
-fn quality(named: Option<&Path>, options: &Options, remarks: &mut Vec<Remark>) -> Result<Option<Policy>, String> {
+fn quality(
+    named: Option<&Path>,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Option<Policy>, String> {
     let usual = options.qos.qos_policy_file.as_deref().map(Path::new);
     let usual = usual.filter(|path| options.qos.qos && path.exists());
     let Some(path) = named.or(usual) else { return Ok(None) };
     let text = files::read(path).map_err(|error| format!("{error:#}"))?;
     let (policy, said) = policy::parse(&text, &path.to_string_lossy());
-    remarks.extend(said);
+    diagnostics.extend(said);
     Ok(policy)
 }
 
@@ -149,12 +153,12 @@ fn described(args: &CheckArgs) -> Result<Option<(String, Topology)>, String> {
 fn discover(topology: &Topology, options: &Options) -> Result<Subnet, String> {
     let guid = options.device.guid;
     let done =
-        rehearsal::rehearse(topology, |first| weft_sm::manager::Setup::new(if guid == 0 { first } else { guid }))?;
+        simulate::rehearse(topology, |first| weft_sm::manager::Setup::new(if guid == 0 { first } else { guid }))?;
     if done.is_up { Ok(done.manager.subnet().clone()) } else { Err("the subnet would not come up".to_owned()) }
 }
 
 fn text(findings: &Findings) -> String {
-    let mut lines: Vec<String> = findings.remarks.iter().map(ToString::to_string).collect();
+    let mut lines: Vec<String> = findings.diagnostics.iter().map(ToString::to_string).collect();
     match &findings.subnet {
         None => lines.push("no subnet is known here: say --topology FILE to see what would change".to_owned()),
         Some(name) if findings.report.changes.is_empty() => lines.push(format!("on {name}: nothing would change")),
@@ -168,16 +172,16 @@ fn text(findings: &Findings) -> String {
 }
 
 fn json(findings: &Findings) -> String {
-    let remarks = findings.remarks.iter().map(|remark| {
+    let diagnostics = findings.diagnostics.iter().map(|diagnostic| {
         serde_json::json!({
-            "level": remark.level.to_string(), "file": remark.file, "line": remark.line, "column": remark.column,
-            "what": remark.what, "mend": remark.mend,
+            "level": diagnostic.level.to_string(), "file": diagnostic.file, "line": diagnostic.line, "column": diagnostic.column,
+            "what": diagnostic.what, "fix": diagnostic.fix,
         })
     });
-    let remarks: Vec<_> = remarks.collect();
+    let diagnostics: Vec<_> = diagnostics.collect();
     let Report { changes, warnings } = &findings.report;
     let value = serde_json::json!({
-        "remarks": remarks, "subnet": findings.subnet, "changes": changes, "warnings": warnings,
+        "diagnostics": diagnostics, "subnet": findings.subnet, "changes": changes, "warnings": warnings,
     });
     format!("{value}\n")
 }

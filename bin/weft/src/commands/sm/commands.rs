@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::console::WAIT;
 use super::serve::Server;
-use super::{balance, dump, figures};
+use super::{balance, dump, metrics};
 
 /// A command of the console.
 struct Command {
@@ -26,15 +26,15 @@ const COMMANDS: &[Command] = &[
         arguments: "[--json]",
         about: "show state, master, sweeps, datagrams, routing",
         answer: |server, words| match words {
-            ["--json", ..] => figures::json(&server.manager),
-            _ => figures::text(&server.manager),
+            ["--json", ..] => metrics::json(&server.manager),
+            _ => metrics::text(&server.manager),
         },
     },
     Command {
         name: WAIT,
         arguments: "",
         about: "show the status as soon as the subnet is up",
-        answer: |server, _| figures::text(&server.manager),
+        answer: |server, _| metrics::text(&server.manager),
     },
     Command {
         name: "resweep",
@@ -78,19 +78,19 @@ const COMMANDS: &[Command] = &[
         name: "routing",
         arguments: "",
         about: "show the routing engine and the quality of its tables",
-        answer: |server, _| figures::routing(&server.manager),
+        answer: |server, _| metrics::routing(&server.manager),
     },
     Command {
         name: "portstatus",
         arguments: "[ca|switch|router]",
         about: "count ports by state, width and speed",
-        answer: |server, words| figures::ports(server.manager.subnet(), words.first().copied()),
+        answer: |server, words| metrics::ports(server.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "querylid",
         arguments: "LID",
         about: "describe the port with a LID",
-        answer: |server, words| figures::who_has(server.manager.subnet(), words.first().copied()),
+        answer: |server, words| metrics::who_has(server.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "switchbalance",
@@ -138,7 +138,7 @@ const COMMANDS: &[Command] = &[
         name: "metrics",
         arguments: "",
         about: "print SM metrics in Prometheus format",
-        answer: |server, _| figures::metrics(&server.manager),
+        answer: |server, _| metrics::prometheus(&server.manager),
     },
     Command {
         name: "version",
@@ -198,7 +198,7 @@ fn sweep(server: &mut Server, words: &[&str]) -> String {
 
 fn modules(server: &mut Server, _: &[&str]) -> String {
     let mut text = String::new();
-    for entry in server.journal.modules() {
+    for entry in server.log.modules() {
         let _ = writeln!(text, "{:<24} 0x{:02x}", entry.module, entry.flags);
     }
     if text.is_empty() { "no module has log flags of its own\n".to_owned() } else { text }
@@ -236,9 +236,9 @@ fn priority(server: &mut Server, words: &[&str]) -> String {
 
 fn log_level(server: &mut Server, words: &[&str]) -> String {
     match words.first().map(|word| weft_sm::options::number(word)) {
-        None => format!("0x{:02x}\n", server.journal.flags()),
+        None => format!("0x{:02x}\n", server.log.flags()),
         Some(Ok(flags)) if flags <= 0xff => {
-            server.journal.set_flags(flags as u8);
+            server.log.set_flags(flags as u8);
             format!("0x{flags:02x}\n")
         }
         Some(_) => "flags are a number up to 0xff, such as 0x03\n".to_owned(),
@@ -247,7 +247,7 @@ fn log_level(server: &mut Server, words: &[&str]) -> String {
 
 fn last_lines(server: &mut Server, words: &[&str]) -> String {
     let count = words.first().and_then(|word| word.parse().ok()).unwrap_or(40);
-    server.journal.last(count)
+    server.log.last(count)
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use crate::output;
 /// The configuration cannot be read, or the file cannot be written.
 pub fn run(args: &RunArgs, path: &Path) -> Result<()> {
     let files = Files::load_for(args, home(path))?;
-    for remark in files.remarks() {
-        crate::errln!("weft sm: {remark}");
+    for diagnostic in files.diagnostics() {
+        crate::errln!("weft sm: {diagnostic}");
     }
     if path == Path::new("-") {
         output::print(&files.shown());

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use weft_sm::manager::{Level, Manager, Setup};
-use weft_sm::options::{self, DIRECTORIES, FILE_LEN_MAX, Options, Remark, files as named};
+use weft_sm::options::{self, DIRECTORIES, Diagnostic, FILE_LEN_MAX, Options, files as named};
 
 use super::args::RunArgs;
-use super::journal::{Journal, JournalOptions};
+use super::log::{Log, LogOptions};
 use super::unread;
 use crate::named_file;
 
@@ -30,7 +30,7 @@ pub struct Files {
     /// Directory of the files with default names, if no configuration was read.
     home: Option<&'static str>,
     options: Options,
-    remarks: Vec<Remark>,
+    diagnostics: Vec<Diagnostic>,
     cache: Option<PathBuf>,
     /// Stored files whose last write failed.
     stuck: BTreeSet<PathBuf>,
@@ -55,7 +55,7 @@ impl Files {
             path: find(args),
             home,
             options: Options::default(),
-            remarks: Vec::new(),
+            diagnostics: Vec::new(),
             cache: (!args.no_config).then(cache_directory),
             stuck: BTreeSet::new(),
         };
@@ -84,19 +84,19 @@ impl Files {
             Some(path) => Options::of_directory(&path.parent().unwrap_or(Path::new(".")).to_string_lossy()),
             None => self.home.map_or_else(Options::default, Options::of_directory),
         };
-        let mut remarks = Vec::new();
+        let mut diagnostics = Vec::new();
         if self.args.no_config {
             self.forget_defaults(&mut options);
         }
         if let Some(path) = &self.path {
             let text = read(path)?;
-            (options, remarks) = options::parse(&text, &path.to_string_lossy(), options);
+            (options, diagnostics) = options::parse(&text, &path.to_string_lossy(), options);
         }
         let words = self.args.overrides().map_err(anyhow::Error::msg)?;
         let said = options::set(&mut options, &words, "the command line").map_err(anyhow::Error::msg)?;
-        remarks.extend(said);
+        diagnostics.extend(said);
         options.log.log_flags = self.args.more_flags(options.log.log_flags);
-        (self.options, self.remarks) = (options, remarks);
+        (self.options, self.diagnostics) = (options, diagnostics);
         Ok(())
     }
 
@@ -116,9 +116,9 @@ impl Files {
         &self.options
     }
 
-    /// Remarks about the configuration and the command line.
-    pub fn remarks(&self) -> &[Remark] {
-        &self.remarks
+    /// Diagnostics about the configuration and the command line.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 
     /// The port GUID that the configuration names.
@@ -126,13 +126,13 @@ impl Files {
         Some(self.options.device.guid).filter(|guid| *guid != 0)
     }
 
-    /// The log's options, and remarks about its per-module file.
-    pub fn journal(&self) -> (JournalOptions, Vec<Remark>) {
+    /// The log's options, and diagnostics about its per-module file.
+    pub fn log(&self) -> (LogOptions, Vec<Diagnostic>) {
         let log = &self.options.log;
         let talks = log.log_file.as_deref().is_some_and(|name| matches!(name, "stdout" | "stderr"));
         let modules = log.per_module_logging_file.as_ref().and_then(|path| Some((path, read(Path::new(path)).ok()?)));
-        let (modules, remarks) = modules.map(|(path, text)| named::modules(&text, path)).unwrap_or_default();
-        let options = JournalOptions {
+        let (modules, diagnostics) = modules.map(|(path, text)| named::modules(&text, path)).unwrap_or_default();
+        let options = LogOptions {
             path: log.log_file.as_ref().filter(|_| !talks).map(PathBuf::from),
             talks,
             flags: log.log_flags,
@@ -141,7 +141,7 @@ impl Files {
             prefix: log.log_prefix.clone(),
             syslog: !self.args.no_config,
         };
-        (options, remarks)
+        (options, diagnostics)
     }
 
     /// Whether the log continues the earlier one.
@@ -159,14 +159,14 @@ impl Files {
         options::create_config(&self.options)
     }
 
-    /// The setup of a manager on a port, and remarks about the files that options name. If the manager already runs
+    /// The setup of a manager on a port, and diagnostics about the files that options name. If the manager already runs
     /// with `former`, partitions and policy whose files cannot be used stay as in `former`.
-    pub fn setup(&self, guid: u64, former: Option<&Setup>) -> (Setup, Vec<Remark>) {
+    pub fn setup(&self, guid: u64, former: Option<&Setup>) -> (Setup, Vec<Diagnostic>) {
         let mut text = |path: &str| read(Path::new(path)).map_err(|error| format!("{:#}", error.root_cause()));
-        let (mut setup, mut remarks) = Setup::configured(guid, &self.options, &mut text);
+        let (mut setup, mut diagnostics) = Setup::configured(guid, &self.options, &mut text);
         let home = self.path.as_deref().and_then(Path::parent);
-        remarks.extend(unread::files(&self.options, home, &mut text));
-        remarks.extend(former.into_iter().flat_map(|former| unread::keep(&mut setup, former)));
+        diagnostics.extend(unread::files(&self.options, home, &mut text));
+        diagnostics.extend(former.into_iter().flat_map(|former| unread::keep(&mut setup, former)));
         setup.guid2lid = self.lids_path().map(|path| kept(&path, false)).unwrap_or_default();
         setup.guid2mkey = self.keys_path().map(|path| kept(&path, false)).unwrap_or_default();
         if let Some(path) = &self.options.routing.sa_db_file {
@@ -174,7 +174,7 @@ impl Files {
         }
         setup.never_master |= self.args.never_master;
         setup.yields |= self.args.yields;
-        (setup, remarks)
+        (setup, diagnostics)
     }
 
     fn lids_path(&self) -> Option<PathBuf> {
@@ -186,41 +186,41 @@ impl Files {
     }
 
     /// Stores the ports' M_Keys, without which the keys could not be changed later.
-    pub fn keep_keys(&mut self, manager: &Manager, journal: &mut Journal) {
+    pub fn keep_keys(&mut self, manager: &Manager, log: &mut Log) {
         if let Some(path) = self.keys_path() {
-            self.keep(path, "the M_Keys", &manager.guid2mkey(), journal);
+            self.keep(path, "the M_Keys", &manager.guid2mkey(), log);
         }
     }
 
     /// Stores the assigned LIDs, so that they stay the same.
-    pub fn keep_lids(&mut self, manager: &Manager, journal: &mut Journal) {
+    pub fn keep_lids(&mut self, manager: &Manager, log: &mut Log) {
         if let Some(path) = self.lids_path() {
-            self.keep(path, "the LIDs", &manager.guid2lid(), journal);
+            self.keep(path, "the LIDs", &manager.guid2lid(), log);
         }
     }
 
     /// Retries the failed writes.
-    pub fn keep_again(&mut self, manager: &mut Manager, journal: &mut Journal) {
+    pub fn keep_again(&mut self, manager: &mut Manager, log: &mut Log) {
         if self.stuck.is_empty() {
             return;
         }
-        self.keep_lids(manager, journal);
-        self.keep_keys(manager, journal);
-        self.keep_data_base(manager, journal);
+        self.keep_lids(manager, log);
+        self.keep_keys(manager, log);
+        self.keep_data_base(manager, log);
     }
 
     /// Writes a whole file. Logs the first of several failures, and the recovery.
-    fn keep(&mut self, path: PathBuf, what: &str, text: &str, journal: &mut Journal) {
+    fn keep(&mut self, path: PathBuf, what: &str, text: &str, log: &mut Log) {
         let name = path.display();
         match replace(&path, text, self.options.misc.fsync_high_avail_files) {
             Ok(()) if self.stuck.contains(&path) => {
-                journal.line(Level::Info, &format!("{what} are kept in {name} again"));
+                log.line(Level::Info, &format!("{what} are kept in {name} again"));
                 self.stuck.remove(&path);
             }
             Ok(()) => {}
             Err(error) if !self.stuck.contains(&path) => {
                 let text = format!("cannot keep {what} in {name}: {error}; it is tried again after each sweep");
-                journal.line(Level::Error, &text);
+                log.line(Level::Error, &text);
                 self.stuck.insert(path);
             }
             Err(_) => {}
@@ -230,13 +230,13 @@ impl Files {
 
 impl Files {
     /// Stores the administrator's records, if the options ask for it.
-    pub fn keep_data_base(&mut self, manager: &mut Manager, journal: &mut Journal) {
+    pub fn keep_data_base(&mut self, manager: &mut Manager, log: &mut Log) {
         if !self.options.routing.sa_db_dump {
             return;
         }
         let path = Path::new(&self.dump_dir()).join("opensm-sa.dump");
         let text = manager.sa_db();
-        self.keep(path, "the records of subnet administration", &text, journal);
+        self.keep(path, "the records of subnet administration", &text, log);
     }
 }
 
@@ -263,8 +263,8 @@ fn replace(path: &Path, text: &str, sync: bool) -> std::io::Result<()> {
 fn kept(path: &Path, must_exist: bool) -> String {
     named_file::read(path).unwrap_or_else(|error| {
         if must_exist || error.kind() != std::io::ErrorKind::NotFound {
-            let mend = "fix that and restart to continue from it";
-            crate::errln!("weft sm: cannot read {}: {error}: starting without its data; {mend}", path.display());
+            let fix = "fix that and restart to continue from it";
+            crate::errln!("weft sm: cannot read {}: {error}: starting without its data; {fix}", path.display());
         }
         String::new()
     })

@@ -122,9 +122,9 @@ fn find(args: &InstancesArgs) -> Result<Vec<Instance>> {
         Err(error) if args.sysconfig.is_some() => bail!("cannot read {}: {error}", path.display()),
         text => text.unwrap_or_default(),
     };
-    let (mut said, remarks) = sysconfig(&text, &path.to_string_lossy());
-    for remark in remarks {
-        crate::errln!("weft sm: {remark}");
+    let (mut said, diagnostics) = sysconfig(&text, &path.to_string_lossy());
+    for diagnostic in diagnostics {
+        crate::errln!("weft sm: {diagnostic}");
     }
     if said.all_ports {
         said.guids = port_guids(Library::load(Which::Ours)?)?;

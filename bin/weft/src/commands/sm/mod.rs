@@ -10,19 +10,19 @@ mod console;
 mod control;
 mod create_config;
 mod dump;
-mod figures;
 mod files;
 mod instances;
-mod journal;
+mod log;
+mod metrics;
 mod opensm_words;
-mod overdue;
 mod patience;
 mod port;
 mod preview;
-mod rehearsal;
 mod serve;
+mod simulate;
 mod terminal;
 pub mod threads;
+mod timeouts;
 mod unread;
 
 pub use args::SmArgs;
@@ -41,7 +41,7 @@ use crate::verbs_api::Which;
 use args::{RunArgs, SmCommand};
 use control::Conversation;
 use files::Files;
-use journal::Journal;
+use log::Log;
 use port::SmPort;
 use serve::Server;
 
@@ -79,7 +79,7 @@ fn manage(args: &RunArgs) -> Result<()> {
         std::env::set_current_dir(&directory)
             .with_context(|| format!("cannot work in {}", Path::new(&directory).display()))?;
     }
-    let (files, journal) = prepare(args)?;
+    let (files, log) = prepare(args)?;
     if files.options().misc.daemon && !args.is_daemon() {
         return detach(args);
     }
@@ -91,24 +91,24 @@ fn manage(args: &RunArgs) -> Result<()> {
     let port = SmPort::open(library, args.guid.filter(|guid| *guid != 0).or(files.guid()))?;
     crate::outln!("weft sm {}: port 0x{:016x}", env!("CARGO_PKG_VERSION"), port.device().port_guid);
     let console = (files.options().misc.console, files.options().misc.console_port);
-    let server = Server::new(port, files, journal, signals, args)?;
+    let server = Server::new(port, files, log, signals, args)?;
     terminal::open(server.guid(), console.0, console.1)?;
     // Parsing the command line takes more code than managing a small subnet; its pages can go. A failure is harmless.
     let _ = weft_sys::mapping::release_code();
     server.serve()
 }
 
-/// Reads the configuration, prints remarks about it, and opens the log.
-fn prepare(args: &RunArgs) -> Result<(Files, Journal)> {
+/// Reads the configuration, prints diagnostics about it, and opens the log.
+fn prepare(args: &RunArgs) -> Result<(Files, Log)> {
     let files = Files::load(args)?;
-    let (options, remarks) = files.journal();
-    for remark in files.remarks().iter().chain(&remarks) {
-        crate::errln!("weft sm: {remark}");
+    let (options, diagnostics) = files.log();
+    for diagnostic in files.diagnostics().iter().chain(&diagnostics) {
+        crate::errln!("weft sm: {diagnostic}");
     }
     let log = options.path.clone().unwrap_or_default();
-    let journal = Journal::open(options, files.accumulates())
-        .with_context(|| format!("cannot write the log {}", log.display()))?;
-    Ok((files, journal))
+    let log =
+        Log::open(options, files.accumulates()).with_context(|| format!("cannot write the log {}", log.display()))?;
+    Ok((files, log))
 }
 
 /// Writes the process ID to the file that a supervisor reads.
@@ -121,7 +121,7 @@ fn keep_number(args: &RunArgs) -> Result<()> {
 /// Directory in which a background manager resolves relative file names.
 const DIRECTORY_VARIABLE: &str = "WEFT_SM_DIRECTORY";
 
-/// Restarts the command as a process without a terminal. Remarks about the configuration are printed on the terminal
+/// Restarts the command as a process without a terminal. Diagnostics about the configuration are printed on the terminal
 /// before.
 fn detach(args: &RunArgs) -> Result<()> {
     prepare(args)?;
@@ -145,15 +145,15 @@ pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
     weft_sys::spawn::spawn_detached(&program, &args, &all).context("cannot start a subnet manager")
 }
 
-/// Reads the configuration of a manager to start, prints remarks about it, and returns its absolute path.
+/// Reads the configuration of a manager to start, prints diagnostics about it, and returns its absolute path.
 ///
 /// # Errors
 /// The file cannot be read, or has errors that keep a manager from starting.
 pub fn check_config(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let files = Files::load(&RunArgs::of_config(Some(path.clone())))?;
-    for remark in files.remarks() {
-        crate::errln!("weft sm: {remark}");
+    for diagnostic in files.diagnostics() {
+        crate::errln!("weft sm: {diagnostic}");
     }
     Ok(path)
 }

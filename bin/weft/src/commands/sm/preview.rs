@@ -10,7 +10,7 @@ use weft_sm::routing;
 
 use super::args::RunArgs;
 use super::files::Files;
-use super::{dump, figures, rehearsal};
+use super::{dump, metrics, simulate};
 use crate::commands::topology_source::SourceArgs;
 use crate::commands::up::counted;
 use crate::{outln, output};
@@ -77,13 +77,13 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
     for engine in &engines {
         let run = RunArgs::for_preview(args.config.clone(), engine.clone(), args.set.clone());
         let files = Files::load(&run).map_err(|error| format!("{error:#}"))?;
-        for remark in files.remarks() {
-            crate::errln!("weft sm preview: {remark}");
+        for diagnostic in files.diagnostics() {
+            crate::errln!("weft sm preview: {diagnostic}");
         }
         let began = Instant::now();
-        let done = rehearsal::rehearse(&topology, |guid| {
-            let (setup, remarks) = files.setup(guid, None);
-            remarks.iter().for_each(|remark| crate::errln!("weft sm preview: {remark}"));
+        let done = simulate::rehearse(&topology, |guid| {
+            let (setup, diagnostics) = files.setup(guid, None);
+            diagnostics.iter().for_each(|diagnostic| crate::errln!("weft sm preview: {diagnostic}"));
             setup
         })?;
         let told =
@@ -101,12 +101,12 @@ fn preview(args: &PreviewArgs) -> Result<(), String> {
         }
         let took = began.elapsed().as_secs_f64();
         if args.json {
-            let quality = figures::quality_json(&done.manager);
+            let quality = metrics::quality_json(&done.manager);
             previews.push(json!({
                 "wanted": name, "is_up": true, "events": told, "quality": quality, "smps": done.smps, "seconds": took,
             }));
         } else {
-            output::print(&figures::quality_text(&done.manager));
+            output::print(&metrics::quality_text(&done.manager));
             outln!("subnet up          after {} SMPs; {took:.2} s of this machine for all of it", done.smps);
         }
         if let Some(directory) = &args.dump {

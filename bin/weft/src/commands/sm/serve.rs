@@ -15,11 +15,11 @@ use weft_wire::mad::subn::SmState;
 use super::args::RunArgs;
 use super::control::Control;
 use super::files::Files;
-use super::journal::Journal;
-use super::overdue::Overdue;
+use super::log::Log;
 use super::port::{Received, SmPort};
 use super::threads::Jobs;
-use super::{commands, console, dump, figures};
+use super::timeouts::Overdue;
+use super::{commands, console, dump, metrics};
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_SIGNALS: u64 = 1;
@@ -37,10 +37,10 @@ const ANSWERS_PER_TURN: usize = 32;
 pub struct Server {
     pub(super) manager: Manager,
     pub(super) files: Files,
-    pub(super) journal: Journal,
+    pub(super) log: Log,
     port: SmPort,
     jobs: Jobs,
-    overdue: Overdue,
+    timeouts: Overdue,
     control: Control,
     signals: SignalQueue,
     wake: Arc<EventFd>,
@@ -70,34 +70,28 @@ impl Server {
     ///
     /// # Errors
     /// Another manager runs on the port, or the system lacks resources.
-    pub fn new(
-        port: SmPort,
-        files: Files,
-        mut journal: Journal,
-        signals: SignalQueue,
-        args: &RunArgs,
-    ) -> Result<Server> {
+    pub fn new(port: SmPort, files: Files, mut log: Log, signals: SignalQueue, args: &RunArgs) -> Result<Server> {
         let epoll = Epoll::new()?;
         let wake = Arc::new(EventFd::new()?);
         epoll.add(&*wake, TOKEN_WAKE, Interest::READ)?;
         epoll.add(&signals, TOKEN_SIGNALS, Interest::READ)?;
         let guid = port.device().port_guid;
         let control = Control::listen(guid, &epoll, TOKEN_CONTROL)?;
-        let (setup, remarks) = files.setup(guid, None);
-        files.remarks().iter().for_each(|remark| journal.remember(remark));
-        remarks.iter().for_each(|remark| journal.remark(remark));
+        let (setup, diagnostics) = files.setup(guid, None);
+        files.diagnostics().iter().for_each(|diagnostic| log.remember(diagnostic));
+        diagnostics.iter().for_each(|diagnostic| log.diagnostic(diagnostic));
         let (started, now) = (Instant::now(), ManagerInstant(0));
         Ok(Server {
             manager: Manager::new(now, setup),
             jobs: Jobs::new(Arc::clone(&wake)),
-            overdue: Overdue::default(),
+            timeouts: Overdue::default(),
             ending: None,
             keep_at: None,
             waiting: Vec::new(),
             rose: false,
             was_up: false,
             files,
-            journal,
+            log,
             port,
             control,
             signals,
@@ -127,7 +121,7 @@ impl Server {
             let timeout = self.timeout();
             // Unsolicited datagrams may come at any time, but if only a job is pending, its end most likely comes
             // first.
-            let expected = !(self.jobs.are_out() && self.overdue.is_empty());
+            let expected = !(self.jobs.are_out() && self.timeouts.is_empty());
             let (datagrams, others) =
                 self.port.wait(self.epoll.as_fd(), timeout, expected).context("cannot wait for datagrams")?;
             if others {
@@ -148,14 +142,15 @@ impl Server {
         let manager = self.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
         // Pending requests are answered without a wait, right after the newly received datagrams are read.
         let asked = self.manager.administrator().has_more().then_some(now);
-        let next = [manager, self.overdue.poll_timeout(), self.ending, self.keep_at, asked].into_iter().flatten().min();
+        let next =
+            [manager, self.timeouts.poll_timeout(), self.ending, self.keep_at, asked].into_iter().flatten().min();
         next.map(|at| at.saturating_duration_since(now))
     }
 
     fn handle_timeout(&mut self) {
         let now = Instant::now();
         let time = self.time(now);
-        while let Some(mad) = self.overdue.poll(now) {
+        while let Some(mad) = self.timeouts.poll(now) {
             self.manager.handle_smp_timeout(time, &mad);
         }
         if self.manager.poll_timeout().is_some_and(|at| at <= time) {
@@ -173,11 +168,11 @@ impl Server {
             match self.port.recv().context("the port is gone")? {
                 None => return Ok(()),
                 Some(Received::Smp(from, mad)) => {
-                    self.overdue.ended(&mad);
+                    self.timeouts.ended(&mad);
                     self.manager.handle_smp(time, &from, &mad);
                 }
                 Some(Received::SmpTimeout(mad)) => {
-                    self.overdue.ended(&mad);
+                    self.timeouts.ended(&mad);
                     self.manager.handle_smp_timeout(time, &mad);
                 }
                 Some(Received::Gmp(from, bytes)) => self.manager.handle_gmp(time, &from, &bytes),
@@ -195,7 +190,7 @@ impl Server {
         for _ in 0..ANSWERS_PER_TURN {
             let Some(gmp) = self.manager.poll_gmp() else { return };
             if let Err(error) = self.port.send_gmp(&gmp) {
-                self.journal.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
+                self.log.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
                 if !gmp.timeout.is_zero() {
                     self.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
                 }
@@ -207,9 +202,9 @@ impl Server {
         let now = Instant::now();
         while let Some(smp) = self.manager.poll_smp() {
             match self.port.send_smp(&smp) {
-                Ok(()) => self.overdue.sent(now, &smp),
+                Ok(()) => self.timeouts.sent(now, &smp),
                 Err(error) => {
-                    self.journal.line(Level::Error, &format!("cannot send an SMP: {error}"));
+                    self.log.line(Level::Error, &format!("cannot send an SMP: {error}"));
                     if !smp.timeout.is_zero() {
                         self.manager.handle_smp_timeout(self.time(now), &smp.mad);
                     }
@@ -235,7 +230,7 @@ impl Server {
         if self.rose && self.is_up() {
             self.tell_up();
         }
-        self.journal.flush();
+        self.log.flush();
         Ok(())
     }
 
@@ -262,11 +257,11 @@ impl Server {
         match signal {
             libc::SIGHUP => {
                 let text = self.reload();
-                self.journal.line(Level::System, &text);
+                self.log.line(Level::System, &text);
             }
             libc::SIGUSR1 => {
-                if let Err(error) = self.journal.reopen(false) {
-                    self.journal.line(Level::Error, &format!("cannot open the log again: {error}"));
+                if let Err(error) = self.log.reopen(false) {
+                    self.log.line(Level::Error, &format!("cannot open the log again: {error}"));
                 }
             }
             _ => self.end(),
@@ -279,17 +274,17 @@ impl Server {
             Ok(changed) => changed,
             Err(error) => return format!("configuration left as it was: {error:#}"),
         };
-        let (options, remarks) = self.files.journal();
+        let (options, diagnostics) = self.files.log();
         let name = options.path.clone().unwrap_or_default();
-        if let Err(error) = self.journal.change(options) {
-            self.journal.line(Level::Error, &format!("cannot write the log {}: {error}", name.display()));
+        if let Err(error) = self.log.change(options) {
+            self.log.line(Level::Error, &format!("cannot write the log {}: {error}", name.display()));
         }
         let (setup, said) = self.files.setup(self.port.device().port_guid, Some(self.manager.setup()));
-        for remark in self.files.remarks().iter().chain(&remarks).chain(&said) {
-            self.journal.remark(remark);
+        for diagnostic in self.files.diagnostics().iter().chain(&diagnostics).chain(&said) {
+            self.log.diagnostic(diagnostic);
         }
         for line in changed {
-            self.journal.line(Level::Info, &line);
+            self.log.line(Level::Info, &line);
         }
         self.manager.reload(setup);
         "configuration read anew, heavy sweep".to_owned()
@@ -314,8 +309,8 @@ impl Server {
     }
 
     fn farewell(&mut self) {
-        self.journal.line(Level::System, "Exiting SM");
-        self.files.keep_lids(&self.manager, &mut self.journal);
+        self.log.line(Level::System, "Exiting SM");
+        self.files.keep_lids(&self.manager, &mut self.log);
         if self.keep_at.is_some() {
             self.keep_data_base();
         }
@@ -323,7 +318,7 @@ impl Server {
 
     fn keep_data_base(&mut self) {
         self.keep_at = None;
-        self.files.keep_data_base(&mut self.manager, &mut self.journal);
+        self.files.keep_data_base(&mut self.manager, &mut self.log);
     }
 
     fn on_line(&mut self, who: u64, line: &str) {
@@ -338,14 +333,14 @@ impl Server {
     }
 
     fn on_event(&mut self, event: &Event) {
-        self.journal.event(event);
+        self.log.event(event);
         if self.control.has_followers() {
-            self.control.tell(&self.epoll, &figures::event_json(event));
+            self.control.tell(&self.epoll, &metrics::event_json(event));
         }
         match event {
-            Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.journal),
-            Event::KeysChanged => self.files.keep_keys(&self.manager, &mut self.journal),
-            Event::SweepEnded(_) => self.files.keep_again(&mut self.manager, &mut self.journal),
+            Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.log),
+            Event::KeysChanged => self.files.keep_keys(&self.manager, &mut self.log),
+            Event::SweepEnded(_) => self.files.keep_again(&mut self.manager, &mut self.log),
             Event::DataBaseChanged => {
                 self.keep_at.get_or_insert_with(|| Instant::now() + KEEP_AFTER);
             }
@@ -367,11 +362,11 @@ impl Server {
             // harmless.
             let _ = weft_sys::mapping::release_code();
         }
-        if self.journal.flags() & dump::ROUTING != 0 {
+        if self.log.flags() & dump::ROUTING != 0 {
             self.dump();
         }
         for who in std::mem::take(&mut self.waiting) {
-            let answer = figures::text(&self.manager);
+            let answer = metrics::prometheus(&self.manager);
             self.control.answer(&self.epoll, who, &answer);
         }
         if self.once {
@@ -383,7 +378,7 @@ impl Server {
     fn dump(&mut self) {
         let told = dump::write(&self.manager, &self.files.dump_dir());
         for why in told.lines().filter(|line| line.starts_with("cannot")) {
-            self.journal.line(Level::Error, why);
+            self.log.line(Level::Error, why);
         }
     }
 }

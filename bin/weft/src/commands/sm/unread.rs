@@ -1,17 +1,17 @@
-//! Files that options name and that cannot be read or used: remarks about them, and the settings that stay unchanged.
+//! Files that options name and that cannot be read or used: diagnostics about them, and the settings that stay unchanged.
 //! Files at default paths may be missing.
 
 use std::path::Path;
 
 use weft_sm::manager::Setup;
-use weft_sm::options::{Level, Options, Remark};
+use weft_sm::options::{Diagnostic, Level, Options};
 use weft_sm::partition::Config;
 
 /// Reads a file, or returns the reason why it cannot.
 type Read<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
 
-/// Remarks about unreadable files; `home` is the directory of the configuration.
-pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Remark> {
+/// Diagnostics about unreadable files; `home` is the directory of the configuration.
+pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Diagnostic> {
     let usual = home.map_or_else(Options::default, |home| Options::of_directory(&home.to_string_lossy()));
     let policy = |options: &Options| options.qos.qos_policy_file.clone().filter(|_| options.qos.qos);
     let named = [
@@ -23,7 +23,7 @@ pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Rema
         (policy(options), usual.qos.qos_policy_file, "there is no policy"),
         (options.misc.prefix_routes_file.clone(), usual.misc.prefix_routes_file, "no path leads beyond the subnet"),
     ];
-    let mut remarks = Vec::new();
+    let mut diagnostics = Vec::new();
     for (path, usual, without) in named {
         let Some(path) = path else { continue };
         let need_not_be = usual.as_ref() == Some(&path) && Path::new(&path).try_exists().is_ok_and(|there| !there);
@@ -31,23 +31,23 @@ pub fn files(options: &Options, home: Option<&Path>, read: Read<'_>) -> Vec<Rema
             && !need_not_be
         {
             let what = format!("cannot be read: {why}: {without}");
-            remarks.push(remark(path, what, "name a file that is there and can be read"));
+            diagnostics.push(diagnostic(path, what, "name a file that is there and can be read"));
         }
     }
-    remarks
+    diagnostics
 }
 
 /// Keeps a running manager's partitions and policy while their files cannot be used, so that no port loses its P_Keys
 /// to a typo. Removed files count as removed.
-pub fn keep(setup: &mut Setup, former: &Setup) -> Vec<Remark> {
-    let mut remarks = Vec::new();
-    let mend = "fix it and send HUP again";
+pub fn keep(setup: &mut Setup, former: &Setup) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let fix = "fix it and send HUP again";
     let is_there = |path: &Option<String>| path.clone().filter(|path| Path::new(path).exists());
     if !matches!(setup.partitions, Config::Rules(_))
         && let Some(path) = is_there(&setup.options.partitions.partition_config_file)
     {
         setup.partitions = former.partitions.clone();
-        remarks.push(remark(path, "partitions stay as they were".to_owned(), mend));
+        diagnostics.push(diagnostic(path, "partitions stay as they were".to_owned(), fix));
     }
     if setup.options.qos.qos
         && setup.policy.is_none()
@@ -55,13 +55,13 @@ pub fn keep(setup: &mut Setup, former: &Setup) -> Vec<Remark> {
         && let Some(path) = is_there(&setup.options.qos.qos_policy_file)
     {
         setup.policy = former.policy.clone();
-        remarks.push(remark(path, "the policy stays as it was".to_owned(), mend));
+        diagnostics.push(diagnostic(path, "the policy stays as it was".to_owned(), fix));
     }
-    remarks
+    diagnostics
 }
 
-fn remark(file: String, what: String, mend: &str) -> Remark {
-    Remark { level: Level::Error, file, line: 0, column: 0, what, mend: mend.to_owned() }
+fn diagnostic(file: String, what: String, fix: &str) -> Diagnostic {
+    Diagnostic { level: Level::Error, file, line: 0, column: 0, what, fix: fix.to_owned() }
 }
 
 #[cfg(test)]

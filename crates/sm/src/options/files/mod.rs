@@ -1,5 +1,5 @@
 //! The files that options name: lists of GUIDs, weights, orders, names. Each parser is a pure function from text to
-//! values; it skips a line that it cannot parse, with a remark.
+//! values; it skips a line that it cannot parse, with a diagnostic.
 
 mod modules;
 mod names;
@@ -11,7 +11,7 @@ pub use names::names;
 pub use prefix_routes::{PrefixRoute, prefix_routes};
 pub use routing::{HopWeight, RoutingFiles, guids, hop_weights, ids, ignored_ports, port_orders, routing};
 
-use super::{Remark, Remarks, clip, lines, number};
+use super::{Diagnostic, Diagnostics, clip, lines, number};
 
 /// Entries taken from one file: more than a subnet has ports.
 pub const ENTRIES_MAX: usize = 1 << 20;
@@ -22,21 +22,23 @@ fn by_guid<T>(
     file: &str,
     form: &str,
     mut entry: impl FnMut(u64, &str) -> Result<T, String>,
-) -> (Vec<T>, Vec<Remark>) {
-    let mut remarks = Remarks::of(file);
+) -> (Vec<T>, Vec<Diagnostic>) {
+    let mut diagnostics = Diagnostics::of(file);
     let mut entries = Vec::new();
     for (at, line) in lines(text) {
         if entries.len() == ENTRIES_MAX {
-            remarks.error((at, 0), format!("there are more than {ENTRIES_MAX} lines: the rest is passed over"), "");
+            diagnostics.error((at, 0), format!("there are more than {ENTRIES_MAX} lines: the rest is passed over"), "");
             break;
         }
         let (guid, rest) = line.split_once(|c: char| c.is_whitespace()).unwrap_or((line, ""));
         match number(guid).and_then(|guid| entry(guid, rest.trim())) {
             Ok(value) => entries.push(value),
-            Err(wrong) => remarks.error((at, 1), format!("{wrong}; the line is passed over"), format!("write {form}")),
+            Err(wrong) => {
+                diagnostics.error((at, 1), format!("{wrong}; the line is passed over"), format!("write {form}"))
+            }
         }
     }
-    (entries, remarks.into_list())
+    (entries, diagnostics.into_list())
 }
 
 /// Parses a port number, from 1.

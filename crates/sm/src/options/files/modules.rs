@@ -1,7 +1,7 @@
 //! Log flags by module (`per_module_logging_file`): a module and its flags per line.
 
 use super::ENTRIES_MAX;
-use crate::options::{Remark, Remarks, clip, lines, number};
+use crate::options::{Diagnostic, Diagnostics, clip, lines, number};
 
 /// Flags of one module.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,8 +13,8 @@ pub struct ModuleFlags {
 }
 
 /// Parses lines of module and flags, separated by `=`, a comma or blanks.
-pub fn modules(text: &str, file: &str) -> (Vec<ModuleFlags>, Vec<Remark>) {
-    let mut remarks = Remarks::of(file);
+pub fn modules(text: &str, file: &str) -> (Vec<ModuleFlags>, Vec<Diagnostic>) {
+    let mut diagnostics = Diagnostics::of(file);
     let mut found = Vec::new();
     for (at, line) in lines(text).take(ENTRIES_MAX) {
         let (module, flags) = line.split_once(['=', ',', ' ', '\t']).unwrap_or((line, ""));
@@ -23,17 +23,17 @@ pub fn modules(text: &str, file: &str) -> (Vec<ModuleFlags>, Vec<Remark>) {
             Some(flags) => found.push(ModuleFlags { module: module.to_owned(), flags }),
             None => {
                 let what = format!("{} has no flags from 0 to 0xff; the line is passed over", clip(module));
-                remarks.error((at, 1), what, "write MODULE FLAGS, such as osm_sa.c 0x07");
+                diagnostics.error((at, 1), what, "write MODULE FLAGS, such as osm_sa.c 0x07");
             }
         }
     }
-    (found, remarks.into_list())
+    (found, diagnostics.into_list())
 }
 
 #[test]
 fn modules_have_flags() {
-    let (found, remarks) = modules("osm_sa.c=0x07\nosm_sm.c 3 # c\nosm_x.c , 0xff\nosm_y.c\n", "m");
+    let (found, diagnostics) = modules("osm_sa.c=0x07\nosm_sm.c 3 # c\nosm_x.c , 0xff\nosm_y.c\n", "m");
     let pairs: Vec<_> = found.iter().map(|entry| (entry.module.as_str(), entry.flags)).collect();
     assert_eq!(pairs, [("osm_sa.c", 7), ("osm_sm.c", 3), ("osm_x.c", 255)]);
-    assert_eq!(remarks.len(), 1);
+    assert_eq!(diagnostics.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Routers by prefix (`prefix_routes_file`): the first line that matches a GID of another subnet gives the router.
 
 use super::ENTRIES_MAX;
-use crate::options::{Remark, Remarks, clip, lines};
+use crate::options::{Diagnostic, Diagnostics, clip, lines};
 
 /// A line of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +20,8 @@ impl PrefixRoute {
 }
 
 /// Parses lines of prefix and GUID, in hexadecimal with or without `0x`; `*` for any.
-pub fn prefix_routes(text: &str, file: &str) -> (Vec<PrefixRoute>, Vec<Remark>) {
-    let mut remarks = Remarks::of(file);
+pub fn prefix_routes(text: &str, file: &str) -> (Vec<PrefixRoute>, Vec<Diagnostic>) {
+    let mut diagnostics = Diagnostics::of(file);
     let mut routes: Vec<PrefixRoute> = Vec::new();
     for (at, line) in lines(text).take(ENTRIES_MAX) {
         let words: Vec<&str> = line.split_whitespace().take(3).collect();
@@ -31,11 +31,11 @@ pub fn prefix_routes(text: &str, file: &str) -> (Vec<PrefixRoute>, Vec<Remark>) 
         };
         match route {
             Err(wrong) => {
-                remarks.error((at, 1), format!("{wrong}; the line is passed over"), "write PREFIX GUID, * for any")
+                diagnostics.error((at, 1), format!("{wrong}; the line is passed over"), "write PREFIX GUID, * for any")
             }
             Ok(route) => {
                 if routes.iter().any(|former| former.prefix.is_none()) {
-                    remarks.warning(
+                    diagnostics.warning(
                         (at, 1),
                         "a line above with * is about every prefix, so this one never counts",
                         "write it above",
@@ -45,7 +45,7 @@ pub fn prefix_routes(text: &str, file: &str) -> (Vec<PrefixRoute>, Vec<Remark>) 
             }
         }
     }
-    (routes, remarks.into_list())
+    (routes, diagnostics.into_list())
 }
 
 fn half(word: &str) -> Result<Option<u64>, String> {
@@ -60,10 +60,10 @@ fn half(word: &str) -> Result<Option<u64>, String> {
 
 #[test]
 fn the_first_match_counts() {
-    let (routes, remarks) = prefix_routes("fec0000000000001 0x10 # b\n* 11\nfec0000000000002 *\nx y\n1\n", "p");
+    let (routes, diagnostics) = prefix_routes("fec0000000000001 0x10 # b\n* 11\nfec0000000000002 *\nx y\n1\n", "p");
     let pairs: Vec<_> = routes.iter().map(|route| (route.prefix, route.router)).collect();
     let (one, two) = (0xfec0_0000_0000_0001, 0xfec0_0000_0000_0002);
     assert_eq!(pairs, [(Some(one), Some(0x10)), (None, Some(0x11)), (Some(two), None)]);
     assert_eq!(routes.iter().position(|route| route.matches(two)), Some(1));
-    assert_eq!(remarks.len(), 3);
+    assert_eq!(diagnostics.len(), 3);
 }

@@ -1,7 +1,7 @@
 //! Files that configure routing.
 
 use super::{by_guid, port};
-use crate::options::{Options, Remark, Remarks, clip, number};
+use crate::options::{Diagnostic, Diagnostics, Options, clip, number};
 use crate::routing::RoutingOptions;
 
 /// Cost of a link (`hop_weights_file`).
@@ -29,14 +29,14 @@ pub struct RoutingFiles {
 }
 
 /// Parses lines of one GUID.
-pub fn guids(text: &str, file: &str) -> (Vec<u64>, Vec<Remark>) {
+pub fn guids(text: &str, file: &str) -> (Vec<u64>, Vec<Diagnostic>) {
     by_guid(text, file, "a GUID a line, such as 0x0002c90300100000", |guid, rest| {
         if rest.is_empty() { Ok(guid) } else { Err(format!("{} stands behind a GUID", clip(rest))) }
     })
 }
 
 /// Parses lines of switch GUID, port and weight.
-pub fn hop_weights(text: &str, file: &str) -> (Vec<HopWeight>, Vec<Remark>) {
+pub fn hop_weights(text: &str, file: &str) -> (Vec<HopWeight>, Vec<Diagnostic>) {
     by_guid(text, file, "switch GUID, port number and weight", |switch, rest| {
         let (out, weight) = rest.split_once(|c: char| c.is_whitespace()).ok_or("no port and weight follow the GUID")?;
         let value = number(weight.trim())?;
@@ -46,7 +46,7 @@ pub fn hop_weights(text: &str, file: &str) -> (Vec<HopWeight>, Vec<Remark>) {
 }
 
 /// Parses lines of switch GUID and port numbers.
-pub fn port_orders(text: &str, file: &str) -> (Vec<(u64, Vec<u8>)>, Vec<Remark>) {
+pub fn port_orders(text: &str, file: &str) -> (Vec<(u64, Vec<u8>)>, Vec<Diagnostic>) {
     by_guid(text, file, "switch GUID and port numbers, each once", |switch, rest| {
         let mut ports: Vec<u8> = Vec::new();
         for word in rest.split_whitespace() {
@@ -61,19 +61,22 @@ pub fn port_orders(text: &str, file: &str) -> (Vec<(u64, Vec<u8>)>, Vec<Remark>)
 }
 
 /// Parses lines of node GUID and port number.
-pub fn ignored_ports(text: &str, file: &str) -> (Vec<(u64, u8)>, Vec<Remark>) {
+pub fn ignored_ports(text: &str, file: &str) -> (Vec<(u64, u8)>, Vec<Diagnostic>) {
     by_guid(text, file, "node GUID and port number", |node, rest| Ok((node, port(rest)?)))
 }
 
 /// Parses lines of GUID and number.
-pub fn ids(text: &str, file: &str) -> (Vec<(u64, u64)>, Vec<Remark>) {
+pub fn ids(text: &str, file: &str) -> (Vec<(u64, u64)>, Vec<Diagnostic>) {
     by_guid(text, file, "switch GUID and number", |guid, rest| Ok((guid, number(rest)?)))
 }
 
 /// Reads all routing options and their files; `read` fetches the text of a file, or says why it cannot.
-pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, String>) -> (RoutingFiles, Vec<Remark>) {
+pub fn routing(
+    options: &Options,
+    read: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> (RoutingFiles, Vec<Diagnostic>) {
     let said = &options.routing;
-    let mut reader = Reader { read, remarks: Vec::new() };
+    let mut reader = Reader { read, diagnostics: Vec::new() };
     let lanes_max = match options.device.max_op_vls {
         code @ 1..=4 => 1 << (code - 1),
         _ => 15,
@@ -108,15 +111,15 @@ pub fn routing(options: &Options, read: &mut dyn FnMut(&str) -> Result<String, S
         ignored_ports: reader.file(&said.port_prof_ignore_file, ignored_ports),
         ids: reader.file(&said.ids_guid_file, ids),
     };
-    (files, reader.remarks)
+    (files, reader.diagnostics)
 }
 
-/// Parses a file's text into values and remarks; the second argument names the file.
-type Parser<T> = fn(&str, &str) -> (Vec<T>, Vec<Remark>);
+/// Parses a file's text into values and diagnostics; the second argument names the file.
+type Parser<T> = fn(&str, &str) -> (Vec<T>, Vec<Diagnostic>);
 
 struct Reader<'a> {
     read: &'a mut dyn FnMut(&str) -> Result<String, String>,
-    remarks: Vec<Remark>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl Reader<'_> {
@@ -125,9 +128,9 @@ impl Reader<'_> {
         match (self.read)(path) {
             Ok(text) => text,
             Err(why) => {
-                let mut remarks = Remarks::of(path);
-                remarks.error((0, 0), format!("cannot be read: {why}"), "routing goes on as if it were empty");
-                self.remarks.extend(remarks.into_list());
+                let mut diagnostics = Diagnostics::of(path);
+                diagnostics.error((0, 0), format!("cannot be read: {why}"), "routing goes on as if it were empty");
+                self.diagnostics.extend(diagnostics.into_list());
                 String::new()
             }
         }
@@ -135,8 +138,8 @@ impl Reader<'_> {
 
     fn file<T>(&mut self, path: &Option<String>, parse: Parser<T>) -> Vec<T> {
         let text = self.text(path);
-        let (values, remarks) = parse(&text, path.as_deref().unwrap_or(""));
-        self.remarks.extend(remarks);
+        let (values, diagnostics) = parse(&text, path.as_deref().unwrap_or(""));
+        self.diagnostics.extend(diagnostics);
         values
     }
 }
@@ -147,16 +150,16 @@ mod tests {
 
     #[test]
     fn lines_are_read_and_mistakes_said() {
-        let (found, remarks) = guids("# roots\n0x10\n 0x11 # second\nspine1\n0x12 0x13\n", "roots");
+        let (found, diagnostics) = guids("# roots\n0x10\n 0x11 # second\nspine1\n0x12 0x13\n", "roots");
         assert_eq!(found, [0x10, 0x11]);
-        let said: Vec<_> = remarks.iter().map(ToString::to_string).collect();
-        let mend = "write a GUID a line, such as 0x0002c90300100000";
-        assert_eq!(said[0], format!("roots:4:1: error: spine1 is not a number; the line is passed over; {mend}"));
+        let said: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+        let fix = "write a GUID a line, such as 0x0002c90300100000";
+        assert_eq!(said[0], format!("roots:4:1: error: spine1 is not a number; the line is passed over; {fix}"));
         assert_eq!(said.len(), 2);
-        let (found, remarks) = hop_weights("0x10 3 7\n0x10 0 1\n0x10 3\n0x10 3 999", "w");
-        assert_eq!((found, remarks.len()), (vec![HopWeight { switch: 0x10, port: 3, weight: 7 }], 3));
-        let (found, remarks) = port_orders("0x10 3 1 2\n0x11 1 1\n0x12", "o");
-        assert_eq!((found, remarks.len()), (vec![(0x10, vec![3, 1, 2])], 2));
+        let (found, diagnostics) = hop_weights("0x10 3 7\n0x10 0 1\n0x10 3\n0x10 3 999", "w");
+        assert_eq!((found, diagnostics.len()), (vec![HopWeight { switch: 0x10, port: 3, weight: 7 }], 3));
+        let (found, diagnostics) = port_orders("0x10 3 1 2\n0x11 1 1\n0x12", "o");
+        assert_eq!((found, diagnostics.len()), (vec![(0x10, vec![3, 1, 2])], 2));
         assert_eq!(ignored_ports("0x10 3", "i").0, [(0x10, 3)]);
         assert_eq!(ids("0x10 1007", "i").0, [(0x10, 1007)]);
     }
@@ -171,10 +174,10 @@ mod tests {
             "/o" => Ok("0x10 2 1\n".to_owned()),
             _ => Err("no such file".to_owned()),
         };
-        let (files, remarks) = routing(&options, &mut read);
+        let (files, diagnostics) = routing(&options, &mut read);
         assert_eq!((files.options.root_guids, files.options.lanes_max), (vec![0x10], 4));
         assert_eq!((files.options.dimn_ports, files.options.scatter_ports), (vec![(0x10, vec![2, 1])], 8));
-        assert_eq!(remarks.len(), 1);
-        assert!(remarks[0].to_string().starts_with("/gone: error: cannot be read: no such file"));
+        assert_eq!(diagnostics.len(), 1);
+        assert!(diagnostics[0].to_string().starts_with("/gone: error: cannot be read: no such file"));
     }
 }

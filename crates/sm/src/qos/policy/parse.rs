@@ -3,7 +3,7 @@
 
 use super::ulp::{self, By};
 use super::{MatchRule, Policy, PortGroup, QosLevel, Ranges};
-use crate::options::{Remark, Remarks, bounded, clip, lines, number};
+use crate::options::{Diagnostic, Diagnostics, bounded, clip, lines, number};
 
 /// Maximum number of groups, of levels and of rules of a policy.
 const ENTRIES_MAX: usize = 4096;
@@ -43,11 +43,11 @@ const SETUP: &[&str] = &[
     "sl2vl-table",
 ];
 
-/// Parses a file; `file` names it in remarks. A file with mistakes yields no policy.
-pub fn parse(text: &str, file: &str) -> (Option<Policy>, Vec<Remark>) {
-    let mut parser = Parser { remarks: Remarks::of(file), ..Parser::default() };
+/// Parses a file; `file` names it in diagnostics. A file with mistakes yields no policy.
+pub fn parse(text: &str, file: &str) -> (Option<Policy>, Vec<Diagnostic>) {
+    let mut parser = Parser { diagnostics: Diagnostics::of(file), ..Parser::default() };
     if bounded(text).len() < text.len() {
-        parser.remarks.error((0, 0), "the file is too long to be a policy", "is this the right file?");
+        parser.diagnostics.error((0, 0), "the file is too long to be a policy", "is this the right file?");
     }
     for (at, line) in lines(text) {
         parser.line(at, line);
@@ -66,7 +66,7 @@ struct Raw {
 
 #[derive(Default)]
 struct Parser {
-    remarks: Remarks,
+    diagnostics: Diagnostics,
     policy: Policy,
     rules: Vec<Raw>,
     /// Rules of `qos-ulps`, which match after the others.
@@ -96,7 +96,7 @@ impl Parser {
             (Some(_), true) => self.attribute(at, line),
             (Some((section, entry)), false) => {
                 let what = format!("{} does not stand in {section}", clip(line));
-                self.remarks.error((at, 1), what, format!("write {entry} or end-{section}"));
+                self.diagnostics.error((at, 1), what, format!("write {entry} or end-{section}"));
             }
         }
     }
@@ -106,12 +106,12 @@ impl Parser {
         match self.section {
             Some(("qos-setup", _)) => {
                 let what = "qos-setup has no effect: lanes and arbitration stand in opensm.conf";
-                self.remarks.note((at, 1), what, "see qos_vlarb_high, qos_vlarb_low and qos_sl2vl");
+                self.diagnostics.note((at, 1), what, "see qos_vlarb_high, qos_vlarb_low and qos_sl2vl");
             }
             Some(_) => {}
             None => {
                 let sections: Vec<_> = SECTIONS.iter().map(|(section, _)| *section).collect();
-                self.remarks.error(
+                self.diagnostics.error(
                     (at, 1),
                     format!("{} opens no section", clip(line)),
                     format!("sections: {}", sections.join(", ")),
@@ -123,7 +123,7 @@ impl Parser {
     fn open_entry(&mut self, at: u32, entry: &str) {
         let count = self.policy.groups.len().max(self.policy.levels.len()).max(self.rules.len());
         if count >= ENTRIES_MAX {
-            self.remarks.error((at, 1), format!("there are more than {ENTRIES_MAX} entries"), "write fewer");
+            self.diagnostics.error((at, 1), format!("there are more than {ENTRIES_MAX} entries"), "write fewer");
         }
         self.entry = Some(match entry {
             "port-group" => Entry::Group(PortGroup::default()),
@@ -149,13 +149,13 @@ impl Parser {
                     self.policy.levels.iter().any(|known| known.name.eq_ignore_ascii_case(&level.name)),
                 );
                 if level.sl.is_none() {
-                    self.remarks.error((at, 1), "the level has no sl", "write sl: 0 to 15");
+                    self.diagnostics.error((at, 1), "the level has no sl", "write sl: 0 to 15");
                 }
                 push(&mut self.policy.levels, level);
             }
             Some(Entry::Rule(rule)) => {
                 if rule.level.is_empty() {
-                    self.remarks.error((at, 1), "the rule has no qos-level-name", "write the name of a level");
+                    self.diagnostics.error((at, 1), "the rule has no qos-level-name", "write the name of a level");
                 }
                 push(&mut self.rules, rule);
             }
@@ -165,9 +165,9 @@ impl Parser {
 
     fn named(&mut self, at: u32, name: &str, known: bool) {
         if name.is_empty() {
-            self.remarks.error((at, 1), "what ends here has no name", "write name: and one");
+            self.diagnostics.error((at, 1), "what ends here has no name", "write name: and one");
         } else if known {
-            self.remarks.error((at, 1), format!("the name {} stands twice", clip(name)), "write another");
+            self.diagnostics.error((at, 1), format!("the name {} stands twice", clip(name)), "write another");
         }
     }
 
@@ -180,21 +180,25 @@ impl Parser {
             Entry::Rule(raw) => rule_attribute(raw, key, value),
         };
         self.entry = Some(entry);
-        if let Err((what, mend)) = done {
-            self.remarks.error((at, 1), what, mend);
+        if let Err((what, fix)) = done {
+            self.diagnostics.error((at, 1), what, fix);
         }
     }
 
     fn setup(&mut self, at: u32, line: &str) {
         let word = line.split(':').next().unwrap_or("").trim();
         if !SETUP.contains(&word) {
-            self.remarks.error((at, 1), format!("{} does not stand in qos-setup", clip(word)), "write end-qos-setup");
+            self.diagnostics.error(
+                (at, 1),
+                format!("{} does not stand in qos-setup", clip(word)),
+                "write end-qos-setup",
+            );
         }
     }
 
     fn ulp(&mut self, at: u32, line: &str) {
         let Some((criterion, sl)) = line.rsplit_once(':') else {
-            self.remarks.error(
+            self.diagnostics.error(
                 (at, 1),
                 format!("{} has no service level", clip(line)),
                 "write PROTOCOL, CRITERION : SL",
@@ -206,8 +210,8 @@ impl Parser {
             (Ok(By::Default), Ok(sl)) => self.ulp_default = Some(sl),
             (Ok(by), Ok(sl)) => self.ulp_rule(at, by, sl),
             (Err(what), _) | (_, Err(what)) => {
-                let mend = "protocols: default, sdp, srp, rds, iser, ipoib, any; criteria: port-num, pkey, service-id, target-port-guid, source-port-guid, source-target-port-guid";
-                self.remarks.error((at, 1), what, mend);
+                let fix = "protocols: default, sdp, srp, rds, iser, ipoib, any; criteria: port-num, pkey, service-id, target-port-guid, source-port-guid, source-target-port-guid";
+                self.diagnostics.error((at, 1), what, fix);
             }
         }
     }
@@ -230,7 +234,7 @@ impl Parser {
             self.policy.levels.push(level);
             self.ulps.push(rule);
         } else if self.ulps.len() == ENTRIES_MAX {
-            self.remarks.error((at, 1), format!("there are more than {ENTRIES_MAX} rules"), "write fewer");
+            self.diagnostics.error((at, 1), format!("there are more than {ENTRIES_MAX} rules"), "write fewer");
         }
     }
 
@@ -240,9 +244,9 @@ impl Parser {
         self.policy.groups.len() - 1
     }
 
-    fn end(mut self) -> (Option<Policy>, Vec<Remark>) {
+    fn end(mut self) -> (Option<Policy>, Vec<Diagnostic>) {
         if let Some((section, _)) = self.section {
-            self.remarks.error((self.last, 0), format!("{section} has no end"), format!("write end-{section}"));
+            self.diagnostics.error((self.last, 0), format!("{section} has no end"), format!("write end-{section}"));
         }
         for raw in std::mem::take(&mut self.rules) {
             self.resolve(raw);
@@ -256,15 +260,15 @@ impl Parser {
                 self.policy.levels.push(QosLevel { name, sl: Some(sl), ..QosLevel::default() });
             }
             (None, None) => {
-                let mend = "write a qos-level with name: DEFAULT, or default : 0 in qos-ulps";
-                self.remarks.error((0, 0), "there is no default level", mend);
+                let fix = "write a qos-level with name: DEFAULT, or default : 0 in qos-ulps";
+                self.diagnostics.error((0, 0), "there is no default level", fix);
             }
         }
-        let policy = (!self.remarks.has_errors()).then_some(self.policy);
+        let policy = (!self.diagnostics.has_errors()).then_some(self.policy);
         if policy.is_none() {
-            self.remarks.error((0, 0), "the policy has mistakes and is not used", "fix them");
+            self.diagnostics.error((0, 0), "the policy has mistakes and is not used", "fix them");
         }
-        (policy, self.remarks.into_list())
+        (policy, self.diagnostics.into_list())
     }
 
     fn resolve(&mut self, raw: Raw) {
@@ -275,14 +279,14 @@ impl Parser {
                     Some(place) => places.push(place),
                     None => {
                         let what = format!("no port-group is called {}", clip(&name));
-                        self.remarks.error((rule.line, 0), what, "write the name of one");
+                        self.diagnostics.error((rule.line, 0), what, "write the name of one");
                     }
                 }
             }
         }
         match level_of(&self.policy, &level) {
             Some(place) => rule.level = place,
-            None => self.remarks.error(
+            None => self.diagnostics.error(
                 (rule.line, 0),
                 format!("no qos-level is called {}", clip(&level)),
                 "write the name of one",
@@ -324,8 +328,8 @@ fn group_attribute(group: &mut PortGroup, key: &str, value: &str) -> Result<(), 
             }
         }
         _ => {
-            let mend = "attributes: name, use, port-guid, port-name, pkey, partition, node-type; or end-port-group";
-            return Err((format!("a port-group has no {}", clip(key)), mend));
+            let fix = "attributes: name, use, port-guid, port-name, pkey, partition, node-type; or end-port-group";
+            return Err((format!("a port-group has no {}", clip(key)), fix));
         }
     }
     Ok(())
@@ -364,9 +368,9 @@ fn level_attribute(level: &mut QosLevel, key: &str, value: &str) -> Result<(), W
         "pkey" => level.pkeys.append(&mut ulp::without_membership(numbers()?)),
         "path-bits" => level.path_bits.append(&mut numbers()?),
         _ => {
-            let mend =
+            let fix =
                 "attributes: name, use, sl, mtu-limit, rate-limit, packet-life, pkey, path-bits; or end-qos-level";
-            return Err((format!("a qos-level has no {}", clip(key)), mend));
+            return Err((format!("a qos-level has no {}", clip(key)), fix));
         }
     }
     Ok(())
@@ -383,8 +387,8 @@ fn rule_attribute(raw: &mut Raw, key: &str, value: &str) -> Result<(), Wrong> {
         "service-id" => raw.rule.services.append(&mut numbers()?),
         "pkey" => raw.rule.pkeys.append(&mut ulp::without_membership(numbers()?)),
         _ => {
-            let mend = "attributes: use, source, destination, qos-class, service-id, pkey, qos-level-name; or end-qos-match-rule";
-            return Err((format!("a qos-match-rule has no {}", clip(key)), mend));
+            let fix = "attributes: use, source, destination, qos-class, service-id, pkey, qos-level-name; or end-qos-match-rule";
+            return Err((format!("a qos-match-rule has no {}", clip(key)), fix));
         }
     }
     Ok(())

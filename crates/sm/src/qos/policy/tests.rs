@@ -26,8 +26,8 @@ fn subnet(hosts: u64) -> Subnet {
 }
 
 fn bound(text: &str) -> Bound {
-    let (policy, remarks) = parse(text, "p");
-    let policy = policy.unwrap_or_else(|| panic!("{remarks:?}"));
+    let (policy, diagnostics) = parse(text, "p");
+    let policy = policy.unwrap_or_else(|| panic!("{diagnostics:?}"));
     let subnet = subnet(100);
     let (config, _) = partition::parse("Default=0x7fff : ALL=full ; Part1=0x1234 : 0x31, 0x41 ;", "f");
     policy.bind(&subnet, &Plan::new(&config, &subnet, &Options::default(), None))
@@ -180,7 +180,7 @@ fn mistakes_are_all_said_and_leave_no_policy() {
         ("p: error", "there is no default level"),
     ] {
         assert!(
-            said.iter().any(|remark| remark.starts_with(line) && remark.contains(words)),
+            said.iter().any(|diagnostic| diagnostic.starts_with(line) && diagnostic.contains(words)),
             "{line} {words}: {said:#?}"
         );
     }

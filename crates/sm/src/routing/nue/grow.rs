@@ -1,4 +1,4 @@
-//! Growing of trees along the turns permitted on their VL: either up/down turns by heights chosen for the VL, or any
+//! Growing of trees along the turns permitted on their VL: either up/down turns by ranks chosen for the VL, or any
 //! turns that close no cycle with those of earlier trees.
 
 use std::cmp::Reverse;
@@ -9,7 +9,7 @@ use crate::routing::moves::{Rules, improve};
 use crate::routing::net::{Channel, NOWHERE, Net};
 use crate::routing::trees::Tree;
 
-use super::heights::{demand, heights};
+use super::ranks::{demand, ranks};
 use super::search::Loads;
 
 /// Number of passes that grow all trees again, given the loads of all others; the best result counts.
@@ -18,9 +18,9 @@ const ROUNDS: usize = 2;
 /// How turns are permitted on a VL.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Style {
-    /// Index of the heights to use.
-    pub heights: usize,
-    /// Whether trees may take any turn that closes no cycle; the heights then only determine a spanning tree.
+    /// Index of the ranks to use.
+    pub ranks: usize,
+    /// Whether trees may take any turn that closes no cycle; the ranks then only determine a spanning tree.
     pub open: bool,
 }
 
@@ -40,16 +40,16 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    /// Creates VLs whose turns restrict the wanted trees as little as possible, with heights of a given style.
+    /// Creates VLs whose turns restrict the wanted trees as little as possible, with ranks of a given style.
     pub fn new(net: &'a Net, far: &'a [Vec<u16>], lanes_max: usize, wanted: &[Tree], style: Style) -> Grower<'a> {
         let lanes = lanes_max.min(net.switch_count()).max(1);
         let (on, loads) = (Dependencies::new(net), Loads::new(net));
         let mut grower = Grower { net, far, on, lanes, open: style.open, trunks: Vec::with_capacity(lanes), loads };
         for lane in 0..lanes {
             let demand = demand(net, wanted.iter().filter(|tree| grower.lane_of(tree.switch) == lane));
-            let height = heights(net, &demand, style.heights);
-            grower.trunks.push(trunk(net, &height));
-            grower.permit(lane, &height);
+            let rank = ranks(net, &demand, style.ranks);
+            grower.trunks.push(trunk(net, &rank));
+            grower.permit(lane, &rank);
         }
         grower
     }
@@ -112,17 +112,17 @@ impl<'a> Grower<'a> {
 
     /// Permits turns on a VL, either all or those of its spanning tree, except turns from down to up. Any of those
     /// would close a cycle: up to the single top and down again to the start.
-    fn permit(&mut self, lane: usize, height: &[u32]) {
+    fn permit(&mut self, lane: usize, rank: &[u32]) {
         let net = self.net;
         let is_up = |channel: usize| {
             let Channel { from, to, .. } = net.channels[channel];
-            height[from as usize] < height[to as usize]
+            rank[from as usize] < rank[to as usize]
         };
         // Channels up before channels down, each nearer to the start of paths before those that follow.
         let mut order: Vec<u32> = (0..net.channels.len() as u32).collect();
-        let switches = height.len() as u32;
+        let switches = rank.len() as u32;
         order.sort_by_key(|channel| {
-            let from = height[net.channels[*channel as usize].from as usize];
+            let from = rank[net.channels[*channel as usize].from as usize];
             if is_up(*channel as usize) { from } else { 2 * switches - from }
         });
         let mut ranks = vec![0; order.len()];
@@ -199,13 +199,13 @@ impl<'a> Grower<'a> {
 }
 
 /// Channel of each switch up a spanning tree, as near to the top as possible.
-fn trunk(net: &Net, height: &[u32]) -> Vec<u8> {
-    let mut order: Vec<usize> = (0..height.len()).collect();
-    order.sort_by_key(|switch| Reverse(height[*switch]));
-    let mut depth = vec![0u32; height.len()];
-    let mut up = vec![NOWHERE; height.len()];
+fn trunk(net: &Net, rank: &[u32]) -> Vec<u8> {
+    let mut order: Vec<usize> = (0..rank.len()).collect();
+    order.sort_by_key(|switch| Reverse(rank[*switch]));
+    let mut depth = vec![0u32; rank.len()];
+    let mut up = vec![NOWHERE; rank.len()];
     for at in order {
-        let above = net.of(at).filter(|channel| height[net.channels[*channel].to as usize] > height[at]);
+        let above = net.of(at).filter(|channel| rank[net.channels[*channel].to as usize] > rank[at]);
         let Some(channel) = above.min_by_key(|channel| depth[net.channels[*channel].to as usize]) else { continue };
         up[at] = (channel - net.of(at).start) as u8;
         depth[at] = depth[net.channels[channel].to as usize] + 1;

@@ -1,11 +1,11 @@
 //! Paths without credit loops on any number of VLs, even one, as in Nue (Domke, Hoefler, Matsuoka: "Routing on the
 //! Dependency Graph: A New Approach to Deadlock-Free High-Performance Routing"). If balanced shortest paths fit the
 //! VLs, they are used. Otherwise each VL gets a share of the destinations and permits the turns that these need: up and
-//! down by heights that suit their paths (`heights`). Trees grow along these turns (`grow`, `search`), and are finally
+//! down by ranks that suit their paths (`ranks`). Trees grow along these turns (`grow`, `search`), and are finally
 //! improved for shifts.
 
 mod grow;
-mod heights;
+mod ranks;
 mod search;
 
 use crate::graph::Graph;
@@ -28,7 +28,7 @@ use grow::{Grower, Style};
 pub const ENGINE: Engine =
     Engine { name: "nue", about: "balanced ways free of credit loops on any number of lanes, one included", run };
 
-/// Maximum number of styles of heights to try...
+/// Maximum number of styles of ranks to try...
 const STYLES_MAX: usize = 48;
 /// ... and minimum, however large the fabric is; between them, `WORK_MAX` channels to examine set the number.
 const STYLES_MIN: usize = 3;
@@ -113,16 +113,16 @@ fn like_adapters(trees: &mut [Tree]) {
     }
 }
 
-/// VLs with the heights that promise the lowest worst link load.
+/// VLs with the ranks that promise the lowest worst link load.
 fn best<'a>(request: &Request<'_>, net: &'a Net, far: &'a [Vec<u16>], wanted: &[Tree], lanes_max: u8) -> Grower<'a> {
     let lanes = usize::from(lanes_max);
     let styles = |trees: usize| WORK_MAX / (2 * trees * net.channels.len()).max(1);
     let exact = styles(net.targets.len()) >= EXACT_MIN;
-    let heights = styles(net.switch_count()).clamp(STYLES_MIN, STYLES_MAX);
+    let ranks = styles(net.switch_count()).clamp(STYLES_MIN, STYLES_MAX);
     let styles: Vec<Style> = [false, true]
         .into_iter()
         .filter(|open| exact || !open)
-        .flat_map(|open| (0..heights).map(move |heights| Style { heights, open }))
+        .flat_map(|open| (0..ranks).map(move |ranks| Style { ranks, open }))
         .collect();
     let worst =
         map(request.parallel, styles.len(), |at| Grower::new(net, far, lanes, wanted, styles[at]).estimate(exact));
@@ -145,15 +145,15 @@ mod tests {
             let far = net.distances(&Sequential);
             let wanted = by_target(&net, &far, &|_, _| true);
             let order = by_switches(&graph);
-            for (lanes, heights, open) in
+            for (lanes, ranks, open) in
                 [1, 2, 3].into_iter().flat_map(|lanes| (0..8).flat_map(move |h| [(lanes, h, false), (lanes, h, true)]))
             {
                 let (trees, assigned) =
-                    Grower::new(&net, &far, lanes, &wanted, Style { heights, open }).grow(&graph, &order);
+                    Grower::new(&net, &far, lanes, &wanted, Style { ranks, open }).grow(&graph, &order);
                 let mut tables = net.tables(ENGINE.name, &graph, trees.iter());
                 (tables.service_levels, tables.lanes) = assigned.levels(&net, &graph);
                 let quality = check(&graph, &tables, &Checks::default(), &Sequential);
-                assert!(quality.is_sound(), "{lanes} lanes, style {heights}, {open}: {quality}");
+                assert!(quality.is_sound(), "{lanes} lanes, style {ranks}, {open}: {quality}");
                 assert!(usize::from(quality.lanes) <= lanes);
             }
         }

@@ -48,20 +48,20 @@ impl<'a> Loads<'a> {
     }
 
     /// The cheapest paths to a switch over permitted pairs of channels. If a switch stays unreached, fixes the next
-    /// hops of others to include it, up to `mends` times; `None` if that fails.
+    /// hops of others to include it, up to `repairs` times; `None` if that fails.
     pub fn search(
         &self,
         far: &[u16],
         target: usize,
-        mends: usize,
+        repairs: usize,
         mut allow: impl FnMut(usize, usize) -> bool,
     ) -> Option<Vec<u8>> {
         let mut told = vec![NOWHERE; far.len()];
-        for mend in 0..=mends {
+        for repair in 0..=repairs {
             let ways = self.spread(target, &told, &mut allow);
             let lost = (0..ways.len()).filter(|at| far[*at] != FAR && *at != target && ways[*at] == NOWHERE);
             let Some(lost) = lost.min_by_key(|at| far[*at]) else { return Some(ways) };
-            if mend == mends || !self.tell(target, lost, &mut told, &mut allow) {
+            if repair == repairs || !self.tell(target, lost, &mut told, &mut allow) {
                 return None;
             }
         }

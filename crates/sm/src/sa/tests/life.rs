@@ -79,8 +79,12 @@ fn a_group_lives_from_its_first_member_to_its_last() {
     assert_eq!(other.mlid, created.mlid);
     let wanted = sa.wanted_at(0xc001);
     assert_eq!(wanted.seats.len(), 2);
-    let request =
-        Request { graph: &fixture.graph, wanted: &sa.wanted(), deaf: sa.deaf(), previous: &Forest::default() };
+    let request = Request {
+        graph: &fixture.graph,
+        wanted: &sa.wanted(),
+        without_mft: sa.without_mft(),
+        previous: &Forest::default(),
+    };
     assert_eq!(trees(&request).trees[&0xc001].masks.len(), 1, "both hang on one leaf");
     let changes: Vec<Change> = std::iter::from_fn(|| sa.poll_change()).collect();
     assert!(changes.contains(&Change::Multicast(0xc001)) && changes.contains(&Change::Cache));

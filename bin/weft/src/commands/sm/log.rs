@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use weft_sm::manager::{Event, Level};
 use weft_sm::options::files::ModuleFlags;
-use weft_sm::options::{self, Remark};
+use weft_sm::options::{self, Diagnostic};
 
 /// Number of recent lines kept in memory for the console.
 const LAST_MAX: usize = 10_000;
@@ -27,7 +27,7 @@ fn is_grave(level: Level) -> bool {
 
 /// Destinations of log lines, and which lines go there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JournalOptions {
+pub struct LogOptions {
     /// The log file; none if lines go only to standard output.
     pub path: Option<PathBuf>,
     /// All lines go to standard output, not only the important ones.
@@ -46,8 +46,8 @@ pub struct JournalOptions {
 
 /// The log.
 #[derive(Debug)]
-pub struct Journal {
-    options: JournalOptions,
+pub struct Log {
+    options: LogOptions,
     file: Option<File>,
     len: u64,
     /// Lines not yet written. Many events happen at once, and a write for each would cost more than the event.
@@ -58,17 +58,17 @@ pub struct Journal {
     syslog: Option<UnixDatagram>,
 }
 
-impl Journal {
+impl Log {
     /// Opens the log file. Without one, lines go only to standard output.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn open(options: JournalOptions, accumulate: bool) -> io::Result<Journal> {
+    pub fn open(options: LogOptions, accumulate: bool) -> io::Result<Log> {
         let syslog = if options.syslog { UnixDatagram::unbound().ok() } else { None };
         let (held, last) = (String::new(), VecDeque::new());
-        let mut journal = Journal { options, file: None, len: 0, held, is_stuck: false, last, syslog };
-        journal.reopen(!accumulate)?;
-        Ok(journal)
+        let mut log = Log { options, file: None, len: 0, held, is_stuck: false, last, syslog };
+        log.reopen(!accumulate)?;
+        Ok(log)
     }
 
     /// Opens the file again, after it was moved away, or to truncate it.
@@ -94,7 +94,7 @@ impl Journal {
     ///
     /// # Errors
     /// The new file cannot be written; the log stays in the old one.
-    pub fn change(&mut self, options: JournalOptions) -> io::Result<()> {
+    pub fn change(&mut self, options: LogOptions) -> io::Result<()> {
         self.flush();
         let old = std::mem::replace(&mut self.options, options);
         if old.path != self.options.path
@@ -106,17 +106,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes a remark about a file to standard error and to the log.
-    pub fn remark(&mut self, remark: &Remark) {
-        crate::errln!("weft sm: {remark}");
-        self.remember(remark);
+    /// Writes a diagnostic about a file to standard error and to the log.
+    pub fn diagnostic(&mut self, diagnostic: &Diagnostic) {
+        crate::errln!("weft sm: {diagnostic}");
+        self.remember(diagnostic);
     }
 
-    /// Logs a remark that was already printed before the log was open.
-    pub fn remember(&mut self, remark: &Remark) {
-        let level = if remark.level == options::Level::Error { Level::Error } else { Level::Info };
+    /// Logs a diagnostic that was already printed before the log was open.
+    pub fn remember(&mut self, diagnostic: &Diagnostic) {
+        let level = if diagnostic.level == options::Level::Error { Level::Error } else { Level::Info };
         if self.takes(level, MAIN) {
-            self.write(level, &remark.to_string());
+            self.write(level, &diagnostic.to_string());
         }
         self.flush();
     }
@@ -141,7 +141,7 @@ impl Journal {
         self.last.iter().skip(self.last.len().saturating_sub(count)).map(String::as_str).collect()
     }
 
-    /// Logs an event; [`Journal::flush`] writes it.
+    /// Logs an event; [`Log::flush`] writes it.
     pub fn event(&mut self, event: &Event) {
         self.tell(event.level(), event.module(), &event.to_string());
     }
@@ -230,21 +230,21 @@ mod tests {
 
     #[test]
     fn a_log_has_the_lines_of_its_levels() {
-        let path = std::env::temp_dir().join(format!("weft-sm-journal-{}", std::process::id()));
-        let options = JournalOptions { path: Some(path.clone()), flags: 0x03, ..JournalOptions::default() };
-        let mut journal = Journal::open(options, false).expect("a file");
-        journal.line(Level::System, "SUBNET UP");
-        journal.line(Level::Verbose, "nobody reads this");
+        let path = std::env::temp_dir().join(format!("weft-sm-log-{}", std::process::id()));
+        let options = LogOptions { path: Some(path.clone()), flags: 0x03, ..LogOptions::default() };
+        let mut log = Log::open(options, false).expect("a file");
+        log.line(Level::System, "SUBNET UP");
+        log.line(Level::Verbose, "nobody reads this");
         let moved = path.with_extension("old");
         std::fs::rename(&path, &moved).expect("moved");
-        journal.reopen(false).expect("again");
-        journal.line(Level::Error, "ERR");
+        log.reopen(false).expect("again");
+        log.line(Level::Error, "ERR");
         let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a log");
         let (old, new) = (read(&moved), read(&path));
         assert!(old.ends_with("] 0x80 -> SUBNET UP\n") && old.lines().count() == 1, "{old}");
         assert!(new.ends_with("] 0x01 -> ERR\n"), "{new}");
         assert_eq!(old.find(" ["), Some("Nov 20 12:40:00 569913".len()));
-        assert_eq!(journal.last(1), new);
+        assert_eq!(log.last(1), new);
         for path in [path, moved] {
             std::fs::remove_file(path).expect("removed");
         }
@@ -254,25 +254,25 @@ mod tests {
     fn modules_have_levels_of_their_own_and_a_full_disk_is_survived() {
         let path = std::env::temp_dir().join(format!("weft-sm-modules-{}", std::process::id()));
         let modules = vec![ModuleFlags { module: "osm_lid_mgr.c".to_owned(), flags: 0xff }];
-        let options = JournalOptions { path: Some(path.clone()), flags: 0x03, modules, ..JournalOptions::default() };
-        let mut journal = Journal::open(options.clone(), false).expect("a file");
-        journal.event(&Event::LidsChanged);
-        journal.event(&Event::SweepBegan { heavy: true });
+        let options = LogOptions { path: Some(path.clone()), flags: 0x03, modules, ..LogOptions::default() };
+        let mut log = Log::open(options.clone(), false).expect("a file");
+        log.event(&Event::LidsChanged);
+        log.event(&Event::SweepBegan { heavy: true });
         assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some(""), "written before it was told to be");
-        journal.flush();
+        log.flush();
         let text = std::fs::read_to_string(&path).expect("a log");
         assert!(text.contains("LIDs were assigned") && !text.contains("SWEEP"), "{text}");
         // Every write to it fails for lack of space.
-        journal.change(JournalOptions { path: Some("/dev/full".into()), ..options.clone() }).expect("another file");
-        journal.line(Level::Info, "lost");
-        journal.line(Level::Info, "lost too");
-        assert!(journal.is_stuck && journal.last(1).contains("lost too"));
-        journal.change(options.clone()).expect("the first again");
-        journal.line(Level::Info, "back");
-        assert!(!journal.is_stuck && std::fs::read_to_string(&path).is_ok_and(|text| text.contains("back")));
-        let nowhere = JournalOptions { path: Some("/nowhere/log".into()), ..options };
-        assert!(journal.change(nowhere).is_err());
-        journal.line(Level::Info, "still here");
+        log.change(LogOptions { path: Some("/dev/full".into()), ..options.clone() }).expect("another file");
+        log.line(Level::Info, "lost");
+        log.line(Level::Info, "lost too");
+        assert!(log.is_stuck && log.last(1).contains("lost too"));
+        log.change(options.clone()).expect("the first again");
+        log.line(Level::Info, "back");
+        assert!(!log.is_stuck && std::fs::read_to_string(&path).is_ok_and(|text| text.contains("back")));
+        let nowhere = LogOptions { path: Some("/nowhere/log".into()), ..options };
+        assert!(log.change(nowhere).is_err());
+        log.line(Level::Info, "still here");
         assert!(std::fs::read_to_string(&path).is_ok_and(|text| text.contains("still here")));
         std::fs::remove_file(path).expect("removed");
     }

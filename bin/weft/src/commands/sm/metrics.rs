@@ -247,7 +247,7 @@ pub fn who_has(subnet: &Subnet, lid: Option<&str>) -> String {
 }
 
 /// The metrics in Prometheus format.
-pub fn metrics(manager: &Manager) -> String {
+pub fn prometheus(manager: &Manager) -> String {
     let status = manager.status();
     let Counts { switches, ends, links } = counts(manager.subnet());
     let wire = status.wire;

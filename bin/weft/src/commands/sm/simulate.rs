@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Seed of the fabric: the result is always the same.
 const SEED: u64 = 1;
 
-/// Result of a rehearsal.
-pub struct Rehearsal {
+/// Result of a simulate.
+pub struct Simulation {
     /// The manager, with the subnet up unless it failed.
     pub manager: Manager,
     /// The manager's events.
@@ -44,7 +44,7 @@ struct Stage {
 ///
 /// # Errors
 /// The fabric has no host.
-pub fn rehearse(topology: &Topology, setup: impl FnOnce(u64) -> Setup) -> Result<Rehearsal, String> {
+pub fn rehearse(topology: &Topology, setup: impl FnOnce(u64) -> Setup) -> Result<Simulation, String> {
     let place = topology.nodes.iter().position(|node| node.kind == NodeKind::Ca && !node.ports.is_empty());
     let place = place.ok_or("the fabric has no host that a manager could run on")?;
     let guid = topology.nodes[place].ports[0].guid;
@@ -70,7 +70,7 @@ pub fn rehearse(topology: &Topology, setup: impl FnOnce(u64) -> Setup) -> Result
             break;
         }
     }
-    Ok(Rehearsal { manager, events, smps: stage.smps, is_up })
+    Ok(Simulation { manager, events, smps: stage.smps, is_up })
 }
 
 impl Stage {

@@ -1,4 +1,4 @@
-//! Heights of switches, chosen so that paths that first go up and then only down lose as little as possible. The turns
+//! Ranks of switches, chosen so that paths that first go up and then only down lose as little as possible. The turns
 //! from down to up are lost, and each counts by the number of paths that would take it.
 
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,7 +7,7 @@ use crate::routing::net::Net;
 use crate::routing::spread::mix;
 use crate::routing::trees::Tree;
 
-/// Maximum number of passes in which every switch seeks a better height.
+/// Maximum number of passes in which every switch seeks a better rank.
 const SWEEPS_MAX: usize = 40;
 
 /// Number of paths of some trees on each turn, by channel and index of the next channel at the switch between, as
@@ -29,12 +29,12 @@ pub(super) fn demand<'t>(net: &Net, trees: impl Iterator<Item = &'t Tree>) -> Ve
 /// settle a random order.
 const STARTS: [fn(&Net) -> Vec<usize>; 3] = [plain, deep, wide];
 
-/// Distinct heights of switches, from 0. In every piece of the fabric, exactly one switch has no neighbor above it.
-/// Only trees can tell which heights suit a fabric, so `style` (from 0) selects alternatives.
-pub(super) fn heights(net: &Net, demand: &[u32], style: usize) -> Vec<u32> {
+/// Distinct ranks of switches, from 0. In every piece of the fabric, exactly one switch has no neighbor above it.
+/// Only trees can tell which ranks suit a fabric, so `style` (from 0) selects alternatives.
+pub(super) fn ranks(net: &Net, demand: &[u32], style: usize) -> Vec<u32> {
     let start = STARTS.iter().cycle().take(2 * STARTS.len()).nth(style);
     let order = start.map_or_else(|| by_lot(net, style as u64), |start| start(net));
-    let mut builder = Builder { net, demand, height: vec![0.0; net.switch_count()] };
+    let mut builder = Builder { net, demand, rank: vec![0.0; net.switch_count()] };
     builder.number(order);
     if !(STARTS.len()..2 * STARTS.len()).contains(&style) {
         builder.settle();
@@ -89,24 +89,24 @@ fn wide(net: &Net) -> Vec<usize> {
 struct Builder<'a> {
     net: &'a Net,
     demand: &'a [u32],
-    height: Vec<f64>,
+    rank: Vec<f64>,
 }
 
 impl Builder<'_> {
-    /// Sets heights from an order, bottom first.
+    /// Sets ranks from an order, bottom first.
     fn number(&mut self, order: Vec<usize>) {
-        (0u32..).zip(order).for_each(|(place, switch)| self.height[switch] = f64::from(place));
+        (0u32..).zip(order).for_each(|(place, switch)| self.rank[switch] = f64::from(place));
     }
 
     /// Switches from the bottom upward.
     fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.height.len()).collect();
-        order.sort_by(|a, b| self.height[*a].total_cmp(&self.height[*b]).then(a.cmp(b)));
+        let mut order: Vec<usize> = (0..self.rank.len()).collect();
+        order.sort_by(|a, b| self.rank[*a].total_cmp(&self.rank[*b]).then(a.cmp(b)));
         order
     }
 
     fn ranks(&self) -> Vec<u32> {
-        let mut ranks = vec![0; self.height.len()];
+        let mut ranks = vec![0; self.rank.len()];
         (0u32..).zip(self.order()).for_each(|(rank, switch)| ranks[switch] = rank);
         ranks
     }
@@ -115,7 +115,7 @@ impl Builder<'_> {
     fn settle(&mut self) {
         for _ in 0..SWEEPS_MAX {
             let mut still = true;
-            for switch in 0..self.height.len() {
+            for switch in 0..self.rank.len() {
                 still &= !self.seek(switch);
             }
             let order = self.order();
@@ -136,19 +136,19 @@ impl Builder<'_> {
         turn(a, b) + turn(b, a)
     }
 
-    /// Moves a switch to the height with the least loss. Returns whether it moved.
+    /// Moves a switch to the rank with the least loss. Returns whether it moved.
     fn seek(&mut self, switch: usize) -> bool {
         let net = self.net;
         let peer = |channel: usize| net.channels[channel].to as usize;
         let mut around: Vec<usize> = net.of(switch).collect();
-        around.sort_by(|a, b| self.height[peer(*a)].total_cmp(&self.height[peer(*b)]).then(a.cmp(b)));
+        around.sort_by(|a, b| self.rank[peer(*a)].total_cmp(&self.rank[peer(*b)]).then(a.cmp(b)));
         // Change of the loss from below all neighbors upward.
         let (mut lost, mut least, mut best, mut now) = (0i64, 0i64, 0, (0, 0i64));
         for at in 0..around.len() {
             let passed = around[at];
             let at_peer = net.channels[passed].back as usize;
             lost -= around[at + 1..].iter().map(|other| self.pair(passed, *other)).sum::<i64>();
-            let above = |channel: &usize| self.height[peer(*channel)] > self.height[peer(passed)];
+            let above = |channel: &usize| self.rank[peer(*channel)] > self.rank[peer(passed)];
             lost += net
                 .of(peer(passed))
                 .filter(|channel| *channel != at_peer && peer(*channel) != switch && above(channel))
@@ -157,7 +157,7 @@ impl Builder<'_> {
             if around.get(at + 1).is_some_and(|next| peer(*next) == peer(passed)) {
                 continue;
             }
-            if self.height[peer(passed)] < self.height[switch] {
+            if self.rank[peer(passed)] < self.rank[switch] {
                 now = (at + 1, lost);
             }
             if lost < least {
@@ -167,9 +167,9 @@ impl Builder<'_> {
         if best == now.0 || least >= now.1 {
             return false;
         }
-        let low = best.checked_sub(1).map(|at| self.height[peer(around[at])]);
-        let high = around.get(best).map(|channel| self.height[peer(*channel)]);
-        self.height[switch] = match (low, high) {
+        let low = best.checked_sub(1).map(|at| self.rank[peer(around[at])]);
+        let high = around.get(best).map(|channel| self.rank[peer(*channel)]);
+        self.rank[switch] = match (low, high) {
             (Some(low), Some(high)) => (low + high) / 2.0,
             (Some(low), None) => low + 0.5,
             (None, Some(high)) => high - 0.5,
@@ -179,7 +179,7 @@ impl Builder<'_> {
     }
 
     /// Leaves one switch without a higher neighbor in every piece of the fabric: goes from the highest downward, always
-    /// to the highest neighbor of the switches already placed. Heights with a single top do not change.
+    /// to the highest neighbor of the switches already placed. Ranks with a single top do not change.
     fn one_top(&mut self) {
         let ranks = self.ranks();
         let mut placed = vec![false; ranks.len()];
@@ -213,28 +213,28 @@ mod tests {
             let trees = by_target(&net, &net.distances(&Sequential), &|_, _| true);
             let demand = demand(&net, trees.iter());
             for style in 0..9 {
-                let height = heights(&net, &demand, style);
+                let rank = ranks(&net, &demand, style);
                 let peers = |at: usize| net.of(at).map(|channel| net.channels[channel].to as usize);
-                let is_top = |at: &usize| peers(*at).all(|peer| height[peer] < height[*at]);
-                assert_eq!((0..height.len()).filter(is_top).count(), 1, "style {style}");
-                let mut ranks = height.clone();
+                let is_top = |at: &usize| peers(*at).all(|peer| rank[peer] < rank[*at]);
+                assert_eq!((0..rank.len()).filter(is_top).count(), 1, "style {style}");
+                let mut ranks = rank.clone();
                 ranks.sort_unstable();
-                assert!((0u32..).zip(&ranks).all(|(rank, height)| rank == *height), "style {style}");
+                assert!((0u32..).zip(&ranks).all(|(rank, rank)| rank == *rank), "style {style}");
             }
         }
     }
 
     #[test]
-    fn settled_heights_lose_fewer_paths() {
+    fn settled_ranks_lose_fewer_paths() {
         for graph in [random(24, 4, 1), topology("df264"), topology("rnd64")] {
             let net = Net::new(&graph);
             let trees = by_target(&net, &net.distances(&Sequential), &|_, _| true);
             let demand = demand(&net, trees.iter());
             let lost = |style: usize| -> u64 {
-                let height = heights(&net, &demand, style);
+                let rank = ranks(&net, &demand, style);
                 let is_up = |at: usize| {
                     let way = net.channels[at];
-                    height[way.from as usize] < height[way.to as usize]
+                    rank[way.from as usize] < rank[way.to as usize]
                 };
                 let down = (0..net.channels.len()).filter(|channel| !is_up(*channel));
                 let after = |channel: usize| net.of(net.channels[channel].to as usize).enumerate();

@@ -75,18 +75,18 @@ mod tests {
 
     #[test]
     fn what_has_no_end_is_given_up_and_nothing_else() {
-        let mut overdue = Overdue::default();
+        let mut timeouts = Overdue::default();
         let start = Instant::now();
         for tid in 1..=3 {
-            overdue.sent(start, &smp(tid));
+            timeouts.sent(start, &smp(tid));
         }
-        overdue.sent(start, &SmpOut { timeout: Duration::ZERO, ..smp(4) });
-        overdue.ended(&smp(0x5_0000_0001).mad);
+        timeouts.sent(start, &SmpOut { timeout: Duration::ZERO, ..smp(4) });
+        timeouts.ended(&smp(0x5_0000_0001).mad);
         let late = start + Duration::from_millis(200) + MARGIN;
-        assert_eq!(overdue.poll_timeout(), Some(late));
-        assert!(overdue.poll(late - Duration::from_millis(1)).is_none());
-        let given_up: Vec<u64> = std::iter::from_fn(|| overdue.poll(late)).map(|mad| mad.header.tid()).collect();
-        assert_eq!((given_up, overdue.poll_timeout()), (vec![2, 3], None));
-        assert!(overdue.is_empty() && overdue.order.is_empty());
+        assert_eq!(timeouts.poll_timeout(), Some(late));
+        assert!(timeouts.poll(late - Duration::from_millis(1)).is_none());
+        let given_up: Vec<u64> = std::iter::from_fn(|| timeouts.poll(late)).map(|mad| mad.header.tid()).collect();
+        assert_eq!((given_up, timeouts.poll_timeout()), (vec![2, 3], None));
+        assert!(timeouts.is_empty() && timeouts.order.is_empty());
     }
 }
