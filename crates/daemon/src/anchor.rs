@@ -1,12 +1,12 @@
-//! The anchor: where the pool's sockets survive the daemon. The kernel numbers the sockets of a reuseport group and moves
-//! the last one into the place of one that is closed, so the death of the daemon, which holds duplicates of all, would
-//! shuffle the packets of the processes that live on. Therefore the sockets also lie in the queue of a Unix socket, in
-//! flight, and every process holds that queue open. Nobody takes them out: a new daemon peeks, which duplicates them.
+//! The anchor keeps the pool's sockets alive when the daemon dies. The kernel numbers the sockets of a reuseport group
+//! and moves the last one into the position of a closed one. The daemon holds duplicates of all the sockets, so its
+//! death would shuffle the packets of surviving processes. Therefore the sockets also lie in flight in the queue of a
+//! Unix socket, and every process holds that queue open. No process receives them: a new daemon peeks, which duplicates
+//! them.
 //!
 //! ```text
 //! message: "WA" | kind u8 | with IPv6 u8 | first slot u16 | slots u16 (little-endian), with the sockets of the slots,
-//!          IPv4 and IPv6 by turns; or, of the other kind, with the file of the state
-//! ```
+//!          IPv4 and IPv6 alternating; or, for the other kind, with the file of the state
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ const KIND_SOCKETS: u8 = 1;
 const KIND_STATE: u8 = 2;
 const HEADER_BYTES: usize = 8;
 
-/// Messages that an anchor can have: enough for the largest pool grown in the smallest steps.
+/// Maximum number of messages in an anchor: enough for the largest pool grown in the smallest steps.
 const MESSAGES_MAX: usize = 64;
 
 /// A queue with sockets in it.
@@ -29,19 +29,19 @@ pub struct Anchor {
     rx: OwnedFd,
 }
 
-/// What lay in an anchor.
+/// Contents of an anchor.
 #[derive(Debug)]
 pub struct Parked {
     /// IPv4 sockets by slot.
     pub v4: Vec<OwnedFd>,
-    /// IPv6 sockets by slot; none where the machine has no IPv6.
+    /// IPv6 sockets by slot; empty on a machine without IPv6.
     pub v6: Vec<OwnedFd>,
-    /// The state.
+    /// State file.
     pub state: File,
 }
 
 impl Anchor {
-    /// An empty one with the state.
+    /// Makes an anchor with only the state in it.
     pub fn new(state: &File) -> io::Result<Anchor> {
         let (tx, rx) = unix::stream_pair()?;
         let anchor = Anchor { tx, rx };
@@ -49,12 +49,12 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// The end that processes hold.
+    /// Returns the end that processes hold.
     pub fn keeper(&self) -> BorrowedFd<'_> {
         self.rx.as_fd()
     }
 
-    /// Adds the sockets of slots from `first` on; `v6` is empty or as long as `v4`.
+    /// Adds the sockets of the slots from `first` on; `v6` is empty or as long as `v4`.
     pub fn park(&self, first: usize, v4: &[OwnedFd], v6: &[OwnedFd]) -> io::Result<()> {
         let has_v6 = !v6.is_empty();
         let per_message = if has_v6 { MESSAGE_FDS_MAX / 2 } else { MESSAGE_FDS_MAX };
@@ -84,7 +84,7 @@ impl Anchor {
     }
 }
 
-/// Duplicates what lies in an anchor, which keeps it all. What is not an anchor, or not a whole one, is an error.
+/// Duplicates the contents of an anchor and leaves them in it. Returns an error if it is not a complete anchor.
 pub fn peek(keeper: &OwnedFd) -> io::Result<Parked> {
     unix::set_peek_offset(keeper, 0)?;
     let (mut v4, mut v6, mut state) = (Vec::new(), Vec::new(), None);

@@ -1,5 +1,5 @@
-//! One client's socket and what waits to be sent on it. A client that does not read is dropped once too much waits; it
-//! can never make the daemon sleep or grow.
+//! One client's socket and its outgoing queue. The daemon drops a client that does not read once the queue is full, so
+//! that a client can never make the daemon sleep or grow.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,36 +25,36 @@ struct Waiting {
 pub struct Connection {
     /// Its socket.
     pub fd: OwnedFd,
-    /// Its process; readable once that died.
+    /// Its process (pidfd), readable once the process is dead.
     pub process: Option<Arc<OwnedFd>>,
-    /// A message that has to wait for the end of a recovery.
+    /// A message that waits for the end of recovery.
     pub deferred: Option<(Vec<u8>, Vec<OwnedFd>)>,
-    /// Close it once everything is sent.
+    /// Close the connection once everything is sent.
     pub closing: bool,
-    /// What its socket is watched for.
+    /// Events that its socket is watched for.
     pub watched: Interest,
     outbox: VecDeque<Waiting>,
 }
 
 impl Connection {
-    /// A new one.
+    /// Makes a connection with an empty queue.
     pub fn new(fd: OwnedFd) -> Connection {
         let process = unix::peer_pidfd(&fd).map(Arc::new);
         Connection { fd, process, deferred: None, closing: false, watched: Interest::READ, outbox: VecDeque::new() }
     }
 
-    /// Whether something waits to be sent.
+    /// Returns whether messages wait to be sent.
     pub fn wants_to_send(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Whether its requests are wanted. Who does not listen to the answers is not asked for more questions: what waits
-    /// for it is then no more than one turn's answers and the events.
+    /// Returns whether to read its requests. The daemon reads no further requests of a client that does not read its
+    /// answers, so no more waits for it than one turn's answers and the events.
     pub fn may_be_read(&self) -> bool {
         self.deferred.is_none() && !self.closing && !self.wants_to_send()
     }
 
-    /// Queues a message, in the place of an older one about the same device. False: too many wait, drop the client.
+    /// Queues a message, replacing an older one about the same device. Returns false if too many wait: drop the client.
     #[must_use]
     pub fn push(&mut self, bytes: Vec<u8>, attach: Attach, about: Option<u32>) -> bool {
         if about.is_some() {
@@ -64,7 +64,7 @@ impl Connection {
         self.outbox.len() <= OUTBOX_MESSAGES_MAX
     }
 
-    /// Sends what can be sent without sleeping. An error means that the client is gone.
+    /// Sends as much as possible without sleeping. An error means that the client is gone.
     pub fn flush(&mut self, host: &PoolHost) -> io::Result<()> {
         while let Some(next) = self.outbox.front() {
             let mut fds: Vec<BorrowedFd<'_>> = Vec::new();

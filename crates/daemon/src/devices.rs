@@ -1,5 +1,5 @@
-//! The devices: one on every interface that has an address, made by the daemon of itself, unless somebody made one there
-//! by name. What they are follows their interface; every difference is told once, as a whole new description.
+//! The devices. The daemon makes one automatically on every interface that has an address, unless a user made one there
+//! by name. Devices follow their interfaces; every change is reported once, as a complete new description.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::refusal::{EEXIST, EINVAL, ENODEV, ENOSPC, refuse};
 
 /// P_Key of the default partition, full member: the only one that RoCE has.
 const PKEY_DEFAULT: u16 = 0xffff;
-/// Largest number of a next device that is believed of a predecessor: half of those that devices on interfaces have.
+/// Largest next-device number accepted from a predecessor: half of the numbers for devices on interfaces.
 const RESTORED_INDEX_MAX: u32 = IB_DEVICE_INDEX_BASE / 2;
 
-/// What a device is, besides what its interface says.
+/// Properties of a device that its interface does not determine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Device {
     index: u32,
@@ -29,7 +29,7 @@ struct Device {
     published: Option<DeviceInfo>,
 }
 
-/// A device as a successor of this daemon needs it.
+/// A device as saved for a successor of this daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SavedDevice {
     pub(crate) index: u32,
@@ -39,7 +39,7 @@ pub struct SavedDevice {
     pub(crate) rows: Vec<Option<[u8; 16]>>,
 }
 
-/// All devices, and the interfaces they stand on.
+/// All devices and the interfaces under them.
 #[derive(Clone, Debug)]
 pub struct Devices {
     /// Interfaces and addresses.
@@ -51,22 +51,22 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// None yet. `namespace` stays the same while the network namespace lives.
+    /// Makes an empty list. `namespace` stays the same while the network namespace lives.
     pub fn new(namespace: u64) -> Devices {
         Devices { netdevs: Netdevs::default(), map: BTreeMap::new(), next_index: 0, namespace }
     }
 
-    /// Number of devices.
+    /// Returns the number of devices.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no devices.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Whether somebody made one by name, or named an automatic one anew.
+    /// Returns whether a user made a device by name, or renamed an automatic one.
     pub fn any_settings(&self) -> bool {
         self.map.values().any(|device| !device.auto || self.is_renamed(device))
     }
@@ -78,7 +78,8 @@ impl Devices {
         })
     }
 
-    /// Descriptions in the order of enumeration: by interface, the loopback last, for programs take the first.
+    /// Returns descriptions in the order of enumeration: by interface, the loopback last, since programs take the
+    /// first.
     pub fn list(&self) -> Vec<&DeviceInfo> {
         let mut list: Vec<(bool, u32, &DeviceInfo)> = self
             .map
@@ -92,7 +93,7 @@ impl Devices {
         list.into_iter().map(|(_, _, info)| info).collect()
     }
 
-    /// Makes a device by name, as `rdma link add`.
+    /// Adds a device by name, as `rdma link add`.
     pub fn add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<(), Refusal> {
         if kind != DEVICE_KIND_RXE {
             return Err(refuse(EINVAL, format!("unknown device type {kind:?}: this daemon makes only rxe")));
@@ -110,7 +111,7 @@ impl Devices {
                 let text = format!("device {} stands on {netdev} already: remove it first", device.name);
                 return Err(refuse(EEXIST, text));
             }
-            // Programs that use the automatic one go on: it is the same adapter under another name.
+            // Programs that use the automatic one keep working: it is the same adapter under another name.
             device.auto = false;
             name.clone_into(&mut device.name);
             return Ok(());
@@ -123,7 +124,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Removes a device that was made by name, as `rdma link delete`; programs that use it lose it.
+    /// Removes a device that was added by name, as `rdma link delete`; programs that use it lose it.
     pub fn remove(&mut self, name: &str) -> Result<u32, Refusal> {
         let device = self.by_name(name)?;
         if device.auto {
@@ -137,7 +138,7 @@ impl Devices {
         Ok(index)
     }
 
-    /// Names a device anew, as `rdma dev set ... name`.
+    /// Renames a device, as `rdma dev set ... name`.
     pub fn rename(&mut self, old: &str, new: &str) -> Result<(), Refusal> {
         check_name(new)?;
         let index = self.by_name(old)?.index;
@@ -161,7 +162,7 @@ impl Devices {
         self.map.insert(index, Device { index, name, ifindex, auto, gids: GidTable::default(), published: None });
     }
 
-    /// Brings the devices in step with the interfaces and tells what changed since the last time. `in_use` tells whether
+    /// Updates the devices from the interfaces and returns the changes since the last call. `in_use` says whether
     /// programs hold devices open, so that rows of GID tables must not move.
     pub fn refresh(&mut self, in_use: bool) -> Vec<Event> {
         let mut events = Vec::new();
@@ -202,14 +203,14 @@ impl Devices {
             }
             let mut name = automatic_name(&netdev);
             if self.map.values().any(|device| device.name == name) {
-                // Somebody gave our name away; an interface's index is unique.
+                // Another device took the automatic name; an interface's index is unique.
                 name = beside(&name, ifindex);
             }
             self.insert(name, ifindex, true);
         }
     }
 
-    /// What a successor needs to go on with the same devices.
+    /// Returns the state for a successor: the next device's number, and the devices.
     pub fn save(&self) -> (u32, Vec<SavedDevice>) {
         let devices = self.map.values().map(|device| SavedDevice {
             index: device.index,
@@ -221,7 +222,7 @@ impl Devices {
         (self.next_index, devices.collect())
     }
 
-    /// Goes on with a predecessor's devices in place of those made so far; `refresh` then tells what changed.
+    /// Replaces the devices by a predecessor's; `refresh` then returns the changes.
     pub fn restore(&mut self, next_index: u32, devices: Vec<SavedDevice>) -> Vec<Event> {
         let events = self
             .map
@@ -229,7 +230,7 @@ impl Devices {
             .filter(|device| device.published.is_some())
             .map(|device| Event::DeviceRemoved { index: device.index })
             .collect();
-        // Numbers that were told to clients of this daemon must not come back for other devices.
+        // Numbers that this daemon's clients have seen must not come back for other devices.
         self.next_index = self.next_index.max(next_index.min(RESTORED_INDEX_MAX));
         self.map.clear();
         for saved in devices.into_iter().take(DEVICES_MAX) {
@@ -259,7 +260,7 @@ fn automatic_name(netdev: &str) -> String {
     "rxe_".chars().chain(netdev.chars().map(clean)).take(40).collect()
 }
 
-/// The name of an automatic device whose own name another device has.
+/// Returns the name of an automatic device whose first choice is taken.
 fn beside(name: &str, ifindex: u32) -> String {
     format!("{name}_{ifindex}")
 }
@@ -298,7 +299,7 @@ fn node_guid(netdev: &Netdev, namespace: u64) -> u64 {
     if netdev.mac != [0; 6] {
         return node_guid_of_mac(netdev.mac);
     }
-    // Locally administered, as the universal bit (inverted in an EUI-64) says by being clear, and never zero.
+    // Locally administered (the universal bit, inverted in an EUI-64, is clear), and never zero.
     let mixed = (namespace ^ u64::from(netdev.ifindex)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed & !(3 << 56)) | 1
 }

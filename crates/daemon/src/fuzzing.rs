@@ -1,4 +1,4 @@
-//! Fuzz target: the state that a daemon finds when its predecessor died. See [`weft_wire::fuzzing`].
+//! Fuzz target: the state that a daemon finds after its predecessor died. See [`weft_wire::fuzzing`].
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::saved::{Saved, SavedFile};
 
 /// Slots of the pool that the state came with.
 const SLOTS: u32 = 64;
-/// The interface that every script has: RTM_NEWLINK of eth0, up, and RTM_NEWADDR of 10.0.0.1/8 on it.
+/// The interface of every script: RTM_NEWLINK of eth0, up, and RTM_NEWADDR of 10.0.0.1/8 on it.
 const INTERFACE: [&[u8]; 2] = [
     &[
         40, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0x43, 0x10, 1, 0, 0, 0, 0, 0, 9, 0,
@@ -24,7 +24,7 @@ const INTERFACE: [&[u8]; 2] = [
     &[32, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 8, 0, 0, 2, 0, 0, 0, 8, 0, 2, 0, 10, 0, 0, 1],
 ];
 
-/// No bytes in the memory that a predecessor left panic, or make devices or slots that cannot be.
+/// Checks that no bytes in a predecessor's memory cause a panic, or make impossible devices or slots.
 pub fn saved_state(bytes: &[u8]) {
     let Some(saved) = read(bytes) else { return };
     let now = Instant::now();
@@ -74,7 +74,7 @@ pub fn saved_state(bytes: &[u8]) {
     assert!(SavedFile::new().and_then(|mut file| file.write(&saved)).is_ok());
 }
 
-/// The state that the bytes are, as a predecessor's memory holds it.
+/// Decodes the state, as a predecessor's memory holds it.
 fn read(bytes: &[u8]) -> Option<Saved> {
     let mut file = SavedFile::new().ok()?;
     file.write_bytes(bytes).ok()?;

@@ -1,37 +1,37 @@
-//! The GID table of a device. Programs remember rows, so a row stays what it is for as long as its address lives; a row
-//! whose address is gone stays empty until another address fills it. Rows for RoCE v1 are left to those who can speak it.
-//! And programs take row 0 for the routable address: when a better one than row 0's comes while no program has a device
-//! open, the table is laid out anew.
+//! The GID table of a device. Programs remember rows, so a row keeps its address as long as that lives; a row whose
+//! address is gone stays empty until another address fills it. Rows for RoCE v1 are left free for programs that can
+//! speak it. Programs take row 0 for the routable address: if a better one than row 0's arrives while no program has a
+//! device open, the table is laid out again.
 
 use weft_ipc::{GID_TABLE_ROWS_MAX, ROCE_V1_ROWS};
 
 use crate::netdev::Address;
 
-/// A table.
+/// A GID table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GidTable {
     rows: Vec<Option<[u8; 16]>>,
 }
 
 impl GidTable {
-    /// A table with these rows, as a predecessor left it.
+    /// Makes a table with these rows, as a predecessor left it.
     pub fn from_rows(mut rows: Vec<Option<[u8; 16]>>) -> GidTable {
         rows.truncate(GID_TABLE_ROWS_MAX);
         GidTable { rows }
     }
 
-    /// All rows, empty ones too.
+    /// Returns all rows, empty ones too.
     pub fn rows(&self) -> &[Option<[u8; 16]>] {
         &self.rows
     }
 
-    /// Row and GID of every row that has one.
+    /// Returns row and GID of every row that has one.
     pub fn entries(&self) -> impl Iterator<Item = (u32, [u8; 16])> + '_ {
         (0..).zip(&self.rows).filter_map(|(index, row)| row.map(|gid| (index, gid)))
     }
 
-    /// Follows the addresses of the interface, which come in order of preference. `in_use` tells whether some program
-    /// may hold a row's number.
+    /// Updates the table from the addresses of the interface, which come in order of preference. `in_use` says whether
+    /// some program may hold a row's number.
     pub fn follow(&mut self, addresses: &[Address], in_use: bool) {
         if !in_use && self.first_row_is_worse_than(addresses) {
             self.rows.clear();
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(shown(&used), some(&["fe80::1", "10.0.0.1"]));
         table.follow(&sorted(&["fe80::1", "10.0.0.1"]), false);
         assert_eq!(shown(&table), some(&["10.0.0.1", "fe80::1"]));
-        // Row 0 is good: nothing moves although the order of preference is another.
+        // Row 0 is good: nothing moves although the order of preference differs.
         table.follow(&sorted(&["fe80::1", "10.0.0.1", "2001:db8::1"]), false);
         assert_eq!(shown(&table), some(&["10.0.0.1", "fe80::1", "2001:db8::1"]));
     }

@@ -1,6 +1,6 @@
-//! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket where that is
-//! allowed, read and written as RoCE v2 and v1. Each GMP that comes is checked whole (ICRC, opcode, queue pair, Q_Key,
-//! partition, an address of ours); what does not hold is dropped and counted, and nothing is ever answered here.
+//! The general services interface, queue pair 1 of every device: the sockets of slot 0, and a packet socket if that is
+//! allowed, read and written as RoCE v2 and v1. It checks each incoming GMP completely (ICRC, opcode, queue pair,
+//! Q_Key, partition, a local destination address), drops and counts those that fail, and answers nothing itself.
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use weft_verbs::{AddressVector, Gid, GidType, Instant};
 use weft_wire::Psn;
 use weft_wire::mad::{GSI_QPN, Gmp, Mad};
 
-/// Bits of a P_Key that name the partition; the top bit tells full members from limited ones.
+/// Bits of a P_Key that name the partition; the top bit distinguishes full members from limited ones.
 const PKEY_MASK: u16 = 0x7fff;
 
 /// A row of a GID table.
@@ -26,7 +26,7 @@ struct Row {
     gid_type: GidType,
 }
 
-/// Which device and row an address is.
+/// Map from addresses to devices and rows.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     rows: BTreeMap<[u8; 16], Vec<Row>>,
@@ -34,7 +34,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Of these devices.
+    /// Builds the map from these devices.
     pub fn new(devices: &[DeviceInfo]) -> Directory {
         let mut directory = Directory::default();
         for device in devices {
@@ -52,10 +52,10 @@ impl Directory {
         directory
     }
 
-    /// The row of an address for such framing, on the interface that a packet came by if there is one: addresses of a
-    /// link may be on many, and packets from this host itself come by the loopback whatever their address. A frame of RoCE
-    /// v1 that came by an interface must be for that one: the host's IP, which would have dropped what is for 127.0.0.1 or
-    /// for another network, has not seen it.
+    /// Returns the row of an address for such framing, on the interface that a packet arrived on if there is one.
+    /// Several links may have the same link-local address, and packets from this host itself arrive on the loopback
+    /// whatever their address. A RoCE v1 frame that arrived on an interface must be for that interface: the host's IP
+    /// layer, which would have dropped frames for 127.0.0.1 or another network, has not seen it.
     fn find(&self, gid: Gid, gid_type: GidType, ifindex: u32) -> Option<Row> {
         let rows = || self.rows.get(&gid.0).into_iter().flatten().filter(|row| row.gid_type == gid_type);
         let anywhere = gid_type == GidType::RoceV2 || ifindex == 0;
@@ -64,12 +64,12 @@ impl Directory {
 
     fn has_partition(&self, device: u32, pkey: u16) -> bool {
         let own = self.pkeys.get(&device).map(Vec::as_slice).unwrap_or_default();
-        // Two limited members of a partition do not talk to each other.
+        // Two limited members of a partition may not communicate.
         own.iter().any(|own| (own ^ pkey) & PKEY_MASK == 0 && (own | pkey) & !PKEY_MASK != 0)
     }
 }
 
-/// What the interface counted.
+/// Counters of the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Counts {
     received: u64,
@@ -78,7 +78,7 @@ struct Counts {
     foreign: u64,
 }
 
-/// The interface.
+/// The general services interface.
 #[derive(Debug)]
 pub struct Gsi {
     stack: Stack,
@@ -88,7 +88,7 @@ pub struct Gsi {
 }
 
 impl Gsi {
-    /// On the sockets of slot 0.
+    /// Makes it on the sockets of slot 0.
     pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>, fault: FaultSpec, capture: Option<Capture>) -> Gsi {
         let entropy = weft_sys::random::u64();
         let ether = weft_sys::packet::are_allowed();
@@ -97,34 +97,34 @@ impl Gsi {
         Gsi { stack, batch: TxBatch::default(), psn, counts: Counts::default() }
     }
 
-    /// What becomes readable when packets wait.
+    /// Returns the descriptors that become readable when packets wait.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [self.stack.v4(), self.stack.v6(), self.stack.ether()].into_iter().flatten()
     }
 
-    /// Takes some of what waits; there may be more.
+    /// Reads some of the waiting packets; there may be more.
     pub fn receive(&mut self, now: Instant, directory: &Directory, sink: &mut dyn FnMut(GmpAddress, &Gmp)) {
         let Gsi { stack, counts, .. } = self;
         stack.receive(now, true, &mut |rx| admit(counts, directory, rx, sink));
     }
 
-    /// When [`Gsi::handle_timeout`] wants to be called.
+    /// Returns when [`Gsi::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.stack.poll_timeout()
     }
 
-    /// Does what is due: packets that waited leave, packets that were held back on purpose come.
+    /// Does what is due: delayed packets leave, and packets held back by faults arrive.
     pub fn handle_timeout(&mut self, now: Instant, directory: &Directory, sink: &mut dyn FnMut(GmpAddress, &Gmp)) {
         let Gsi { stack, counts, .. } = self;
         stack.handle_timeout(now, &mut |rx| admit(counts, directory, rx, sink));
     }
 
-    /// Whether another datagram may be put into the batch now.
+    /// Returns whether the batch has room for another datagram.
     pub fn has_room(&self) -> bool {
         self.batch.has_room() && !self.stack.is_blocked()
     }
 
-    /// Adds a datagram to what [`Gsi::flush`] sends.
+    /// Adds a datagram to the batch that [`Gsi::flush`] sends.
     pub fn send(&mut self, to: &GmpAddress, mad: &MadBytes) {
         let Some(mad) = Mad::parse(mad) else { return };
         let gmp = Gmp { pkey: to.pkey, psn: self.psn, src_qp: GSI_QPN, mad };
@@ -134,7 +134,7 @@ impl Gsi {
         self.counts.sent += 1;
     }
 
-    /// Sends what was added.
+    /// Sends the batch.
     pub fn flush(&mut self, now: Instant) {
         if !self.batch.packets.is_empty() {
             self.stack.send(now, &self.batch);
@@ -142,7 +142,7 @@ impl Gsi {
         }
     }
 
-    /// What it counted.
+    /// Returns its counters.
     pub fn status(&self) -> GsiStatus {
         let link = self.stack.stats();
         GsiStatus {
@@ -157,7 +157,7 @@ impl Gsi {
     }
 }
 
-/// The datagram of a packet, and where it is from, if it is one for us.
+/// Passes on the datagram of a packet, and its source, if it is valid and for this host.
 fn admit(counts: &mut Counts, directory: &Directory, rx: &RxPacket<'_>, sink: &mut dyn FnMut(GmpAddress, &Gmp)) {
     let Ok(gmp) = Gmp::from_packet(&rx.packet) else {
         counts.not_gmp += 1;

@@ -1,6 +1,6 @@
-//! Faults of one program on queue pair 1, which all programs share: what comes for a program that asked for faults
-//! (`WEFT_FAULT`) is lost, doubled or delayed here, and no other program's datagrams are. A datagram that would have been
-//! damaged is lost, as the ICRC has it.
+//! Faults of one program on queue pair 1, which all programs share: drops, duplicates or delays datagrams for a program
+//! that requests faults (`WEFT_FAULT`), and no other program's datagrams. A corrupted datagram counts as lost, since
+//! its ICRC fails.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,20 +11,20 @@ use weft_mad::{GmpAddress, MadBytes};
 
 use crate::slots::ClientId;
 
-/// Datagrams held back at most; what comes beyond is lost, as in a queue that overflows.
+/// Maximum number of datagrams held back; more are lost, as in a queue that overflows.
 const HELD_MAX: usize = 4096;
 
-/// The dice of each program, and what is held back.
+/// Random generator of each program, and the datagrams held back.
 #[derive(Debug, Default)]
 pub struct SessionFaults {
     dice: BTreeMap<ClientId, u64>,
-    /// By the time when they come, and by number.
+    /// By arrival time and sequence number.
     held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
     number: u64,
 }
 
 impl SessionFaults {
-    /// Takes a datagram for this program in; [`SessionFaults::poll`] gives out what is left of it.
+    /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it.
     pub fn admit(&mut self, now: Instant, client: ClientId, spec: &FaultSpec, from: &GmpAddress, mad: &MadBytes) {
         let dice = self.dice.entry(client).or_insert(spec.seed);
         let mut strikes = |ppm: u32| roll(dice) % 1_000_000 < u64::from(ppm);
@@ -42,18 +42,18 @@ impl SessionFaults {
         }
     }
 
-    /// The next datagram that comes by `now`.
+    /// Returns the next datagram that arrives by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<(GmpAddress, MadBytes)> {
         let first = self.held.first_entry().filter(|first| first.key().0 <= now)?;
         Some(first.remove())
     }
 
-    /// When [`SessionFaults::poll`] has something.
+    /// Returns when [`SessionFaults::poll`] has a datagram.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// A program is gone.
+    /// Removes a program's state.
     pub fn forget(&mut self, client: ClientId) {
         self.dice.remove(&client);
     }

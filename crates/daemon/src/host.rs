@@ -1,5 +1,5 @@
-//! What the broker needs done in the world: sockets opened and sealed, the pool grown or taken over. The broker itself
-//! does no I/O, so that it can be driven by tests and by a fuzzer.
+//! The broker's interface to the operating system: opens and seals sockets, grows or takes over the pool. The broker
+//! itself does no I/O, so that tests and a fuzzer can drive it.
 
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -19,18 +19,18 @@ use crate::slots::ClientId;
 /// The pool of a predecessor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Adopted {
-    /// Its slots.
+    /// Number of its slots.
     pub slots: u32,
-    /// What the predecessor knew.
+    /// State that the predecessor saved.
     pub saved: Saved,
 }
 
-/// The world.
+/// Operations of the broker on the operating system.
 pub trait Host {
-    /// Makes the pool this large (making one if there is none); tells how large it is then.
+    /// Grows the pool to this size (making one if there is none); returns the resulting size.
     fn grow_pool(&mut self, slots: u32) -> Result<u32, Refusal>;
 
-    /// Readies a slot's sockets for a process: empty, deep, and no longer dropping.
+    /// Prepares a slot's sockets for a process: empty, deep, and no longer dropping.
     fn open_slot(&mut self, slot: u32) -> Result<(), Refusal>;
 
     /// Makes a slot's sockets drop everything and hold nothing.
@@ -39,112 +39,112 @@ pub trait Host {
     /// Remembers the process of a client whose slot was sealed.
     fn retire_slot(&mut self, client: ClientId, slot: u32);
 
-    /// Whether the process that had a free slot last is dead, as far as is known.
+    /// Returns whether the last process of a free slot is dead, as far as is known.
     fn is_abandoned(&self, slot: u32) -> bool;
 
-    /// Whether the node of a port, `/dev/infiniband/umadN` as a client sees it, was made for this virtual host by root
-    /// and lets the client read and write.
+    /// Returns whether root made the node of a port (`/dev/infiniband/umadN` as a client sees it) for this virtual
+    /// host, and it lets the client read and write.
     fn node_grants(&self, client: ClientId, credentials: &Credentials, host: &str, umad: u32) -> bool;
 
-    /// Gives the pool its rule of steering again. Every holder of one of its sockets can change the rule for all of
-    /// them, and the kernel offers no lock: this undoes what a hostile program did.
+    /// Restores the pool's steering rule. Every holder of one of its sockets can change the rule for all of them, and
+    /// the kernel offers no lock: this undoes the change of a hostile program.
     fn steer(&mut self);
 
-    /// Whether slots have an IPv6 socket.
+    /// Returns whether slots have an IPv6 socket.
     fn has_v6(&self) -> bool;
 
     /// Joins or leaves a multicast group on a slot's socket.
     fn multicast(&mut self, slot: u32, group: McastGroup, join: bool) -> Result<(), Refusal>;
 
-    /// Whether this descriptor is the slot's own first socket.
+    /// Returns whether this descriptor is the slot's own first socket.
     fn proves(&self, slot: u32, proof: &OwnedFd) -> bool;
 
-    /// Takes over the pool that a predecessor parked in this anchor. Only asked for anchors of trusted users.
+    /// Takes over the pool that a predecessor parked in this anchor. Call it only for anchors of trusted users.
     fn adopt_pool(&mut self, anchor: &OwnedFd) -> Result<Adopted, Refusal>;
 
-    /// Packets that came for the daemon's own slot and were dropped unseen.
+    /// Returns how many packets arrived on the daemon's own slot and were dropped unread.
     fn slot0_packets(&self) -> u64;
 
-    /// Opens queue pair 1 on the daemon's own slot, if it is not open; there is a pool.
+    /// Opens queue pair 1 on the daemon's own slot, unless it is open. There must be a pool.
     fn open_gsi(&mut self) -> Result<(), Refusal>;
 
-    /// What queue pair 1 counted, if it is open.
+    /// Returns the counters of queue pair 1, if it is open.
     fn gsi_status(&self) -> Option<GsiStatus>;
 
-    /// How to get to an address; `None` if the answer comes later.
+    /// Resolves the route to an address; `None` if the answer comes later.
     fn resolve(&mut self, now: Instant, asked: &ResolveQuestion, netdevs: &Netdevs) -> Option<ResolveResult>;
 
-    /// The answer to that is not wanted any more.
+    /// Withdraws a question.
     fn forget(&mut self, question: QuestionId);
 
-    /// Multicast groups joined for the connection manager.
+    /// Returns the number of multicast groups joined for the connection manager.
     fn groups(&self) -> u32;
 
     /// Makes the sockets of an event channel.
     fn open_channel(&mut self, channel: u32) -> Result<(), Refusal>;
 
-    /// Closes them.
+    /// Closes the sockets of an event channel.
     fn close_channel(&mut self, channel: u32);
 
     /// Makes the socket of a port for management datagrams.
     fn open_umad(&mut self, handle: u32) -> Result<Option<DaemonRing>, Refusal>;
 
-    /// Closes it.
+    /// Closes the socket of a port.
     fn close_umad(&mut self, handle: u32);
 
     /// Makes a program's cable to the fabric's switches.
     fn open_cable(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal>;
 
-    /// Forgets it.
+    /// Closes a program's cable.
     fn close_cable(&mut self, client: ClientId);
 
-    /// Takes back the events that were sent to a channel and not read, the oldest first.
+    /// Takes back the events sent to a channel that the program has not read, oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
 
     /// Makes a ledger for a client.
     fn open_ledger(&mut self, client: ClientId) -> Result<(), Refusal>;
 
-    /// Forgets it, if there is one.
+    /// Closes a client's ledger, if there is one.
     fn close_ledger(&mut self, client: ClientId);
 
-    /// What stands in a client's ledger of what it counted.
+    /// Returns the counters in a client's ledger.
     fn counters(&self, client: ClientId) -> Option<CountersPage>;
 
-    /// What stands in it of what the client holds.
+    /// Returns the objects in a client's ledger.
     fn objects(&self, client: ClientId) -> Option<ObjectsPage>;
 
-    /// Makes, or takes back, what a process is met with; whether it shares memory.
+    /// Makes, or takes back, the files for connections to a process; returns whether it shares memory.
     fn publish(&mut self, client: ClientId, slot: u32, what: Publication, brought: &[OwnedFd])
     -> Result<bool, Refusal>;
 
-    /// Forgets it.
+    /// Closes the files of a publication.
     fn unpublish(&mut self, slot: u32);
 
     /// Makes, or takes back, a pair of lanes.
     fn make_pair(&mut self, slots: Slots, same_user: bool, brought: Option<&OwnedFd>) -> Result<(), Refusal>;
 
-    /// Forgets it, if it is there.
+    /// Closes a pair of lanes, if there is one.
     fn forget_pair(&mut self, slots: Slots);
 
-    /// What the process of slot `own` gets that meets the one of slot `peer`; `None` if there is no such pair.
+    /// Returns the reply that connects slot `own` to slot `peer`; `None` if there is no such pair.
     fn peer_grant(&self, own: u32, peer: u32) -> Option<PeerGrant>;
 
-    /// Why the port could not be had, at the last attempt.
+    /// Returns why the last attempt to get the port failed.
     fn port_trouble(&self) -> Option<String>;
 }
 
-/// A world without sockets, for tests and fuzzing: it keeps only what must stay true.
+/// A host without sockets, for tests and fuzzing: it keeps only the invariants.
 #[derive(Clone, Debug, Default)]
 pub struct FakeHost {
-    /// Slots of the pool.
+    /// Number of slots in the pool.
     pub slots: u32,
-    /// Open ones.
+    /// Open slots.
     pub open: std::collections::BTreeSet<u32>,
     /// Groups joined.
     pub groups: std::collections::BTreeSet<(u32, McastGroup)>,
-    /// What an anchor brings, if anything.
+    /// Result of adopting an anchor, if any.
     pub anchored: Option<Adopted>,
-    /// Refuse to grow with this.
+    /// Refusal for requests to grow.
     pub port_trouble: Option<Refusal>,
     /// Whether queue pair 1 is open.
     pub gsi: bool,
@@ -152,13 +152,13 @@ pub struct FakeHost {
     pub channels: std::collections::BTreeSet<u32>,
     /// Ports for management datagrams.
     pub umad: std::collections::BTreeSet<u32>,
-    /// What clients wrote to their ledgers.
+    /// Contents of clients' ledgers.
     pub ledgers: std::collections::BTreeMap<ClientId, (CountersPage, ObjectsPage)>,
-    /// What processes published, by slot.
+    /// Publications, by slot.
     pub published: std::collections::BTreeMap<u32, Publication>,
-    /// Pairs of lanes, and whether they are within one user.
+    /// Pairs of lanes, and whether both processes belong to one user.
     pub pairs: std::collections::BTreeMap<Slots, bool>,
-    /// Questions that are not answered.
+    /// Questions without an answer.
     pub questions: std::collections::BTreeSet<QuestionId>,
 }
 

@@ -1,4 +1,4 @@
-//! The ledgers of processes: memory that this daemon made and gave them, to which they write what they count and hold.
+//! Ledgers of processes: memory that this daemon made and gave them, to which they write their counters and objects.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,36 +9,36 @@ use weft_ipc::stat::{CountersPage, LEDGER_BYTES, ObjectsPage, Page, read_page};
 
 use crate::slots::ClientId;
 
-/// All of them.
+/// The ledgers of all processes.
 #[derive(Debug, Default)]
 pub struct Ledgers {
     by_client: BTreeMap<ClientId, File>,
 }
 
 impl Ledgers {
-    /// Make one.
+    /// Makes a ledger.
     pub fn open(&mut self, client: ClientId) -> io::Result<()> {
         let file = weft_sys::memory::sealed_file("weft-ledger", LEDGER_BYTES)?;
         self.by_client.insert(client, file);
         Ok(())
     }
 
-    /// Forget one. Its memory lives on while the process has it.
+    /// Closes a ledger. Its memory lives on while the process has it.
     pub fn close(&mut self, client: ClientId) {
         self.by_client.remove(&client);
     }
 
-    /// The descriptor, for the process.
+    /// Returns the descriptor, for the process.
     pub fn descriptor(&self, client: ClientId) -> Option<BorrowedFd<'_>> {
         self.by_client.get(&client).map(AsFd::as_fd)
     }
 
-    /// What the process wrote last of what it counted.
+    /// Returns the counters that the process last wrote.
     pub fn counters(&self, client: ClientId) -> Option<CountersPage> {
         read_page(self.by_client.get(&client)?, Page::Counters)
     }
 
-    /// What the process wrote last of what it holds.
+    /// Returns the objects that the process last reported.
     pub fn objects(&self, client: ClientId) -> Option<ObjectsPage> {
         read_page(self.by_client.get(&client)?, Page::Objects)
     }

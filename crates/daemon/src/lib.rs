@@ -1,11 +1,12 @@
-//! The kernel's stand-in: one daemon in each network namespace keeps what must be single. It knows the devices and
-//! follows their interfaces, gives each process its part of the QP number space and the sockets that its packets come
-//! to, and tells everybody what changes. Libraries start it when they need it; it leaves when nobody does.
+//! The daemon takes the kernel's role: one in each network namespace keeps the state that must be unique there. It
+//! knows the devices and follows their interfaces, gives each process its part of the QP number space and the sockets
+//! on which its packets arrive, and sends changes to all subscribers. Libraries start it when they need it; it exits
+//! when unused.
 //!
-//! Way of a message: `server` (sockets) → `broker` (decisions, no I/O) → `host` (what has to be done) → `pool` (sockets of
-//! the port). Way of an address: `routes` → `rtnl` → `netdev` → `devices` → `gid_table`.
-//! Way of a connection: `broker` → `cm_service` (the state machines of weft-cm) → `server/cm` → `gsi` (datagrams of queue
-//! pair 1), `resolve` (routes and neighbours), the sockets of event channels.
+//! Path of a message: `server` (sockets) → `broker` (decisions, no I/O) → `host` (operations) → `pool` (sockets of the
+//! port). Path of an address: `routes` → `rtnl` → `netdev` → `devices` → `gid_table`. Path of a connection: `broker` →
+//! `cm_service` (the state machines of weft-cm) → `server/cm` → `gsi` (datagrams of queue pair 1), `resolve` (routes
+//! and neighbours), the sockets of event channels.
 
 #![forbid(unsafe_code)]
 
@@ -40,8 +41,8 @@ pub mod umad;
 
 pub use options::{LogTarget, Options};
 
-/// Serves the programs of this network namespace until nobody needs it any more or somebody ends it. Returns at once if
-/// another daemon does so already.
+/// Serves the programs of this network namespace until the daemon is unused or stopped. Returns immediately if another
+/// daemon already serves them.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut log = log::Log::open(&options.log);
     match server::Server::new(options, log::Log::open(&options.log))? {

@@ -1,4 +1,4 @@
-//! Notes of the daemon: few lines, for the person who wonders what it did.
+//! The daemon's log: few lines, for a person who wonders what it did.
 
 use std::fmt::Arguments;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::options::LogTarget;
 
-/// Where notes go.
+/// Destination of the log.
 #[derive(Debug)]
 pub struct Log {
     sink: Option<File>,
@@ -16,7 +16,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens it. A file that cannot be opened is no reason not to serve.
+    /// Opens the log. A file that cannot be opened does not keep the daemon from serving.
     pub fn open(target: &LogTarget) -> Log {
         let sink = match target {
             LogTarget::File(path) => File::options().append(true).create(true).open(path).ok(),
@@ -25,7 +25,7 @@ impl Log {
         Log { sink, stderr: *target == LogTarget::Stderr, started: Instant::now() }
     }
 
-    /// Notes a line.
+    /// Logs a line.
     pub fn note(&mut self, text: Arguments<'_>) {
         let line =
             || format!("weft daemon[{}] {:.3}s: {text}\n", std::process::id(), self.started.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! The interfaces of the network namespace and their addresses, as the kernel tells of them.
+//! Interfaces of the network namespace and their addresses, as the kernel reports them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,13 +31,13 @@ pub struct Address {
     pub flags: u32,
 }
 
-/// Which addresses come first in a GID table. Applications take row 0 and expect it to be routable, so IPv4 is first
-/// and link-local IPv6 is last.
+/// Order of addresses in a GID table. Applications take row 0 and expect it to be routable, so IPv4 is first and
+/// link-local IPv6 is last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AddressClass {
     /// IPv4 of global scope.
     V4Global,
-    /// IPv4 of a narrower scope, 127.0.0.1 above all.
+    /// IPv4 of a narrower scope, mostly 127.0.0.1.
     V4Narrow,
     /// IPv6 that is not link-local.
     V6,
@@ -46,13 +46,13 @@ pub enum AddressClass {
 }
 
 impl Address {
-    /// Whether packets can be sent from it and come to it: duplicate address detection is over or not needed.
+    /// Returns whether packets can be sent from it and arrive at it: duplicate address detection is over or not needed.
     pub fn is_usable(&self) -> bool {
         let tentative = self.flags & IFA_F_TENTATIVE != 0 && self.flags & IFA_F_OPTIMISTIC == 0;
         !tentative && self.flags & IFA_F_DADFAILED == 0
     }
 
-    /// Its class.
+    /// Returns its class.
     pub fn class(&self) -> AddressClass {
         match self.ip {
             IpAddr::V4(_) if self.scope == RT_SCOPE_UNIVERSE => AddressClass::V4Global,
@@ -62,12 +62,12 @@ impl Address {
         }
     }
 
-    /// Whether another address of the same class is to be preferred.
+    /// Returns whether another address of the same class is preferable.
     fn is_second_choice(&self) -> bool {
         self.flags & (IFA_F_SECONDARY_OR_TEMPORARY | IFA_F_DEPRECATED) != 0
     }
 
-    /// The GID that it makes.
+    /// Returns the GID of this address.
     pub fn gid(&self) -> [u8; 16] {
         match self.ip {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -89,39 +89,39 @@ pub struct Netdev {
     pub mtu: u32,
     /// Hardware address, zero if it has none.
     pub mac: [u8; 6],
-    /// Addresses, in the order they came.
+    /// Addresses, in the order in which they were added.
     pub addresses: Vec<Address>,
-    /// Speed, if the driver tells one.
+    /// Speed, if the driver reports one.
     pub speed_mbps: Option<u32>,
 }
 
 impl Netdev {
-    /// Whether it is the loopback.
+    /// Returns whether it is the loopback.
     pub fn is_loopback(&self) -> bool {
         self.flags & IFF_LOOPBACK != 0
     }
 
-    /// Whether packets on it need the link address of a neighbour.
+    /// Returns whether packets on it need the link address of a neighbour.
     pub fn has_neighbours(&self) -> bool {
         self.flags & (IFF_LOOPBACK | IFF_POINTOPOINT | IFF_NOARP) == 0
     }
 
-    /// Whether the administrator switched it on.
+    /// Returns whether the administrator switched it on.
     pub fn is_up(&self) -> bool {
         self.flags & IFF_UP != 0
     }
 
-    /// Whether it carries packets: on, and with a carrier. IFF_RUNNING says the same up to a second later, because the
-    /// kernel holds its operational states back; Linux's rxe does not ask it either.
+    /// Returns whether it carries packets: on, and with a carrier. IFF_RUNNING says the same up to a second later,
+    /// because the kernel delays its operational states; Linux's rxe does not use it either.
     pub fn is_running(&self) -> bool {
         const ALL: u32 = IFF_UP | IFF_LOWER_UP;
         self.flags & ALL == ALL
     }
 
-    /// Usable addresses, the preferred first.
+    /// Returns usable addresses, preferred ones first.
     pub fn usable_addresses(&self) -> Vec<Address> {
         let mut usable: Vec<Address> = self.addresses.iter().copied().filter(Address::is_usable).collect();
-        // Stable: the order they came decides among equals.
+        // Stable: equals keep the order in which they were added.
         usable.sort_by_key(|address| (address.class(), address.is_second_choice()));
         usable
     }
@@ -134,22 +134,22 @@ pub struct Netdevs {
 }
 
 impl Netdevs {
-    /// By index.
+    /// Returns an interface by its index.
     pub fn by_index(&self, ifindex: u32) -> Option<&Netdev> {
         self.map.get(&ifindex)
     }
 
-    /// By name.
+    /// Returns an interface by its name.
     pub fn by_name(&self, name: &str) -> Option<&Netdev> {
         self.map.values().find(|netdev| netdev.name == name)
     }
 
-    /// All, by index.
+    /// Returns all interfaces, by index.
     pub fn iter(&self) -> impl Iterator<Item = &Netdev> {
         self.map.values()
     }
 
-    /// Takes a message to heart. Returns the interface whose speed should be asked for anew.
+    /// Applies a message. Returns the interface whose speed should be read again.
     pub fn apply(&mut self, message: &RouteMessage) -> Option<u32> {
         match message {
             RouteMessage::NewLink(link) => return self.on_link(link),
@@ -167,7 +167,7 @@ impl Netdevs {
         None
     }
 
-    /// Notes the speed of an interface.
+    /// Sets the speed of an interface.
     pub fn set_speed(&mut self, ifindex: u32, speed_mbps: Option<u32>) {
         if let Some(netdev) = self.map.get_mut(&ifindex) {
             netdev.speed_mbps = speed_mbps;

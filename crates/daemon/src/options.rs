@@ -1,4 +1,4 @@
-//! What `weft daemon` can be told.
+//! Options of `weft daemon`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use crate::limits;
 /// Options of a daemon.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long to stay when nobody needs it; `None` is for ever.
+    /// How long an unused daemon stays; `None` is forever.
     pub idle_exit: Option<Duration>,
     /// Processes with a slot that one user may have.
     pub slots_per_user_max: u32,
-    /// How long a free slot stays its last user's; only tests have reason to change it.
+    /// How long a free slot stays reserved for its last user; only tests change it.
     pub slot_quarantine: Duration,
     /// Connections that one user may have.
     pub connections_per_user_max: u32,
-    /// Where it notes what it does.
+    /// Destination of its log.
     pub log: LogTarget,
-    /// Faults to inject into the packets of queue pair 1, as `WEFT_FAULT` says them.
+    /// Faults to inject into the packets of queue pair 1, in the syntax of `WEFT_FAULT`.
     pub fault: String,
-    /// Capture of the packets of queue pair 1, as `WEFT_PCAP` names it; empty for none.
+    /// Capture of the packets of queue pair 1, in the syntax of `WEFT_PCAP`; empty for none.
     pub capture: String,
-    /// Abstract name to listen on; only tests have reason to change it.
+    /// Abstract name to listen on; only tests change it.
     pub socket_name: String,
 }
 
-/// Where notes go.
+/// Destination of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogTarget {
     /// Nowhere.
     None,
     /// Standard error, for `--foreground`.
     Stderr,
-    /// The end of this file.
+    /// Appended to this file.
     File(PathBuf),
 }
 

@@ -1,5 +1,6 @@
-//! What processes of this host share: what each published, and the pairs of lanes between those that met. The files are
-//! made here, so that none of a stranger's has to be taken in and closed; a pair's are let go once both ends have them.
+//! Files that processes of this host share: each one's publication, and the pairs of lanes between connected processes.
+//! The daemon makes the files, so that it never has to take in and close an untrusted one; it closes a pair's once both
+//! ends have them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,12 +20,12 @@ use crate::slots::ClientId;
 /// Two slots, the lower first.
 pub type Slots = (u32, u32);
 
-/// The two in their order.
+/// Returns the two slots in order.
 pub fn ordered(one: u32, other: u32) -> Slots {
     (one.min(other), one.max(other))
 }
 
-/// What a process published.
+/// Publication of a process.
 #[derive(Debug)]
 struct Published {
     generation: u64,
@@ -33,16 +34,16 @@ struct Published {
     process: Option<Arc<OwnedFd>>,
 }
 
-/// A pair that one of the two has not fetched.
+/// A pair that at least one end has not fetched.
 #[derive(Debug)]
 struct Pair {
     lanes: OwnedFd,
-    /// For two users: what wakes the lower and what wakes the higher, each as (to hear, to ring). The counter that one user's
-    /// processes have would let either make the other sleep in a write.
+    /// For two users: bells that wake the lower and the higher, each as (to hear, to ring). With the eventfd that one
+    /// user's processes share, either user could make the other sleep in a write.
     bells: Option<[(OwnedFd, OwnedFd); 2]>,
 }
 
-/// All of it.
+/// Publications and pairs of all processes.
 #[derive(Debug, Default)]
 pub struct Pairs {
     processes: BTreeMap<ClientId, Arc<OwnedFd>>,
@@ -51,22 +52,22 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// A client came; its process.
+    /// Registers a client's process.
     pub fn enter(&mut self, client: ClientId, process: Option<Arc<OwnedFd>>) {
         self.processes.extend(process.map(|process| (client, process)));
     }
 
-    /// The process of a client, if the kernel tells it.
+    /// Returns the process of a client, if the kernel reported it.
     pub fn process(&self, client: ClientId) -> Option<Arc<OwnedFd>> {
         self.processes.get(&client).cloned()
     }
 
-    /// It left.
+    /// Removes a client's process.
     pub fn leave(&mut self, client: ClientId) {
         self.processes.remove(&client);
     }
 
-    /// Make, or take back, what a process is met with; whether it shares memory.
+    /// Makes, or takes back, the files for connections to a process; returns whether it shares memory.
     pub fn publish(
         &mut self,
         client: ClientId,
@@ -76,26 +77,26 @@ impl Pairs {
     ) -> Result<bool, Refusal> {
         let made = if what.brings { take_back(what, brought) } else { make(what) };
         let (doorbell, board_and_arena) =
-            made.map_err(|error| refuse(EMFILE, format!("nothing to be met with could be made: {error}")))?;
+            made.map_err(|error| refuse(EMFILE, format!("could not make the files for connections: {error}")))?;
         let process = self.processes.get(&client).cloned();
         let shares = board_and_arena.is_some();
         self.published.insert(slot, Published { generation: what.generation, doorbell, board_and_arena, process });
         Ok(shares)
     }
 
-    /// A process is gone.
+    /// Removes the publication of a slot.
     pub fn unpublish(&mut self, slot: u32) {
         self.published.remove(&slot);
     }
 
-    /// What its own process gets: doorbell, board, arena.
+    /// Returns the descriptors for the process itself: doorbell, board, arena.
     pub fn own(&self, slot: u32) -> Vec<BorrowedFd<'_>> {
         let Some(published) = self.published.get(&slot) else { return Vec::new() };
         let shared = published.board_and_arena.iter().flat_map(|(board, arena)| [board.as_fd(), arena.as_fd()]);
         [published.doorbell.as_fd()].into_iter().chain(shared).collect()
     }
 
-    /// Make a pair, or take one back; `most` is how many there may be.
+    /// Makes a pair, or takes one back; `most` is the maximum number of pairs.
     pub fn make_pair(
         &mut self,
         slots: Slots,
@@ -104,7 +105,7 @@ impl Pairs {
         most: usize,
     ) -> Result<(), Refusal> {
         if self.pairs.len() >= most {
-            return Err(refuse(EMFILE, "too many processes are about to meet, and the others do not come: try again"));
+            return Err(refuse(EMFILE, "too many connections between processes are unfinished: try again"));
         }
         let make = || -> io::Result<Pair> {
             let lanes = match brought {
@@ -114,17 +115,17 @@ impl Pairs {
             let bells = if same_user { None } else { Some([bell()?, bell()?]) };
             Ok(Pair { lanes, bells })
         };
-        let pair = make().map_err(|error| refuse(EMFILE, format!("no lanes could be made: {error}")))?;
+        let pair = make().map_err(|error| refuse(EMFILE, format!("could not make the lanes: {error}")))?;
         self.pairs.insert(slots, pair);
         Ok(())
     }
 
-    /// Both have it, or one is gone.
+    /// Removes a pair that both ends have, or that lost an end.
     pub fn forget_pair(&mut self, slots: Slots) {
         self.pairs.remove(&slots);
     }
 
-    /// What comes with the pair of `own` and `peer`.
+    /// Returns the reply about the pair of `own` and `peer`.
     pub fn grant(&self, own: u32, peer: u32) -> Option<PeerGrant> {
         let (pair, ours, theirs) = self.meeting(own, peer)?;
         Some(PeerGrant {
@@ -135,7 +136,7 @@ impl Pairs {
         })
     }
 
-    /// The descriptors of that: pair, doorbell, bell, process, board, arena.
+    /// Returns the descriptors of that reply: pair, doorbell, bell, process, board, arena.
     pub fn descriptors(&self, own: u32, peer: u32) -> Vec<BorrowedFd<'_>> {
         let Some((pair, ours, theirs)) = self.meeting(own, peer) else { return Vec::new() };
         let mut fds = vec![pair.lanes.as_fd()];
@@ -158,7 +159,7 @@ impl Pairs {
     }
 }
 
-/// A process is let at another's memory if both are of one user and let others at theirs.
+/// Returns the peer's board and arena, if both processes belong to one user and both share memory.
 fn share_with<'a>(pair: &Pair, ours: &Published, theirs: &'a Published) -> Option<&'a (OwnedFd, OwnedFd)> {
     theirs.board_and_arena.as_ref().filter(|_| pair.bells.is_none() && ours.board_and_arena.is_some())
 }
@@ -166,22 +167,22 @@ fn share_with<'a>(pair: &Pair, ours: &Published, theirs: &'a Published) -> Optio
 type Made = (OwnedFd, Option<(OwnedFd, OwnedFd)>);
 
 fn make(what: Publication) -> io::Result<Made> {
-    // A process that is met and has no lanes could not be reached at all; one that is not met is, by packets.
+    // A published process without lanes would be unreachable; an unpublished one is reachable by packets.
     if !weft_sys::file_size::allows(PAIR_BYTES as u64) {
-        let text = "the weft daemon's files are limited to less than lanes take (ulimit -f)";
+        let text = "the weft daemon's file size limit is too small for lanes (ulimit -f)";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     let shared = || -> io::Result<_> {
         let board: File = shared::create_file("weft-board", BOARD_BYTES)?;
         Ok((board.into(), share::Arena::create_file()?.into()))
     };
-    // Without room for an arena (`ulimit -f`) there are still lanes.
+    // Without space for an arena (`ulimit -f`) there are still lanes.
     let shared = if what.shares { shared().ok() } else { None };
     Ok((EventFd::new()?.into(), shared))
 }
 
 fn take_back(what: Publication, brought: &[OwnedFd]) -> io::Result<Made> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "not what a process is met with");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "not the files of a publication");
     match (what.shares, brought) {
         (false, [doorbell]) => Ok((doorbell.try_clone()?, None)),
         (true, [doorbell, board, arena]) if shared::is_sealed(board, BOARD_BYTES) => {
@@ -191,7 +192,7 @@ fn take_back(what: Publication, brought: &[OwnedFd]) -> io::Result<Made> {
     }
 }
 
-/// The refusal of what only a process that published itself may ask.
+/// Makes the refusal of requests that need a publication.
 pub fn unpublished() -> Refusal {
-    refuse(EINVAL, "a process that has published nothing of itself can meet nobody")
+    refuse(EINVAL, "a process must publish itself before it connects to others")
 }

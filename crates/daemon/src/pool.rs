@@ -1,4 +1,4 @@
-//! The pool of sockets on UDP port 4791: one (or, with IPv6, two) a slot, in a reuseport group whose order is the slots'.
+//! Pool of sockets on UDP port 4791: one (with IPv6 two) per slot, in a reuseport group in the order of the slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -41,7 +41,7 @@ struct Pool {
     state: SavedFile,
 }
 
-/// The real world of a [`crate::broker::Broker`].
+/// The real host of a [`crate::broker::Broker`].
 #[derive(Debug, Default)]
 pub struct PoolHost {
     pool: Option<Pool>,
@@ -50,25 +50,25 @@ pub struct PoolHost {
     pub gsi: Option<Gsi>,
     /// Routes and neighbours; none before [`PoolHost::new`].
     pub resolver: Option<Resolver<Linux>>,
-    /// Faults to inject into its packets.
+    /// Faults to inject into the packets of `gsi`.
     fault: FaultSpec,
-    /// Name of the capture of its packets, empty for none.
+    /// Name of the capture of the packets of `gsi`, empty for none.
     capture: String,
     /// Sockets of event channels.
     pub channels: ChannelSockets,
     /// Sockets of ports for management datagrams.
     pub umad: UmadSockets,
-    /// Cables of programs whose packets go hop by hop.
+    /// Cables of programs in packet mode.
     pub cables: CableFds,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
     pub ledgers: Ledgers,
-    /// What processes share with each other.
+    /// Files that processes share with each other.
     pub pairs: Pairs,
-    /// Processes that outlived their connection, by the slot that they had: one for each slot at most.
+    /// Processes that outlived their connection, by the slot that they had: at most one for each slot.
     last_processes: BTreeMap<u32, Arc<OwnedFd>>,
-    /// Descriptors that the process may have.
+    /// Maximum number of descriptors of this process.
     descriptors_max: u64,
 }
 
@@ -76,24 +76,24 @@ pub struct PoolHost {
 const SLOT_OWN: u32 = 0;
 
 impl PoolHost {
-    /// One without a pool. Faults and a capture are for the packets of queue pair 1.
+    /// Makes one without a pool. Faults and a capture apply to the packets of queue pair 1.
     pub fn new(fault: FaultSpec, capture: String, descriptors_max: u64) -> io::Result<PoolHost> {
         let resolver = Some(Resolver::new(Linux::open()?));
         Ok(PoolHost { resolver, fault, capture, descriptors_max, ..PoolHost::default() })
     }
 
-    /// Sockets of a slot: IPv4, then IPv6 if there is.
+    /// Returns the sockets of a slot: IPv4, then IPv6 if there is one.
     pub fn sockets(&self, slot: u32) -> Vec<BorrowedFd<'_>> {
         let Some(pool) = &self.pool else { return Vec::new() };
         [pool.v4.get(slot as usize), pool.v6.get(slot as usize)].into_iter().flatten().map(AsFd::as_fd).collect()
     }
 
-    /// What processes hold so that the pool outlives us.
+    /// Returns the descriptor that processes hold so that the pool outlives the daemon.
     pub fn anchor(&self) -> Option<BorrowedFd<'_>> {
         self.pool.as_ref().map(|pool| pool.anchor.keeper())
     }
 
-    /// Keeps what a successor needs, if there is a pool that could outlive us.
+    /// Saves the state for a successor, if there is a pool that could outlive the daemon.
     pub fn save(&mut self, saved: &Saved) -> io::Result<()> {
         self.pool.as_mut().map_or(Ok(()), |pool| pool.state.write(saved))
     }
@@ -117,7 +117,7 @@ impl PoolHost {
             let state = SavedFile::new()?;
             let anchor = Anchor::new(state.file())?;
             let mut pool = Pool { v4: Vec::new(), v6: Vec::new(), anchor, state };
-            // The daemon's own slot; it also settles whether there is IPv6.
+            // The daemon's own slot; it also determines whether there is IPv6.
             pool.grow(1, has_v6)?;
             Ok(pool)
         };
@@ -139,7 +139,7 @@ impl Pool {
             self.anchor.park(before, &self.v4[before..], if has_v6 { &self.v6[before..] } else { &[] })
         };
         add().inspect_err(|_| {
-            // From the end, so that none changes its place.
+            // From the end, so that no other socket changes its position.
             while self.v4.len() > before {
                 self.v4.pop();
             }
@@ -174,13 +174,13 @@ impl Host for PoolHost {
 
     fn seal_slot(&mut self, slot: u32) {
         for socket in self.pool.iter().flat_map(|pool| pool.of(slot)) {
-            // It fails only for want of memory, and then the socket keeps packets that nobody reads.
+            // It fails only for lack of memory, and then the socket keeps packets that no process reads.
             let _ = roce_port::seal(socket);
         }
     }
 
     fn retire_slot(&mut self, client: ClientId, slot: u32) {
-        // A process that is killed closes its connection a moment before it is dead: those of earlier calls are by now.
+        // A killed process closes its connection a moment before it is dead: those of earlier calls are dead by now.
         self.last_processes.retain(|_, process| lives(process));
         self.last_processes.extend(self.pairs.process(client).filter(lives).map(|process| (slot, process)));
     }
@@ -195,7 +195,7 @@ impl Host for PoolHost {
 
     fn steer(&mut self) {
         for socket in self.pool.iter().flat_map(|pool| [pool.v4.first(), pool.v6.first()]).flatten() {
-            // It fails only for want of memory, and then the rule there is stays.
+            // It fails only for lack of memory, and then the old rule stays.
             let _ = weft_sys::bpf::steer_by_qpn(socket);
         }
     }
@@ -358,7 +358,7 @@ impl Host for PoolHost {
     }
 }
 
-/// Looks at a port's node as the process sees it. Its number cannot have become another's meanwhile: it lives.
+/// Checks the rights of a port's node as the process sees it. The process lives, so its ID still belongs to it.
 fn node_grants(process: &Arc<OwnedFd>, credentials: &Credentials, host: &str, umad: u32) -> bool {
     let Credentials { pid, uid, gid } = *credentials;
     let node = format!("/proc/{pid}/root/dev/infiniband/umad{umad}");
@@ -371,7 +371,7 @@ fn node_grants(process: &Arc<OwnedFd>, credentials: &Credentials, host: &str, um
     rights.allow(uid, &groups) && lives(process)
 }
 
-/// Whether a process lives; its descriptor is readable once it is dead.
+/// Returns whether a process lives; its descriptor is readable once it is dead.
 fn lives(process: &Arc<OwnedFd>) -> bool {
     !weft_sys::epoll::wait_readable(process.as_ref(), Duration::ZERO).unwrap_or(true)
 }
@@ -413,24 +413,24 @@ fn failed(what: &str, error: &io::Error) -> Refusal {
     refuse(errno, format!("the weft daemon could not {what}: {error}{hint}"))
 }
 
-/// Whose programs hold the port after a daemon's death.
+/// Owner of the programs that hold the port after a daemon's death.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survivors {
-    /// Nobody's: the port is free, or it is held by what is no pool.
+    /// None: the port is free, or its holder is not a pool.
     None,
-    /// Ours: the pool was made by a daemon of our own user.
+    /// This user: a daemon of the same user made the pool.
     Ours,
-    /// Another user's: only a daemon of that user can add sockets to the pool, and its processes trust only that one.
+    /// Another user: only a daemon of that user can add sockets to the pool, and its processes trust only that one.
     Others,
 }
 
-/// Whether the port is held by what looks like a pool whose daemon died.
+/// Returns whether the holder of the port looks like a pool whose daemon died.
 pub fn survivors() -> Survivors {
     if roce_port::port_is_free(Family::V4).unwrap_or(true) {
         return Survivors::None;
     }
     let holders = roce_port::holders();
-    // Without /proc nothing is known, so wait for them.
+    // Without /proc the holders are unknown, so assume survivors.
     if !holders.is_empty() && holders.len() < SURVIVING_SOCKETS_MIN {
         return Survivors::None;
     }
@@ -438,7 +438,8 @@ pub fn survivors() -> Survivors {
     if holders.iter().all(|holder| holder.uid == euid) { Survivors::Ours } else { Survivors::Others }
 }
 
-/// The kernel's own RoCE v2, if its module is loaded, holds the port by a socket that looks like a program's of root.
+/// Returns whether the kernel's own RoCE v2 module is loaded. It holds the port by a socket that looks like a root
+/// program's.
 fn kernel_rxe_is_loaded() -> bool {
     std::path::Path::new("/sys/module/rdma_rxe").exists()
 }

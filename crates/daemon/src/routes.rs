@@ -1,4 +1,4 @@
-//! Following rtnetlink: a dump at the start (and whenever notifications were lost), notifications from then on.
+//! Following rtnetlink: a dump at the start (and whenever notifications were lost), then notifications.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,13 +14,13 @@ use crate::rtnl::{self, RouteMessage};
 /// Longest datagram; the kernel builds dumps in pieces of at most half of this.
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 
-/// Datagrams taken before clients get a turn.
+/// Datagrams read before clients get a turn.
 const DATAGRAMS_PER_TURN: usize = 64;
 
 /// How long the kernel may take for a dump.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The socket that notifications come to.
+/// The socket that receives notifications.
 #[derive(Debug)]
 pub struct Routes {
     socket: RouteSocket,
@@ -28,18 +28,18 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Opens it: from here on nothing is missed.
+    /// Opens the socket: it misses nothing from here on.
     pub fn open() -> io::Result<Routes> {
         Ok(Routes { socket: RouteSocket::open(rtnl::GROUPS)?, buffer: vec![0; DATAGRAM_BYTES_MAX] })
     }
 
-    /// Brings the interfaces in step with the notifications that wait.
+    /// Updates the interfaces from the waiting notifications.
     pub fn follow(&mut self, netdevs: &mut Netdevs) -> io::Result<()> {
         for _ in 0..DATAGRAMS_PER_TURN {
             let length = match self.socket.recv(&mut self.buffer) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // Some were lost, so all that is known is in doubt.
+                // Some were lost, so no known state is certain.
                 Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
                     *netdevs = dump()?;
                     continue;
@@ -60,7 +60,8 @@ impl AsFd for Routes {
     }
 }
 
-/// The ports that the kernel gives to who asks for any (`net.ipv4.ip_local_port_range` of this network namespace).
+/// Returns the range of ports that the kernel assigns automatically (`net.ipv4.ip_local_port_range` of this network
+/// namespace).
 pub fn local_ports() -> Option<(u16, u16)> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut words = text.split_ascii_whitespace().map(str::parse);
@@ -70,7 +71,7 @@ pub fn local_ports() -> Option<(u16, u16)> {
     }
 }
 
-/// All interfaces and addresses that there are.
+/// Returns all current interfaces and addresses.
 pub fn dump() -> io::Result<Netdevs> {
     let socket = RouteSocket::open(0)?;
     let mut netdevs = Netdevs::default();

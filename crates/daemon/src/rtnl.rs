@@ -1,5 +1,5 @@
-//! The few messages of rtnetlink(7) that say which interfaces and addresses there are. Read by hand: only a handful of
-//! attributes matter here, and a kernel that adds or lengthens another one must not cost us an interface.
+//! The few messages of rtnetlink(7) that list interfaces and addresses. Parsed by hand: only a handful of attributes
+//! matter here, and a kernel that adds or lengthens another one must not make an interface disappear.
 //!
 //! ```text
 //! nlmsghdr:  length u32 | type u16 | flags u16 | sequence u32 | port u32          (host byte order)
@@ -39,7 +39,7 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// Groups to listen to: RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR.
 pub const GROUPS: u32 = 1 | 0x10 | 0x100;
 
-/// An interface, as one message tells of it: what the message left out is `None`.
+/// An interface, as one message reports it: `None` is a property that the message omits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkMessage {
     /// Index.
@@ -67,7 +67,7 @@ pub struct AddressMessage {
     pub flags: u32,
 }
 
-/// One message.
+/// One message from the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RouteMessage {
     /// An interface is new or changed.
@@ -83,16 +83,16 @@ pub enum RouteMessage {
     DelAddress(AddressMessage),
     /// The end of a dump.
     Done,
-    /// The answer to a request that failed.
+    /// A request failed.
     Failed,
 }
 
-/// A request for all interfaces.
+/// Makes a request for all interfaces.
 pub fn dump_links(sequence: u32) -> Vec<u8> {
     dump(RTM_GETLINK, sequence)
 }
 
-/// A request for all addresses.
+/// Makes a request for all addresses.
 pub fn dump_addresses(sequence: u32) -> Vec<u8> {
     dump(RTM_GETADDR, sequence)
 }
@@ -110,7 +110,7 @@ fn dump(message_type: u16, sequence: u32) -> Vec<u8> {
     out
 }
 
-/// The messages of one datagram. What is malformed ends it; what is of no interest is passed over.
+/// Parses the messages of one datagram. Stops at a malformed one; skips irrelevant ones.
 pub fn parse(datagram: &[u8]) -> Vec<RouteMessage> {
     let mut found = Vec::new();
     let mut rest = datagram;
@@ -136,7 +136,7 @@ fn parse_one(message_type: u16, body: &[u8]) -> Option<RouteMessage> {
 }
 
 fn parse_link(body: &[u8]) -> Option<LinkMessage> {
-    // A bridge speaks of its ports with messages of its own family; the interface itself is not meant.
+    // A bridge reports its ports in messages of its own family; they are not about the interface itself.
     if *body.first()? != AF_UNSPEC {
         return None;
     }
@@ -145,7 +145,7 @@ fn parse_link(body: &[u8]) -> Option<LinkMessage> {
         match attribute {
             IFLA_IFNAME => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
-                // What cannot be printed is allowed in a name by the kernel and by nobody else.
+                // The kernel allows unprintable characters in a name; Weft does not.
                 let odd = |c: char| c.is_control() || c.is_whitespace();
                 let name = String::from_utf8_lossy(name);
                 link.name = Some(name.replace(odd, "\u{fffd}"));

@@ -1,5 +1,5 @@
-//! What a daemon leaves to its successor, in memory that outlives it: devices and their GID tables, and who has which
-//! slot. It is written twice over, so that a death in the middle of a write leaves the one before.
+//! State that a daemon leaves to its successor, in memory that outlives it: devices with their GID tables, and the
+//! owners of slots. It exists in two copies, so that a death in the middle of a write leaves the previous state.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::broker::Left;
 use crate::devices::SavedDevice;
 use crate::slots::SavedSlot;
 
-/// Everything that a successor needs.
+/// All state for a successor.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Saved {
     /// Number of the next device.
@@ -20,16 +20,16 @@ pub struct Saved {
     pub devices: Vec<SavedDevice>,
     /// Slots.
     pub slots: Vec<SavedSlot>,
-    /// What processes that are no more have counted.
+    /// Counters of ended processes.
     pub left: Left,
 }
 
-/// Largest state that is kept.
+/// Maximum size of the state in bytes.
 const STATE_BYTES_MAX: usize = 8 << 20;
 const COPIES: u64 = 2;
 const COPY_STRIDE: u64 = STATE_BYTES_MAX as u64 + 4096;
 
-/// The memory.
+/// The memory for the state.
 #[derive(Debug)]
 pub struct SavedFile {
     file: File,
@@ -38,12 +38,12 @@ pub struct SavedFile {
 }
 
 impl SavedFile {
-    /// New, empty memory.
+    /// Makes new, empty memory.
     pub fn new() -> io::Result<SavedFile> {
         Ok(SavedFile { file: weft_sys::memory::anonymous_file("weft-daemon-state")?, generation: 0, last: Vec::new() })
     }
 
-    /// A predecessor's memory and what is in it.
+    /// Opens a predecessor's memory and reads the state in it.
     pub fn open(file: File) -> io::Result<(SavedFile, Saved)> {
         let copies = (0..COPIES).filter_map(|copy| read_copy(&file, copy));
         let Some((generation, bytes, saved)) = copies.max_by_key(|(generation, ..)| *generation) else {
@@ -52,7 +52,7 @@ impl SavedFile {
         Ok((SavedFile { file, generation, last: bytes }, saved))
     }
 
-    /// The descriptor, to be passed on.
+    /// Returns the descriptor, to pass it on.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -94,7 +94,7 @@ fn read_copy(file: &File, copy: u64) -> Option<(u64, Vec<u8>, Saved)> {
     Some((generation, bytes, saved))
 }
 
-/// FNV-1a: it has to notice a write that was cut short, nothing else.
+/// FNV-1a: its only task is to detect a write that was cut short.
 fn checksum(generation: u64, bytes: &[u8]) -> u64 {
     generation
         .to_le_bytes()
@@ -120,7 +120,7 @@ mod tests {
         }
         let (reopened, saved) = SavedFile::open(memory.file().try_clone().unwrap()).unwrap();
         assert_eq!((reopened.generation, saved), (5, state(5)));
-        // A death in the middle of the sixth.
+        // A death in the middle of the sixth write.
         memory.file().write_all_at(&6u64.to_le_bytes(), 0).unwrap();
         let (_, saved) = SavedFile::open(memory.file().try_clone().unwrap()).unwrap();
         assert_eq!(saved, state(5));

@@ -1,5 +1,5 @@
-//! The daemon's loop: one thread, one epoll, asleep until somebody wants something. It moves bytes between the sockets
-//! and the broker, and the broker decides.
+//! The daemon's loop: one thread, one epoll, asleep while there is no work. It moves bytes between the sockets and the
+//! broker, and the broker decides.
 
 mod cables;
 mod cm;
@@ -42,23 +42,23 @@ const TOKEN_CLIENTS: u64 = 2;
 
 /// Sockets of queue pair 1.
 const TOKEN_GSI: u64 = 1 << 62;
-/// Cables of programs: this with their numbers.
+/// Cables of programs: this, with the client's number.
 const TOKEN_CABLES: u64 = 1 << 60;
-/// Sockets of ports for management datagrams: this with their handles.
+/// Sockets of ports for management datagrams: this, with the port's handle.
 const TOKEN_UMAD: u64 = 1 << 61;
-/// An event channel that is full: this with its number.
+/// An event channel that is full: this, with its number.
 const TOKEN_CHANNELS: u64 = 1 << 63;
 
 const BACKLOG: i32 = 128;
 
-/// Descriptors that a process has where nothing is known.
+/// Descriptor limit to assume if the real one is unknown.
 const DESCRIPTORS_MIN: u64 = 1024;
 
 pub(crate) struct Server {
     epoll: Epoll,
     listener: OwnedFd,
     listening: bool,
-    /// Given up when no descriptor is left, so that a program can be told so.
+    /// Closed when descriptors run out, so that a program can still get a refusal.
     spare: Option<OwnedFd>,
     routes: Routes,
     broker: Broker,
@@ -69,20 +69,20 @@ pub(crate) struct Server {
     stopping: bool,
     options: Options,
     standby: Option<Standby>,
-    /// Whether the sockets of queue pair 1 are watched.
+    /// Whether epoll watches the sockets of queue pair 1.
     gsi_watched: bool,
-    /// Datagrams on their way from queue pair 1 to the service; kept for its room.
+    /// Datagrams on their way from queue pair 1 to the service; kept to reuse its memory.
     gmps: Vec<(GmpAddress, Mad)>,
-    /// Faults of programs, on datagrams for them.
+    /// Faults of programs on datagrams for them.
     gsi_faults: SessionFaults,
-    /// Packets of ports for management datagrams; kept for its room.
+    /// Packets of ports for management datagrams; kept to reuse its memory.
     umad_batch: RecvBatch,
     rings: Rings,
     attended: Attended,
 }
 
-/// Whether somebody else takes up the name soon. We should not be faster where a pool of another user outlived its daemon:
-/// that user's standby or programs can go on with it, we cannot.
+/// Returns whether another daemon takes the name soon. If the pool of another user outlived its daemon, this daemon
+/// should not be faster: that user's standby or programs can take the pool over, this daemon cannot.
 fn successor_appears(socket_name: &str) -> bool {
     const INTERVAL: Duration = Duration::from_millis(5);
     let deadline = Instant::now() + STAND_BACK;
@@ -103,7 +103,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(crate::refusal::EMFILE | crate::refusal::ENFILE))
 }
 
-/// Takes the name; `None` if somebody who has it serves.
+/// Takes the name; returns `None` if another daemon already serves it.
 fn listen(socket_name: &str) -> anyhow::Result<Option<OwnedFd>> {
     const INTERVAL: Duration = Duration::from_millis(1);
     let deadline = Instant::now() + STAND_BACK;
@@ -113,7 +113,7 @@ fn listen(socket_name: &str) -> anyhow::Result<Option<OwnedFd>> {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => return Err(error).context("could not listen for programs on the abstract Unix socket"),
         }
-        // Who has the name may be dying: the kernel takes its time to take it back.
+        // The holder of the name may be dying: the kernel takes its time to free the name.
         if weft_ipc::is_served(socket_name, STAND_BACK) || Instant::now() >= deadline {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ fn listen(socket_name: &str) -> anyhow::Result<Option<OwnedFd>> {
 }
 
 impl Server {
-    /// Readies everything; `None` if another daemon has the name already.
+    /// Prepares everything; returns `None` if another daemon has the name already.
     pub(crate) fn new(options: &Options, log: Log) -> anyhow::Result<Option<Server>> {
         let survivors = survivors();
         if survivors == Survivors::Others && successor_appears(&options.socket_name) {
@@ -179,14 +179,14 @@ impl Server {
         }))
     }
 
-    /// Goes on with the pool of a predecessor whose stand-in we are.
+    /// Takes over the pool of a predecessor that this process was the standby of.
     pub(crate) fn inherit(&mut self, anchor: &OwnedFd) {
         if let Err(refusal) = self.broker.inherit(Instant::now(), anchor, &mut self.host) {
             self.log.note(format_args!("cannot inherit: {}", refusal.text));
         }
     }
 
-    /// Serves until nobody needs it or somebody ends it.
+    /// Serves until the daemon is unused or stopped.
     pub(crate) fn serve(mut self) -> anyhow::Result<()> {
         let mut ready = Vec::new();
         loop {
@@ -232,7 +232,7 @@ impl Server {
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
                 if (token - TOKEN_CLIENTS) % 2 == 1 {
-                    // Its process is dead, whoever else may hold the connection.
+                    // Its process is dead, even if another process still holds the connection.
                     self.drop_client(now, client);
                 } else {
                     self.on_client(now, client, event);
@@ -274,8 +274,8 @@ impl Server {
         }
     }
 
-    /// Without a descriptor for a program that wants to connect: tells it so, by the one that was kept for that. False if
-    /// none wants to, which the kernel does not say to those without descriptors.
+    /// Refuses a program that wants to connect while no descriptor is left, by means of the spare one. Returns false if
+    /// no program waits, which the kernel does not reveal to a process without descriptors.
     fn refuse_one(&mut self) -> bool {
         self.spare = None;
         let accepted = unix::accept(&self.listener);
@@ -307,7 +307,7 @@ impl Server {
                         self.handle(now, client, bytes, received.fds);
                         self.perform_for_clients();
                     }
-                    // The end, or what no client of ours sends.
+                    // The end of the connection, or bytes that no Weft client sends.
                     _ => return self.drop_client(now, client),
                 }
             }
@@ -315,7 +315,7 @@ impl Server {
         let Some(connection) = self.connections.get_mut(&client) else { return };
         let flushed = if event.writable { connection.flush(&self.host) } else { Ok(()) };
         let done = connection.closing && !connection.wants_to_send();
-        // With nothing left to read, or nothing that we would read, a hang-up is the end.
+        // If there is nothing left to read, or nothing that the daemon would read, a hang-up is the end.
         let gone = event.hung_up && (!event.readable || !connection.may_be_read());
         if flushed.is_err() || done || gone {
             return self.drop_client(now, client);
@@ -343,7 +343,7 @@ impl Server {
         }
     }
 
-    /// Watches a client for what it can be served with now.
+    /// Watches a client for the events that the daemon can handle now.
     fn watch(&mut self, client: ClientId) {
         if let Some(connection) = self.connections.get_mut(&client) {
             let interest = Interest { readable: connection.may_be_read(), writable: connection.wants_to_send() };
@@ -355,10 +355,11 @@ impl Server {
         }
     }
 
-    /// Does what the broker wants done, and keeps what a successor would need.
+    /// Executes the broker's output, and saves the state for a successor.
     fn perform(&mut self) {
         self.perform_for_clients();
-        // Datagrams of a fabric are events of its connection managers, and news for programs: before the daemon sleeps.
+        // Datagrams of a fabric become events of its connection managers and messages for programs: handle them before
+        // sleeping.
         self.perform_for_umad(Instant::now());
         self.perform_for_cm(Instant::now());
         self.perform_for_clients();
@@ -370,7 +371,7 @@ impl Server {
         if let Err(error) = self.host.save(&saved) {
             self.log.note(format_args!("cannot keep the state for a successor: {error}"));
         }
-        // A standby runs where we might, not where we do for a program's sake.
+        // The standby inherits the allowed processors: lift the restriction made for a program's sake.
         self.rings.go_anywhere();
         match (self.broker.needs_standby(), self.host.anchor()) {
             (true, Some(anchor)) if self.standby.is_none() => match Standby::start(&self.options, anchor) {

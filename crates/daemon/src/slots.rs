@@ -1,9 +1,9 @@
-//! Slots: the parts of the QP number space, and the processes that have them. Slot 0 is the daemon's.
+//! Slots: parts of the QP number space, and the processes that own them. Slot 0 is the daemon's.
 //!
-//! The table reuses a slot as late as possible, so that packets on their way to a dead process reach no other. A slot
-//! changes its user only after a quarantine, and only once the process that had it is dead: its sockets outlive it, and a
-//! program of that user could still read them. A user's share counts slots in use and in quarantine alike, so that many
-//! short processes of a few users cannot lock out the others; the last slots are root's alone.
+//! The table reuses a slot as late as possible, so that packets on their way to a dead process reach no other process.
+//! A slot changes its user only after a quarantine, and only once its last process is dead: the sockets outlive the
+//! connection, and a program of that user could still read them. A user's share counts slots in use and in quarantine
+//! alike, so that many short processes of a few users cannot lock out others; the last slots are for root alone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{POOL_SLOTS_MAX, POOL_SLOTS_RESTED, SLOTS_FAIR_MAX, SLOTS_FOR_ROOT};
 
-/// Number of a client within the daemon; never used twice.
+/// Number of a client within the daemon; never reused.
 pub type ClientId = u64;
 
-/// The user that a free slot belonged to, and since when it is free.
+/// Last user of a free slot, and since when it is free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Last {
     uid: u32,
@@ -24,48 +24,48 @@ struct Last {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// The daemon's own.
+    /// The daemon's own slot.
     Daemon,
-    /// Without a process.
+    /// A slot without a process.
     Free { last: Option<Last> },
-    /// A process's.
+    /// A slot of a process.
     Owned { client: ClientId, uid: u32 },
-    /// Of a process that outlived the last daemon and has not shown up yet.
+    /// A slot of a process that outlived the last daemon and has not returned yet.
     Waiting { uid: u32 },
 }
 
-/// A slot as a successor of this daemon needs it.
+/// A slot as saved for a successor of this daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SavedSlot {
-    /// Number.
+    /// Slot number.
     pub slot: u32,
-    /// Its user, or the last one.
+    /// Its user, or its last one.
     pub uid: u32,
     /// Whether a process has it.
     pub owned: bool,
 }
 
-/// The rules by which slots are given out.
+/// Rules for allocating slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRules {
-    /// Slots of the pool at first.
+    /// Initial slots of the pool.
     pub initial: u32,
     /// Slots that one user may have; root may have all.
     pub per_user_max: u32,
-    /// How long a free slot stays its last user's.
+    /// How long a free slot stays reserved for its last user.
     pub quarantine: Duration,
     /// How long a slot rests before its own user gets it again, as long as the pool is small and can grow instead.
     pub rest: Duration,
 }
 
-/// What to do for a process that wants one.
+/// Choice for a process that wants a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// This one can be had.
+    /// Take this slot.
     Take(u32),
-    /// None of the pool can be had: make the pool this large and ask again.
+    /// No slot of the pool is available: grow the pool to this size and ask again.
     GrowTo(u32),
-    /// None: the rest is for other users, or in quarantine after them, or the pool is as large as it can be.
+    /// No slot: the rest is for other users, or in quarantine after them, or the pool has its maximum size.
     Exhausted,
 }
 
@@ -73,33 +73,33 @@ pub enum Choice {
 #[derive(Clone, Debug, Default)]
 pub struct SlotTable {
     states: Vec<State>,
-    /// The free ones, the one that is free for longest first.
+    /// Free slots, longest free first.
     free: VecDeque<u32>,
 }
 
 impl SlotTable {
-    /// Number of slots.
+    /// Returns the number of slots.
     pub fn len(&self) -> u32 {
         self.states.len() as u32
     }
 
-    /// Whether there is no pool yet.
+    /// Returns whether there is no pool yet.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// Slots that processes have or may come back for.
+    /// Returns how many slots processes own or may reclaim.
     pub fn in_use(&self) -> u32 {
         self.states.iter().filter(|state| matches!(state, State::Owned { .. } | State::Waiting { .. })).count() as u32
     }
 
-    /// Slots that processes of this user have.
+    /// Returns how many slots the processes of this user own.
     pub fn in_use_by(&self, uid: u32) -> u32 {
         let theirs = |state: &&State| matches!(state, State::Owned { uid: other, .. } | State::Waiting { uid: other } if *other == uid);
         self.states.iter().filter(theirs).count() as u32
     }
 
-    /// The pool has this many slots now.
+    /// Notes that the pool now has this many slots.
     pub fn grow_to(&mut self, count: u32) {
         for slot in self.len()..count.min(POOL_SLOTS_MAX) {
             if slot == 0 {
@@ -111,7 +111,7 @@ impl SlotTable {
         }
     }
 
-    /// Chooses a slot for a process of this user. `abandoned` tells whether the process that had a slot last is dead.
+    /// Chooses a slot for a process of this user. `abandoned` returns whether the last process of a slot is dead.
     pub fn choose(&self, now: Instant, uid: u32, rules: &SlotRules, abandoned: impl Fn(u32) -> bool) -> Choice {
         let may_spread = self.may_spread(now, uid, rules);
         let is_small = self.len() < POOL_SLOTS_RESTED;
@@ -121,14 +121,14 @@ impl SlotTable {
                 let rested = !(is_small && may_spread) || free_for(*last) >= rules.rest;
                 rested && (may_spread || is_quarantined(*last, now, rules))
             }
-            // Root has no need to listen in on others.
+            // Root has no reason to eavesdrop on other users.
             Some(State::Free { last: Some(last) }) if last.uid == 0 => may_spread,
             Some(State::Free { last: Some(last) }) => {
                 may_spread && !is_quarantined(*last, now, rules) && abandoned(**slot)
             }
             _ => false,
         };
-        // Slots never used come first, also those that the pool grew by later.
+        // Slots never used come first, including those added by later growth.
         let is_fresh = |slot: &&u32| matches!(self.states.get(**slot as usize), Some(State::Free { last: None }));
         let fresh = self.free.iter().filter(is_fresh).find(|_| may_spread);
         match fresh.or_else(|| self.free.iter().find(fits)) {
@@ -138,8 +138,8 @@ impl SlotTable {
         }
     }
 
-    /// Whether a user may have one slot more than those that it uses and those in quarantine after it: it stays below its
-    /// quota, below what is left to all others, and out of root's reserve.
+    /// Returns whether a user may take one more slot: its slots in use and in quarantine stay below its quota, below
+    /// the share left to all others, and out of root's reserve.
     fn may_spread(&self, now: Instant, uid: u32, rules: &SlotRules) -> bool {
         if uid == 0 {
             return true;
@@ -156,7 +156,7 @@ impl SlotTable {
         }
         let own = taken.get(&uid).copied().unwrap_or(0);
         let left = (POOL_SLOTS_MAX - 1).saturating_sub(taken.values().sum()).saturating_sub(SLOTS_FOR_ROOT);
-        // An administrator who lets one user have more than that means it.
+        // An administrator who sets a larger quota than that wants it to apply.
         let share = if rules.per_user_max > SLOTS_FAIR_MAX { u32::MAX } else { left };
         left > 0 && own < rules.per_user_max.max(SLOTS_FAIR_MAX).min(share)
     }
@@ -169,7 +169,7 @@ impl SlotTable {
         }
     }
 
-    /// Takes it back.
+    /// Takes a slot back from its process.
     pub fn release(&mut self, now: Instant, slot: u32) {
         if let Some(state) = self.states.get_mut(slot as usize)
             && let State::Owned { uid, .. } | State::Waiting { uid } = *state
@@ -179,8 +179,8 @@ impl SlotTable {
         }
     }
 
-    /// Whether a process of this user that says it has this slot from a daemon that died may have it: it waits for the
-    /// user, or it was taken back and nobody else had it since.
+    /// Returns whether a process of this user may reclaim a slot from a dead daemon: the slot waits for the user, or it
+    /// was freed and no other user has had it since.
     pub fn may_come_back(&self, slot: u32, uid: u32) -> bool {
         match self.states.get(slot as usize) {
             Some(State::Waiting { uid: waiting }) => *waiting == uid,
@@ -189,7 +189,7 @@ impl SlotTable {
         }
     }
 
-    /// Slots that wait for their process.
+    /// Returns the slots that wait for their process.
     pub fn waiting(&self) -> Vec<u32> {
         (0..)
             .zip(&self.states)
@@ -197,7 +197,7 @@ impl SlotTable {
             .collect()
     }
 
-    /// What a successor needs.
+    /// Returns the state for a successor.
     pub fn save(&self) -> Vec<SavedSlot> {
         let saved = |(slot, state): (u32, &State)| match *state {
             State::Owned { uid, .. } | State::Waiting { uid } => Some(SavedSlot { slot, uid, owned: true }),
@@ -207,11 +207,11 @@ impl SlotTable {
         (0..).zip(&self.states).filter_map(saved).collect()
     }
 
-    /// Goes on with a predecessor's pool of this size; quarantines begin anew.
+    /// Restores a predecessor's pool of this size; quarantines start over.
     pub fn restore(now: Instant, count: u32, saved: &[SavedSlot]) -> SlotTable {
         let mut table = SlotTable::default();
         table.grow_to(count);
-        // A slot that is named twice is taken for owned if one of them says so: its sockets may be open.
+        // A slot listed twice counts as owned if either entry says so: its sockets may be open.
         let mut by_slot: BTreeMap<u32, &SavedSlot> = BTreeMap::new();
         for saved in saved {
             let known = by_slot.entry(saved.slot).or_insert(saved);
@@ -235,7 +235,7 @@ impl SlotTable {
     }
 }
 
-/// Whether a free slot is still its last user's. Root's slots need no quarantine.
+/// Returns whether a free slot is still reserved for its last user. Root's slots need no quarantine.
 fn is_quarantined(last: Last, now: Instant, rules: &SlotRules) -> bool {
     last.uid != 0 && now.saturating_duration_since(last.since) < rules.quarantine
 }

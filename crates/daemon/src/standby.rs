@@ -1,6 +1,6 @@
-//! The standby: where processes of users that the daemon does not trust with all sockets have slots, none of them could
-//! bring the pool to a successor. Then a copy of the daemon stands by, asleep, with the anchor in its hands, and is the
-//! successor itself when the daemon dies.
+//! The standby. Processes of users whom the daemon does not trust with all sockets cannot bring the pool to a
+//! successor. While such a process has a slot, a copy of the daemon sleeps with the anchor in its hands, and becomes
+//! the successor when the daemon dies.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,14 +12,14 @@ use crate::log::Log;
 use crate::options::Options;
 use crate::server::Server;
 
-/// The daemon's end of the line to its standby.
+/// The daemon's end of the socket to its standby.
 #[derive(Debug)]
 pub(crate) struct Standby {
     line: OwnedFd,
 }
 
 impl Standby {
-    /// Starts one that holds the anchor.
+    /// Starts a standby that holds the anchor.
     pub(crate) fn start(options: &Options, anchor: BorrowedFd<'_>) -> io::Result<Standby> {
         let (line, theirs) = unix::pair()?;
         let anchor = anchor.try_clone_to_owned()?;
@@ -32,7 +32,7 @@ impl Standby {
         Ok(Standby { line })
     }
 
-    /// It is not needed any more.
+    /// Ends the standby.
     pub(crate) fn dismiss(self) {
         let _ = unix::send(&self.line, &[0], &[], Wait::No);
     }
@@ -40,7 +40,7 @@ impl Standby {
 
 fn stand_by(options: &Options, line: OwnedFd, anchor: OwnedFd) {
     let mut byte = [0];
-    // A byte is the dismissal, an end without one the daemon's death.
+    // A byte dismisses the standby; an end without one means that the daemon died.
     match unix::recv(&line, &mut byte, 0, Wait::Block) {
         Ok(received) if received.len > 0 => return,
         _ => drop(line),
@@ -55,11 +55,11 @@ fn stand_by(options: &Options, line: OwnedFd, anchor: OwnedFd) {
                 log.note(format_args!("failed: {error:#}"));
             }
         }
-        // A process that outlived the daemon was faster to start another.
+        // A process that outlived the daemon has already started another.
         _ => {
             let connect = ConnectOptions { socket_name: options.socket_name.clone(), ..ConnectOptions::default() };
             if let Err(error) = weft_ipc::offer_anchor(&connect, anchor.as_fd()) {
-                log.note(format_args!("stood by and could not help: {error}"));
+                log.note(format_args!("standby could not hand over the sockets: {error}"));
             }
         }
     }

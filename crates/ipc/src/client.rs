@@ -1,6 +1,6 @@
-//! The library's end of a session. Requests block and are answered in order; events that come in between are kept until
-//! they are fetched. When the daemon dies, the client says so, keeps the slot's proof and anchor, and `reconnect` shows
-//! them to the next daemon, so that the process keeps its QP numbers and its packets.
+//! The library's end of a session. Requests block and the daemon answers them in order; events that arrive in between
+//! are queued until the program fetches them. When the daemon dies, the client reports it and keeps the slot's proof
+//! and anchor; `reconnect` presents both to the next daemon, so that the process keeps its QP numbers and its packets.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ use crate::{
     RequestError, Response, SlotGrant, StatusReport, Usage,
 };
 
-/// How long an answer may take; recovery from a daemon's death is the slowest.
+/// How long the daemon may take to answer; recovery from a daemon's death takes longest.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A session with the daemon. Drop it to end the session, which frees the slot.
@@ -33,23 +33,23 @@ pub struct Client {
     next_id: u32,
     events: VecDeque<Event>,
     slot: Option<HeldSlot>,
-    /// Kept here and not on the stack: the program's threads may have small ones.
+    /// On the heap, not on the stack: the program's threads may have small stacks.
     buffer: Box<[u8]>,
 }
 
-/// What proves to a new daemon that the slot is ours.
+/// Proof to a new daemon that the slot belongs to this process.
 #[derive(Debug)]
 struct HeldSlot {
     slot: u32,
-    /// User of the daemon that gave it.
+    /// User of the daemon that granted it.
     giver: u32,
     proof: OwnedFd,
     anchor: Option<OwnedFd>,
     groups: Vec<McastGroup>,
 }
 
-/// A slot and the sockets that packets to its QP numbers come to. They are shared with the daemon, which drops what
-/// comes once this process is gone: never connect them, bind them or take them out of non-blocking mode.
+/// A slot and the sockets on which packets for its QP numbers arrive. The daemon shares the sockets and discards what
+/// arrives after this process is gone: never connect them, bind them or take them out of non-blocking mode.
 #[derive(Debug)]
 pub struct Slot {
     /// Number: the top ten bits of the QP numbers.
@@ -60,21 +60,21 @@ pub struct Slot {
     pub v6: Option<OwnedFd>,
 }
 
-/// What a new daemon made of the slot.
+/// Result of presenting the slot to a new daemon.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SlotFate {
-    /// There was none.
+    /// The process had no slot.
     None,
-    /// It goes on.
+    /// The slot stays valid.
     Kept,
-    /// It is gone, for this reason; its sockets should be closed, its queue pairs are dead.
+    /// The slot is lost, for this reason. The caller should close its sockets; its queue pairs are dead.
     Lost(String),
 }
 
 /// The state after a reconnection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reconnected {
-    /// All devices there are now.
+    /// All devices of the new daemon.
     pub devices: Vec<DeviceInfo>,
     /// The slot.
     pub slot: SlotFate,
@@ -89,7 +89,7 @@ impl Client {
         Ok(Client::over(fd, options))
     }
 
-    /// A session over a socket whose other end has said hello.
+    /// Wraps a socket on which the hellos are done.
     pub(crate) fn over(fd: OwnedFd, options: &ConnectOptions) -> Client {
         Client {
             fd,
@@ -103,32 +103,32 @@ impl Client {
         }
     }
 
-    /// Readable when events wait or the daemon died. `reconnect` replaces it: watch the new one then.
+    /// Returns a descriptor that is readable when events wait or the daemon died; `reconnect` replaces it by another.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// False once the daemon was found to be gone.
+    /// Returns false once the client has found the daemon gone.
     pub fn is_connected(&self) -> bool {
         self.connected
     }
 
-    /// Who the daemon is.
+    /// Returns the daemon's credentials.
     pub fn daemon_credentials(&self) -> io::Result<Credentials> {
         unix::peer_credentials(&self.fd)
     }
 
-    /// Whether events are queued here already, which `fd` does not show: look after every request.
+    /// Returns whether events are queued here already. `fd` does not show those: check after every request.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Everything that happened since the last look; never blocks. [`Event::Disconnected`] comes once.
+    /// Returns all events since the last call; never blocks. [`Event::Disconnected`] comes once.
     pub fn poll_events(&mut self) -> Vec<Event> {
         while self.connected {
             match self.receive(0, Wait::No) {
                 Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
-                // A late answer to a request that was given up.
+                // A late answer to a request that timed out.
                 Ok((DaemonFrame::Reply { .. }, _)) => {}
                 Err(RequestError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => self.disconnect(),
@@ -137,12 +137,12 @@ impl Client {
         self.events.drain(..).collect()
     }
 
-    /// Asks and waits for the answer; events that come before it are kept. The list calls below are more convenient.
+    /// Sends a request and waits for the answer; queues events that arrive first. Prefer the list calls below.
     pub fn request(&mut self, request: Request) -> Result<Response, RequestError> {
         self.exchange(request, &[], 0).map(|(response, _)| response)
     }
 
-    /// Asks for what comes with at most so many descriptors.
+    /// Sends a request whose answer brings at most `most` descriptors.
     pub(crate) fn request_with_descriptors(
         &mut self,
         request: Request,
@@ -151,14 +151,14 @@ impl Client {
         self.exchange(request, &[], most)
     }
 
-    /// Whether the daemon lives, as far as can be seen without asking it.
+    /// Returns whether the daemon is alive, as far as the socket shows without a request.
     pub(crate) fn look_alive(&mut self) -> bool {
         let events = self.poll_events();
         self.events.extend(events);
         self.connected
     }
 
-    /// All devices, in the order in which ibv_get_device_list shows them.
+    /// Returns all devices, in the order of ibv_get_device_list.
     pub fn list_devices(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
         let mut all = Vec::new();
         loop {
@@ -176,8 +176,7 @@ impl Client {
         }
     }
 
-    /// Adapters of the fabric's hosts that programs have open, or that counted something. Empty for a program
-    /// that runs as a host.
+    /// Returns the fabric hosts' adapters that are open or have counters. Empty for a program that runs as a host.
     pub fn list_adapters(&mut self) -> Result<Vec<HostAdapter>, RequestError> {
         let mut all = Vec::new();
         loop {
@@ -193,14 +192,14 @@ impl Client {
         }
     }
 
-    /// All devices, and from now on every change as an event. An event may repeat what the list already says.
+    /// Returns all devices and subscribes to changes as events. An event may repeat what the list already says.
     pub fn subscribe(&mut self) -> Result<Vec<DeviceInfo>, RequestError> {
         self.done(Request::Subscribe)?;
         self.subscribed = true;
         self.list_devices()
     }
 
-    /// A slot for this process; the same one's number is known to `reconnect` from here on. Ask once.
+    /// Allocates a slot for this process and remembers it for `reconnect`. Call it once.
     pub fn allocate_slot(&mut self) -> Result<Slot, RequestError> {
         let (response, fds) = self.exchange(Request::AllocateSlot, &[], MESSAGE_FDS_MAX)?;
         let Response::Slot(grant) = response else { return Err(RequestError::Protocol) };
@@ -212,7 +211,7 @@ impl Client {
         Ok(Slot { number: grant.slot, v4, v6 })
     }
 
-    /// Number of the slot, if there is one.
+    /// Returns the slot's number, if the process has a slot.
     pub fn slot(&self) -> Option<u32> {
         self.slot.as_ref().map(|slot| slot.slot)
     }
@@ -228,7 +227,7 @@ impl Client {
         Ok(())
     }
 
-    /// Ends [`Client::join_multicast`].
+    /// Undoes [`Client::join_multicast`].
     pub fn leave_multicast(&mut self, group: McastGroup) -> Result<(), RequestError> {
         if let Some(slot) = &mut self.slot {
             slot.groups.retain(|other| *other != group);
@@ -236,22 +235,22 @@ impl Client {
         self.done(Request::LeaveMulticast(group))
     }
 
-    /// Makes a device (`weft link add NAME type KIND netdev IF`).
+    /// Adds a device (`weft link add NAME type KIND netdev IF`).
     pub fn link_add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<(), RequestError> {
         self.done(Request::LinkAdd { name: name.into(), kind: kind.into(), netdev: netdev.into() })
     }
 
-    /// Removes a device that was made so.
+    /// Removes a device that `link_add` made.
     pub fn link_del(&mut self, name: &str) -> Result<(), RequestError> {
         self.done(Request::LinkDel { name: name.into() })
     }
 
-    /// Names a device anew.
+    /// Renames a device.
     pub fn dev_rename(&mut self, old: &str, new: &str) -> Result<(), RequestError> {
         self.done(Request::DevRename { old: old.into(), new: new.into() })
     }
 
-    /// What the daemon does and for whom, all pages in one.
+    /// Returns the daemon's status and its processes, all pages in one.
     pub fn status(&mut self) -> Result<StatusReport, RequestError> {
         let mut whole: Option<StatusReport> = None;
         loop {
@@ -273,7 +272,7 @@ impl Client {
         }
     }
 
-    /// A ledger for what this process counts. A new daemon gives a new one.
+    /// Opens a ledger for this process's counters. A new daemon gives a new one.
     pub fn open_ledger(&mut self) -> Result<Ledger, RequestError> {
         let (response, mut fds) = self.exchange(Request::OpenLedger, &[], 1)?;
         match (response, fds.pop()) {
@@ -282,14 +281,14 @@ impl Client {
         }
     }
 
-    /// Lets every process bring its ledger up to date, and waits for as long as that takes.
+    /// Asks every process to bring its ledger up to date, and waits for as long as that takes.
     pub fn refresh_ledgers(&mut self) -> Result<(), RequestError> {
         self.done(Request::RefreshLedgers)?;
         std::thread::sleep(LEDGERS_FRESH_AFTER);
         Ok(())
     }
 
-    /// What all processes counted and hold, all pages in one.
+    /// Returns the counters and objects of all processes, all pages in one.
     pub fn stat(&mut self) -> Result<StatReport, RequestError> {
         let mut whole = StatReport::default();
         loop {
@@ -307,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Queue pairs of all processes, page by page.
+    /// Returns the queue pairs of all processes, page by page.
     pub fn list_qps(&mut self) -> Result<Vec<QpPage>, RequestError> {
         let (mut pages, mut cursor) = (Vec::new(), QpCursor::default());
         loop {
@@ -315,7 +314,7 @@ impl Client {
                 return Err(RequestError::Protocol);
             };
             page.comm = printable(&page.comm);
-            // A page that does not go on would be asked for for ever.
+            // A page whose cursor does not advance would repeat forever.
             let next = page.next.filter(|next| *next > cursor);
             pages.push(page);
             match next {
@@ -325,7 +324,7 @@ impl Client {
         }
     }
 
-    /// Tells what this process holds; no answer is waited for, and a daemon that does not listen loses it.
+    /// Reports the objects that this process holds. Waits for no answer; a daemon that does not read loses the report.
     pub fn report_usage(&mut self, usage: Usage) {
         let frame = ClientFrame { id: 0, request: Request::ReportUsage(usage) };
         if let Ok(bytes) = encode(&frame) {
@@ -333,16 +332,16 @@ impl Client {
         }
     }
 
-    /// Reaches the next daemon after [`Event::Disconnected`], starting one if need be: subscribes again if there was a
-    /// subscription, and presents the slot. Blocks for as long as that takes, up to the timeout of the options and the
-    /// time an answer may take. An error leaves the client as it was; try again later.
+    /// Connects to the next daemon after [`Event::Disconnected`], starting one if need be: subscribes again if there
+    /// was a subscription, and presents the slot. Blocks for as long as that takes, up to the timeout of the options
+    /// plus `ANSWER_TIMEOUT`. An error leaves the client as it was; try again later.
     pub fn reconnect(&mut self) -> Result<Reconnected, ConnectError> {
         let fd = establish(&self.options)?;
         unix::set_receive_timeout(&fd, ANSWER_TIMEOUT)?;
         unix::set_send_timeout(&fd, ANSWER_TIMEOUT)?;
         self.fd = fd;
         self.connected = true;
-        // What was queued is older than the list that follows.
+        // The list that follows is newer than the queued events.
         self.events.clear();
         let slot = self.reattach().map_err(ConnectError::Request)?;
         let devices = if self.subscribed { self.subscribe() } else { self.list_devices() };
@@ -351,7 +350,8 @@ impl Client {
 
     fn reattach(&mut self) -> Result<SlotFate, RequestError> {
         let Some(mut held) = self.slot.take() else { return Ok(SlotFate::None) };
-        // The name is anybody's to take once a daemon is dead, and who is shown the sockets has the packets.
+        // Once a daemon is dead any user may take its name, and the process that receives the sockets receives the
+        // packets.
         let daemon = self.daemon_credentials()?.uid;
         if ![0, weft_sys::process::euid(), held.giver].contains(&daemon) {
             return Ok(SlotFate::Lost(format!(
@@ -364,7 +364,7 @@ impl Client {
         fds.extend(held.anchor.as_ref().map(|anchor| anchor.as_fd()));
         match self.exchange(request, &fds, 1) {
             Ok((Response::Slot(grant), fds)) if grant.slot == held.slot => {
-                // Only a new anchor takes the place of the old: the old one holds the pool until then.
+                // Only a new anchor replaces the old one, which holds the pool until then.
                 if let (_, _, Some(anchor)) =
                     take_descriptors(&SlotGrant { has_v4: false, has_v6: false, ..grant }, fds)?
                 {
@@ -416,10 +416,10 @@ impl Client {
                         RequestError::Refused(Refusal { errno, text: printable(&text) })
                     });
                 }
-                // A late answer to a request that was given up.
+                // A late answer to a request that timed out.
                 Ok(_) => {}
                 Err(error) => {
-                    // A daemon that does not answer is as good as dead.
+                    // Treat a daemon that does not answer as dead.
                     self.disconnect();
                     return Err(error);
                 }
@@ -463,7 +463,7 @@ impl Client {
     }
 }
 
-/// Whether the devices in a message are such as can be.
+/// Returns whether every device in a message is plausible.
 fn is_sane(frame: &DaemonFrame) -> bool {
     match frame {
         DaemonFrame::Reply { result: Ok(Response::Devices { devices, .. }), .. } => {
@@ -477,16 +477,16 @@ fn is_sane(frame: &DaemonFrame) -> bool {
     }
 }
 
-/// Processes of one report; a daemon has fewer.
+/// Processes in one report; a daemon has fewer.
 const STATUS_PROCESSES_MAX: usize = 1 << 16;
 
-/// Pages of one list of queue pairs: every process of a host, each with as many as it can tell of.
+/// Pages in one list of queue pairs: every process of a host, each with as many as it can report.
 const QP_PAGES_MAX: usize = 1 << 14;
 
-/// How long a process takes to bring its ledger up to date, if it gets a processor at all.
+/// How long a process takes to bring its ledger up to date, if it gets any processor time.
 const LEDGERS_FRESH_AFTER: Duration = Duration::from_millis(30);
 
-/// Descriptors of a grant: IPv4 socket, IPv6 socket, anchor.
+/// Descriptors of a slot grant: IPv4 socket, IPv6 socket, anchor.
 type GrantDescriptors = (Option<OwnedFd>, Option<OwnedFd>, Option<OwnedFd>);
 
 fn take_descriptors(grant: &SlotGrant, fds: Vec<OwnedFd>) -> Result<GrantDescriptors, RequestError> {

@@ -1,7 +1,7 @@
-//! The library's way to the RDMA connection manager in the daemon. Commands of all threads go over one session of the
-//! process, one after another; every event channel has a socket of its own, so that its descriptor is readable exactly
-//! when an event waits. When the daemon dies, its ids die with it: channels end, and commands about them fail. A channel
-//! that is opened after that belongs to the next daemon.
+//! The library's client of the RDMA connection manager in the daemon. Commands of all threads share one session of the
+//! process, one after another. Every event channel has a socket of its own, so that its descriptor is readable exactly
+//! when an event waits. When the daemon dies, its ids die with it: channels end, and commands about those ids fail. A
+//! channel opened after that belongs to the next daemon.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,19 +16,19 @@ use crate::message::decode;
 use crate::process::{ProcessClient, Session};
 use crate::{ConnectError, ConnectOptions, Request, RequestError, Response};
 
-/// Why a command was not done.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CmError {
-    /// There is no daemon to ask.
+    /// No daemon could be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It said no, or died.
+    /// The daemon refused, or died.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
 
 impl CmError {
-    /// What a C function sets errno to.
+    /// Returns the errno value that a C function reports.
     pub fn errno(&self) -> i32 {
         match self {
             CmError::Connect(error) => error.errno(),
@@ -37,8 +37,8 @@ impl CmError {
     }
 }
 
-/// A process's connection manager: connects when it is first asked, and again when a channel is opened after the daemon
-/// died. Any thread may use it.
+/// A process's client of the connection manager. It connects on the first call, and again when a channel is opened
+/// after the daemon died. Any thread may use it.
 #[derive(Debug)]
 pub struct CmClient(ProcessClient);
 
@@ -50,7 +50,7 @@ pub struct EventChannel {
     number: u32,
 }
 
-/// The end that events come to. A thread that waits here holds it while another closes the channel.
+/// The receiving end. A thread that waits here keeps it open while another thread closes the channel.
 #[derive(Debug)]
 struct Reader {
     fd: OwnedFd,
@@ -58,18 +58,18 @@ struct Reader {
 }
 
 impl CmClient {
-    /// Not connected yet.
+    /// Makes a client that is not connected yet.
     pub fn new(options: ConnectOptions) -> CmClient {
         CmClient(ProcessClient::new(options))
     }
 
-    /// Asks and waits for the answer. Commands about an id belong to the daemon that the id is from: ask those by
-    /// [`EventChannel::call`].
+    /// Sends a command and waits for the answer. A command about an id must reach the daemon that made the id: use
+    /// [`EventChannel::call`] for those.
     pub fn call(&self, command: Command) -> Result<Reply, CmError> {
         Ok(call(&*self.0.session()?, command)?)
     }
 
-    /// A new channel.
+    /// Opens a channel.
     pub fn open_channel(&self) -> Result<EventChannel, CmError> {
         let session = self.0.session()?;
         let (response, mut fds) = session.client()?.request_with_descriptors(Request::OpenCmChannel, 1)?;
@@ -91,26 +91,27 @@ fn call(session: &Session, command: Command) -> Result<Reply, RequestError> {
 }
 
 impl EventChannel {
-    /// Number to name it by in commands.
+    /// Returns the number that commands name it by.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Readable when an event waits, or when the daemon is gone. Programs may poll it and make it non-blocking.
+    /// Returns a descriptor that is readable when an event waits or the daemon is gone. Programs may poll it and make
+    /// it non-blocking.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.reader.fd.as_fd()
     }
 
-    /// Asks the daemon that this channel is from, about ids of this or another channel of the process.
+    /// Sends a command to the daemon of this channel, about ids of this or another channel of the process.
     pub fn call(&self, command: Command) -> Result<Reply, RequestError> {
         call(&self.session, command)
     }
 
-    /// The next event. Sleeps unless the descriptor is in non-blocking mode (`WouldBlock` then); a signal may end it
-    /// (`Interrupted`). [`RequestError::Disconnected`] says that the daemon is gone, and its ids with it.
+    /// Returns the next event. Sleeps unless the descriptor is non-blocking (`WouldBlock` then); a signal may interrupt
+    /// it (`Interrupted`). [`RequestError::Disconnected`] means that the daemon is gone, and its ids with it.
     ///
-    /// A thread that sleeps here while the channel is closed sleeps on for ever, as it would in Linux: programs leave
-    /// such a thread behind when they end, and would take an error for one of the connection's.
+    /// If another thread closes the channel, a thread that sleeps here sleeps forever, as on Linux: programs leave such
+    /// a thread behind when they end, and would take an error for a connection error.
     pub fn recv(&self) -> Result<CmEvent, RequestError> {
         let reader = self.reader.clone();
         let mut buffer = [0; CM_EVENT_BYTES_MAX];
@@ -135,7 +136,7 @@ impl Reader {
 impl Drop for EventChannel {
     fn drop(&mut self) {
         self.reader.closed.store(true, Ordering::Release);
-        // The daemon holds a duplicate of this end, so that it does not see it close.
+        // The daemon holds a duplicate of this end, so it does not see the close.
         if let Ok(mut client) = self.session.client() {
             let _ = client.request(Request::CloseCmChannel { channel: self.number });
         }

@@ -1,5 +1,5 @@
-//! Reaching the daemon: connect, start one where none is, say hello. Many programs may do this at once: each that finds
-//! nobody listening starts a daemon, the kernel lets one of them have the name, and the others leave.
+//! Connecting to the daemon: connect, start one if none runs, exchange hellos. Many programs may do this at once: each
+//! one that finds no listener starts a daemon, the kernel gives one of them the name, and the others exit.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use crate::limits::HELLO_REPLY_BYTES_MAX;
 use crate::message::encode;
 use crate::{ClientFrame, ConnectError, Request, SOCKET_NAME, executable};
 
-/// What to do where no daemon runs.
+/// Whether to start a daemon if none runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spawn {
     /// Start one.
@@ -29,26 +29,26 @@ pub enum Spawn {
 pub struct ConnectOptions {
     /// Name of this program for `weft status`.
     pub program: String,
-    /// Directory that the shared library was loaded from: the program `weft` is looked for around it.
+    /// Directory that the shared library was loaded from; the program `weft` may be near it.
     pub library_dir: Option<PathBuf>,
-    /// What to do where none runs.
+    /// Whether to start a daemon if none runs.
     pub spawn: Spawn,
-    /// How long to wait for one that was started.
+    /// How long to wait for a started daemon to answer.
     pub timeout: Duration,
-    /// More arguments for `weft daemon`.
+    /// Extra arguments for `weft daemon`.
     pub daemon_args: Vec<String>,
     /// Virtual host that this program runs as; empty for the machine itself.
     pub host: String,
-    /// Faults that this program asks for; empty for none.
+    /// Faults that this program requests; empty for none.
     pub fault: String,
-    /// Abstract name to connect to; only tests have reason to change it.
+    /// Abstract name to connect to; only tests change it.
     pub socket_name: String,
 }
 
-/// The environment's variable that names the virtual host a program runs as; `weft run --host` sets it.
+/// Environment variable that names the virtual host a program runs as; `weft run --host` sets it.
 pub const HOST_VARIABLE: &str = "WEFT_HOST";
 
-/// The environment's variable with the faults that a program asks for.
+/// Environment variable with the faults that a program requests.
 const FAULT_VARIABLE: &str = "WEFT_FAULT";
 
 impl Default for ConnectOptions {
@@ -70,7 +70,7 @@ impl Default for ConnectOptions {
     }
 }
 
-/// How long a daemon may take to start and to answer: where hundreds of programs share a processor, each waits its turn.
+/// How long a daemon may take to start and to answer: if hundreds of programs share a processor, each waits its turn.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Time between two attempts to start a daemon within one connect.
@@ -79,12 +79,12 @@ const SPAWN_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest sleep between two attempts to connect.
 const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
-/// Variables of our environment that a daemon gets. Above all not LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets, nor the
-/// faults that this program asks for: they are told at each connection, and are this program's alone.
-/// Nothing at all if this program was given rights by being executed: the daemon would have them too.
+/// Environment variables that this process passes to a daemon. LD_PRELOAD and LD_LIBRARY_PATH, which `weft run` sets,
+/// must not be among them, nor the faults that this program requests: the hello carries those, for this program alone.
+/// A program that gained rights by being executed passes none, since the daemon would gain those rights too.
 const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
 
-/// Connects and greets; starts a daemon if that is wanted.
+/// Connects and exchanges hellos; starts a daemon if the options allow it.
 pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectError> {
     let start = Instant::now();
     let deadline = start + options.timeout;
@@ -102,7 +102,7 @@ pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectErro
                     pause = Duration::from_millis(1);
                 }
             }
-            // It left while we greeted it, or is too busy to take us.
+            // The daemon left during the hello, or is too busy to accept the connection.
             Err(Failure::Retry) => {}
         }
         if Instant::now() >= deadline {
@@ -143,7 +143,7 @@ fn greet(fd: &OwnedFd, hello: &Hello, deadline: Instant) -> Result<HelloReply, F
         _ => Failure::Final(error.into()),
     };
     let sent = unix::send(fd, &hello.encode(), &[], Wait::No);
-    // A daemon without descriptors answers before it is asked, and closes.
+    // A daemon out of descriptors answers before it reads the hello, and closes.
     if !matches!(&sent, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         sent.map_err(gone)?;
     }
@@ -171,7 +171,8 @@ fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
         .map_err(|error| ConnectError::SpawnFailed { program: program.display().to_string(), error })
 }
 
-/// Whether a daemon serves the name, of whatever version. One that is dying may still take connections, but greets nobody.
+/// Returns whether a daemon of any version serves the name. A dying daemon may still accept connections but sends no
+/// hello.
 pub fn is_served(socket_name: &str, timeout: Duration) -> bool {
     let options = ConnectOptions {
         program: String::new(),
@@ -186,15 +187,15 @@ pub fn is_served(socket_name: &str, timeout: Duration) -> bool {
     !matches!(establish(&options), Err(ConnectError::NotRunning))
 }
 
-/// Brings the daemon that runs now the sockets of one that died, for those who cannot: processes of users that the dead
-/// one did not trust with all sockets. Only offered to a daemon of root or of our own user.
+/// Hands the running daemon the sockets of a dead one, for processes that cannot: those of users whom the dead daemon
+/// did not trust with all sockets. Offers them only to a daemon of root or of this process's user.
 pub fn offer_anchor(options: &ConnectOptions, anchor: BorrowedFd<'_>) -> Result<(), ConnectError> {
     let fd = establish(&ConnectOptions { spawn: Spawn::Never, ..options.clone() })?;
     let daemon = unix::peer_credentials(&fd)?;
     if daemon.uid != 0 && daemon.uid != weft_sys::process::euid() {
         return Err(ConnectError::Refused(format!("it runs as user {}", daemon.uid)));
     }
-    // Slot 0 is nobody's to come back to: the answer is a refusal, after the sockets were taken over.
+    // No process can reclaim slot 0: the daemon takes the sockets over, then refuses.
     let request = Request::Reattach { slot: 0, groups: Vec::new() };
     let bytes = encode(&ClientFrame { id: 1, request }).map_err(|_| ConnectError::NotADaemon)?;
     unix::send(&fd, &bytes, &[anchor, anchor], Wait::Block)?;
@@ -202,7 +203,7 @@ pub fn offer_anchor(options: &ConnectOptions, anchor: BorrowedFd<'_>) -> Result<
     Ok(())
 }
 
-/// Ends the daemon, of whatever version; true if one ran. Programs that use it bring up another.
+/// Stops the daemon, of whatever version; returns true if one ran. Programs that use it start another.
 pub fn stop_daemon(options: &ConnectOptions) -> Result<bool, ConnectError> {
     let deadline = Instant::now() + options.timeout;
     let fd = match unix::connect_abstract(&options.socket_name) {

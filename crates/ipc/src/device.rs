@@ -1,11 +1,11 @@
-//! What the daemon tells about a device: enough for everything that ibv_query_device and ibv_query_port answer.
+//! A device as the daemon describes it: enough to answer everything in ibv_query_device and ibv_query_port.
 
 use serde::{Deserialize, Serialize};
 
 use crate::infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, InfiniBand};
 use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX, ROCE_V1_ROWS};
 
-/// The one type of device that exists so far: RoCE v2 on a network interface, as Linux's rxe.
+/// The only type of device outside virtual hosts: RoCE v2 on a network interface, like Linux's rxe.
 pub const DEVICE_KIND_RXE: &str = "rxe";
 
 /// Logical state of a port; the numbers are those of `enum ibv_port_state`.
@@ -30,47 +30,47 @@ pub enum PhysState {
     LinkUp = 5,
 }
 
-/// What a GID is good for; the numbers are those of `enum ibv_gid_type`.
+/// RoCE version of a GID; the numbers are those of `enum ibv_gid_type`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum GidType {
-    /// RoCE v1: ethertype 0x8915. The daemon lists no such rows: see [`DeviceInfo::add_roce_v1`].
+    /// RoCE v1: ethertype 0x8915. The daemon lists no RoCE v1 rows: see [`DeviceInfo::add_roce_v1`].
     RoceV1 = 0,
-    /// RoCE v2: UDP over the IP address that the GID is.
+    /// RoCE v2: UDP over the IP address in the GID.
     RoceV2 = 2,
 }
 
 /// One row of the GID table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GidEntry {
-    /// Row.
+    /// Row number.
     pub index: u32,
     /// IPv6 address, or IPv4 address mapped into IPv6.
     pub gid: [u8; 16],
-    /// Protocol.
+    /// RoCE version.
     pub gid_type: GidType,
     /// Interface that has the address.
     pub ifindex: u32,
 }
 
-/// A device and its single port. A change is told by a whole new one.
+/// A device and its single port. A change event carries a whole new one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Identity: never given to another device while the daemon (or its successor) lives.
+    /// Identity: no other device gets it while the daemon (or its successor) lives.
     pub index: u32,
     /// Name, such as `rxe_eth0`.
     pub name: String,
     /// Type: [`DEVICE_KIND_RXE`].
     pub kind: String,
-    /// GUID of the node; its bytes in network order are those of `to_be_bytes`.
+    /// GUID of the node; `to_be_bytes` gives it in network order.
     pub node_guid: u64,
-    /// Interface it stands on.
+    /// Network interface under the device.
     pub netdev: String,
-    /// Its index.
+    /// Index of the interface.
     pub ifindex: u32,
-    /// Its hardware address, zero if it has none.
+    /// Hardware address of the interface, zero if it has none.
     pub mac: [u8; 6],
-    /// Its MTU in bytes.
+    /// MTU of the interface in bytes.
     pub netdev_mtu: u32,
     /// IB MTU in bytes: 256, 512, 1024, 2048 or 4096.
     pub active_mtu: u16,
@@ -82,12 +82,12 @@ pub struct DeviceInfo {
     pub gids: Vec<GidEntry>,
     /// P_Key table.
     pub pkeys: Vec<u16>,
-    /// Speed of the interface if its driver tells one.
+    /// Speed of the interface if its driver reports one.
     pub link_speed_mbps: Option<u32>,
-    /// Made by the daemon of itself because the interface has an address.
+    /// Made by the daemon automatically because the interface has an address.
     pub auto: bool,
-    /// The fabric's side of it, for an adapter of a virtual host. It stands on no interface then, has no rows in
-    /// [`DeviceInfo::gids`] and [`DeviceInfo::pkeys`], and its state is that of port 1.
+    /// Fabric view of an adapter of a virtual host. Such a device has no interface and no rows in [`DeviceInfo::gids`]
+    /// and [`DeviceInfo::pkeys`], and its state is that of port 1.
     pub infiniband: Option<Box<InfiniBand>>,
 }
 
@@ -95,19 +95,19 @@ pub struct DeviceInfo {
 /// XRCETH 4, RETH 16, immediate 4, ICRC 4.
 const ROCE_V2_OVERHEAD_BYTES: u32 = 88;
 
-/// Largest IB MTU whose packets fit an interface's MTU; 256 where none does.
+/// Returns the largest IB MTU whose packets fit an interface's MTU; 256 if none does.
 pub fn active_mtu_bytes(netdev_mtu: u32) -> u16 {
     let room = netdev_mtu.saturating_sub(ROCE_V2_OVERHEAD_BYTES);
     [4096u16, 2048, 1024, 512].into_iter().find(|&mtu| u32::from(mtu) <= room).unwrap_or(256)
 }
 
-/// GUID of a node whose port has this hardware address: its modified EUI-64 (RFC 4291 appendix A).
+/// Returns the GUID of a node whose port has this hardware address: its modified EUI-64 (RFC 4291 appendix A).
 pub fn node_guid_of_mac(mac: [u8; 6]) -> u64 {
     let [a, b, c, d, e, f] = mac;
     u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
 }
 
-/// Whether a name can be a device's: it becomes a file name under /sys/class/infiniband.
+/// Returns whether a device may have this name: it becomes a file name under /sys/class/infiniband.
 pub fn valid_device_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= DEVICE_NAME_BYTES_MAX
@@ -116,8 +116,8 @@ pub fn valid_device_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/' && byte != b'%')
 }
 
-/// Whether a name can be an interface's: it becomes a file name too. The kernel forbids no more than slashes, colons and
-/// blanks; a name that cannot be printed gets no device.
+/// Returns whether an interface may have this name, which also becomes a file name. The kernel forbids only slashes,
+/// colons and blanks; an interface with an unprintable name gets no device.
 pub fn valid_netdev_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NETDEV_NAME_TEXT_BYTES_MAX
@@ -127,8 +127,8 @@ pub fn valid_netdev_name(name: &str) -> bool {
 }
 
 impl DeviceInfo {
-    /// Adds the rows for RoCE v1, which are for those who may open packet sockets: the GIDs of the first rows again, in
-    /// [`ROCE_V1_ROWS`], so that everybody's first rows are alike.
+    /// Adds the rows for RoCE v1, for programs that may open packet sockets: the GIDs of the first rows again, in
+    /// [`ROCE_V1_ROWS`], so that the first rows are the same for every program.
     pub fn add_roce_v1(&mut self) {
         let again = |row: &GidEntry| {
             let index = row.index + ROCE_V1_ROWS.start;
@@ -139,8 +139,8 @@ impl DeviceInfo {
         self.gids.extend(more);
     }
 
-    /// Whether it is what a daemon may tell. The daemon can be another user's: `weft run` makes files of these names, as
-    /// root if root runs it, and programs take rows of the GID table for what they say.
+    /// Returns whether a daemon may send this. The daemon can belong to another user: `weft run` makes files with these
+    /// names, as root if root runs it, and programs trust the rows of the GID table.
     pub fn is_sane(&self) -> bool {
         let rows = GID_TABLE_ROWS_MAX as u32;
         valid_device_name(&self.name)

@@ -1,4 +1,4 @@
-//! What can go wrong between a program and the daemon, in words for the person who runs the program.
+//! Errors between a program and the daemon, in words for the person who runs the program.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use crate::{PROTOCOL_VERSION, Refusal};
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody listens and none shall be started.
+    /// No daemon listens, and the options forbid starting one.
     #[error("no weft daemon runs in this network namespace")]
     NotRunning,
-    /// Nobody listens and the program to start is not there.
+    /// No daemon listens, and the program to start was not found.
     #[error(
         "no weft daemon runs in this network namespace and the program `weft` to start one was not found; \
          looked at: {looked}; set WEFT_BIN to its path, or run `weft daemon`"
     )]
     NoExecutable {
-        /// Where it was looked for.
+        /// Places that were searched.
         looked: String,
     },
-    /// The program was found and could not be run.
+    /// The program was found but could not be run.
     #[error("could not start `{program} daemon`: {error}")]
     SpawnFailed {
         /// Its path.
@@ -27,31 +27,31 @@ pub enum ConnectError {
         /// Why.
         error: io::Error,
     },
-    /// It was started and never answered.
+    /// The started daemon did not answer.
     #[error("the weft daemon did not answer within {seconds} s; run `weft daemon --foreground` to see why")]
     TimedOut {
-        /// How long was waited.
+        /// How long the program waited.
         seconds: u64,
     },
-    /// The two are of different versions.
+    /// Program and daemon speak different protocol versions.
     #[error(
         "this program's libibverbs speaks protocol {ours}, the running weft daemon speaks {theirs}: end it with \
          `weft daemon --stop` once the programs that use it are done, then run this again"
     )]
     OtherVersion {
-        /// Ours.
+        /// Version of this program.
         ours: u32,
-        /// The daemon's.
+        /// Version of the daemon.
         theirs: u32,
     },
-    /// The daemon does not want us.
+    /// The daemon refused the connection.
     #[error("the weft daemon refused the connection: {0}")]
     Refused(String),
-    /// The virtual host that the program runs as is on no fabric.
+    /// No fabric has the virtual host that the program runs as.
     #[error("the weft daemon refused the connection: {0}")]
     NoHost(String),
-    /// What listens is no weft daemon.
-    #[error("what listens on the weft daemon's socket does not speak its protocol")]
+    /// The listener is not a Weft daemon.
+    #[error("the listener on the weft daemon's socket does not speak its protocol")]
     NotADaemon,
     /// A system call failed.
     #[error("could not talk to the weft daemon: {0}")]
@@ -66,7 +66,7 @@ impl ConnectError {
         ConnectError::OtherVersion { ours: PROTOCOL_VERSION, theirs }
     }
 
-    /// What a C function sets errno to.
+    /// Returns the errno value that a C function reports.
     pub fn errno(&self) -> i32 {
         match self {
             ConnectError::NotRunning | ConnectError::NoExecutable { .. } | ConnectError::NoHost(_) => {
@@ -83,16 +83,16 @@ impl ConnectError {
     }
 }
 
-/// Why a request was not answered as wished.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The daemon said no.
+    /// The daemon refused.
     #[error("{}", .0.text)]
     Refused(Refusal),
-    /// The daemon is gone (or was, at the last look); `reconnect` brings another.
+    /// The daemon is gone (or was, at the last check); `reconnect` reaches another.
     #[error("the weft daemon is gone")]
     Disconnected,
-    /// The daemon sent what was not expected.
+    /// The daemon sent an unexpected message.
     #[error("the weft daemon answered what was not asked")]
     Protocol,
     /// A system call failed.
@@ -101,7 +101,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// What a C function sets errno to.
+    /// Returns the errno value that a C function reports.
     pub fn errno(&self) -> i32 {
         match self {
             RequestError::Refused(refusal) => refusal.errno,
@@ -112,7 +112,7 @@ impl RequestError {
     }
 }
 
-/// The numbers of Linux, the same on every architecture that Weft runs on.
+/// Linux's numbers, the same on every architecture that Weft runs on.
 #[allow(missing_docs)]
 pub(crate) mod libc_errno {
     pub const EIO: i32 = 5;

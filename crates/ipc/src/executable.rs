@@ -1,10 +1,10 @@
-//! Where the program `weft` is, seen from a library that some other program loaded.
+//! Location of the program `weft`, as seen from a library that another program loaded.
 
 use std::path::{Path, PathBuf};
 
-/// Looks where the program may be; the error lists the places.
+/// Finds the program; the error lists the places searched.
 ///
-/// A program that gained privilege by being executed (set-user-ID) gets no say of its environment in this.
+/// Ignores the environment in a program that gained privilege by being executed (set-user-ID).
 pub(crate) fn find(library_dir: Option<&Path>) -> Result<PathBuf, String> {
     let mut looked = Vec::new();
     for candidate in candidates(library_dir, weft_sys::process::gained_privilege()) {
@@ -22,7 +22,8 @@ fn candidates(library_dir: Option<&Path>, distrust_environment: bool) -> Vec<Pat
         list.extend(std::env::var_os("WEFT_BIN").filter(|value| !value.is_empty()).map(PathBuf::from));
     }
     if let Some(dir) = library_dir.and_then(|dir| dir.canonicalize().ok()) {
-        // Beside it (cargo's target directory), or PREFIX/bin for PREFIX/lib and PREFIX/lib/weft and PREFIX/lib/ARCH.
+        // Beside the library (cargo's target directory), or PREFIX/bin for PREFIX/lib and PREFIX/lib/weft and
+        // PREFIX/lib/ARCH.
         list.push(dir.join("weft"));
         for up in dir.ancestors().skip(1).take(3) {
             list.push(up.join("bin/weft"));

@@ -1,5 +1,6 @@
-//! Messages about the InfiniBand fabric of this network namespace: bring one up, take it down, look at it, do it harm.
-//! A description is longer than a message, so it goes in parts, both ways; [`pack`] and [`unpack`] make its bytes.
+//! Messages about the InfiniBand fabric of this network namespace: bring it up, take it down, inspect it, inject
+//! faults. A description is longer than a message, so it travels in parts, both ways; [`pack`] and [`unpack`] convert
+//! its bytes.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -8,58 +9,58 @@ use crate::limits::{FABRIC_BYTES_MAX, FABRIC_PART_BYTES_MAX, HOST_NAME_BYTES_MAX
 use crate::printable::printable;
 use crate::{Client, DecodeError, DeviceInfo, Request, RequestError, Response};
 
-/// What a program asks about the fabric.
+/// A program's request about the fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum FabricRequest {
     /// The next part of a description.
     Describe(Vec<u8>),
-    /// Bring up what was described, so many bytes in all.
+    /// Bring up the fabric described so far.
     Up {
-        /// Bytes of the parts together.
+        /// Total bytes of the parts.
         length: u32,
-        /// The same seed loses the same packets.
+        /// Seed for packet loss: the same seed loses the same packets.
         seed: u64,
-        /// Everything goes hop by hop, instead of by verdicts.
+        /// Packet mode: every packet travels hop by hop. Otherwise verdict mode.
         packets: bool,
     },
-    /// Take it down.
+    /// Take the fabric down.
     Down,
-    /// How it is.
+    /// Status of the fabric.
     Status,
-    /// Hosts with programs, from this place of their list on.
+    /// Hosts with programs, from this position in their list on.
     Hosts {
-        /// How many to pass over.
+        /// How many to skip.
         offset: u32,
     },
-    /// A picture of it, from this byte on; at 0 it is taken.
+    /// Snapshot of the fabric, from this byte on; offset 0 takes a new one.
     Picture {
-        /// Bytes that were got before.
+        /// Bytes fetched so far.
         offset: u32,
     },
-    /// Do something to a cable.
+    /// Change a cable.
     Cable {
         /// One of its ends.
         a: PortName,
-        /// The other, if it was named.
+        /// The other end, if the request names it.
         b: Option<PortName>,
-        /// What.
+        /// The change.
         change: CableChange,
     },
-    /// Do something to a node.
+    /// Change a node.
     Node {
         /// Its name.
         name: String,
-        /// What.
+        /// The change.
         change: NodeChange,
     },
-    /// Lose management datagrams, of a million so many.
+    /// Drop a share of all management datagrams.
     Drop {
-        /// How many.
+        /// Datagrams to drop per million.
         ppm: u32,
     },
 }
 
-/// `leaf1:3`.
+/// Name of a port, as in `leaf1:3`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PortName {
     /// Name of the node.
@@ -68,7 +69,7 @@ pub struct PortName {
     pub port: u8,
 }
 
-/// What can happen to a cable.
+/// A change to a cable.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CableChange {
     /// Pull it.
@@ -77,51 +78,51 @@ pub enum CableChange {
     Join,
     /// Pull it, and plug it in again after a while.
     Flap {
-        /// How long it is out.
+        /// How long it stays out.
         down_ms: u32,
     },
-    /// Let it carry less: lanes, and the speed by its name. What is not said stays.
+    /// Limit it: lanes, and the speed by its name. `None` leaves a value as it is.
     Degrade {
-        /// Lanes at most.
+        /// Maximum number of lanes.
         lanes: Option<u8>,
-        /// Speed at most.
+        /// Maximum speed.
         speed: Option<String>,
     },
-    /// Let it carry whatever its ends can.
+    /// Remove all limits: the cable carries whatever its ends support.
     Mend,
-    /// Damage packets, of a million so many.
+    /// Corrupt a share of the packets.
     Errors {
-        /// How many.
+        /// Packets to corrupt per million.
         ppm: u32,
     },
-    /// Lose management datagrams, of a million so many.
+    /// Drop a share of the management datagrams.
     Drop {
-        /// How many.
+        /// Datagrams to drop per million.
         ppm: u32,
     },
 }
 
-/// What can happen to a node.
+/// A change to a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum NodeChange {
-    /// No power.
+    /// Power off.
     Off,
-    /// Power.
+    /// Power on.
     On,
-    /// No power for a while.
+    /// Power off for a while.
     Reboot {
-        /// How long.
+        /// How long it stays off.
         down_ms: u32,
     },
-    /// Management agents that answer wrongly, late or not at all; all of it unset: as they should.
+    /// Make its management agents answer wrongly, late or not at all; with every field unset they answer normally.
     Agent {
-        /// No answers.
+        /// Send no answers.
         silent: bool,
-        /// How long an answer takes.
+        /// Delay of an answer.
         delay_ms: u32,
-        /// The NodeGUID that NodeInfo claims.
+        /// False NodeGUID for NodeInfo.
         guid: Option<u64>,
-        /// The number of ports that NodeInfo claims.
+        /// False number of ports for NodeInfo.
         ports: Option<u8>,
     },
 }
@@ -137,12 +138,12 @@ pub struct HostAdapter {
     pub device: DeviceInfo,
 }
 
-/// What the daemon answers.
+/// The daemon's reply to a fabric request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum FabricReply {
-    /// It was done.
+    /// Done.
     Done,
-    /// How the fabric is; `None`: there is none.
+    /// Status of the fabric; `None` if there is none.
     Status(Option<Box<FabricStatus>>),
     /// A page of hosts with programs.
     Hosts {
@@ -151,7 +152,7 @@ pub enum FabricReply {
         /// Whether more follow.
         more: bool,
     },
-    /// Bytes of a picture.
+    /// Bytes of a snapshot.
     Part {
         /// The bytes.
         bytes: Vec<u8>,
@@ -169,7 +170,7 @@ pub struct HostPrograms {
     pub programs: u32,
 }
 
-/// A port that says a subnet manager runs there.
+/// A port that claims to run a subnet manager.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SmPort {
     /// Name of its node.
@@ -178,16 +179,16 @@ pub struct SmPort {
     pub port: u8,
     /// Its LID.
     pub lid: u16,
-    /// How many ports take it for their master.
+    /// How many ports have it as their master.
     pub followers: u32,
 }
 
-/// How a fabric is.
+/// Status of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FabricStatus {
-    /// What it was made from.
+    /// Source of its topology.
     pub title: String,
-    /// Seconds since it was brought up.
+    /// Seconds since it came up.
     pub uptime_s: u64,
     /// Hosts.
     pub hosts: u32,
@@ -205,17 +206,17 @@ pub struct FabricStatus {
     pub managers: Vec<SmPort>,
     /// Hosts that have programs.
     pub hosts_with_programs: u32,
-    /// Whether everything goes hop by hop.
+    /// Whether it runs in packet mode: every packet travels hop by hop.
     pub packets: bool,
 }
 
-/// Bytes of a long value.
+/// Encodes a long value.
 pub fn pack<T: Serialize>(value: &T) -> Result<Vec<u8>, DecodeError> {
     let bytes = postcard::to_stdvec(value).map_err(|_| DecodeError::Malformed)?;
     if bytes.len() > FABRIC_BYTES_MAX { Err(DecodeError::TooLong) } else { Ok(bytes) }
 }
 
-/// A long value from its bytes.
+/// Decodes a long value.
 pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     if bytes.len() > FABRIC_BYTES_MAX {
         return Err(DecodeError::TooLong);
@@ -227,7 +228,7 @@ pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
 }
 
 impl Client {
-    /// Asks about the fabric.
+    /// Sends a request about the fabric.
     pub fn fabric(&mut self, request: FabricRequest) -> Result<FabricReply, RequestError> {
         match self.request(Request::Fabric(request))? {
             Response::Fabric(reply) => Ok(reply),
@@ -235,7 +236,7 @@ impl Client {
         }
     }
 
-    /// Brings up what these bytes describe; `packets`: everything goes hop by hop.
+    /// Brings up the fabric that these bytes describe; `packets` selects packet mode (every packet travels hop by hop).
     pub fn fabric_up(&mut self, description: &[u8], seed: u64, packets: bool) -> Result<(), RequestError> {
         for part in description.chunks(FABRIC_PART_BYTES_MAX) {
             self.fabric(FabricRequest::Describe(part.to_vec()))?;
@@ -244,7 +245,7 @@ impl Client {
         self.fabric(FabricRequest::Up { length, seed, packets }).map(drop)
     }
 
-    /// How the fabric is, if there is one.
+    /// Returns the status of the fabric, if there is one.
     pub fn fabric_status(&mut self) -> Result<Option<FabricStatus>, RequestError> {
         let FabricReply::Status(status) = self.fabric(FabricRequest::Status)? else {
             return Err(RequestError::Protocol);
@@ -256,7 +257,7 @@ impl Client {
         }))
     }
 
-    /// Hosts that have programs.
+    /// Returns the hosts that have programs.
     pub fn fabric_hosts(&mut self) -> Result<Vec<HostPrograms>, RequestError> {
         let mut all: Vec<HostPrograms> = Vec::new();
         loop {
@@ -273,7 +274,7 @@ impl Client {
         }
     }
 
-    /// The bytes of a picture of the fabric.
+    /// Returns the bytes of a snapshot of the fabric.
     pub fn fabric_picture(&mut self) -> Result<Vec<u8>, RequestError> {
         let mut all = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Fuzz targets for bytes from the other end: a daemon that answers what it likes, and either end of the rings for
+//! Fuzz targets for bytes from the other end: a daemon that sends arbitrary answers, and either end of the rings for
 //! management datagrams. See [`weft_wire::fuzzing`].
 
 use std::fs::File;
@@ -18,14 +18,14 @@ use crate::{
     PEER_FDS_MAX, PathRequest, Request, RequestError, Response, encode,
 };
 
-/// Frames that the daemon sends beside one answer.
+/// Extra frames that the daemon sends with one answer.
 const FRAMES_BESIDE_MAX: usize = 3;
-/// Answers of one daemon; then it is gone.
+/// Answers of one daemon, which then hangs up.
 const ANSWERS_MAX: u32 = 16;
 /// Bytes of one frame.
 const FRAME_BYTES_MAX: usize = 600;
 
-/// A daemon whose every frame is the script's.
+/// A daemon that sends only frames from the script.
 struct Rogue<'a> {
     script: Script<'a>,
     socket: OwnedFd,
@@ -39,7 +39,7 @@ impl Rogue<'_> {
             for _ in 0..self.script.below(FRAMES_BESIDE_MAX) {
                 self.frame(&[])?;
             }
-            // A frame's bytes up to its response; the one byte of `Done` is not sent.
+            // A frame's bytes up to its response, without the one byte of `Done`.
             let mut head = encode(&DaemonFrame::Reply { id, result: Ok(Response::Done) }).ok()?;
             head.pop();
             self.frame(&head)?;
@@ -55,7 +55,8 @@ impl Rogue<'_> {
     }
 }
 
-/// No answer of a daemon panics in the library, makes it wait for ever, or makes its lists grow beyond their bounds.
+/// Checks that no answer of a daemon makes the library panic or wait forever, or makes its lists grow beyond their
+/// bounds.
 pub fn replies(bytes: &[u8]) {
     assert!(HelloReply::decode(bytes).is_none_or(|hello| hello.text.len() <= 3 * bytes.len()));
     let Ok((ours, theirs)) = unix::pair() else { return };
@@ -64,7 +65,7 @@ pub fn replies(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let questions = script.bytes(ANSWERS_MAX as usize);
     let mut rogue = Rogue { script, socket: theirs, memory };
-    // A script whose frames the socket does not take at once would have the client wait.
+    // If the socket does not take all frames of a script immediately, the client would wait.
     if rogue.say_all().is_some() {
         questions.iter().for_each(|&question| ask(&mut client, question));
     }
@@ -99,9 +100,9 @@ fn check_devices(devices: Result<Vec<DeviceInfo>, RequestError>) {
     }
 }
 
-/// No words in the memory of a port's rings panic, or make an end take more than the rings hold.
+/// Checks that no words in the memory of a port's rings cause a panic, or make an end take more than the rings hold.
 pub fn umad_rings(bytes: &[u8]) {
-    // Without descriptors or memory there is nothing to try.
+    // Without descriptors or memory there is nothing to test.
     let _ = run_umad_rings(bytes);
 }
 
@@ -114,7 +115,7 @@ fn run_umad_rings(bytes: &[u8]) -> std::io::Result<()> {
     while !script.is_over() {
         match script.byte() % 9 {
             0 => memory.word(script.below(UMAD_RING_BYTES / 8) * 8).store(script.word(), Ordering::SeqCst),
-            // One of the words that say positions, attention and processors.
+            // One of the words for positions, attention and processors.
             1 => memory.word(usize::from(script.byte() % 14) * 64).store(script.word(), Ordering::SeqCst),
             2 => drop(requests.push(&head, &mad)),
             3 => drop(daemon.push(&head, &mad)),

@@ -1,5 +1,6 @@
 //! The first message each way. Its form never changes, whatever the protocol's number, and it needs no decoder that
-//! might: a program and a daemon of different versions can still tell each other so, and either can end the other's.
+//! might change: a program and a daemon of different versions can still tell each other so, and a program can still
+//! stop the daemon.
 //!
 //! ```text
 //! Hello:      "WEFT" | protocol u32 | purpose u8 | length u8  | program name
@@ -24,42 +25,42 @@ pub enum Purpose {
     Stop,
 }
 
-/// What a program says first.
+/// A program's first message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// Protocol it speaks.
+    /// Protocol version of the program.
     pub protocol: u32,
-    /// Why it came.
+    /// Purpose of the connection.
     pub purpose: Purpose,
     /// Name for `weft status`; not trusted for anything.
     pub program: String,
-    /// Virtual host that it runs as; empty for the machine itself. Older programs do not say.
+    /// Virtual host that it runs as; empty for the machine itself. Older programs omit it.
     pub host: String,
-    /// Faults that it asked for (`WEFT_FAULT`): they strike what comes for it on queue pair 1, too.
+    /// Faults that it requests (`WEFT_FAULT`); the daemon also applies them to its packets on queue pair 1.
     pub fault: String,
 }
 
-/// How a daemon takes it.
+/// The daemon's verdict on a hello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HelloStatus {
     /// The session begins.
     Welcome,
     /// The protocols differ; the connection ends.
     OtherVersion,
-    /// Not allowed, the text says why; the connection ends.
+    /// The daemon refuses the program, the text says why; the connection ends.
     Refused,
-    /// The daemon ends.
+    /// The daemon stops.
     Stopping,
     /// There is no such virtual host, the text says why; the connection ends.
     NoHost,
 }
 
-/// What the daemon says first.
+/// The daemon's first message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HelloReply {
-    /// Protocol the daemon speaks.
+    /// Protocol version of the daemon.
     pub protocol: u32,
-    /// Its answer.
+    /// Verdict.
     pub status: HelloStatus,
     /// Explanation for a person.
     pub text: String,
@@ -74,26 +75,26 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 impl Hello {
-    /// A hello in our protocol; the name is cut to what fits.
+    /// Makes a hello in this protocol version; truncates the name to its limit.
     pub fn new(purpose: Purpose, program: &str) -> Hello {
         let program = cut(program, PROGRAM_NAME_BYTES_MAX).to_owned();
         Hello { protocol: PROTOCOL_VERSION, purpose, program, host: String::new(), fault: String::new() }
     }
 
-    /// From a program of this virtual host.
+    /// Sets the virtual host.
     #[must_use]
     pub fn with_host(self, host: &str) -> Hello {
         Hello { host: cut(host, HOST_NAME_BYTES_MAX).to_owned(), ..self }
     }
 
-    /// From a program that asked for these faults. A text that is too long is none.
+    /// Sets the faults. A text that is too long counts as none.
     #[must_use]
     pub fn with_fault(self, fault: &str) -> Hello {
         let fault = if fault.len() <= FAULT_BYTES_MAX { fault.to_owned() } else { String::new() };
         Hello { fault, ..self }
     }
 
-    /// Bytes on the socket.
+    /// Returns the bytes on the socket.
     pub fn encode(&self) -> Vec<u8> {
         let program = cut(&self.program, PROGRAM_NAME_BYTES_MAX);
         let mut out = Vec::with_capacity(10 + program.len());
@@ -118,7 +119,7 @@ impl Hello {
         out
     }
 
-    /// Reads one; `None` if it is not a hello. What a later version appends is ignored.
+    /// Decodes a hello; `None` if the bytes are not one. Ignores bytes that a later version appends.
     pub fn decode(bytes: &[u8]) -> Option<Hello> {
         let rest = bytes.strip_prefix(&HELLO_MAGIC)?;
         let (protocol, rest) = rest.split_first_chunk()?;
@@ -147,12 +148,12 @@ impl Hello {
 }
 
 impl HelloReply {
-    /// A reply in our protocol.
+    /// Makes a reply in this protocol version.
     pub fn new(status: HelloStatus, text: &str) -> HelloReply {
         HelloReply { protocol: PROTOCOL_VERSION, status, text: cut(text, REPLY_TEXT_BYTES_MAX).to_owned() }
     }
 
-    /// Bytes on the socket.
+    /// Returns the bytes on the socket.
     pub fn encode(&self) -> Vec<u8> {
         let text = cut(&self.text, REPLY_TEXT_BYTES_MAX);
         let mut out = Vec::with_capacity(11 + text.len());
@@ -170,7 +171,7 @@ impl HelloReply {
         out
     }
 
-    /// Reads one; `None` if it is not a reply. What a later version appends is ignored.
+    /// Decodes a reply; `None` if the bytes are not one. Ignores bytes that a later version appends.
     pub fn decode(bytes: &[u8]) -> Option<HelloReply> {
         let rest = bytes.strip_prefix(&REPLY_MAGIC)?;
         let (protocol, rest) = rest.split_first_chunk()?;

@@ -1,17 +1,17 @@
-//! How a process gets its cable to the switches of a fabric whose packets go hop by hop.
+//! A process's cable to the fabric's switches, for a fabric in packet mode (every packet travels hop by hop).
 
 use std::os::fd::OwnedFd;
 
 use crate::{Client, Request, RequestError, Response};
 
-/// What the daemon gives of a cable: the memory of its rings, the bell that wakes the process, the bell that calls the daemon.
+/// Descriptors of a cable: the memory of its rings, and a bell to wake each end.
 #[derive(Debug)]
 pub struct HopsFds {
     /// The rings.
     pub memory: OwnedFd,
-    /// Readable when the process is rung.
+    /// Readable when the process has been rung.
     pub bell: OwnedFd,
-    /// To be written to when the daemon sleeps.
+    /// Rung by the process to wake the daemon.
     pub call: OwnedFd,
 }
 
@@ -19,7 +19,7 @@ pub struct HopsFds {
 const CABLE_FDS: usize = 3;
 
 impl Client {
-    /// The cable of this process, which has a slot, to the fabric's switches; `None` where traffic goes by verdicts.
+    /// Opens this process's cable to the fabric's switches; the process must have a slot. `None` in verdict mode.
     pub fn open_cable(&mut self) -> Result<Option<HopsFds>, RequestError> {
         let (response, fds) = self.request_with_descriptors(Request::OpenCable, CABLE_FDS)?;
         let Response::Cable { packets } = response else { return Err(RequestError::Protocol) };

@@ -1,21 +1,21 @@
-//! What the daemon tells about an adapter of a virtual host: its ports on the InfiniBand fabric as subnet management sees
-//! them, in the numbers of the specification (IBA 14.2.5).
+//! An adapter of a virtual host as the daemon describes it: its ports on the InfiniBand fabric as subnet management
+//! sees them, in the numbers of the specification (IBA 14.2.5).
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PORTS_MAX, NODE_DESCRIPTION_BYTES_MAX};
 
-/// Type of the devices of a virtual host.
+/// Type of a virtual host's devices.
 pub const DEVICE_KIND_IB: &str = "weft";
 
-/// First of the identities ([`crate::DeviceInfo::index`]) that devices of virtual hosts have; those below are the devices'
-/// that stand on network interfaces. Verbs says identities as an `int` whose negative values are none.
+/// First identity ([`crate::DeviceInfo::index`]) of devices of virtual hosts; devices on network interfaces have those
+/// below. Verbs has the identity as an `int`, where a negative value is no identity.
 pub const IB_DEVICE_INDEX_BASE: u32 = 1 << 30;
 
-/// An adapter on the fabric, besides what every device is.
+/// The InfiniBand part of an adapter's description.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct InfiniBand {
-    /// Virtual host that it is in.
+    /// Virtual host of the adapter.
     pub host: String,
     /// NodeDescription, which subnet managers may change.
     pub node_description: String,
@@ -25,13 +25,13 @@ pub struct InfiniBand {
     pub vendor_id: u32,
     /// DeviceID.
     pub device_id: u16,
-    /// Revision of the hardware.
+    /// Hardware revision.
     pub revision: u32,
-    /// Its ports, from number 1 on.
+    /// Ports, from number 1 on.
     pub ports: Vec<IbPort>,
 }
 
-/// One port: what PortInfo, GUIDInfo and the P_Key table say.
+/// One port: the content of PortInfo, GUIDInfo and the P_Key table.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct IbPort {
     /// Number, from 1.
@@ -42,9 +42,9 @@ pub struct IbPort {
     pub guid: u64,
     /// GidPrefix.
     pub gid_prefix: u64,
-    /// GUIDInfo from its second row on; 0 is an empty row. The first is [`IbPort::guid`].
+    /// GUIDInfo from its second row on; 0 is an empty row. The first row is [`IbPort::guid`].
     pub alias_guids: Vec<u64>,
-    /// Base LID, 0 before a subnet manager gave one.
+    /// Base LID, 0 until a subnet manager assigns one.
     pub lid: u16,
     /// LMC.
     pub lmc: u8,
@@ -86,7 +86,7 @@ pub struct IbPort {
 }
 
 impl IbPort {
-    /// Row of the GID table; `None` beyond its end, zeroes for an empty row.
+    /// Returns a row of the GID table; `None` beyond its end, zeroes for an empty row.
     pub fn gid(&self, row: usize) -> Option<[u8; 16]> {
         let guid = match row.checked_sub(1) {
             None => self.guid,
@@ -100,12 +100,12 @@ impl IbPort {
         Some(gid)
     }
 
-    /// Rows of the GID table.
+    /// Returns the number of rows of the GID table.
     pub fn gid_rows(&self) -> usize {
         1 + self.alias_guids.len()
     }
 
-    /// Lanes of the link.
+    /// Returns the number of lanes of the link.
     pub fn lanes(&self) -> u32 {
         match self.active_width {
             1 => 1,
@@ -117,7 +117,7 @@ impl IbPort {
         }
     }
 
-    /// Speed of the link's lanes as sysfs writes it: tenths of Gb/s, and the name.
+    /// Returns the speed of the link's lanes as sysfs writes it: tenths of Gb/s, and the name.
     pub fn lane_speed(&self) -> (u32, &'static str) {
         match self.active_speed {
             2 => (50, "DDR"),
@@ -134,12 +134,12 @@ impl IbPort {
 }
 
 impl InfiniBand {
-    /// The port of this number.
+    /// Returns the port of this number.
     pub fn port(&self, number: u8) -> Option<&IbPort> {
         self.ports.iter().find(|port| port.number == number)
     }
 
-    /// Whether it is what a daemon may tell.
+    /// Returns whether a daemon may send this.
     pub(crate) fn is_sane(&self) -> bool {
         self.host.len() <= HOST_NAME_BYTES_MAX
             && self.node_description.len() <= NODE_DESCRIPTION_BYTES_MAX

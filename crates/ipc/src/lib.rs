@@ -1,8 +1,8 @@
-//! What a program's library and the Weft daemon say to each other, and the library's end of it. Messages are typed
-//! (serde, encoded by postcard), one in each packet of an abstract SOCK_SEQPACKET socket, bounded by
-//! [`MESSAGE_BYTES_MAX`]; the first message each way never changes its form, so that programs and daemons of different
-//! versions can say that they are. The client here lives inside programs that are not ours: it has no threads, installs
-//! no handlers and leaves no children.
+//! The protocol between a program's library and the Weft daemon, and the library's end of it. Messages are typed
+//! (serde, encoded by postcard), one in each packet of an abstract SOCK_SEQPACKET socket, and bounded by
+//! [`MESSAGE_BYTES_MAX`]. The first message each way never changes its form, so that programs and daemons can detect
+//! different versions. The client lives inside third-party programs: it has no threads, installs no handlers and leaves
+//! no children.
 
 #![forbid(unsafe_code)]
 
@@ -52,7 +52,7 @@ pub use paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
-/// Number of the protocol; it changes whenever a message changes its form.
+/// Protocol version; it changes whenever a message changes its form.
 pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own

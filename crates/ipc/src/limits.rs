@@ -1,9 +1,9 @@
-//! The limits of the protocol. Each bounds what the other side can make us keep.
+//! Limits of the protocol. Each bounds how much the other side can make a process store.
 
 /// Longest message in bytes. Lists longer than this are fetched in pages.
 pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
 
-/// Longest first answer of a daemon in bytes.
+/// Longest first message of a daemon in bytes.
 pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
 
 /// Descriptors that come with one message: two sockets and the anchor.
@@ -18,10 +18,10 @@ pub const DEVICE_NAME_BYTES_MAX: usize = 63;
 /// Longest interface name, as in the kernel (IFNAMSIZ less its final zero).
 pub const NETDEV_NAME_BYTES_MAX: usize = 15;
 
-/// The same once bytes that are no text were replaced by U+FFFD, which takes three.
+/// The same after bytes that are not UTF-8 were replaced by U+FFFD, which takes three.
 pub const NETDEV_NAME_TEXT_BYTES_MAX: usize = 3 * NETDEV_NAME_BYTES_MAX;
 
-/// Longest name of a program that is kept for `weft status`.
+/// Longest program name that the daemon keeps for `weft status`.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 
 /// Longest description of faults.
@@ -30,21 +30,21 @@ pub const FAULT_BYTES_MAX: usize = 200;
 /// Longest name of a virtual host.
 pub const HOST_NAME_BYTES_MAX: usize = 128;
 
-/// Longest NodeDescription (IBA 14.2.5.2), as text: bytes that are none were replaced by U+FFFD, which takes three.
+/// Longest NodeDescription (IBA 14.2.5.2) as text, after invalid bytes were replaced by U+FFFD, which takes three.
 pub const NODE_DESCRIPTION_BYTES_MAX: usize = 3 * 64;
 
-/// Ports of one adapter of a virtual host that its programs see.
+/// Ports of one adapter of a virtual host that programs see.
 pub const IB_PORTS_MAX: usize = 8;
 
-/// Rows of a port's P_Key table that its programs see.
+/// Rows of a port's P_Key table that programs see.
 pub const IB_PKEYS_MAX: usize = 1024;
 
-/// Longest management datagram (RMPP), its head included.
+/// Longest management datagram (RMPP), head included.
 pub const UMAD_MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Rows of a device's GID table.
 pub const GID_TABLE_ROWS_MAX: usize = 256;
-/// Rows of the GID table that are RoCE v1's: low enough for programs that look no further than 64 rows.
+/// Rows of the GID table for RoCE v1: low enough for programs that read only 64 rows.
 pub const ROCE_V1_ROWS: std::ops::Range<u32> = 32..64;
 
 /// Devices of one daemon.
@@ -56,60 +56,60 @@ pub const MULTICAST_GROUPS_MAX: usize = 256;
 /// Slots of the QP number space: its top ten bits.
 pub const SLOTS_MAX: u32 = 1 << (24 - weft_sys::bpf::QPN_INDEX_BITS);
 
-/// Events that a client keeps for a program that does not fetch them; beyond it the oldest are forgotten, which
-/// [`crate::Event::Overrun`] tells.
+/// Events that a client queues for a program that does not fetch them. Beyond this the client drops the oldest and
+/// reports [`crate::Event::Overrun`].
 pub const EVENTS_QUEUED_MAX: usize = 1024;
 
-/// Devices that one page of a list holds: a full GID table each must fit a message.
+/// Devices in one page of a list: a message must hold them with a full GID table each.
 pub const DEVICES_PER_PAGE: usize = 4;
 
-/// Processes that one page of the status holds.
+/// Processes in one page of the status.
 pub const PROCESSES_PER_PAGE: usize = 128;
 
 /// Longest event of the connection manager in bytes: private data of 255 and all the numbers around it.
 pub const CM_EVENT_BYTES_MAX: usize = 1024;
 
-/// Longest name of a path that queue pairs take.
+/// Longest path name of a queue pair.
 pub const PATH_NAME_BYTES_MAX: usize = 32;
 
-/// Paths that are told apart.
+/// Distinct path names.
 pub const PATHS_MAX: usize = 8;
 
-/// Devices that a process tells of.
+/// Devices in a process's ledger.
 pub const LEDGER_DEVICES_MAX: usize = 24;
 
-/// Queue pairs that a process tells of; of more it tells only how many there are.
+/// Queue pairs that a process lists; beyond this it reports only a count.
 pub const LEDGER_QPS_MAX: usize = 256;
 
-/// Devices that one page of the counters holds.
+/// Devices in one page of the counters.
 pub const STAT_DEVICES_PER_PAGE: usize = 24;
 
-/// Queue pairs that one page of their list holds.
+/// Queue pairs in one page of their list.
 pub const QPS_PER_PAGE: usize = 64;
 
-/// Longest description of a fabric, or picture of one, in bytes.
+/// Longest description or snapshot of a fabric in bytes.
 pub const FABRIC_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of it in one message.
+/// Bytes of either in one message.
 pub const FABRIC_PART_BYTES_MAX: usize = 24 << 10;
 
 /// Hosts of a fabric that programs can run as.
 pub const FABRIC_HOSTS_MAX: usize = 1 << 17;
 
-/// Hosts with programs that one page of their list holds.
+/// Hosts with programs in one page of their list.
 pub const FABRIC_HOSTS_PER_PAGE: usize = 128;
 
-/// Subnet managers that a status names.
+/// Subnet managers in a status.
 pub const FABRIC_MANAGERS_MAX: usize = 16;
 
-/// Ways over the fabric that one message tells the traffic of.
+/// Paths over the fabric in one traffic report.
 pub const FABRIC_PATHS_PER_MESSAGE_MAX: usize = 256;
 
-/// Packets with a wrong key that one message tells of.
+/// Packets with a wrong key in one report.
 pub const KEY_VIOLATIONS_PER_MESSAGE_MAX: usize = 64;
 
-/// Groups of the fabric that one program may listen to, each counted for each of its ports.
+/// Fabric multicast groups that one program may listen to, counted once for each of its ports.
 pub const FABRIC_GROUPS_MAX: usize = 4096;
 
-/// Ways over the fabric that one program may ask about.
+/// Paths over the fabric that one program may ask about.
 pub const FABRIC_PATHS_MAX: usize = 1 << 16;

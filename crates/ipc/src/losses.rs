@@ -1,18 +1,18 @@
-//! What a program on a virtual host tells of packets that came to nothing, so that the fabric's ports count and tell it as
-//! they would on a wire: packets that were sent where none arrive, and packets with another's key.
+//! Reports of a program on a virtual host about undeliverable packets, so that the fabric's ports count and report them
+//! as on a wire: packets sent over a closed path, and packets with a wrong key.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Client, Request, RequestError, Response};
 
-/// Packets that a queue pair sent by a way that is closed.
+/// Packets that a queue pair sent over a closed path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LostPackets {
-    /// Number of the way.
+    /// Number of the path.
     pub path: u32,
-    /// Queue pair that sent them.
+    /// Source queue pair.
     pub src_qp: u32,
-    /// Queue pair that they were for.
+    /// Destination queue pair.
     pub dest_qp: u32,
     /// How many.
     pub packets: u64,
@@ -20,16 +20,16 @@ pub struct LostPackets {
     pub bytes: u64,
 }
 
-/// A packet that a queue pair refused for its key.
+/// A packet that a queue pair rejected for its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeyViolation {
-    /// Device that it came to.
+    /// Device that received it.
     pub device: u32,
-    /// Its port.
+    /// Port of the device.
     pub port: u8,
-    /// LID of the sender.
+    /// Source LID.
     pub slid: u16,
-    /// LID that it was sent to.
+    /// Destination LID.
     pub dlid: u16,
     /// Service level.
     pub sl: u8,
@@ -37,21 +37,21 @@ pub struct KeyViolation {
     pub is_qkey: bool,
     /// The key.
     pub key: u32,
-    /// Queue pair that sent it.
+    /// Source queue pair.
     pub src_qp: u32,
-    /// Queue pair that refused it.
+    /// Queue pair that rejected it.
     pub dest_qp: u32,
     /// GIDs of its GRH, the sender's first, if it has one.
     pub gids: Option<[[u8; 16]; 2]>,
 }
 
 impl Client {
-    /// Tells what was sent in vain.
+    /// Reports packets sent over closed paths.
     pub fn lost_packets(&mut self, lost: Vec<LostPackets>) -> Result<(), RequestError> {
         self.tell_fabric(Request::LostPackets(lost))
     }
 
-    /// Tells of packets with a wrong key.
+    /// Reports packets with a wrong key.
     pub fn key_violations(&mut self, violations: Vec<KeyViolation>) -> Result<(), RequestError> {
         self.tell_fabric(Request::KeyViolations(violations))
     }

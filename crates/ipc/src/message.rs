@@ -1,5 +1,5 @@
-//! The messages of a session, after the hellos: a request carries a number, its reply carries the same, and events come
-//! in between as they happen.
+//! Messages of a session, after the hellos. A request carries a number and its reply carries the same; events may
+//! arrive in between.
 
 use std::net::IpAddr;
 
@@ -16,19 +16,19 @@ use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
 use crate::umad::{UmadRequest, UmadResponse};
 
-/// What a program asks.
+/// A program's request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// The devices from this place of the list on, a page of them.
+    /// A page of devices, from this position in the list on.
     ListDevices {
-        /// How many of the list to pass over.
+        /// How many to skip.
         offset: u32,
     },
-    /// Push changes of devices from now on.
+    /// Subscribe to changes of devices.
     Subscribe,
-    /// A place in the QP number space and the sockets that its packets come to.
+    /// A slot in the QP number space and the sockets on which its packets arrive.
     AllocateSlot,
-    /// The slot that this process has from a daemon that died. With it come the slot's first socket as proof and, if
+    /// Reclaim the slot that this process has from a dead daemon. The slot's first socket comes along as proof and, if
     /// the process has one, the anchor.
     Reattach {
         /// Number of the slot.
@@ -38,94 +38,94 @@ pub enum Request {
     },
     /// Let packets to this group reach the slot's sockets.
     JoinMulticast(McastGroup),
-    /// End that.
+    /// Undo `JoinMulticast`.
     LeaveMulticast(McastGroup),
-    /// Make a device, as `rdma link add`.
+    /// Add a device, as `rdma link add`.
     LinkAdd {
-        /// Its name.
+        /// Device name.
         name: String,
-        /// Its type, `rxe`.
+        /// Device type, `rxe`.
         kind: String,
-        /// The interface it stands on.
+        /// Network interface under the device.
         netdev: String,
     },
     /// Remove a device made by `LinkAdd`, as `rdma link delete`.
     LinkDel {
-        /// Its name.
+        /// Device name.
         name: String,
     },
-    /// Name a device anew, as `rdma dev set ... name`.
+    /// Rename a device, as `rdma dev set ... name`.
     DevRename {
-        /// The name it has.
+        /// Current name.
         old: String,
-        /// The name it shall have.
+        /// New name.
         new: String,
     },
-    /// What the daemon does, and for whom: processes from this place of the list on.
+    /// Status of the daemon, and its processes from this position in the list on.
     Status {
-        /// How many processes to pass over.
+        /// How many processes to skip.
         offset: u32,
     },
-    /// What this process holds, for `weft status`; not trusted for anything. No reply is sent.
+    /// Objects that this process holds, for `weft status`; not trusted for anything. No reply.
     ReportUsage(Usage),
-    /// Let other processes meet this one.
+    /// Let other processes connect to this one.
     Publish(Publication),
-    /// Meet the process that has this slot. With it comes the pair of lanes that a daemon which died had made, if there
-    /// is one.
+    /// Connect to the process that has this slot. If a dead daemon had made a pair of lanes for the two, the pair comes
+    /// along.
     MeetPeer {
         /// Number of the slot.
         slot: u32,
     },
-    /// A ledger for what this process counts ([`crate::stat`]); its memory comes with the reply.
+    /// A ledger for this process's counters ([`crate::stat`]); its memory comes with the reply.
     OpenLedger,
-    /// Let every process bring its ledger up to date, which takes it some milliseconds.
+    /// Ask every process to bring its ledger up to date, which takes some milliseconds.
     RefreshLedgers,
-    /// What all processes counted and hold: devices from this place of the list on.
+    /// Counters and objects of all processes, for devices from this position in the list on.
     Stat {
-        /// How many devices to pass over.
+        /// How many devices to skip.
         offset: u32,
     },
-    /// Queue pairs of all processes, from there on.
+    /// Queue pairs of all processes, from this cursor on.
     ListQps(QpCursor),
     /// A command to the RDMA connection manager.
     Cm(Command),
-    /// A channel for events of the connection manager; its descriptor comes with the reply.
+    /// Open a channel for events of the connection manager; its descriptor comes with the reply.
     OpenCmChannel,
-    /// Closes one; its ids are destroyed.
+    /// Close an event channel and destroy its ids.
     CloseCmChannel {
         /// Number of the channel.
         channel: u32,
     },
-    /// Whether packets arrive by a way over the fabric.
+    /// Whether packets arrive over a path of the fabric.
     Path(PathRequest),
-    /// What passed by ways over the fabric, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
+    /// Traffic over paths of the fabric, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
     ///
     /// [`FABRIC_PATHS_PER_MESSAGE_MAX`]: crate::FABRIC_PATHS_PER_MESSAGE_MAX
     PathTraffic(Vec<PathTraffic>),
-    /// Management datagrams of a virtual host's ports.
+    /// A request about management datagrams of a virtual host's ports.
     Umad(UmadRequest),
-    /// The fabric.
+    /// A request about the fabric.
     Fabric(FabricRequest),
-    /// The program listens to a group of the fabric, or does no more.
+    /// The program starts or stops listening to a multicast group of the fabric.
     GroupMember {
-        /// The group, and the port where it does.
+        /// The group, and the port that listens.
         member: GroupMember,
-        /// Whether it does.
+        /// Whether the program listens.
         listens: bool,
     },
-    /// Which processes a way to a group of the fabric leads to.
+    /// Processes that a path to a multicast group of the fabric leads to.
     GroupPath(PathRequest),
-    /// What was sent by ways over the fabric that are closed, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
+    /// Packets sent over closed paths of the fabric, at most [`FABRIC_PATHS_PER_MESSAGE_MAX`] of them.
     ///
     /// [`FABRIC_PATHS_PER_MESSAGE_MAX`]: crate::FABRIC_PATHS_PER_MESSAGE_MAX
     LostPackets(Vec<LostPackets>),
-    /// Packets over the fabric that queue pairs refused for their keys, at most [`KEY_VIOLATIONS_PER_MESSAGE_MAX`].
+    /// Packets from the fabric that queue pairs rejected for their keys, at most [`KEY_VIOLATIONS_PER_MESSAGE_MAX`].
     ///
     /// [`KEY_VIOLATIONS_PER_MESSAGE_MAX`]: crate::KEY_VIOLATIONS_PER_MESSAGE_MAX
     KeyViolations(Vec<KeyViolation>),
-    /// A cable to the fabric's switches, if packets go hop by hop there; its descriptors come with the reply.
+    /// Open a cable to the fabric's switches, in packet mode only; its descriptors come with the reply.
     OpenCable,
-    /// Adapters of the fabric's hosts that programs have open, or that counted something: from this place of the list on.
+    /// Adapters of the fabric's hosts that programs have open or that have counters, from this position in the list on.
     ListAdapters {
         /// How many adapters to skip.
         offset: u32,
@@ -141,7 +141,7 @@ pub struct McastGroup {
     pub ifindex: u32,
 }
 
-/// Objects of a process.
+/// Number of objects that a process holds, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names are those of `rdma resource show`.
 pub struct Usage {
@@ -152,10 +152,10 @@ pub struct Usage {
     pub srq: u32,
 }
 
-/// What the daemon answers.
+/// The daemon's reply to a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Response {
-    /// Done, and there is nothing to tell.
+    /// Done, without a result.
     Done,
     /// A page of devices, in the order of enumeration.
     Devices {
@@ -177,9 +177,9 @@ pub enum Response {
     Status(StatusReport),
     /// A ledger; its memory comes with the message.
     Ledger,
-    /// What to be met with; the descriptors come with the message.
+    /// Published; the descriptors come with the message.
     Published(PublishGrant),
-    /// A process that was met, or that it cannot be.
+    /// A peer process, or `None` if it cannot be connected.
     Peer(Option<PeerGrant>),
     /// Counters.
     Stat(StatReport),
@@ -187,24 +187,24 @@ pub enum Response {
     Qps(QpPage),
     /// The connection manager's answer.
     Cm(Reply),
-    /// A channel for events; the end to read [`CmEvent`]s from comes with the message, one in each packet.
+    /// An event channel. The end to read [`CmEvent`]s from comes with the message; each packet there holds one.
     ///
     /// [`CmEvent`]: weft_cm::rdma_cm::CmEvent
     CmChannel {
         /// Number of the channel, never 0.
         channel: u32,
     },
-    /// What is known of a way over the fabric.
+    /// State of a path over the fabric.
     Path(PathReply),
-    /// About management datagrams.
+    /// Reply about management datagrams.
     Umad(UmadResponse),
-    /// The fabric.
+    /// Reply about the fabric.
     Fabric(FabricReply),
-    /// Where packets to a group of the fabric arrive.
+    /// Destinations of packets to a multicast group of the fabric.
     Group(GroupReply),
-    /// About a cable.
+    /// Reply about a cable.
     Cable {
-        /// Whether packets go hop by hop; then its descriptors come with the message.
+        /// Whether the fabric is in packet mode; then the cable's descriptors come with the message.
         packets: bool,
     },
 }
@@ -219,31 +219,31 @@ pub struct SlotGrant {
     pub has_v4: bool,
     /// Whether the machine has IPv6.
     pub has_v6: bool,
-    /// Whether an anchor came: only users that the daemon trusts with all sockets get one.
+    /// Whether an anchor came: the daemon gives one only to users that it trusts with all sockets.
     pub has_anchor: bool,
 }
 
-/// How it stands with UDP port 4791.
+/// State of UDP port 4791.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PortHealth {
-    /// No process needed it yet.
+    /// No process needed the port yet.
     Unused,
     /// Held by this daemon's pool.
     Held,
-    /// Held by processes that outlived a daemon; waiting for them.
+    /// Held by processes that outlived a daemon; the daemon waits for them.
     Recovering,
-    /// Held by somebody else, as the text says.
+    /// Held by another program, as the text says.
     Taken(String),
 }
 
-/// A page of what the daemon does.
+/// A page of the daemon's status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StatusReport {
     /// Version of the program.
     pub version: String,
-    /// Process of the daemon.
+    /// Process ID of the daemon.
     pub pid: u32,
-    /// Its user.
+    /// User ID of the daemon.
     pub uid: u32,
     /// Seconds since it started.
     pub uptime_s: u64,
@@ -253,21 +253,21 @@ pub struct StatusReport {
     pub pool_slots: u32,
     /// Slots that belong to processes.
     pub slots_in_use: u32,
-    /// Slots that one user may have.
+    /// Maximum number of slots per user.
     pub slots_per_user_max: u32,
     /// Devices.
     pub devices: u32,
-    /// Packets for QP0 and QP1, or for no QP at all, that came while nobody listened and were dropped.
+    /// Packets for QP0, QP1 or nonexistent QPs that arrived without a listener and were dropped.
     pub slot0_packets: u64,
     /// The RDMA connection manager.
     pub cm: CmStatus,
-    /// Processes connected, in the order they came, a page of them.
+    /// Connected processes in the order they connected, a page of them.
     pub processes: Vec<ProcessInfo>,
     /// Whether more follow.
     pub more: bool,
 }
 
-/// What the connection manager holds.
+/// Objects of the connection manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CmStatus {
     /// Processes that use it.
@@ -286,105 +286,105 @@ pub struct CmStatus {
     pub gsi: Option<GsiStatus>,
 }
 
-/// What queue pair 1 counted since it was opened.
+/// Counters of queue pair 1 since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GsiStatus {
-    /// Management datagrams taken.
+    /// Management datagrams accepted.
     pub received: u64,
     /// Management datagrams sent.
     pub sent: u64,
-    /// Packets dropped that are no RoCE.
+    /// Packets dropped that are not RoCE.
     pub malformed: u64,
     /// Packets dropped for a wrong ICRC.
     pub icrc_errors: u64,
-    /// Packets dropped that are no management datagrams for queue pair 1: opcode, number, Q_Key, length.
+    /// Packets dropped that are not management datagrams for queue pair 1: opcode, number, Q_Key, length.
     pub not_gmp: u64,
-    /// Management datagrams dropped that are for an address of no device, or for another partition.
+    /// Management datagrams dropped because no device has their address, or for another partition.
     pub foreign: u64,
     /// Management datagrams that the kernel would not send.
     pub unsendable: u64,
 }
 
-/// A process that is connected.
+/// A connected process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProcessInfo {
-    /// Its number as the daemon sees it, 0 if it is in a PID namespace that the daemon cannot see.
+    /// Process ID as the daemon sees it, 0 if it is in a PID namespace that the daemon cannot see.
     pub pid: u32,
-    /// Its user.
+    /// User ID.
     pub uid: u32,
-    /// The name it gave.
+    /// Name from its hello.
     pub program: String,
     /// Its slot, once it opened a device.
     pub slot: Option<u32>,
-    /// What it says it holds.
+    /// Objects that it reports.
     pub usage: Usage,
-    /// Faults that it asked for, as `WEFT_FAULT` says them; empty for none.
+    /// Faults that it requests, in the syntax of `WEFT_FAULT`; empty for none.
     pub fault: String,
 }
 
-/// What the daemon tells unasked; `Disconnected` and `Overrun` are made by the client itself.
+/// An unsolicited message of the daemon; the client itself makes `Disconnected` and `Overrun`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// A device is new or changed; this is all about it.
+    /// A device is new or changed; this is its complete description.
     DeviceChanged(DeviceInfo),
     /// A device is gone.
     DeviceRemoved {
         /// Its identity.
         index: u32,
     },
-    /// Somebody asks for what this process counts and holds: bring the ledger up to date.
+    /// A program wants this process's counters and objects: bring the ledger up to date.
     RefreshLedger,
-    /// A process has met this one: meet it.
+    /// A process has connected to this one: connect back.
     PeerCame {
-        /// Its slot.
+        /// Slot of the peer.
         slot: u32,
-        /// What it gave as its generation.
+        /// Generation that the peer published.
         generation: u64,
     },
-    /// A process that this one has met is gone.
+    /// A connected peer process is gone.
     PeerGone {
-        /// Its slot.
+        /// Slot of the peer.
         slot: u32,
-        /// What it gave as its generation.
+        /// Generation that the peer published.
         generation: u64,
     },
-    /// Packets arrive by a way over the fabric, or no longer.
+    /// A path over the fabric opened or closed.
     PathChanged {
-        /// Number of the way.
+        /// Number of the path.
         path: u32,
-        /// Whether they do.
+        /// Whether packets arrive over it.
         open: bool,
     },
-    /// Packets to a group of the fabric arrive at others than before: ask again.
+    /// Packets to a multicast group of the fabric now reach other destinations: ask again.
     GroupChanged {
-        /// Number of the way.
+        /// Number of the path.
         path: u32,
     },
-    /// The daemon is gone; `Client::reconnect` brings another.
+    /// The daemon is gone; `Client::reconnect` reaches another.
     Disconnected,
-    /// Events were lost because nobody fetched them: ask for the list of devices again.
+    /// The queue of unfetched events overflowed: ask for the list of devices again.
     Overrun,
 }
 
-/// A request that was refused.
+/// A refused request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Refusal {
-    /// What a system call would have set.
+    /// The errno value that a system call would have set.
     pub errno: i32,
-    /// Explanation for a person: what, why, what to do.
+    /// Explanation for a person: failure, reason, remedy.
     pub text: String,
 }
 
-/// One message of a program.
+/// One message from a program.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClientFrame {
-    /// Number that the reply shall carry.
+    /// Number that the reply must carry.
     pub id: u32,
     /// The request.
     pub request: Request,
 }
 
-/// One message of the daemon.
+/// One message from the daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DaemonFrame {
     /// The answer to a request.
@@ -394,29 +394,28 @@ pub enum DaemonFrame {
         /// The answer.
         result: Result<Response, Refusal>,
     },
-    /// Something happened.
+    /// An event.
     Event(Event),
 }
 
-/// A message that is none.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Longer than [`MESSAGE_BYTES_MAX`].
     #[error("the message is longer than {MESSAGE_BYTES_MAX} bytes")]
     TooLong,
-    /// Not a value of the type that was expected here, or followed by more.
+    /// Not a value of the expected type, or followed by more bytes.
     #[error("the message is malformed")]
     Malformed,
 }
 
-/// Bytes of a message.
+/// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, DecodeError> {
     let bytes = postcard::to_stdvec(message).map_err(|_| DecodeError::Malformed)?;
     if bytes.len() > MESSAGE_BYTES_MAX { Err(DecodeError::TooLong) } else { Ok(bytes) }
 }
 
-/// A message from its bytes. A length inside it never reserves more memory than the bytes that are there can fill: the
-/// decoder takes no hint beyond what remains.
+/// Decodes a message. A length inside it never reserves more memory than the remaining bytes can fill.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     if bytes.len() > MESSAGE_BYTES_MAX {
         return Err(DecodeError::TooLong);

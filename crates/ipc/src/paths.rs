@@ -1,16 +1,16 @@
-//! Ways over the InfiniBand fabric: a program on a virtual host asks whether its packets would arrive, hears when that
-//! changes, and tells what passed, so that the counters of the ports on the way are true.
+//! Paths over the InfiniBand fabric. A program on a virtual host asks whether its packets would arrive, learns when
+//! that changes, and reports its traffic, so that the counters of the ports on the path are right.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Client, Request, RequestError, Response};
 
-/// A way that packets of a program would go.
+/// A path for packets of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PathRequest {
     /// Device of the program's host.
     pub device: u32,
-    /// Its port.
+    /// Port of the device.
     pub port: u8,
     /// Destination LID.
     pub dlid: u16,
@@ -18,64 +18,64 @@ pub struct PathRequest {
     pub sl: u8,
     /// P_Key.
     pub pkey: u16,
-    /// Bytes of payload of the longest packet.
+    /// Payload of the longest packet in bytes.
     pub mtu: u16,
-    /// Slot of the process that they are for.
+    /// Slot of the destination process.
     pub slot: u32,
-    /// Answers must come back too.
+    /// Whether the return path must be open too.
     pub there_and_back: bool,
 }
 
-/// What the daemon says of it.
+/// The daemon's reply about a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PathReply {
-    /// Number of the way; changes are told by it.
+    /// Number of the path, which change events carry.
     pub path: u32,
     /// Whether packets arrive now.
     pub open: bool,
-    /// Whether the process is on the host whose LID it is: it may be met.
+    /// Whether the process is on the host that has the destination LID, so that the two may connect directly.
     pub meets: bool,
 }
 
-/// What passed by a way since it was told last.
+/// Traffic over a path since the last report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PathTraffic {
-    /// Number of the way.
+    /// Number of the path.
     pub path: u32,
-    /// Packets there.
+    /// Packets sent.
     pub packets: u64,
-    /// Bytes of payload there.
+    /// Payload bytes sent.
     pub bytes: u64,
-    /// Packets back, without acknowledgements.
+    /// Packets received in return, without acknowledgements.
     pub packets_back: u64,
-    /// Bytes of payload back.
+    /// Payload bytes received in return.
     pub bytes_back: u64,
 }
 
-/// A program listens to a group of the fabric at one of its host's ports.
+/// Membership of a program in a multicast group of the fabric, at one of its host's ports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct GroupMember {
     /// Device of the program's host.
     pub device: u32,
-    /// Its port.
+    /// Port of the device.
     pub port: u8,
-    /// LID of the group.
+    /// LID of the group (MLID).
     pub mlid: u16,
-    /// Its GID.
+    /// GID of the group (MGID).
     pub mgid: [u8; 16],
 }
 
-/// Where packets to a group arrive.
+/// Destinations of packets to a group.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GroupReply {
-    /// Number of the way; changes are told by it.
+    /// Number of the path, which change events carry.
     pub path: u32,
-    /// Slots of the processes that listen where they arrive, the asking one among them if it does.
+    /// Slots of the processes that listen at those destinations, the requester's own included if it listens.
     pub slots: Vec<u32>,
 }
 
 impl Client {
-    /// Asks whether packets arrive by a way, and has changes told from now on.
+    /// Asks whether packets arrive over a path, and subscribes to changes.
     pub fn path(&mut self, request: PathRequest) -> Result<PathReply, RequestError> {
         match self.request(Request::Path(request))? {
             Response::Path(reply) => Ok(reply),
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Tells what passed.
+    /// Reports traffic.
     pub fn path_traffic(&mut self, traffic: Vec<PathTraffic>) -> Result<(), RequestError> {
         match self.request(Request::PathTraffic(traffic))? {
             Response::Done => Ok(()),
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Asks which processes a way to a group leads to, and has changes told from now on. The way's slot is 0.
+    /// Asks which processes a path to a group leads to, and subscribes to changes. The path's slot is 0.
     pub fn group_path(&mut self, request: PathRequest) -> Result<GroupReply, RequestError> {
         match self.request(Request::GroupPath(request))? {
             Response::Group(reply) => Ok(reply),
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Says that the program listens to a group, or that it does no more.
+    /// Reports that the program starts or stops listening to a group.
     pub fn set_group_member(&mut self, member: GroupMember, listens: bool) -> Result<(), RequestError> {
         match self.request(Request::GroupMember { member, listens })? {
             Response::Done => Ok(()),

@@ -1,6 +1,7 @@
-//! How processes of one host meet. Each that wants to be met publishes itself once it has a slot; who wants to reach
-//! another asks for that one's slot, and both get the same pair of lanes. The daemon makes everything that is shared, so
-//! that no process's descriptors ever enter it, save those that it made itself and gets back after a restart.
+//! Direct connections between processes of one host. A process that accepts them publishes itself once it has a slot; a
+//! process that wants one asks for the other's slot, and both get the same pair of lanes. The daemon makes everything
+//! that the two share, so that no process's descriptors ever enter it, except those that it made and gets back after a
+//! restart.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,66 +9,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Client, PEER_FDS_MAX, Request, RequestError, Response};
 
-/// What a process publishes of itself.
+/// A process's offer to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Publication {
-    /// A number that no other process of this slot has, had or will have.
+    /// Number that no other process of this slot ever has.
     pub generation: u64,
-    /// Whether peers of the same user may get at its memory: it wants a board and an arena.
+    /// Whether peers of the same user may access its memory: it needs a board and an arena.
     pub shares: bool,
-    /// Whether it brings what a daemon that died had made: doorbell, and board and arena if it shares.
+    /// Whether it brings back what a dead daemon made: doorbell, and board and arena if it shares memory.
     pub brings: bool,
 }
 
-/// What a process got to be met with, in this order: doorbell, board, arena.
+/// Reply to a publication. Descriptors come in this order: doorbell, board, arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PublishGrant {
     /// Whether a board and an arena came.
     pub shares: bool,
 }
 
-/// A process that was met, and which descriptors came, in this order: pair, doorbell, bell, process, board and arena.
+/// A connected peer. Descriptors come in this order: pair, doorbell, bell, process, board and arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PeerGrant {
-    /// What it gave as its generation.
+    /// Generation that the peer published.
     pub generation: u64,
-    /// Whether the peer rings something else than the doorbell that all ring.
+    /// Whether the peer rings this process by a bell of its own instead of the common doorbell.
     pub has_bell: bool,
-    /// Whether a descriptor of the process came.
+    /// Whether a descriptor of the process (pidfd) came.
     pub has_process: bool,
-    /// Whether it shares memory with us: board and arena came.
+    /// Whether it shares memory with this process: board and arena came.
     pub shares: bool,
 }
 
-/// What a process is met with.
+/// A process's own descriptors for peers to connect with.
 #[derive(Debug)]
 pub struct Published {
-    /// What wakes it.
+    /// Doorbell that wakes this process.
     pub doorbell: OwnedFd,
-    /// Memory for its board and its arena.
+    /// Memory for the board and the arena.
     pub shared: Option<(OwnedFd, OwnedFd)>,
 }
 
-/// A process that was met.
+/// A connected peer process.
 #[derive(Debug)]
 pub struct PeerMet {
-    /// What it gave as its generation.
+    /// Generation that the peer published.
     pub generation: u64,
     /// The pair of lanes.
     pub pair: OwnedFd,
-    /// What wakes it.
+    /// Doorbell that wakes the peer.
     pub doorbell: OwnedFd,
-    /// What it wakes us by, if not by our doorbell.
+    /// Bell by which the peer wakes this process, if not by this process's doorbell.
     pub bell: Option<OwnedFd>,
-    /// The process.
+    /// Descriptor of the process (pidfd).
     pub process: Option<OwnedFd>,
-    /// Its board and its arena.
+    /// The peer's board and arena.
     pub shared: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Client {
-    /// Lets other processes meet this one, which has a slot. `shares`: those of the same user may get at its memory; only
-    /// a daemon that is trusted with that memory is to be asked so.
+    /// Lets other processes connect to this one, which has a slot. `shares`: peers of the same user may access its
+    /// memory; ask this only of a daemon that the process trusts with that memory.
     pub fn publish(&mut self, generation: u64, shares: bool) -> Result<Published, RequestError> {
         let request = Request::Publish(Publication { generation, shares, brings: false });
         let (Response::Published(grant), fds) = self.exchange(request, &[], PEER_FDS_MAX)? else {
@@ -77,7 +78,7 @@ impl Client {
         Ok(Published { doorbell: fds.take()?, shared: fds.pair_if(grant.shares)? })
     }
 
-    /// The same to a daemon that took the place of the one that made what there is.
+    /// Publishes again, to the successor of the daemon that made these descriptors.
     pub fn publish_again(&mut self, generation: u64, published: &Published) -> Result<(), RequestError> {
         let shares = published.shared.is_some();
         let request = Request::Publish(Publication { generation, shares, brings: true });
@@ -89,8 +90,8 @@ impl Client {
         }
     }
 
-    /// Meets the process that has this slot; `None` if it cannot be met. `pair` is the pair that a daemon which died had
-    /// made, if the peer has not come to it.
+    /// Connects to the process that has this slot; `None` if that is impossible. `pair` is the pair that a dead daemon
+    /// had made, if the peer has not picked it up.
     pub fn meet_peer(&mut self, slot: u32, pair: Option<BorrowedFd<'_>>) -> Result<Option<PeerMet>, RequestError> {
         let fds: Vec<BorrowedFd<'_>> = pair.into_iter().collect();
         let (response, fds) = self.exchange(Request::MeetPeer { slot }, &fds, PEER_FDS_MAX)?;
@@ -101,7 +102,7 @@ impl Client {
         };
         let wanted = 2 + usize::from(grant.has_bell) + usize::from(grant.has_process) + 2 * usize::from(grant.shares);
         if fds.len() != wanted {
-            // It left before its descriptors did.
+            // The peer left before its descriptors did.
             return Ok(None);
         }
         let mut fds = Descriptors(fds.into_iter());

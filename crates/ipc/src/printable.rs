@@ -1,14 +1,14 @@
-//! Text of strangers on its way to a person's terminal: the names that programs give themselves, and what a daemon, which
-//! may be another user's, has to say. A terminal obeys control characters, so they become question marks.
+//! Untrusted text on its way to a person's terminal: the names that programs give themselves, and the texts of a daemon
+//! that may belong to another user. Terminals obey control characters, so they become question marks.
 
 use crate::{PortHealth, StatusReport};
 
-/// The text without control characters.
+/// Returns the text with control characters replaced.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The report with every text in it made printable.
+/// Returns the report with every text in it made printable.
 pub(crate) fn printable_report(mut report: StatusReport) -> StatusReport {
     report.version = printable(&report.version);
     if let PortHealth::Taken(who) = &mut report.port {

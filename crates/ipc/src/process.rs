@@ -1,22 +1,22 @@
-//! One session for all of a process: made when it is first needed, and anew when it is needed after the daemon died. Any
-//! thread may ask; a child of fork, which shares the socket and must not speak on it, gets a session of its own.
+//! One session for a whole process, made when first needed, and again when needed after the daemon died. Any thread may
+//! use it. A child of fork shares the socket and must not write to it, so it gets a session of its own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Client, ConnectError, ConnectOptions, Request, RequestError, Response};
 
-/// The process's way to the daemon there is.
+/// The process's connection to the current daemon.
 #[derive(Debug)]
 pub(crate) struct ProcessClient {
     options: ConnectOptions,
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// One session; what was opened on it ends with it.
+/// One session; its ports and channels end with it.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Mutex<Client>,
-    /// The process that connected.
+    /// Process ID of the process that connected.
     process: u32,
 }
 
@@ -25,12 +25,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ProcessClient {
-    /// Not connected yet.
+    /// Makes one that is not connected yet.
     pub(crate) fn new(options: ConnectOptions) -> ProcessClient {
         ProcessClient { options, session: Mutex::new(None) }
     }
 
-    /// The session there is, if its daemon lives, or a new one.
+    /// Returns the current session if its daemon lives, or a new one.
     pub(crate) fn session(&self) -> Result<Arc<Session>, ConnectError> {
         let mut held = lock(&self.session);
         if let Some(session) = held.as_ref()
@@ -50,16 +50,16 @@ impl Session {
         self.process == std::process::id() && lock(&self.client).look_alive()
     }
 
-    /// To ask something by.
+    /// Locks the client for a request.
     pub(crate) fn client(&self) -> Result<MutexGuard<'_, Client>, RequestError> {
-        // Asked before the lock is taken: in a child of fork a thread that is not there may hold it.
+        // Check before taking the lock: in a child of fork, a thread that does not exist there may hold it.
         match self.process == std::process::id() {
             true => Ok(lock(&self.client)),
             false => Err(RequestError::Disconnected),
         }
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(crate) fn request(&self, request: Request) -> Result<Response, RequestError> {
         self.client()?.request(request)
     }

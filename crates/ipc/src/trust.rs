@@ -1,18 +1,18 @@
-//! Whose daemon may hand out what processes get at each other's memory by: root's, or our own user's. In a user namespace
-//! root may have no number; who makes the namespace looks first, and names the daemon that he saw.
+//! Which daemons this process trusts to hand out access to its memory: root's, or its own user's. In a user namespace
+//! root may have no UID; the program that makes the namespace checks the daemon first and names it in the environment.
 
 use weft_sys::process::{OVERFLOW_UID, euid, gained_privilege, start_time, tells_users_apart};
 use weft_sys::unix::Credentials;
 
-/// The variable in which the daemon is named that was found to be root's, or the user's own: number and start time.
+/// Environment variable that names the daemon found to belong to root or to the user: process ID and start time.
 pub const DAEMON_VARIABLE: &str = "WEFT_DAEMON";
 
-/// The name of a daemon's process, for [`DAEMON_VARIABLE`]; `None` if it cannot be seen from here.
+/// Returns the name of a daemon's process, for [`DAEMON_VARIABLE`]; `None` if the process is not visible from here.
 pub fn name_of(daemon: &Credentials) -> Option<String> {
     Some(format!("{}:{}", daemon.pid, start_time(daemon.pid)?))
 }
 
-/// Whether a daemon is root's or our own user's.
+/// Returns whether a daemon belongs to root or to this process's user.
 pub fn is_trusted(daemon: &Credentials) -> bool {
     let vouched =
         || !gained_privilege() && std::env::var(DAEMON_VARIABLE).is_ok_and(|name| name_of(daemon) == Some(name));

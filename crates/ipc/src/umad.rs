@@ -1,12 +1,11 @@
-//! Management datagrams of a virtual host's port: what is asked of the daemon over the session, and the form of the
-//! datagrams on the port's own socket.
+//! Management datagrams of a virtual host's port: requests to the daemon over the session, and the format of datagrams
+//! on the port's own socket.
 //!
-//! A port that a program opened is a `SOCK_SEQPACKET` socket, and its program's end is the descriptor that the program
-//! polls. Each packet is the head of `struct ib_user_mad` ([`UmadHead`], in the byte order of the machine where the C
-//! structure is) and bytes of the datagram. A datagram too long for one packet (RMPP) goes on in the packets that follow
-//! at once, which are [`UMAD_PACKET_BYTES_MAX`] long but for the last and carry no head; [`UmadHead::length`] is that of
-//! the whole, head included, both ways. Beside the socket there are rings in shared memory for what is short:
-//! [`crate::umad_ring`].
+//! An open port is a `SOCK_SEQPACKET` socket, and the program polls its end of it. Each packet is the head of `struct
+//! ib_user_mad` ([`UmadHead`], in the machine's byte order where the C structure is) and bytes of the datagram. A
+//! datagram too long for one packet (RMPP) continues in the packets that follow immediately; they carry no head, and
+//! all but the last are [`UMAD_PACKET_BYTES_MAX`] long. [`UmadHead::length`] is the length of the whole, head included,
+//! both ways. Beside the socket, rings in shared memory carry short datagrams: [`crate::umad_ring`].
 
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -23,25 +22,25 @@ pub const UMAD_PACKET_BYTES_MAX: usize = 4096;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct UmadHead {
-    /// Agent of the port.
+    /// Agent on the port.
     pub agent: u32,
-    /// 0, or the errno value with which a datagram comes back that was not answered.
+    /// 0, or the errno value that marks a returned datagram as unanswered.
     pub status: u32,
-    /// Milliseconds to wait for a response, 0 for none.
+    /// Response timeout in milliseconds, 0 for none.
     pub timeout_ms: u32,
-    /// How many times to send it again.
+    /// Number of retries.
     pub retries: u32,
-    /// Bytes of head and datagram.
+    /// Bytes of head and datagram together.
     pub length: u32,
-    /// Queue pair at the other end, in network order.
+    /// Remote queue pair, in network order.
     pub qpn: [u8; 4],
     /// Q_Key, in network order.
     pub qkey: [u8; 4],
-    /// LID of the other end, in network order.
+    /// Remote LID, in network order.
     pub lid: [u8; 2],
     /// Service level.
     pub sl: u8,
-    /// Path bits of the own LID.
+    /// Path bits of the local LID.
     pub path_bits: u8,
     /// Whether there is a GRH.
     pub grh_present: u8,
@@ -51,20 +50,20 @@ pub struct UmadHead {
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// GID of the other end.
+    /// Remote GID.
     pub gid: [u8; 16],
     /// Flow label, in network order.
     pub flow_label: [u8; 4],
     /// Row of the P_Key table.
     pub pkey_index: u16,
-    /// Nothing.
+    /// Reserved.
     pub reserved: [u8; 6],
 }
 
 const _: () = assert!(UMAD_HEAD_BYTES == 64);
 
 impl UmadHead {
-    /// Reads one; `None` if the packet is shorter, or names a length that cannot be.
+    /// Decodes a head; `None` if the packet is shorter than a head, or names an impossible length.
     pub fn decode(packet: &[u8]) -> Option<(UmadHead, &[u8])> {
         let (head, rest) = UmadHead::read_from_prefix(packet).ok()?;
         let length = head.length as usize;
@@ -72,17 +71,17 @@ impl UmadHead {
     }
 }
 
-/// What a program asks about management datagrams.
+/// A program's request about management datagrams.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UmadRequest {
-    /// Open a port; the program's end of its socket comes with the reply, and the memory of its rings.
+    /// Open a port; the program's end of its socket and the memory of its rings come with the reply.
     Open {
-        /// The device.
+        /// Device.
         device: u32,
-        /// Number of its port.
+        /// Port number.
         port: u8,
     },
-    /// Close it; so does closing the socket.
+    /// Close an open port, as closing the socket does.
     Close {
         /// Handle of the open port.
         handle: u32,
@@ -94,71 +93,71 @@ pub enum UmadRequest {
         /// The agent.
         agent: UmadAgent,
     },
-    /// Take an agent off.
+    /// Unregister an agent.
     Unregister {
         /// Handle of the open port.
         handle: u32,
         /// Number of the agent.
         agent: u32,
     },
-    /// Say that a subnet manager runs on this port, or no longer: its CapabilityMask shows IsSM as long as the sessions
-    /// that say so last.
+    /// Report that a subnet manager starts or stops running on this port: its CapabilityMask shows IsSM as long as a
+    /// session that reports one lasts.
     SetIsSm {
-        /// The device.
+        /// Device.
         device: u32,
-        /// Number of its port.
+        /// Port number.
         port: u8,
-        /// Whether it does.
+        /// Whether one runs.
         is_sm: bool,
     },
-    /// The counters of a port.
+    /// Counters of a port.
     Counters {
-        /// The device.
+        /// Device.
         device: u32,
-        /// Number of its port.
+        /// Port number.
         port: u8,
     },
 }
 
-/// An agent: what it sends, and what it wants to get unasked.
+/// An agent: the datagrams that it sends, and the unsolicited ones that it wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct UmadAgent {
     /// Queue pair: 0 for subnet management, 1 for everything else.
     pub qpn: u8,
-    /// Management class of unsolicited datagrams; 0 wants none.
+    /// Management class of unsolicited datagrams; 0 for none.
     pub class: u8,
-    /// Its version.
+    /// Version of the class.
     pub class_version: u8,
-    /// For vendor classes from 0x30 on, whose they are.
+    /// OUI of the vendor, for vendor classes from 0x30 on.
     pub oui: u32,
-    /// Methods that it wants to get unasked, a bit each.
+    /// Methods of the unsolicited datagrams that it wants, one bit each.
     pub method_mask: u128,
     /// Version of RMPP, 0 for none.
     pub rmpp_version: u8,
-    /// The program carries RMPP out by itself.
+    /// The program implements RMPP itself.
     pub user_rmpp: bool,
 }
 
-/// What the daemon answers.
+/// The daemon's reply about management datagrams.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UmadResponse {
-    /// A port was opened.
+    /// A port is open.
     Opened {
-        /// Handle to name it by.
+        /// Handle for later requests.
         handle: u32,
     },
-    /// An agent was registered.
+    /// An agent is registered.
     Registered {
-        /// Its number on this port.
+        /// Number of the agent on this port.
         agent: u32,
     },
     /// Counters of a port.
     Counters(Box<IbCounters>),
-    /// It was done.
+    /// Done.
     Done,
 }
 
-/// What a port counted: PortCounters and PortCountersExtended (IBA 16.1.3).
+/// Counters of a port: PortCounters and PortCountersExtended (IBA 16.1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names are those of the specification, as sysfs spells them.
 pub struct IbCounters {

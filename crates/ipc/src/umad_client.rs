@@ -1,6 +1,6 @@
-//! The library's way to management datagrams in the daemon. Questions of all threads go over one session of the process;
-//! each open port has a socket of its own, whose form [`crate::umad`] describes, so that its descriptor is readable
-//! exactly when a datagram waits. When the daemon dies, its ports hang up.
+//! The library's client of management datagrams in the daemon. Requests of all threads share one session of the
+//! process; each open port has a socket of its own ([`crate::umad`] describes its format), so that its descriptor is
+//! readable exactly when a datagram waits. When the daemon dies, the sockets of its ports hang up.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::process::{ProcessClient, Session};
 use crate::umad::{IbCounters, UmadAgent, UmadRequest, UmadResponse};
 use crate::{ConnectOptions, DeviceInfo, Request, RequestError, Response};
 
-/// Why something was not done.
+/// Why a request about management datagrams failed.
 pub type UmadError = CmError;
 
-/// A process's management datagrams: connects when it is first asked, and again after the daemon died.
+/// A process's client of management datagrams. It connects on the first request, and again after the daemon died.
 #[derive(Debug)]
 pub struct UmadClient(ProcessClient);
 
-/// A port that was opened, as long as its socket is.
+/// An open port; it lasts as long as its socket.
 #[derive(Debug)]
 pub struct OpenPort {
     session: Arc<Session>,
     handle: u32,
 }
 
-/// What opening a port brings.
+/// Result of opening a port.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its socket, which the program polls.
+    /// Socket of the port, which the program polls.
     pub socket: OwnedFd,
-    /// The memory of its rings ([`crate::umad_ring`]), unless the daemon had none.
+    /// Memory of its rings ([`crate::umad_ring`]), unless the daemon had none.
     pub rings: Option<OwnedFd>,
-    /// What agents are registered by.
+    /// Handle for registering agents.
     pub port: OpenPort,
 }
 
@@ -50,12 +50,12 @@ fn order(session: &Session, request: UmadRequest) -> Result<(), RequestError> {
 }
 
 impl UmadClient {
-    /// Not connected yet.
+    /// Makes a client that is not connected yet.
     pub fn new(options: ConnectOptions) -> UmadClient {
         UmadClient(ProcessClient::new(options))
     }
 
-    /// The adapters of this process's virtual host.
+    /// Returns the adapters of this process's virtual host.
     pub fn devices(&self) -> Result<Vec<DeviceInfo>, UmadError> {
         let mut devices = self.0.session()?.client()?.list_devices()?;
         devices.retain(|device| device.infiniband.is_some());
@@ -76,12 +76,12 @@ impl UmadClient {
         }
     }
 
-    /// Says that a subnet manager runs on a port, or no longer.
+    /// Reports that a subnet manager starts or stops running on a port.
     pub fn set_is_sm(&self, device: u32, port: u8, is_sm: bool) -> Result<(), UmadError> {
         Ok(order(&*self.0.session()?, UmadRequest::SetIsSm { device, port, is_sm })?)
     }
 
-    /// What a port counted.
+    /// Returns the counters of a port.
     pub fn counters(&self, device: u32, port: u8) -> Result<IbCounters, UmadError> {
         match ask(&*self.0.session()?, UmadRequest::Counters { device, port })? {
             UmadResponse::Counters(counters) => Ok(*counters),
@@ -91,7 +91,7 @@ impl UmadClient {
 }
 
 impl OpenPort {
-    /// Registers an agent: its number on the port.
+    /// Registers an agent and returns its number on the port.
     pub fn register(&self, agent: UmadAgent) -> Result<u32, RequestError> {
         match ask(&self.session, UmadRequest::Register { handle: self.handle, agent })? {
             UmadResponse::Registered { agent } => Ok(agent),
@@ -99,7 +99,7 @@ impl OpenPort {
         }
     }
 
-    /// Takes one off.
+    /// Unregisters an agent.
     pub fn unregister(&self, agent: u32) -> Result<(), RequestError> {
         order(&self.session, UmadRequest::Unregister { handle: self.handle, agent })
     }

@@ -1,5 +1,5 @@
-//! Requests of an open port that wait for their answers. The kernel refuses a second one with the transaction ID of one
-//! that waits, and a program is to hear that from the call that sends, so it is found out here.
+//! Requests of an open port that wait for their answers. The kernel refuses a second request with the transaction ID of
+//! a waiting one, and the program expects that error from the sending call, so this check runs in the program.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 
 use crate::umad::UmadHead;
 
-/// Requests that are remembered; beyond, duplicates are not noticed.
+/// Limit of tracked requests; beyond it duplicates pass unnoticed.
 const REQUESTS_MAX: usize = 1 << 17;
 
 /// Bytes of a datagram's common header (IBA 13.4.2).
@@ -15,13 +15,13 @@ const HEADER_BYTES: usize = 24;
 const RESPONSE: u8 = 0x80;
 const TRAP_REPRESS: u8 = 0x07;
 const CLASS_BM: u8 = 0x05;
-/// In the attribute modifier of the baseboard management class.
+/// Response bit in the attribute modifier of the baseboard management class.
 const BM_RESPONSE: u8 = 1;
 
-/// Agent, class and the part of the transaction ID that is the program's own.
+/// Agent, class and the program's own part of the transaction ID.
 type Key = (u32, u8, [u8; 4]);
 
-/// All of them.
+/// The waiting requests of a port.
 #[derive(Debug, Default)]
 pub struct Waiting(BTreeSet<Key>);
 
@@ -40,7 +40,8 @@ fn header(mad: &[u8]) -> Option<Header> {
 }
 
 impl Waiting {
-    /// A request of this agent is about to wait; false if one with the same transaction ID does so. Answers do not wait.
+    /// Adds a request of this agent; returns false if one with the same transaction ID waits already. Answers do not
+    /// wait.
     #[must_use]
     pub fn insert(&mut self, agent: u32, mad: &[u8]) -> bool {
         match header(mad) {
@@ -51,14 +52,15 @@ impl Waiting {
         }
     }
 
-    /// It was not sent.
+    /// Removes a request that was not sent.
     pub fn forget(&mut self, agent: u32, mad: &[u8]) {
         if let Some(header) = header(mad).filter(|header| !header.response) {
             self.0.remove(&(agent, header.class, header.tid));
         }
     }
 
-    /// A datagram came, head included: an answer, or a request that nobody answered.
+    /// Removes the request of a received datagram (head included): its answer, or the request itself returned
+    /// unanswered.
     pub fn on_received(&mut self, message: &[u8]) {
         let Ok((head, mad)) = UmadHead::read_from_prefix(message) else { return };
         if let Some(header) = header(mad).filter(|header| header.response || head.status != 0) {
@@ -66,7 +68,7 @@ impl Waiting {
         }
     }
 
-    /// An agent is gone.
+    /// Removes all requests of an agent that is gone.
     pub fn forget_agent(&mut self, agent: u32) {
         self.0.retain(|(other, ..)| *other != agent);
     }

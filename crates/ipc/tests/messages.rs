@@ -1,4 +1,4 @@
-//! The messages against bytes that nobody sane sent, and against themselves.
+//! Messages survive malformed bytes, and round trips.
 
 use proptest::prelude::*;
 use weft_ipc::stat::QpCursor;
@@ -40,7 +40,7 @@ fn the_fullest_page_fits_a_message() {
 
 #[test]
 fn a_claimed_length_reserves_nothing() {
-    // Reattach { slot: 0, groups: 2^32 - 1 of them }, and none there.
+    // Reattach { slot: 0, groups: 2^32 - 1 of them }, with none following.
     let bytes = [5, 3, 0, 0xff, 0xff, 0xff, 0xff, 0x0f];
     assert_eq!(decode::<ClientFrame>(&bytes), Err(DecodeError::Malformed));
     assert_eq!(decode::<ClientFrame>(&vec![0; MESSAGE_BYTES_MAX + 1]), Err(DecodeError::TooLong));
@@ -82,7 +82,7 @@ fn requests() -> impl Strategy<Value = Request> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300), low: bool) {
-        // Small numbers are valid variants and lengths more often.
+        // Small numbers are more often valid variants and lengths.
         let bytes: Vec<u8> = if low { bytes.iter().map(|byte| byte % 14).collect() } else { bytes };
         let _ = decode::<ClientFrame>(&bytes);
         let _ = decode::<DaemonFrame>(&bytes);

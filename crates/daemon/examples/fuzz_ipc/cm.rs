@@ -1,5 +1,5 @@
-//! Commands to the connection manager, and a world that answers it: datagrams come back from the loopback, lost or
-//! damaged now and then, questions are answered or not.
+//! Commands to the connection manager, and a simulated world that answers it: datagrams come back from the loopback,
+//! lost or damaged now and then, and some questions get no answer.
 
 use weft_cm::rdma_cm::{
     Command, ConnParam, Ece, IdOption, JoinKind, PathRecord, PortSpace, QuestionId, Reply, Resolved, RoceMode,
@@ -12,10 +12,10 @@ use weft_ipc::{DaemonFrame, Request, Response, decode};
 use crate::Rng;
 use std::time::Instant;
 
-/// Numbers that were seen, remembered at most.
+/// Maximum number of remembered ids and channels.
 const SEEN_MAX: usize = 64;
 
-/// What the programs know of it.
+/// The programs' knowledge of the connection manager.
 #[derive(Default)]
 pub struct Seen {
     ids: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Takes note of what an answer tells.
+    /// Remembers the numbers in an answer.
     pub fn answer(&mut self, bytes: &[u8]) {
         match decode::<DaemonFrame>(bytes) {
             Ok(DaemonFrame::Reply { result: Ok(Response::Cm(Reply::Id(id))), .. }) => note(&mut self.ids, id),
@@ -36,7 +36,7 @@ impl Seen {
         }
     }
 
-    /// Any request.
+    /// Makes a random request.
     pub fn request(&self, rng: &mut Rng) -> Request {
         match rng.below(12) {
             0 => Request::OpenCmChannel,
@@ -95,7 +95,7 @@ impl Seen {
         }
     }
 
-    /// Lets the world answer.
+    /// Lets the simulated world answer.
     pub fn settle(&mut self, rng: &mut Rng, now: Instant, broker: &mut Broker, host: &mut FakeHost) {
         broker.forget_questions(now, host);
         if rng.one_in(2)

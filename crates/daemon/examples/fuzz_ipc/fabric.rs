@@ -1,5 +1,5 @@
-//! Requests about the fabric, its ways and its management datagrams; datagrams and hostile words on the ports' sockets and
-//! rings, valid and changed.
+//! Requests about the fabric, its paths and its management datagrams; datagrams and hostile words on the ports' sockets
+//! and rings, valid and modified.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,19 +20,19 @@ use zerocopy::IntoBytes;
 
 use crate::Rng;
 
-/// Numbers that were seen, remembered at most.
+/// Maximum number of remembered numbers.
 const SEEN_MAX: usize = 32;
 
 /// The words of a ring's memory that both ends read.
 const WORDS: u64 = 512;
 
-/// A program's end of a ring, and the memory to spoil.
+/// A program's end of a ring, and the memory to corrupt.
 struct Ring {
     requests: RequestWriter,
     memory: Shared,
 }
 
-/// What the programs know of it.
+/// The programs' knowledge of the fabric.
 #[derive(Default)]
 pub struct Seen {
     devices: Vec<u32>,
@@ -42,7 +42,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Takes note of what an answer tells.
+    /// Remembers the numbers in an answer.
     pub fn answer(&mut self, bytes: &[u8]) {
         match decode::<DaemonFrame>(bytes) {
             Ok(DaemonFrame::Reply { result: Ok(Response::Umad(UmadResponse::Opened { handle })), .. }) => {
@@ -55,12 +55,12 @@ impl Seen {
         }
     }
 
-    /// Name of a host that may be there.
+    /// Returns the name of a host that may exist.
     pub fn host(rng: &mut Rng) -> &'static str {
         rng.pick(&["", "", "node1", "node2", "node3", "none"])
     }
 
-    /// Any request.
+    /// Makes a random request.
     pub fn request(&mut self, rng: &mut Rng) -> Request {
         let device = one_of(rng, &self.devices);
         match rng.below(12) {
@@ -144,7 +144,7 @@ impl Seen {
         }
     }
 
-    /// Lets programs send, and takes what came for them.
+    /// Lets programs send, and takes their deliveries.
     pub fn settle(&mut self, rng: &mut Rng, now: Instant, broker: &mut Broker, host: &mut FakeHost) {
         let open = broker.umad().handles();
         self.rings.retain(|handle, _| open.contains(handle));
@@ -226,7 +226,7 @@ fn head(rng: &mut Rng) -> UmadHead {
     }
 }
 
-/// A datagram of some class, with any bytes behind its first ones.
+/// Makes a datagram of some class, with random bytes after its first ones.
 fn datagram(rng: &mut Rng) -> [u8; UMAD_RING_MAD_BYTES] {
     let mut mad = [0; UMAD_RING_MAD_BYTES];
     let any = rng.bytes(UMAD_RING_MAD_BYTES as u64);
@@ -247,7 +247,7 @@ fn datagram(rng: &mut Rng) -> [u8; UMAD_RING_MAD_BYTES] {
     mad
 }
 
-/// What comes on a port's socket.
+/// Makes a packet for a port's socket.
 fn packet(rng: &mut Rng) -> Vec<u8> {
     let mut packet = [head(rng).as_bytes(), &datagram(rng)[..]].concat();
     match rng.below(8) {

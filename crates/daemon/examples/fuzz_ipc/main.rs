@@ -1,6 +1,6 @@
-//! Throws bytes at the daemon's request handler: random ones, valid messages, and valid messages with bytes changed, from
-//! clients that come and go, while interfaces change, time passes and survivors of a predecessor show up. A panic is a
-//! finding; so is a slot that the host finds opened twice or sealed twice, and an answer that does not decode.
+//! Feeds bytes to the daemon's request handler: random ones, valid messages, and valid messages with bytes changed,
+//! from clients that come and go, while interfaces change, time passes and survivors of a predecessor return. A panic
+//! is a finding; so is a slot that the host finds opened twice or sealed twice, and an answer that does not decode.
 //!
 //! ```sh
 //! cargo run --release -p weft-daemon --example fuzz_ipc -- --seconds 600 [--seed N]
@@ -27,7 +27,7 @@ use weft_ipc::{
 };
 use weft_sys::unix::Credentials;
 
-/// A request about what processes count and hold.
+/// Makes a request about counters and objects of processes.
 fn ledger_request(rng: &mut Rng) -> Request {
     match rng.below(4) {
         0 => Request::OpenLedger,
@@ -37,7 +37,7 @@ fn ledger_request(rng: &mut Rng) -> Request {
     }
 }
 
-/// A request of a process that meets others.
+/// Makes a request of a process that connects to others.
 fn peer_request(rng: &mut Rng) -> Request {
     let generation = rng.below(4);
     match rng.below(3) {
@@ -93,7 +93,7 @@ fn main() {
     let first_seed = number("--seed").unwrap_or(1);
     let (start, mut seed, mut messages) = (Instant::now(), first_seed, 0u64);
     loop {
-        // Told before: a panic ends the process, and this seed replays it.
+        // Printed first: a panic ends the process, and this seed replays it.
         if seed.is_multiple_of(1000) || seed == first_seed {
             println!("seed {seed}, {messages} messages, {} s", start.elapsed().as_secs());
         }
@@ -236,7 +236,7 @@ impl World {
         self.broker.refresh(self.now);
     }
 
-    /// A process writes what it likes to its ledger.
+    /// Writes random content to a process's ledger.
     fn ledger(&mut self) {
         let Some((counters, objects)) = self.host.ledgers.values_mut().next() else { return };
         let device = self.rng.below(6) as u32;
@@ -282,7 +282,7 @@ impl World {
     }
 
     fn say(&mut self, client: ClientId, bytes: &[u8]) {
-        // A client whose message waits is not read from.
+        // The broker does not read from a client whose message waits.
         if self.deferred.contains_key(&client) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Cables of programs to the fabric's switches, where packets go hop by hop.
+//! Cables of programs to the fabric's switches, in packet mode (every packet travels hop by hop).
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
 use crate::umad;
 
-/// Packets of a program that ends that are carried still: as many of the smallest as its ring holds.
+/// Packets that the daemon still carries for an ending program: as many of the smallest as its ring holds.
 const LEFT_MAX: usize = 1 << 15;
 
 impl Listeners for Groups {
@@ -29,10 +29,10 @@ impl Broker {
         let (Some(client), Some(running)) = (client, self.fabric.running().filter(|running| running.packets())) else {
             return Ok(Response::Cable { packets: false }.into());
         };
-        let slot = client.slot.ok_or_else(|| refuse(EINVAL, "a cable is for who has a slot: ask for one first"))?;
+        let slot = client.slot.ok_or_else(|| refuse(EINVAL, "a cable needs a slot: ask for a slot first"))?;
         let adapters = running.adapters(&client.host).unwrap_or_default();
         let ports = umad::ports_of(running.fabric(), self.fabric.generation(), adapters);
-        // Packets may wait at the one that it has, and others for them.
+        // The existing cable may hold waiting packets, and other cables' packets may wait for it.
         if self.cables.has(id) {
             return Err(refuse(EALREADY, "a program has one cable"));
         }
@@ -44,7 +44,7 @@ impl Broker {
         Ok(Outcome::Reply(Box::new(Response::Cable { packets: true }), attach))
     }
 
-    /// A program is gone, or cannot call any more: what it has sent is under way.
+    /// Closes the cable of a program that is gone or can no longer call, after carrying the packets that it had sent.
     pub fn close_cable(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         if self.cables.has(id) {
             self.cables.stop_waiting(id);
@@ -54,14 +54,14 @@ impl Broker {
         }
     }
 
-    /// Carries packets of a program, at most so many: how many there were.
+    /// Carries at most `most` packets of a program; returns how many there were.
     pub fn carry_packets(&mut self, now: Instant, id: ClientId, most: usize) -> usize {
         let time = self.fabric.time(now);
         let Some(running) = self.fabric.running_mut() else { return 0 };
         self.cables.carry(time, running.fabric_mut(), &self.groups, id, most)
     }
 
-    /// Packets that waited for room may have some.
+    /// Retries packets that wait for room.
     pub fn flush_cables(&mut self, now: Instant) {
         let time = self.fabric.time(now);
         if let Some(running) = self.fabric.running_mut() {
@@ -69,7 +69,7 @@ impl Broker {
         }
     }
 
-    /// The fabric is another, or none.
+    /// Resets the cables after the fabric changed or went down.
     pub(super) fn follow_cables(&mut self) {
         let (clients, generation) = (&self.clients, self.fabric.generation());
         let running = self.fabric.running().filter(|running| running.packets());
@@ -92,7 +92,7 @@ impl Broker {
         self.cables.poll_timeout().map(|at| self.fabric.instant(at))
     }
 
-    /// The cables.
+    /// Returns the cables.
     pub fn cables(&mut self) -> &mut Cables {
         &mut self.cables
     }

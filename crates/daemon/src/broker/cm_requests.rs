@@ -1,6 +1,6 @@
-//! Requests for the RDMA connection manager. A process becomes known to it by its first one; queue pair 1, and with it
-//! the port, is opened for the first command that leads to packets. It stays open, so that who asks for a service that
-//! nobody offers any more is told so.
+//! Requests for the RDMA connection manager. A process's first request registers it as a client. The first command that
+//! leads to packets opens queue pair 1, and with it the port. Queue pair 1 stays open, so that a peer that asks for a
+//! service without a listener gets a reject.
 
 use std::time::Instant;
 
@@ -71,7 +71,7 @@ impl Broker {
         Ok(Response::Done.into())
     }
 
-    /// A number that no open event channel has.
+    /// Returns a number that no open event channel has.
     fn new_channel_number(&mut self) -> u32 {
         loop {
             self.last_channel = self.last_channel.wrapping_add(1);
@@ -81,7 +81,7 @@ impl Broker {
         }
     }
 
-    /// The connection manager of a client: its host's, or the machine's; `None` if its host has gone.
+    /// Returns the connection manager of a client: its host's, or the machine's; `None` if its host is gone.
     fn cm_of(&mut self, id: ClientId) -> Option<&mut CmService> {
         match self.host_of(id).map(str::to_owned) {
             Some(host) => self.host_cms.get_mut(&host).map(|host| &mut host.cm),
@@ -89,12 +89,12 @@ impl Broker {
         }
     }
 
-    /// All connection managers.
+    /// Returns all connection managers.
     fn all_cms(&self) -> impl Iterator<Item = &CmService> {
         std::iter::once(&self.cm).chain(self.host_cms.values().map(|host| &host.cm))
     }
 
-    /// All connection managers, to be changed.
+    /// Returns all connection managers, mutably.
     pub fn all_cms_mut(&mut self) -> impl Iterator<Item = &mut CmService> {
         std::iter::once(&mut self.cm).chain(self.host_cms.values_mut().map(|host| &mut host.cm))
     }

@@ -1,5 +1,5 @@
-//! Requests about the fabric. To look at it is everybody's right; to bring it up, take it down and harm it is that of who
-//! may change devices.
+//! Requests about the fabric. Every user may inspect it; only users who may change devices may bring it up, take it
+//! down or inject faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::fabric::FabricHost;
 use crate::slots::ClientId;
 
 impl Broker {
-    /// The fabric of this network namespace.
+    /// Returns the fabric of this network namespace.
     pub fn fabric(&mut self) -> &mut FabricHost {
         &mut self.fabric
     }
@@ -39,14 +39,14 @@ impl Broker {
         let counted = if looks { self.programs_of_hosts() } else { BTreeMap::new() };
         let adapters = match &request {
             FabricRequest::Down => self.adapters_of_clients(|_| true),
-            // Programs die with their host: theirs lose the adapter, and peers find nobody there.
+            // Programs die with their host: they lose the adapter, and peers find no process there.
             FabricRequest::Node { name, change: NodeChange::Off | NodeChange::Reboot { .. } } => {
                 let guid = self.fabric.running().and_then(|running| running.node_guid(name));
                 self.adapters_of_clients(|device| Some(device.node_guid) == guid)
             }
             _ => Vec::new(),
         };
-        // Who says so when it is down already wants it to be gone, too.
+        // A request to take down a fabric that is already down asks the daemon to leave, too.
         self.leaves_soon |= down;
         let reply = self.fabric.answer(now, id, request, &counted)?;
         for (client, index) in adapters {
@@ -59,15 +59,15 @@ impl Broker {
         Ok(Response::Fabric(reply).into())
     }
 
-    /// The adapters of this kind that clients follow as programs of virtual hosts.
+    /// Returns subscribed clients of virtual hosts with those of their adapters that satisfy `wanted`.
     fn adapters_of_clients(&self, wanted: impl Fn(&DeviceInfo) -> bool) -> Vec<(ClientId, u32)> {
         let followers = self.clients.iter().filter(|(_, client)| client.subscribed && !client.host.is_empty());
         let adapters = |host: &str| self.devices_of_host(host).into_iter().filter(|device| wanted(device));
         followers.flat_map(|(id, client)| adapters(&client.host).map(|device| (*id, device.index))).collect()
     }
 
-    /// How many programs run as each virtual host. A process may have several connections; those without a number that is
-    /// known here count one each.
+    /// Returns how many programs run as each virtual host. A process with several connections counts once; processes
+    /// whose ID the daemon cannot see count once per connection.
     fn programs_of_hosts(&self) -> BTreeMap<String, u32> {
         let (mut counted, mut seen) = (BTreeMap::new(), BTreeSet::new());
         let sessions = self.clients.values().filter(|client| matches!(client.standing, Standing::Session));

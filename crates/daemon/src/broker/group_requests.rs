@@ -1,5 +1,5 @@
-//! Groups of the fabric: which programs listen where, and which of them packets of a sender arrive at along the switches'
-//! multicast tables. A sender is told when that changes, and asks again.
+//! Multicast groups of the fabric: which programs listen where, and which of them the switches' multicast tables
+//! deliver a sender's packets to. When that changes, the daemon notifies the sender, which asks again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,42 +14,42 @@ use super::{Broker, Client};
 use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
 
-/// Ways to groups have this bit in their numbers, which tells them from ways to one port.
+/// Bit that marks path numbers of groups, as opposed to paths to one port.
 const GROUP_WAY: u32 = 1 << 31;
-/// LIDs of groups.
+/// Multicast LIDs.
 const MULTICAST_LIDS: std::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
 
-/// Who listens: by port and LID of the group, each with the group's GID.
+/// Listeners by port and MLID, each with the GID of its group.
 type Members = BTreeMap<(PortRef, u16), BTreeSet<(ClientId, [u8; 16])>>;
 
-/// A way to a group that a program sends by.
+/// A path to a group that a program sends over.
 #[derive(Debug)]
 struct Watched {
     request: PathRequest,
     from: PortRef,
     path: Option<Path>,
     slots: Vec<u32>,
-    /// The program was told that it leads elsewhere, and has not asked again: what it tells of took this path.
+    /// The program was notified of a change and has not asked again: the traffic that it reports took this path.
     stale: bool,
 }
 
-/// All groups.
+/// All groups and the paths to them.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     members: Members,
-    /// How many of them each client has.
+    /// Number of memberships of each client.
     counts: BTreeMap<ClientId, usize>,
-    /// By client; the numbers of ways are their places.
+    /// By client; a path's number is its index here.
     watched: BTreeMap<ClientId, Vec<Watched>>,
     numbers: BTreeMap<(ClientId, PathRequest), u32>,
-    /// Somebody listens who did not before, or does no more.
+    /// A member was added or removed.
     changed: bool,
-    /// The fabric, and its generation, that all this is of.
+    /// The fabric, and its generation, that these verdicts belong to.
     judged: (bool, u64, u64),
 }
 
 impl Groups {
-    /// A client is gone.
+    /// Removes a client's memberships and paths.
     pub fn forget(&mut self, client: ClientId) {
         for watched in self.watched.remove(&client).unwrap_or_default() {
             self.numbers.remove(&(client, watched.request));
@@ -85,13 +85,14 @@ impl Groups {
         }
     }
 
-    /// The clients that listen at these ports.
+    /// Returns the clients that listen at these ports.
     pub(super) fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
         let at = ports.filter_map(|port| self.members.get(&(port, mlid)));
         at.flatten().map(|(client, _)| *client).collect()
     }
 
-    /// Where a way leads: its path, and who listens there. A copy stays at the sender's own port, too (IBA 10.5.2.1).
+    /// Returns a path and the clients that listen where it leads. One copy stays at the sender's own port (IBA
+    /// 10.5.2.1).
     fn judge(&self, fabric: &Fabric, from: PortRef, request: &PathRequest) -> (Option<Path>, BTreeSet<ClientId>) {
         let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };
         match fabric.group_verdict(from, &query) {
@@ -136,7 +137,7 @@ impl Broker {
         let watched = self.groups.watched.entry(id).or_default();
         let known = self.groups.numbers.get(&(id, request)).copied();
         if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
-            return Err(refuse(ENOSPC, "the program sends to too many groups of the fabric: run it anew"));
+            return Err(refuse(ENOSPC, "the program sends to too many groups of the fabric: restart it"));
         }
         let number = known.unwrap_or(watched.len() as u32);
         let fresh = Watched { request, from, path, slots: slots.clone(), stale: false };
@@ -148,7 +149,7 @@ impl Broker {
         Ok(Response::Group(GroupReply { path: number | GROUP_WAY, slots }).into())
     }
 
-    /// What passed to a group; `false` if the way is not one to a group.
+    /// Counts traffic to a group; returns `false` if the path does not lead to a group.
     pub(super) fn group_traffic(&mut self, id: ClientId, told: &PathTraffic) -> bool {
         if told.path & GROUP_WAY == 0 {
             return false;
@@ -164,14 +165,14 @@ impl Broker {
         true
     }
 
-    /// Judges all ways to groups anew if something changed, and tells programs whose packets arrive elsewhere.
+    /// Judges all paths to groups again if something changed, and notifies programs whose packets now arrive elsewhere.
     pub(super) fn follow_groups(&mut self) {
         let fabric = self.fabric.running().map(|running| running.fabric().generation());
         let present = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
         let before = std::mem::replace(&mut self.groups.judged, present);
         let changed = std::mem::take(&mut self.groups.changed);
         if (before.0, before.1) != (present.0, present.1) {
-            // Ports of another fabric: nobody listens there yet.
+            // The ports belong to another fabric, which has no listeners yet.
             self.groups = Groups { judged: present, ..Groups::default() };
             return;
         }

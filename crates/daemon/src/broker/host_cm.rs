@@ -1,5 +1,5 @@
-//! Connection managers of virtual hosts: one for each host whose programs connect, or that is asked for a connection. They
-//! end with the fabric.
+//! Connection managers of virtual hosts: one for each host whose programs connect, or that receives a connection
+//! request. They end with the fabric.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -15,16 +15,16 @@ use crate::host::Host;
 use crate::refusal::{ENODEV, refuse};
 use crate::slots::ClientId;
 
-/// By the names of hosts.
+/// Connection managers by host name.
 pub(super) type HostCms = BTreeMap<String, HostCm>;
 
 impl Broker {
-    /// The virtual host that a client runs as.
+    /// Returns the virtual host that a client runs as.
     pub(super) fn host_of(&self, id: ClientId) -> Option<&str> {
         self.clients.get(&id).map(|client| client.host.as_str()).filter(|host| !host.is_empty())
     }
 
-    /// The connection manager of a host of the fabric, which is started if there is none.
+    /// Starts the connection manager of a fabric host, unless it runs already.
     pub(super) fn start_host_cm(&mut self, now: Instant, name: &str) -> Result<(), Refusal> {
         if self.host_cms.contains_key(name) {
             return Ok(());
@@ -40,7 +40,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Something changed at these nodes: their hosts' connection managers follow.
+    /// Updates the connection managers of the hosts of these changed nodes.
     pub(super) fn follow_hosts(&mut self, now: Instant, nodes: &BTreeSet<u32>) {
         let topology = self.fabric.running().map(|running| running.topology());
         let name_of = |node: &u32| Some(topology?.nodes.get(*node as usize)?.host.clone());
@@ -50,7 +50,7 @@ impl Broker {
         }
     }
 
-    /// Tells a host's connection manager how its adapters are now.
+    /// Gives a host's connection manager the current state of its adapters.
     pub(super) fn follow_host(&mut self, now: Instant, name: &str) {
         let list = self.devices_of_host(name);
         let time = self.fabric.time(now);
@@ -65,7 +65,7 @@ impl Broker {
         cm.follow(now, &list, place, &subnet);
     }
 
-    /// A command of a program of a virtual host.
+    /// Executes a command from a program of a virtual host.
     pub(super) fn host_cm_command(
         &mut self,
         now: Instant,
@@ -87,7 +87,7 @@ impl Broker {
         Ok(Response::Cm(reply).into())
     }
 
-    /// A client that uses the connection manager of its host.
+    /// Registers a client with the connection manager of its host.
     pub(super) fn open_host_cm_client(
         &mut self,
         now: Instant,
@@ -102,8 +102,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Datagrams that no program's agent wanted: those of connection managers are theirs. Whether there were any, so that
-    /// answers to them may be under way.
+    /// Passes datagrams of the connection manager's classes, which no program's agent wanted, to the hosts' connection
+    /// managers, and runs their timers. Returns whether it did anything, so that answers may be under way.
     pub(super) fn carry_to_host_cms(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some(delivery) = self.umad.poll_unclaimed() {
@@ -145,12 +145,13 @@ impl Broker {
         cm.perform(now, &mut subnet);
     }
 
-    /// When [`Broker::carry_to_host_cms`] has something to do.
+    /// Returns when [`Broker::carry_to_host_cms`] is due.
     pub(super) fn poll_host_cm_timeout(&self) -> Option<Instant> {
         self.host_cms.values().filter_map(HostCm::poll_timeout).min()
     }
 
-    /// The fabric has gone, and another may be up: the devices of its hosts are gone for their programs.
+    /// Ends the hosts' connection managers with their fabric: for programs the devices of its hosts are gone, even if
+    /// another fabric is up.
     pub(super) fn end_host_cms(&mut self, now: Instant) {
         for cm in self.host_cms.values_mut() {
             cm.end(now);

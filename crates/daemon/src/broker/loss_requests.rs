@@ -1,5 +1,5 @@
-//! What came to nothing on the fabric: its ports count it, and its traps tell the subnet manager, as if each packet had
-//! crossed.
+//! Undeliverable packets: the fabric's ports count them, and its traps report them to the subnet manager, as if each
+//! packet had crossed the fabric.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use super::path_requests::HEADERS_BYTES;
 use super::session::Outcome;
 use crate::slots::ClientId;
 
-/// Packets of one queue pair that are carried over the fabric for one report; what a program wastes beyond them in the time
-/// between two reports is not counted.
+/// Packets of one queue pair that one report sends over the fabric. Further packets lost between two reports are not
+/// counted.
 const LOST_PACKETS_MAX: u64 = 256;
-/// All of a P_Key but the bit of full members: no packet has 0 there.
+/// A P_Key without its full-membership bit: no packet has 0 in these bits.
 const PARTITION: u16 = 0x7fff;
 
 fn carry(fabric: &mut Fabric, now: FabricInstant, from: PortRef, way: &PathRequest, lost: &LostPackets) {
@@ -37,7 +37,7 @@ fn carry(fabric: &mut Fabric, now: FabricInstant, from: PortRef, way: &PathReque
         words: (payload + HEADERS_BYTES).div_ceil(4) as u32,
     };
     for _ in 0..lost.packets.min(LOST_PACKETS_MAX) {
-        // That it does not arrive is what is to be counted.
+        // The drop is expected: the point is to count it.
         let _ = fabric.transmit(now, from, &packet, |_| {});
     }
 }

@@ -1,9 +1,9 @@
-//! The daemon without its sockets: bytes of clients in, bytes for clients out, time passed in. It knows who is
-//! connected, what devices there are, who has which slot, and who may do what.
+//! The daemon's decisions, without sockets: takes in bytes of clients and the time, puts out bytes for clients. It
+//! knows the clients, the devices, the owner of each slot, and each client's permissions.
 //!
 //! ```text
-//! Recovering --anchor of a survivor--> Grace --20 s-> Normal        a predecessor's pool goes on
-//!     '-------- 3 s, nobody came ----------------------^            its port stays taken until its programs end
+//! Recovering --anchor of a survivor--> Grace --20 s-> Normal        the predecessor's pool stays in use
+//!     '-------- 3 s without a survivor ----------------^            its port stays taken until its programs end
 //! ```
 
 mod cable_requests;
@@ -42,53 +42,53 @@ use crate::umad::{SmHolders, UmadService};
 
 pub use stat_requests::Left;
 
-/// What the broker is told at its start.
+/// Configuration of the broker.
 #[derive(Clone, Debug)]
 pub struct BrokerConfig {
-    /// Process of the daemon.
+    /// Process ID of the daemon.
     pub pid: u32,
-    /// User of the daemon.
+    /// User ID of the daemon.
     pub uid: u32,
-    /// Whether that number stands for this user alone.
+    /// Whether that ID stands for this user alone.
     pub uid_is_ours_alone: bool,
-    /// Something that stays the same while the network namespace lives.
+    /// Identifier that stays the same while the network namespace lives.
     pub namespace: u64,
-    /// Slots of one user.
+    /// Maximum number of slots per user.
     pub slots_per_user_max: u32,
-    /// How long a free slot stays its last user's.
+    /// How long a free slot stays reserved for its last user.
     pub slot_quarantine: Duration,
-    /// Connections of one user.
+    /// Maximum number of connections per user.
     pub connections_per_user_max: u32,
-    /// How long to stay when nobody needs the daemon; `None` is for ever.
+    /// How long an unused daemon stays; `None` is forever.
     pub idle_exit: Option<Duration>,
     /// Whether programs that outlived a predecessor hold the port.
     pub survivors: bool,
 }
 
-/// What the server has to do.
+/// An action for the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// Send to a client.
     Send {
-        /// To whom.
+        /// Recipient.
         client: ClientId,
-        /// What.
+        /// Message.
         bytes: Vec<u8>,
-        /// Descriptors that go with it.
+        /// Descriptors to attach.
         attach: Attach,
-        /// The device that this is an event about: a newer one takes its place if it still waits.
+        /// Device that this event describes: a newer event about it replaces this one while it still waits.
         about: Option<u32>,
     },
-    /// Close a client's connection once everything before was sent, and say so by [`Broker::disconnect`].
+    /// Close a client's connection after sending everything queued before, and confirm by [`Broker::disconnect`].
     Close {
-        /// Whose.
+        /// The client.
         client: ClientId,
     },
-    /// End the daemon once everything before was sent.
+    /// End the daemon after sending everything queued before.
     Stop,
 }
 
-/// Descriptors that go with a message.
+/// Descriptors attached to a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Attach {
     /// The sockets of this slot.
@@ -103,18 +103,18 @@ pub struct Attach {
     pub ledger_of: Option<ClientId>,
     /// The program's end of this client's cable.
     pub cable: Option<ClientId>,
-    /// What the process of this slot is met with: doorbell, board, arena.
+    /// Publication of this slot's process: doorbell, board, arena.
     pub published: Option<u32>,
-    /// What the process of the first slot gets that meets the one of the second.
+    /// Descriptors for the process of the first slot to reach the process of the second.
     pub meeting: Option<(u32, u32)>,
 }
 
-/// What became of a message.
+/// Result of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handled {
-    /// It was dealt with.
+    /// The broker has processed it.
     Done,
-    /// It has to wait until the recovery is over: keep it, read no more from this client, bring it again then.
+    /// It must wait until recovery ends: keep it, read no more from this client, and submit it again then.
     Deferred,
 }
 
@@ -127,10 +127,10 @@ enum Phase {
 
 #[derive(Debug)]
 enum Standing {
-    /// Has not said hello; `Some` is why it will be refused when it does.
+    /// No hello yet; `Some` holds the reason for which the broker will refuse it.
     New(Option<String>),
     Session,
-    /// To be closed; what it still says is not heard.
+    /// About to be closed; further input is ignored.
     Leaving,
 }
 
@@ -141,7 +141,7 @@ struct Client {
     program: String,
     /// Virtual host that it runs as; empty for the machine itself.
     host: String,
-    /// Faults that it asked for, and as it wrote them.
+    /// Faults that it requests, parsed and in its own syntax.
     fault: FaultSpec,
     fault_text: String,
     subscribed: bool,
@@ -152,10 +152,10 @@ struct Client {
     ledger: bool,
 }
 
-/// Clients over a quota that are kept to be told so.
+/// Clients over a quota that stay connected to receive their refusal.
 const DOOMED_CLIENTS_MAX: usize = 32;
 
-/// The daemon's mind.
+/// State and decisions of the daemon.
 #[derive(Debug)]
 pub struct Broker {
     config: BrokerConfig,
@@ -166,42 +166,42 @@ pub struct Broker {
     phase: Phase,
     started: Instant,
     idle_since: Option<Instant>,
-    /// The fabric was taken down: who has nothing else to do for anybody leaves at once.
+    /// The fabric was taken down: the daemon leaves soon if nothing else needs it.
     leaves_soon: bool,
     cm: CmService,
-    /// Those of virtual hosts.
+    /// Connection managers of virtual hosts.
     host_cms: host_cm::HostCms,
-    /// Number of the event channel that was opened last.
+    /// Number of the last opened event channel.
     last_channel: u32,
     /// Management datagrams of virtual hosts.
     umad: UmadService,
-    /// The fabric that its ports are on.
+    /// Fabric that the ports of `umad` belong to.
     umad_generation: (bool, u64),
-    /// Who says that subnet managers run where.
+    /// Sessions that report running subnet managers, by port.
     sm_holders: SmHolders,
     /// The InfiniBand fabric, if one is up.
     fabric: FabricHost,
-    /// Who has met whom.
+    /// Connections between processes.
     meetings: peer_requests::Meetings,
-    /// Ways over the fabric that programs asked about.
+    /// Paths over the fabric that programs asked about.
     paths: path_requests::Paths,
-    /// Groups that programs listen and send to.
+    /// Multicast groups of the fabric that programs listen and send to.
     groups: group_requests::Groups,
-    /// Cables of programs whose packets go hop by hop.
+    /// Cables of programs in packet mode.
     cables: Cables,
-    /// Counters of ended processes of the machine.
+    /// Counters of ended processes on the machine.
     left: Left,
-    /// The same of the fabric's hosts, by name. It ends with the fabric.
+    /// Counters of ended processes on the fabric's hosts, by host name. They end with the fabric.
     left_on_hosts: BTreeMap<String, Left>,
     /// When processes were last asked to bring their ledgers up to date.
     ledgers_refreshed: Option<Instant>,
-    /// Whether what a successor needs may have changed.
+    /// Whether the state saved for a successor may have changed.
     changed: bool,
     output: VecDeque<Output>,
 }
 
 impl Broker {
-    /// A broker that knows of no interface yet.
+    /// Makes a broker that knows of no interface yet.
     pub fn new(now: Instant, config: BrokerConfig) -> Broker {
         let phase = match config.survivors {
             true => Phase::Recovering { until: now + limits::RECOVERY_WAIT },
@@ -236,39 +236,39 @@ impl Broker {
         }
     }
 
-    /// The interfaces and devices. After changing them call [`Broker::refresh`].
+    /// Returns the interfaces and devices. After changing them call [`Broker::refresh`].
     pub fn devices(&mut self) -> &mut Devices {
         &mut self.devices
     }
 
-    /// The connection manager.
+    /// Returns the machine's connection manager.
     pub fn cm(&mut self) -> &mut CmService {
         &mut self.cm
     }
 
-    /// Tells the host which questions of the connection manager nobody asks any more.
+    /// Withdraws from the host the connection managers' questions that no command waits for any more.
     pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
         for cm in self.all_cms_mut() {
             cm.forget_questions(now, host);
         }
     }
 
-    /// Whether what [`Broker::save`] tells may have changed since this was last asked.
+    /// Returns whether the result of [`Broker::save`] may have changed since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Tells the subscribers what changed.
+    /// Sends the changes to subscribers.
     pub fn refresh(&mut self, now: Instant) {
         self.changed = true;
         let events = self.devices.refresh(self.slots.in_use() > 0);
         self.cm.follow(now, &self.devices);
         self.broadcast(&events);
-        // A device that kept the daemon may have gone with its interface.
+        // A device that kept the daemon alive may have gone with its interface.
         self.update_idle(now);
     }
 
-    /// A connection came. `None`: close it at once, there are too many.
+    /// Registers a connection. `None`: close it immediately, there are too many.
     pub fn connect(&mut self, now: Instant, credentials: Credentials) -> Option<ClientId> {
         let same_user = self.clients.values().filter(|client| client.credentials.uid == credentials.uid).count();
         let over = if self.clients.len() >= limits::CONNECTIONS_MAX {
@@ -308,7 +308,7 @@ impl Broker {
         Some(id)
     }
 
-    /// A connection ended: everything that the process held is free.
+    /// Removes a client and frees everything that its process held.
     pub fn disconnect(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         self.changed = true;
         for cm in self.all_cms_mut() {
@@ -337,50 +337,51 @@ impl Broker {
         self.update_idle(now);
     }
 
-    /// Whether any client asked for faults.
+    /// Returns whether any client requests faults.
     pub fn any_faults(&self) -> bool {
         self.clients.values().any(|client| client.fault != FaultSpec::default())
     }
 
-    /// The faults that strike what comes for this client; `None` for none.
+    /// Returns the faults for packets to this client; `None` for none.
     pub fn faults_of(&self, id: ClientId) -> Option<FaultSpec> {
         self.clients.get(&id).map(|client| client.fault).filter(|fault| *fault != FaultSpec::default())
     }
 
-    /// Whether descriptors that a client sends are wanted: else they should not even enter this process, which has to
-    /// close them, and closing a stranger's file can take for ever. Wanted are proofs of slots while a predecessor's
-    /// programs come back, and later the anchor that only the trusted have.
+    /// Returns whether to accept descriptors that a client sends. Unwanted ones must not even enter this process, which
+    /// would have to close them, and closing an untrusted file can block forever. It wants proofs of slots while a
+    /// predecessor's programs come back, and later the anchor, which only trusted users have.
     pub fn accepts_descriptors(&self, id: ClientId) -> bool {
         let trusted = || self.clients.get(&id).is_some_and(|client| self.is_trusted(client.credentials.uid));
         self.phase != Phase::Normal || (self.slots.is_empty() && trusted())
     }
 
-    /// Whether processes have slots that could not bring the pool to a successor, since they are not trusted with it.
+    /// Returns whether some processes with slots could not bring the pool to a successor, since the daemon does not
+    /// trust them with it.
     pub fn needs_standby(&self) -> bool {
         self.clients.values().any(|client| client.slot.is_some() && !self.is_trusted(client.credentials.uid))
     }
 
-    /// Whether any process has a slot.
+    /// Returns whether any process has a slot.
     pub fn slots_in_use(&self) -> bool {
         self.slots.in_use() > 0
     }
 
-    /// Goes on with a predecessor's pool that we hold ourselves.
+    /// Takes over a predecessor's pool from an anchor that this process holds itself.
     pub fn inherit(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
         self.adopt(now, anchor, host)
     }
 
-    /// Whether messages are being deferred.
+    /// Returns whether the broker defers messages.
     pub fn is_recovering(&self) -> bool {
         matches!(self.phase, Phase::Recovering { .. })
     }
 
-    /// Takes the next thing to do.
+    /// Takes the next action.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.output.pop_front()
     }
 
-    /// When [`Broker::handle_timeout`] wants to be called.
+    /// Returns when [`Broker::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Normal => None,
@@ -401,7 +402,7 @@ impl Broker {
         .min()
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
         self.cm.handle_timeout(now);
         self.fabric.handle_timeout(now);
@@ -425,13 +426,13 @@ impl Broker {
         }
     }
 
-    /// What a successor needs to go on.
+    /// Returns the state that a successor needs.
     pub fn save(&self) -> Saved {
         let (next_device, devices) = self.devices.save();
         Saved { next_device, devices, slots: self.slots.save(), left: self.left.clone() }
     }
 
-    /// How long a daemon that nobody needs stays.
+    /// Returns how long an unused daemon stays.
     fn patience(&self) -> Option<Duration> {
         let patience = self.config.idle_exit?;
         Some(if self.leaves_soon { patience.min(limits::DOWN_EXIT) } else { patience })
@@ -446,7 +447,8 @@ impl Broker {
         };
     }
 
-    /// Whether a user may see all sockets and change devices: root, and who runs the daemon (who could do it anyway).
+    /// Returns whether a user may see all sockets and change devices: root, and the user who runs the daemon (and could
+    /// do it anyway).
     fn is_trusted(&self, uid: u32) -> bool {
         uid == 0 || (uid == self.config.uid && self.config.uid_is_ours_alone)
     }

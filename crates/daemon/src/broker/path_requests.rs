@@ -1,6 +1,6 @@
-//! Ways over the fabric that programs ask about. Each is judged when it is asked for, and again whenever something
-//! changed that a verdict may rest on; its program is told if the answer is another. What passed is told to the ports on
-//! the way. Here, too, programs hear of what changed at the ports of their hosts.
+//! Paths over the fabric that programs ask about. The daemon judges each path on request, and again whenever something
+//! changed that a verdict may depend on, and notifies the program if the answer changed. The ports on a path count the
+//! traffic reported for it. This module also reports changes at a host's ports to its programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -16,14 +16,14 @@ use super::{Attach, Broker, Output, Standing};
 use crate::refusal::{ENOSPC, refuse};
 use crate::slots::ClientId;
 
-/// Packets and bytes that one report may tell of: nobody moves as much between two of them.
+/// Packets and bytes in one report: no program moves as much between two reports.
 pub(super) const PASSED_MAX: u64 = 1 << 40;
-/// What a packet is besides its payload, in bytes: LRH, BTH and ICRC.
+/// Bytes of a packet besides its payload: LRH, BTH and ICRC.
 pub(super) const HEADERS_BYTES: u64 = 24;
-/// The bit of a P_Key that says full member.
+/// Full-membership bit of a P_Key.
 const FULL_MEMBER: u16 = 0x8000;
 
-/// A way that a program asked about.
+/// A path that a program asked about.
 #[derive(Debug)]
 struct Watched {
     request: PathRequest,
@@ -33,32 +33,32 @@ struct Watched {
     back: Option<Path>,
 }
 
-/// All ways.
+/// All paths that programs asked about.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    /// By client, in the order in which they were asked for: their numbers are their places.
+    /// By client, in the order of the requests: a path's number is its index here.
     watched: BTreeMap<ClientId, Vec<Watched>>,
     numbers: BTreeMap<(ClientId, PathRequest), u32>,
-    /// The fabric, and its generation, that the verdicts are of.
+    /// The fabric, and its generation, that the verdicts belong to.
     judged: (bool, u64, u64),
 }
 
 impl Paths {
-    /// A client is gone.
+    /// Removes the paths of a client.
     pub fn forget(&mut self, client: ClientId) {
         for watched in self.watched.remove(&client).unwrap_or_default() {
             self.numbers.remove(&(client, watched.request));
         }
     }
 
-    /// A way of a client, and the port that it begins at, if it is closed.
+    /// Returns a closed path of a client and its source port; `None` if the path is open.
     pub fn closed(&self, client: ClientId, path: u32) -> Option<(PortRef, PathRequest)> {
         let way = self.watched.get(&client)?.get(path as usize)?;
         (!way.open).then_some((way.from, way.request))
     }
 }
 
-/// The paths of a way, if packets arrive by it at one of these adapters.
+/// Returns the path, and the return path if requested, if packets arrive at one of these adapters.
 fn judge(fabric: &Fabric, from: PortRef, request: &PathRequest, adapters: &[u32]) -> Option<(Path, Option<Path>)> {
     let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };
     let there: Verdict = fabric.verdict(from, &query).ok()?;
@@ -77,7 +77,7 @@ fn judge(fabric: &Fabric, from: PortRef, request: &PathRequest, adapters: &[u32]
     Some((there.path, Some(back.path)))
 }
 
-/// Whether one of these adapters has the LID.
+/// Returns whether one of these adapters has the LID.
 fn have_lid(fabric: &Fabric, adapters: &[u32], lid: u16) -> bool {
     let has = |node: u32, port: u8| {
         fabric.port_info(PortRef::new(node, port)).map(|info| info.lid != 0 && lid & !0 << info.lmc.min(7) == info.lid)
@@ -97,7 +97,7 @@ impl Broker {
         let watched = self.paths.watched.entry(id).or_default();
         let known = self.paths.numbers.get(&(id, request)).copied();
         if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
-            return Err(refuse(ENOSPC, "the program asked about too many ways over the fabric: run it anew"));
+            return Err(refuse(ENOSPC, "the program asked about too many paths over the fabric: restart it"));
         }
         let path = known.unwrap_or(watched.len() as u32);
         let fresh = Watched { request, from, open, there, back };
@@ -129,14 +129,14 @@ impl Broker {
         Response::Done.into()
     }
 
-    /// The adapters of the host that the process of a slot runs on.
+    /// Returns the adapters of the host that the process of a slot runs on.
     fn adapters_of_slot(&self, slot: u32) -> Vec<u32> {
         let host = self.clients.values().find(|client| client.slot == Some(slot)).map(|client| client.host.as_str());
         let adapters = host.and_then(|host| self.fabric.running()?.adapters(host));
         adapters.unwrap_or_default().to_vec()
     }
 
-    /// Judges all ways anew if something changed, and tells programs what changed for them.
+    /// Judges all paths again if something changed, and notifies programs whose answers changed.
     pub(super) fn follow_paths(&mut self, now: Instant) {
         self.follow_ports(now);
         let fabric = self.fabric.running().map(|running| running.fabric().generation());
@@ -167,7 +167,7 @@ impl Broker {
         }
     }
 
-    /// Tells the programs of a host, and its connection manager, what its ports are now.
+    /// Sends the programs of a host, and its connection manager, the current state of its ports.
     fn follow_ports(&mut self, now: Instant) {
         let Some(running) = self.fabric.running_mut() else { return };
         let mut nodes = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Requests of processes that meet: who has published what, and which pairs of lanes were fetched by whom.
+//! Requests to connect processes: publications, and which end has fetched which pair of lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -14,21 +14,21 @@ use crate::pairs::{Slots, ordered, unpublished};
 use crate::refusal::{EAGAIN, EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
 
-/// Who can meet whom, and who has.
+/// Published processes and the pairs between them.
 #[derive(Debug, Default)]
 pub(super) struct Meetings {
     /// By slot: the client, and its generation.
     published: BTreeMap<u32, (ClientId, u64)>,
-    /// By slots: whether the lower and the higher have fetched their pair.
+    /// By the two slots: whether the lower and the higher have fetched their pair.
     pairs: BTreeMap<Slots, [bool; 2]>,
     /// Slots of processes that outlived the last daemon and may publish themselves again.
     expected: BTreeSet<u32>,
-    /// Pairs that both have fetched, but whose last answer may still wait to be sent to this client.
+    /// Pairs that both ends have fetched, but whose last answer may still wait to be sent to this client.
     fetched: BTreeMap<ClientId, Slots>,
 }
 
 impl Meetings {
-    /// These slots had processes under the last daemon.
+    /// Registers slots that had processes under the last daemon.
     pub fn expect(&mut self, slots: impl IntoIterator<Item = u32>) {
         self.expected.extend(slots);
     }
@@ -51,7 +51,7 @@ impl Broker {
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
         let slot = self.clients.get(&id).and_then(|client| client.slot);
-        let slot = slot.ok_or_else(|| refuse(EINVAL, "a process without a slot cannot be met"))?;
+        let slot = slot.ok_or_else(|| refuse(EINVAL, "a process without a slot cannot publish itself"))?;
         if self.meetings.published.contains_key(&slot) {
             return Err(refuse(EALREADY, "this process has published itself already"));
         }
@@ -69,17 +69,17 @@ impl Broker {
         fds: &[OwnedFd],
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        // Who asks again has had its last answer.
+        // A client that sends another request has received its last answer.
         if let Some(slots) = self.meetings.fetched.remove(&id) {
             host.forget_pair(slots);
         }
         let own = self.clients.get(&id).and_then(|client| client.slot).ok_or_else(unpublished)?;
         let Some(&(_, generation)) = self.meetings.published.get(&own) else { return Err(unpublished()) };
         if peer == own {
-            return Err(refuse(EINVAL, "a process does not meet itself"));
+            return Err(refuse(EINVAL, "a process cannot connect to itself"));
         }
         let Some(&(other, _)) = self.meetings.published.get(&peer) else {
-            // It may have been there before the last daemon died, and come back.
+            // The peer may have been there before the last daemon died, and may come back.
             let may_come = matches!(self.phase, Phase::Grace { .. }) && self.meetings.expected.contains(&peer);
             return Ok(if may_come { Outcome::Deferred } else { Response::Peer(None).into() });
         };
@@ -97,7 +97,7 @@ impl Broker {
             self.tell_peer(other, Event::PeerCame { slot: own, generation });
         }
         let Some(grant) = host.peer_grant(own, peer) else {
-            return Err(refuse(EALREADY, "these two processes have met already"));
+            return Err(refuse(EALREADY, "these two processes are connected already"));
         };
         if let Some(fetched) = self.meetings.pairs.get_mut(&slots) {
             fetched[side] = true;
@@ -109,7 +109,7 @@ impl Broker {
         Ok(Outcome::Reply(Box::new(Response::Peer(Some(grant))), attach))
     }
 
-    /// A client is gone: those who met it are told.
+    /// Removes a client and notifies the processes that had connected to it.
     pub(super) fn part(&mut self, id: ClientId, slot: u32, host: &mut impl Host) {
         if let Some(slots) = self.meetings.fetched.remove(&id) {
             host.forget_pair(slots);
@@ -131,7 +131,7 @@ impl Broker {
 
     fn are_one_user(&self, one: ClientId, other: ClientId) -> bool {
         let uid = |id| self.clients.get(&id).map(|client| client.credentials.uid);
-        // The overflow number stands for everybody who has none here.
+        // The overflow UID stands for every user without a UID here.
         uid(one) == uid(other) && uid(one) != Some(OVERFLOW_UID)
     }
 

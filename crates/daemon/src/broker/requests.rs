@@ -1,4 +1,4 @@
-//! Requests that only look: devices, subscriptions, the status.
+//! Read-only requests: devices, subscriptions, the status.
 
 use std::time::Instant;
 

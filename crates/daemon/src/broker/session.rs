@@ -1,4 +1,4 @@
-//! From bytes to requests: hellos, frames, and who is allowed what.
+//! From bytes to requests: hellos, frames and permissions.
 
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use weft_ipc::{
 };
 use weft_link::FaultSpec;
 
-/// What a request led to.
+/// Result of a request.
 pub(super) enum Outcome {
     Reply(Box<Response>, Attach),
     NoReply,
@@ -26,7 +26,7 @@ impl From<Response> for Outcome {
 }
 
 impl Broker {
-    /// A message of a client. One that is not understood ends the connection: nothing that follows could be trusted.
+    /// Handles a message of a client. A malformed one ends the connection: nothing after it could be trusted.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -95,7 +95,7 @@ impl Broker {
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.program = hello.program;
         client.host = virtual_host;
-        // A program whose faults cannot be understood says so itself.
+        // A program whose faults do not parse reports that itself.
         if let Ok(fault) = FaultSpec::parse(&hello.fault) {
             (client.fault, client.fault_text) = (fault, hello.fault);
         }
@@ -111,7 +111,7 @@ impl Broker {
         fds: &[OwnedFd],
         host: &mut impl Host,
     ) -> Result<Outcome, Refusal> {
-        // While a predecessor's programs may still show up, nothing is said that they could prove wrong.
+        // While a predecessor's programs may still return, give no answer that their return could make wrong.
         let waits = !matches!(request, Request::Reattach { .. } | Request::Status { .. } | Request::ReportUsage(_));
         if waits && self.is_recovering() {
             return Ok(Outcome::Deferred);
@@ -211,7 +211,7 @@ impl Broker {
     fn reply(&mut self, client: ClientId, id: u32, result: Result<Response, Refusal>, attach: Attach) {
         match encode(&DaemonFrame::Reply { id, result }) {
             Ok(bytes) => self.output.push_back(Output::Send { client, bytes, attach, about: None }),
-            // Pages are cut so that this cannot be; a client left without its answer would wait for ever.
+            // Page limits make this impossible; a client left without its answer would wait forever.
             Err(_) => self.close(client),
         }
     }

@@ -1,4 +1,4 @@
-//! Requests about slots: a new one, one that outlived a daemon, and the multicast groups of one.
+//! Requests about slots: a new one, one that outlived a daemon, and a slot's multicast groups.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -33,7 +33,7 @@ impl Broker {
         }
         let slot = self.choose_slot(now, uid, host)?;
         host.open_slot(slot)?;
-        // Strangers who had a slot before may still hold its sockets.
+        // Untrusted previous owners of a slot may still hold its sockets.
         host.steer();
         self.slots.own(slot, id, uid);
         if let Some(client) = self.clients.get_mut(&id) {
@@ -117,7 +117,7 @@ impl Broker {
         }
         let mut groups: BTreeSet<McastGroup> = groups.into_iter().filter(|group| group.group.is_multicast()).collect();
         if !self.slots.waiting().contains(&slot) {
-            // It came too late and the slot was sealed, but nobody had it since.
+            // It came too late and the slot was sealed, but no other process has had it since.
             host.open_slot(slot)?;
             groups.retain(|&group| host.multicast(slot, group, true).is_ok());
         }

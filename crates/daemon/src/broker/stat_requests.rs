@@ -1,5 +1,6 @@
-//! Requests about what processes count and hold. Processes write it to their ledgers; here it is read when somebody asks,
-//! and what the dead counted is kept. All of it is what strangers say: it is shown, and nothing depends on it.
+//! Requests about counters and objects of processes. Processes write them to their ledgers; the daemon reads them on
+//! request and keeps the counters of ended processes. All of it is untrusted: the daemon shows it, and nothing depends
+//! on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,13 +17,13 @@ use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
 use crate::umad;
 
-/// Processes are asked to bring their ledgers up to date no more often than this, whoever wants it: each wakes for it.
+/// Minimum time between two requests to bring ledgers up to date, over all requesters: each one wakes every process.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the request to bring a ledger up to date is about, so that one that waits takes the next one's place.
+/// Subject of the request to bring a ledger up to date, so that a newer request replaces one that still waits.
 const ABOUT_LEDGER: u32 = u32::MAX;
 
-/// What processes that are no more have counted.
+/// Counters of ended processes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Left {
     devices: BTreeMap<u32, DeviceCounters>,
@@ -43,16 +44,16 @@ impl Broker {
         }
     }
 
-    /// Keeps what a process counted when it ends: with the machine's devices, or with the adapters of its host.
+    /// Keeps the counters of an ending process: with the machine's devices, or with the adapters of its host.
     pub(super) fn close_ledger(&mut self, id: ClientId, host: &mut impl Host) {
         if let Some(page) = host.counters(id) {
             let virtual_host = self.clients.get(&id).map(|client| client.host.clone()).unwrap_or_default();
             let known: BTreeSet<u32> = self.indexes_of(&virtual_host).into_iter().collect();
-            // A number that no device has would be kept for ever.
+            // Counters of a device that does not exist would be kept forever.
             let devices: Vec<_> = page.devices.into_iter().filter(|(device, _)| known.contains(device)).collect();
             let left = match virtual_host.is_empty() {
                 true => Some(&mut self.left),
-                // A program of a fabric that is down, or of the one before, has nothing to add to.
+                // A program of an earlier fabric has no adapter to add to.
                 false if devices.is_empty() => None,
                 false => Some(self.left_on_hosts.entry(virtual_host).or_default()),
             };
@@ -79,7 +80,8 @@ impl Broker {
         Response::Done
     }
 
-    /// A program that runs as a host sees its adapters and the processes of that host; the machine's see everything.
+    /// Returns a page of totals. A program that runs as a host sees its adapters and the processes of that host; a
+    /// program of the machine sees everything.
     pub(super) fn stat(&self, id: ClientId, offset: u32, host: &impl Host) -> Response {
         let virtual_host = self.clients.get(&id).map_or("", |client| client.host.as_str());
         let mut shown = self.indexes_of(virtual_host);
@@ -121,7 +123,8 @@ impl Broker {
         Response::Stat(StatReport { devices, more: rest.len() > page.len(), process, processes })
     }
 
-    /// A page of the adapters that [`Broker::stat`] shows to programs of the machine. Each has long tables, so a page has few.
+    /// Returns a page of the adapters that [`Broker::stat`] shows to programs of the machine. Each has long tables, so
+    /// a page holds few.
     pub(super) fn list_adapters(&self, id: ClientId, offset: u32, host: &impl Host) -> Response {
         let sees_all = self.clients.get(&id).is_some_and(|client| client.host.is_empty());
         let in_use = if sees_all { self.adapters_in_use(host) } else { BTreeMap::new() };
@@ -134,8 +137,8 @@ impl Broker {
         Response::Adapters { adapters: described.into_iter().collect(), more: rest.next().is_some() }
     }
 
-    /// Adapters of the fabric's hosts that a living process has something on, or that an ended one counted on, with the
-    /// names of their hosts.
+    /// Returns the adapters of the fabric's hosts on which a living process has objects or counters, or an ended one
+    /// counted, with the names of their hosts.
     fn adapters_in_use(&self, host: &impl Host) -> BTreeMap<u32, String> {
         let mut in_use = BTreeMap::new();
         for (virtual_host, left) in &self.left_on_hosts {
@@ -150,7 +153,7 @@ impl Broker {
         in_use
     }
 
-    /// Devices of the programs that run as this host; the empty name is the machine's.
+    /// Returns the devices of the programs that run as this host; the empty name is the machine.
     fn indexes_of(&self, virtual_host: &str) -> Vec<u32> {
         if virtual_host.is_empty() {
             return self.devices.list().iter().map(|info| info.index).collect();
@@ -159,7 +162,7 @@ impl Broker {
         umad::indexes(self.fabric.generation(), adapters)
     }
 
-    /// Counters of ended processes of this host; for the machine, of all hosts.
+    /// Returns the counters of ended processes of this host; for the machine, of all hosts.
     fn left_of<'a>(&'a self, virtual_host: &'a str) -> impl Iterator<Item = &'a Left> {
         let own = virtual_host.is_empty().then_some(&self.left);
         let hosts = self.left_on_hosts.iter();
@@ -187,7 +190,7 @@ impl Broker {
         Response::Qps(QpPage { pid, comm, qps, untold, next })
     }
 
-    /// Processes that have a ledger.
+    /// Returns the clients that have a ledger.
     fn ledgers(&self) -> impl Iterator<Item = (ClientId, &Client)> {
         let has = |client: &Client| client.ledger && matches!(client.standing, Standing::Session);
         self.clients.iter().filter(move |(_, client)| has(client)).map(|(&id, client)| (id, client))

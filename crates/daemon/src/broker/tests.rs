@@ -1,4 +1,4 @@
-//! The broker driven by hand, and by chance.
+//! The broker driven by hand, and by random requests.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -185,7 +185,7 @@ fn only_the_trusted_configure() {
     assert_eq!(world.ask(stranger, Request::Subscribe), Ok(Response::Done));
     assert_eq!(world.ask(root, add), Ok(Response::Done));
     assert!(matches!(&world.events(stranger)[..], [Event::DeviceChanged(info)] if info.name == "a" && !info.auto));
-    // It keeps the daemon until it goes with its interface.
+    // The device keeps the daemon alive until it goes with its interface.
     for client in [stranger, root] {
         world.broker.disconnect(world.now, client, &mut world.host);
     }
@@ -225,7 +225,7 @@ fn connections_are_bounded_and_the_refused_learn_why() {
     world.session(0);
     world.broker.disconnect(world.now, clients[0], &mut world.host);
     world.session(7);
-    // Who never says hello is not kept without bound.
+    // Clients that never say hello are bounded in number.
     let kept = (0..100).filter(|_| world.broker.connect(world.now, Credentials { pid: 9, uid: 7, gid: 7 }).is_some());
     assert!(kept.count() <= DOOMED_CLIENTS_MAX);
 }
@@ -317,7 +317,7 @@ fn queue_pair_1_is_opened_by_who_listens_and_stays() {
     assert_eq!(world.slot(client).map(|grant| grant.slot), Ok(1));
     world.broker.disconnect(world.now, client, &mut world.host);
     assert!(world.host.gsi);
-    // Nobody needs the daemon for it.
+    // An open queue pair 1 alone does not keep the daemon alive.
     world.pass(Duration::from_secs(10));
     assert!(world.stopped);
 }
@@ -337,7 +337,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
     let (stranger, user, own) = (world.session(7), world.session(7), world.session(OWN));
     let allocate = encode(&ClientFrame { id: 5, request: Request::AllocateSlot }).unwrap();
     assert_eq!(world.say(stranger, &allocate, &[]), Handled::Deferred);
-    // An ordinary user's anchor is not trusted; somebody else may bring one yet.
+    // An ordinary user's anchor is not trusted; another user may still bring one.
     let back = |slot| Request::Reattach { slot, groups: Vec::new() };
     let frame = encode(&ClientFrame { id: 5, request: back(1) }).unwrap();
     assert_eq!(world.say(user, &frame, &[some_fd(), some_fd()]), Handled::Deferred);
@@ -347,7 +347,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
     assert_eq!(world.say(user, &frame, &[some_fd()]), Handled::Done);
     assert_eq!(world.broker.slots.waiting(), [2]);
     assert!(world.slot(stranger).unwrap().slot > 4);
-    // Nobody takes another's place.
+    // No process takes another's slot.
     let thief = world.session(7);
     assert_eq!(world.ask_with(thief, back(2), &[some_fd()]).unwrap_err().errno, refusal::ENODEV);
     assert_eq!(world.ask_with(thief, back(3), &[some_fd()]).unwrap_err().errno, refusal::ENODEV);
@@ -361,7 +361,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
 
 #[test]
 fn who_comes_back_too_late_may_claim_any_groups() {
-    // Found by fuzz_ipc: groups named twice, or that are none, and the slot was open and nobody's.
+    // Found by fuzz_ipc: groups listed twice, or invalid ones, left the slot open and without an owner.
     let mut world = World::new(true);
     predecessor(&mut world);
     let own = world.session(OWN);

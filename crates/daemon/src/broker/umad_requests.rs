@@ -1,4 +1,4 @@
-//! Requests about management datagrams, and about the adapters that a virtual host has.
+//! Requests about management datagrams and the adapters of a virtual host.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use crate::refusal::{EINVAL, EMFILE, ENODEV, EOPNOTSUPP, refuse};
 use crate::slots::ClientId;
 use crate::umad::{self, Called};
 
-/// Rounds of messages between connection managers in a turn of the loop. No conversation of theirs is as long.
+/// Rounds of messages between connection managers in one turn of the loop. No conversation of theirs takes as many.
 const ANSWERS_MAX: u32 = 1000;
 
 impl Broker {
-    /// The adapters of a virtual host.
+    /// Returns the adapters of a virtual host.
     pub(super) fn devices_of_host(&self, host: &str) -> Vec<DeviceInfo> {
         let generation = self.fabric.generation();
         let described = self.fabric.running().and_then(|running| {
@@ -27,7 +27,7 @@ impl Broker {
         described.unwrap_or_default()
     }
 
-    /// Refuses to rename what a program of a virtual host has: its adapters, which the fabric names.
+    /// Refuses to rename devices that a program of a virtual host sees: its adapters, which the fabric names.
     pub(super) fn must_be_renamable(&self, id: ClientId, name: &str) -> Result<(), Refusal> {
         let Some(client) = self.clients.get(&id).filter(|client| !client.host.is_empty()) else { return Ok(()) };
         let host = &client.host;
@@ -83,7 +83,7 @@ impl Broker {
                 let time = self.fabric.time(now);
                 let fabric = self.fabric.required()?.fabric_mut();
                 if !self.sm_holders.set(time, fabric, port, id, is_sm) {
-                    return Err(refuse(EMFILE, "the program says of too many ports that a subnet manager runs there"));
+                    return Err(refuse(EMFILE, "the program reports a subnet manager on too many ports"));
                 }
                 self.umad.pump(time, fabric);
             }
@@ -96,7 +96,8 @@ impl Broker {
         Ok(Response::Umad(UmadResponse::Done).into())
     }
 
-    /// Management datagrams are root's and the daemon's user's, and theirs whom an administrator let at the port's node.
+    /// Checks permission to send management datagrams: root, the daemon's user, and users whom an administrator gave
+    /// access to the port's device node.
     fn must_be_let_manage(&mut self, id: ClientId, device: u32, port: u8, host: &mut impl Host) -> Result<(), Refusal> {
         let refused = self.must_be_trusted(id, "send management datagrams");
         let Some(client) = self.clients.get(&id).filter(|_| refused.is_err()) else { return refused };
@@ -112,7 +113,7 @@ impl Broker {
         }
     }
 
-    /// The port that a program's device and number mean.
+    /// Returns the port that a program's device and port number name.
     pub(super) fn host_port(&mut self, id: ClientId, device: u32, port: u8) -> Result<PortRef, Refusal> {
         let host = self.clients.get(&id).map(|client| client.host.clone()).unwrap_or_default();
         let generation = self.fabric.generation();
@@ -134,7 +135,7 @@ impl Broker {
         host.close_umad(handle);
     }
 
-    /// A program is gone: so are its ports, and what it said of them.
+    /// Closes an ended program's ports and withdraws its IsSM reports.
     pub(super) fn leave_fabric(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
         for handle in self.umad.of_client(id) {
             self.close_umad(handle, host);
@@ -144,7 +145,7 @@ impl Broker {
         self.sm_holders.forget(time, fabric, id);
     }
 
-    /// Open ports end with the fabric that they are on.
+    /// Closes open ports with the fabric that they belong to.
     fn follow_fabric(&mut self, now: Instant, host: &mut impl Host) {
         let generation = (self.fabric.running().is_some(), self.fabric.generation());
         if std::mem::replace(&mut self.umad_generation, generation) != generation {
@@ -158,21 +159,21 @@ impl Broker {
         }
     }
 
-    /// A packet from a program, on the socket of a port that it opened.
+    /// Handles a packet from a program on the socket of a port that it opened.
     pub fn handle_umad_packet(&mut self, now: Instant, handle: u32, packet: &[u8]) -> Called {
         let time = self.fabric.time(now);
         let Some(running) = self.fabric.running_mut() else { return Called::No };
         self.umad.handle_packet(time, running.fabric_mut(), handle, packet)
     }
 
-    /// Takes what lies in the ring of a port that a program opened, at most so many datagrams: how many there were.
+    /// Takes at most `most` datagrams from the ring of a port that a program opened; returns how many there were.
     pub fn handle_umad_ring(&mut self, now: Instant, handle: u32, most: usize) -> usize {
         let time = self.fabric.time(now);
         let Some(running) = self.fabric.running_mut() else { return 0 };
         self.umad.handle_ring(time, running.fabric_mut(), handle, most)
     }
 
-    /// Hands what the fabric delivers to programs, and does what is due.
+    /// Delivers datagrams of the fabric to programs, and does what is due.
     pub fn carry_datagrams(&mut self, now: Instant, host: &mut impl Host) {
         self.follow_fabric(now, host);
         self.follow_paths(now);
@@ -183,7 +184,7 @@ impl Broker {
         if self.umad.poll_timeout().is_some_and(|at| at <= time) {
             self.umad.handle_timeout(time, running.fabric_mut());
         }
-        // What a connection manager answers is under way at once, and may be for another of them.
+        // A connection manager's answers are under way immediately, and may be for another connection manager.
         for _ in 0..ANSWERS_MAX {
             if !self.carry_to_host_cms(now) {
                 return;
@@ -193,12 +194,12 @@ impl Broker {
         }
     }
 
-    /// When [`Broker::carry_datagrams`] has something to do.
+    /// Returns when [`Broker::carry_datagrams`] is due.
     pub(super) fn poll_umad_timeout(&self) -> Option<Instant> {
         self.umad.poll_timeout().map(|at| self.fabric.instant(at))
     }
 
-    /// Management datagrams of virtual hosts.
+    /// Returns the management datagram service of virtual hosts.
     pub fn umad(&mut self) -> &mut umad::UmadService {
         &mut self.umad
     }

@@ -1,6 +1,5 @@
 //! Sockets of event channels. The program reads its end by itself; the daemon keeps a duplicate of that end, so that it
-//! can take back what the program has not read. A channel carries only a few events ahead: the others wait in the
-//! service.
+//! can take back unread events. A channel holds only a few events; the others wait in the service.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,12 +19,13 @@ struct Sockets {
     watched: bool,
 }
 
-/// What became of an event.
+/// Result of sending an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// It is on its way.
+    /// The event is under way.
     Done,
-    /// It waits here until the program reads: no more for this channel until [`ChannelSockets::flush`] says so.
+    /// The event waits here until the program reads: send no more to this channel until [`ChannelSockets::flush`] is
+    /// `Done`.
     Full,
 }
 
@@ -36,12 +36,12 @@ pub struct ChannelSockets {
 }
 
 impl ChannelSockets {
-    /// How many there are.
+    /// Returns the number of channels.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no channels.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
@@ -58,17 +58,17 @@ impl ChannelSockets {
         self.map.remove(&number);
     }
 
-    /// The program's end.
+    /// Returns the program's end.
     pub fn reader(&self, number: u32) -> Option<BorrowedFd<'_>> {
         self.map.get(&number).map(|sockets| sockets.reader.as_fd())
     }
 
-    /// Our end, to be watched while the channel is full.
+    /// Returns the daemon's end, to watch while the channel is full.
     pub fn writer(&self, number: u32) -> Option<BorrowedFd<'_>> {
         self.map.get(&number).map(|sockets| sockets.writer.as_fd())
     }
 
-    /// Notes whether the writer is watched; answers whether that is new.
+    /// Notes whether the server watches the writer; returns whether that changed.
     pub fn set_watched(&mut self, number: u32, watched: bool) -> bool {
         let sockets = self.map.get_mut(&number);
         sockets.is_some_and(|sockets| std::mem::replace(&mut sockets.watched, watched) != watched)
@@ -81,12 +81,12 @@ impl ChannelSockets {
         sockets.flush()
     }
 
-    /// Sends what waits, once there may be room.
+    /// Sends the waiting event, once there may be room.
     pub fn flush(&mut self, number: u32) -> Sent {
         self.map.get_mut(&number).map_or(Sent::Done, Sockets::flush)
     }
 
-    /// Takes back what was not read, the oldest first.
+    /// Takes back unread events, oldest first.
     pub fn take_back(&mut self, number: u32) -> Vec<CmEvent> {
         let Some(sockets) = self.map.get_mut(&number) else { return Vec::new() };
         let mut events = Vec::new();

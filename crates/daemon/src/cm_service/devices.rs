@@ -1,4 +1,4 @@
-//! The devices as the connection manager sees them, and what changed since it was last told.
+//! The devices as the connection manager sees them, and their changes since the last update.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use weft_verbs::{Instant, Mtu};
 
 use crate::devices::Devices;
 
-/// What the service was told.
+/// The state last given to the service.
 #[derive(Debug, Default)]
 pub struct Known {
     devices: BTreeMap<(u32, u8), Device>,
@@ -16,7 +16,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Tells the service what changed; answers whether devices did.
+    /// Gives the changes to the service; returns whether devices changed.
     pub fn follow(
         &mut self,
         service: &mut Service,
@@ -46,12 +46,12 @@ impl Known {
     }
 }
 
-/// The devices on this machine's interfaces.
+/// Returns the devices on this machine's interfaces.
 pub fn of_machine(devices: &Devices) -> Vec<Device> {
     with_roce_v1(devices).iter().map(|info| describe(info, devices)).collect()
 }
 
-/// The addresses of this machine's interfaces.
+/// Returns the addresses of this machine's interfaces.
 pub fn addresses_of_machine(devices: &Devices) -> Vec<LocalAddress> {
     let of_netdev = |netdev: &crate::netdev::Netdev| {
         let ifindex = netdev.ifindex;
@@ -60,7 +60,7 @@ pub fn addresses_of_machine(devices: &Devices) -> Vec<LocalAddress> {
     devices.netdevs.iter().flat_map(of_netdev).collect()
 }
 
-/// The devices, with rows for RoCE v1 if the daemon may speak that.
+/// Returns the devices, with rows for RoCE v1 if the daemon may speak it.
 pub fn with_roce_v1(devices: &Devices) -> Vec<DeviceInfo> {
     let mut list: Vec<DeviceInfo> = devices.list().into_iter().cloned().collect();
     if weft_sys::packet::are_allowed() {
@@ -95,12 +95,12 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
     }
 }
 
-/// Value of `enum ibv_mtu`.
+/// Returns the value of `enum ibv_mtu`.
 pub fn mtu_number(bytes: u16) -> u8 {
     (1u8..).zip(Mtu::ALL).find(|(_, mtu)| mtu.bytes() == usize::from(bytes)).map_or(0, |(number, _)| number)
 }
 
-/// Value of `enum ibv_rate`, as Linux's connection manager makes it of an interface's speed (`iboe_get_rate`).
+/// Returns the value of `enum ibv_rate` for an interface's speed, as in Linux's connection manager (`iboe_get_rate`).
 fn rate_number(mbps: Option<u32>) -> u8 {
     match mbps.unwrap_or(0) {
         40_000.. => 7,

@@ -1,6 +1,6 @@
-//! Multicast groups that ids have joined: the host is a member (IGMP, MLD) for as long as one of our sockets is. The
-//! sockets have no port, so that no packet of a group comes to the daemon; those that take the packets are the
-//! program's, when it attaches a queue pair.
+//! Multicast groups that ids have joined: the host is a member (IGMP, MLD) as long as a socket of this process is. The
+//! sockets have no port, so the daemon receives no packet of a group; the program's own sockets receive them, once it
+//! attaches a queue pair.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use weft_sys::roce_port::{self, Family};
 
-/// Groups of all processes.
+/// Groups of all processes together.
 const MEMBERSHIPS_MAX: usize = 1024;
 
 const ENOMEM: i32 = 12;
@@ -21,17 +21,17 @@ pub struct Memberships {
 }
 
 impl Memberships {
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Joins a group on an interface; the errno if that fails.
+    /// Joins a group on an interface; returns the errno if that fails.
     pub fn join(&mut self, ifindex: u32, group: IpAddr) -> Result<(), i32> {
         if self.map.contains_key(&(ifindex, group)) {
             return Ok(());
@@ -50,7 +50,7 @@ impl Memberships {
         Ok(())
     }
 
-    /// Leaves it.
+    /// Leaves a group.
     pub fn leave(&mut self, ifindex: u32, group: IpAddr) {
         self.map.remove(&(ifindex, group));
     }

@@ -1,5 +1,5 @@
-//! The RDMA connection manager at work: [`weft_cm::rdma_cm::Service`] with the devices of this host and the processes
-//! that are connected. No I/O here: what the service wants sent, asked or joined is fetched by the server.
+//! The RDMA connection manager: [`weft_cm::rdma_cm::Service`] with the devices of this host and the connected
+//! processes. It does no I/O: the server fetches what the service wants to send, ask or join.
 
 mod channels;
 mod devices;
@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::refusal::refuse;
 use crate::slots::ClientId;
 
-/// Who looks at all ids for `weft status`.
+/// Client that reads all ids for `weft status`.
 const OBSERVER: CmClientId = CmClientId(0);
 
 /// The connection manager of this daemon.
@@ -34,9 +34,9 @@ const OBSERVER: CmClientId = CmClientId(0);
 pub struct CmService {
     service: Service,
     started: Instant,
-    /// How many channels each process has.
+    /// Number of channels of each process.
     clients: BTreeMap<ClientId, usize>,
-    /// By channel number, who has it.
+    /// Owner of each channel, by channel number.
     channels: BTreeMap<u32, ClientId>,
     known: devices::Known,
     directory: Directory,
@@ -45,7 +45,7 @@ pub struct CmService {
 }
 
 impl CmService {
-    /// One without devices and processes.
+    /// Makes a connection manager without devices and processes.
     pub fn new(now: Instant, seed: u64) -> CmService {
         let mut service = Service::new(seed);
         let observer = Credentials { pid: 0, uid: 0, comm: String::new(), privileged_ports: false, admin: false };
@@ -61,57 +61,57 @@ impl CmService {
         }
     }
 
-    /// The service's time.
+    /// Converts to the service's time.
     pub fn time(&self, now: Instant) -> CmInstant {
         let since = now.saturating_duration_since(self.started);
         CmInstant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Which device and row an address is.
+    /// Returns the map from addresses to devices and rows.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Whether a process uses it.
+    /// Returns whether a process uses the connection manager.
     pub fn has_client(&self, client: ClientId) -> bool {
         self.clients.contains_key(&client)
     }
 
-    /// How many channels processes have that a condition holds for.
+    /// Returns the number of channels of the processes that satisfy a condition.
     pub fn channels_of(&self, mut condition: impl FnMut(&ClientId) -> bool) -> usize {
         self.clients.iter().filter(|(client, _)| condition(client)).map(|(_, channels)| channels).sum()
     }
 
-    /// The daemon's time of the service's.
+    /// Converts the service's time to the daemon's.
     pub fn instant(&self, at: CmInstant) -> Instant {
         self.started + Duration::from_nanos(at.0)
     }
 
-    /// The ports that port 0 chooses from.
+    /// Sets the range of ports for programs that ask for port 0.
     pub fn set_local_ports(&mut self, low: u16, high: u16) {
         self.service.set_local_ports(low, high);
     }
 
-    /// Follows the devices and addresses of this machine.
+    /// Updates the devices and addresses of this machine.
     pub fn follow(&mut self, now: Instant, devices: &Devices) {
         if self.follow_list(now, devices::of_machine(devices), devices::addresses_of_machine(devices)) {
             self.directory = Directory::new(&devices::with_roce_v1(devices));
         }
     }
 
-    /// Follows these devices and addresses; answers whether devices changed.
+    /// Updates to these devices and addresses; returns whether devices changed.
     pub fn follow_list(&mut self, now: Instant, devices: Vec<Device>, addresses: Vec<LocalAddress>) -> bool {
         let time = self.time(now);
         self.known.follow(&mut self.service, time, devices, addresses)
     }
 
-    /// A process's first request.
+    /// Registers a process, at its first request.
     pub fn open_client(&mut self, client: ClientId, credentials: Credentials) {
         self.clients.entry(client).or_default();
         self.service.open_client(CmClientId(client), credentials);
     }
 
-    /// A process is gone.
+    /// Removes a process.
     pub fn close_client(&mut self, now: Instant, client: ClientId, host: &mut impl Host) {
         if self.clients.remove(&client).is_none() {
             return;
@@ -126,7 +126,7 @@ impl CmService {
         });
     }
 
-    /// A new event channel of this number; the reader's end goes out with the answer.
+    /// Opens an event channel of this number; the reader's end goes out with the answer.
     pub fn open_channel(
         &mut self,
         now: Instant,
@@ -146,7 +146,7 @@ impl CmService {
         Ok(())
     }
 
-    /// Whether there is an event channel of this number.
+    /// Returns whether there is an event channel of this number.
     pub fn has_channel(&self, channel: u32) -> bool {
         self.channels.contains_key(&channel)
     }
@@ -164,7 +164,7 @@ impl CmService {
         }
     }
 
-    /// A command of a process. Where it leads to questions about addresses, `ask` asks them.
+    /// Executes a command of a process. If it leads to questions about addresses, `ask` asks them.
     pub fn command<H: Host>(
         &mut self,
         now: Instant,
@@ -190,7 +190,7 @@ impl CmService {
         Ok(reply)
     }
 
-    /// Asks what the service wants to know. The command that led to the question fails where there is no way.
+    /// Asks the service's open questions. The command that led to a question fails if there is no route.
     fn resolve<H: Host>(
         &mut self,
         now: Instant,
@@ -219,77 +219,77 @@ impl CmService {
         refused
     }
 
-    /// Tells the host which questions nobody asks any more.
+    /// Withdraws from the host the questions that no command waits for any more.
     pub fn forget_questions(&mut self, now: Instant, host: &mut impl Host) {
-        // Questions only come of commands, so that none is asked or refused here.
+        // Only commands raise questions, so none is asked or refused here.
         let _ = self.resolve(now, host, |_, _| None);
     }
 
-    /// Whether an administrator changed what new ids start with.
+    /// Returns whether an administrator changed the defaults of new ids.
     pub fn has_settings(&self) -> bool {
         self.service.has_settings()
     }
 
-    /// The process that a management datagram is for, if it is for one.
+    /// Returns the process that a management datagram is for, if there is one.
     pub fn addressee(&self, from: &GmpAddress, mad: &MadBytes) -> Option<ClientId> {
         self.service.addressee(from, mad).map(|client| client.0).filter(|client| self.clients.contains_key(client))
     }
 
-    /// A management datagram came.
+    /// Handles a management datagram.
     pub fn handle_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         let time = self.time(now);
         self.service.handle_gmp(time, from, mad);
     }
 
-    /// The host's answer to a question.
+    /// Handles the host's answer to a question.
     pub fn handle_resolved(&mut self, now: Instant, question: QuestionId, result: ResolveResult) {
         let time = self.time(now);
         self.service.handle_resolved(time, question, result);
     }
 
-    /// The subnet administration's answer to a question.
+    /// Handles the subnet administration's answer to a question.
     pub fn handle_path(&mut self, now: Instant, question: QuestionId, result: PathResult) {
         let time = self.time(now);
         self.service.handle_path(time, question, result);
     }
 
-    /// The next question to the subnet administration.
+    /// Returns the next question to the subnet administration.
     pub fn poll_path(&mut self) -> Option<PathQuestion> {
         self.paths.pop_front()
     }
 
-    /// Whether a group was joined.
+    /// Handles the result of joining a group.
     pub fn handle_multicast(&mut self, now: Instant, group: u32, result: MulticastResult) {
         let time = self.time(now);
         self.service.handle_multicast(time, group, result);
     }
 
-    /// Whether a channel takes events.
+    /// Sets whether a channel accepts events.
     pub fn set_channel_ready(&mut self, channel: u32, ready: bool) {
         self.service.set_channel_ready(ChannelId(channel), ready);
     }
 
-    /// The next event to carry to a channel.
+    /// Returns the next event for a channel.
     pub fn poll_event(&mut self) -> Option<(u32, CmEvent)> {
         self.service.poll_event().map(|(channel, event)| (channel.0, event))
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
         self.service.poll_transmit()
     }
 
-    /// The next group to join or leave.
+    /// Returns the next group to join or leave.
     pub fn poll_multicast(&mut self) -> Option<MulticastRequest> {
         self.service.poll_multicast()
     }
 
-    /// When [`CmService::handle_timeout`] wants to be called.
+    /// Returns when [`CmService::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.service.poll_timeout().map(|at| self.instant(at))
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         let time = self.time(now);
         if self.service.poll_timeout().is_some_and(|at| at <= time) {
@@ -297,7 +297,7 @@ impl CmService {
         }
     }
 
-    /// What it holds.
+    /// Returns the number of its objects.
     pub fn status(&mut self, now: Instant) -> CmStatus {
         let time = self.time(now);
         let mut status = CmStatus {
@@ -324,7 +324,7 @@ impl CmService {
     }
 }
 
-/// Whether a command leads to packets, so that queue pair 1 has to be open first.
+/// Returns whether a command leads to packets, so that queue pair 1 has to be open first.
 pub fn needs_network(command: &Command) -> bool {
     matches!(
         command,

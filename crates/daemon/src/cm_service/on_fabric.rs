@@ -1,5 +1,5 @@
-//! The connection manager of a virtual host: its messages cross the fabric as datagrams between queue pairs 1, its paths and
-//! groups are the subnet administration's, and addresses stand in a table that everybody knows.
+//! The connection manager of a virtual host. Its messages cross the fabric as datagrams between queue pairs 1, its
+//! paths and groups come from the subnet administration, and its addresses from a table that all hosts share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -20,13 +20,13 @@ use zerocopy::IntoBytes;
 use super::CmService;
 use super::devices::mtu_number;
 
-/// How long the subnet administration may take: the time of a route is the program's, and kept elsewhere.
+/// Timeout of a query to the subnet administration. The program's own timeout for a route is kept elsewhere.
 const SA_WITHIN: Duration = Duration::from_secs(4);
 
-/// Q_Key of the groups that programs make (`RDMA_UDP_QKEY`).
+/// Q_Key of the groups that programs create (`RDMA_UDP_QKEY`).
 const GROUP_QKEY: u32 = 0x0123_4567;
 
-/// Payload that passes everywhere, in bytes.
+/// Payload in bytes that every port supports.
 const SMALLEST_MTU: u32 = 256;
 
 /// PortState of a port that carries traffic (IBA 14.2.5.6).
@@ -37,19 +37,19 @@ const EINVAL: i32 = 22;
 const ENETUNREACH: i32 = 101;
 const ETIMEDOUT: i32 = 110;
 
-/// What it needs of the fabric.
+/// Operations on the fabric that it needs.
 pub trait Subnet {
-    /// The address of a port.
+    /// Returns the address of a port.
     fn ip(&self, port: PortRef) -> Option<IpAddr>;
-    /// GID of the port that has an address.
+    /// Returns the GID of the port that has an address.
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]>;
-    /// GID of the port that has a LID in the subnet of another port.
+    /// Returns the GID of the port that has a LID in the subnet of another port.
     fn gid_of_lid(&self, at: PortRef, lid: u16) -> Option<[u8; 16]>;
-    /// Whether packets from the port that has the first address arrive at the second's: hosts may be in several subnets.
+    /// Returns whether packets from the first address's port arrive at the second's: hosts may be in several subnets.
     fn leads(&self, from: IpAddr, to: IpAddr) -> bool;
-    /// LID and service level of the subnet manager that a port was told of; `None` before it was told.
+    /// Returns the LID and service level of a port's master subnet manager; `None` until the port has one.
     fn manager(&self, port: PortRef) -> Option<(u16, u8)>;
-    /// Sends a datagram; what cannot be sent is lost, as on the way.
+    /// Sends a datagram. One that cannot be sent is lost, as on the way.
     fn send(&mut self, from: PortRef, out: &MadOut);
 }
 
@@ -65,7 +65,7 @@ pub struct Addressed<'a> {
 }
 
 impl Addressed<'_> {
-    /// Where packets of a port to a LID arrive.
+    /// Returns the port where packets of a port to a LID arrive.
     fn arrives_at(&self, from: PortRef, lid: u16) -> Option<PortRef> {
         let pkey = *self.fabric.pkeys(from).first()?;
         let query = PathQuery { dlid: lid, sl: 0, pkey, payload: SMALLEST_MTU };
@@ -81,7 +81,7 @@ impl Subnet for Addressed<'_> {
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
         match ip {
             IpAddr::V4(ip) => self.fabric.gid(self.addresses.port(ip)?, 0),
-            // A GID in the place of an address is itself.
+            // A GID in place of an address is its own GID.
             IpAddr::V6(ip) => Some(ip.octets()),
         }
     }
@@ -107,7 +107,7 @@ impl Subnet for Addressed<'_> {
     }
 
     fn send(&mut self, from: PortRef, out: &MadOut) {
-        // A port without power or a link sends nothing, and whoever waits for an answer will notice.
+        // A port without power or a link sends nothing, and the sender's timeout will notice.
         let _ = self.fabric.send(self.now, from, out);
     }
 }
@@ -120,7 +120,7 @@ pub struct HostCm {
     adapters: BTreeMap<(u32, u8), Adapter>,
     addresses: Vec<LocalAddress>,
     seed: u64,
-    /// Repeats and questions that are due to leave.
+    /// Retransmissions and queries that are due to leave.
     out: VecDeque<(PortRef, MadOut)>,
 }
 
@@ -133,7 +133,7 @@ struct Adapter {
     sa: SaClient<Asked>,
 }
 
-/// What the subnet administration was asked.
+/// A query to the subnet administration.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Path(QuestionId),
@@ -142,13 +142,13 @@ enum Asked {
 }
 
 impl HostCm {
-    /// One without adapters. `seed` must not be predictable.
+    /// Makes one without adapters. `seed` must not be predictable.
     pub fn new(now: Instant, seed: u64) -> HostCm {
         let (adapters, addresses) = (BTreeMap::new(), Vec::new());
         HostCm { cm: CmService::new(now, seed), adapters, addresses, seed, out: VecDeque::new() }
     }
 
-    /// Follows the host's adapters; `place` says which node of the fabric a device is.
+    /// Updates the host's adapters; `place` returns the node of the fabric that a device is.
     pub fn follow(
         &mut self,
         now: Instant,
@@ -179,12 +179,12 @@ impl HostCm {
         self.cm.follow_list(now, devices, addresses);
     }
 
-    /// The addresses of the host's ports.
+    /// Returns the addresses of the host's ports.
     pub fn addresses(&self) -> &[LocalAddress] {
         &self.addresses
     }
 
-    /// The fabric has gone: programs hear that their devices have.
+    /// Reports the end of the fabric to programs: their devices are gone.
     pub fn end(&mut self, now: Instant) {
         self.adapters.clear();
         self.addresses.clear();
@@ -192,9 +192,9 @@ impl HostCm {
         self.cm.follow_list(now, Vec::new(), Vec::new());
     }
 
-    /// The answer to a question about an address: the table is at hand, so it comes at once.
+    /// Answers a question about an address, immediately, since the table is local.
     pub fn resolve(asked: &ResolveQuestion, own: &[LocalAddress], subnet: &impl Subnet) -> ResolveResult {
-        // A group's GID is made when it is joined; any interface leads to it.
+        // A group's GID is made on joining; any interface leads to it.
         let dgid = match asked.dst.is_multicast() {
             true => None,
             false => Some(subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?),
@@ -215,7 +215,7 @@ impl HostCm {
         Ok(Resolved { src, ifindex, local, gateway: false, hop_limit: 0, dgid })
     }
 
-    /// A datagram came to one of the host's ports; whether it was for the connection manager.
+    /// Handles a datagram at one of the host's ports; returns whether it was for the connection manager.
     pub fn handle_delivery(&mut self, now: Instant, delivery: &Delivery, subnet: &impl Subnet) -> bool {
         let time = self.cm.time(now);
         let Some((&(device, _), adapter)) = self.adapters.iter_mut().find(|(_, adapter)| adapter.port == delivery.port)
@@ -260,13 +260,13 @@ impl HostCm {
         }
     }
 
-    /// When [`HostCm::handle_timeout`] wants to be called.
+    /// Returns when [`HostCm::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let sa = self.adapters.values().filter_map(|adapter| adapter.sa.poll_timeout()).min();
         [self.cm.poll_timeout(), sa.map(|at| self.cm.instant(at))].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant, subnet: &impl Subnet) {
         self.cm.handle_timeout(now);
         let time = self.cm.time(now);
@@ -284,7 +284,7 @@ impl HostCm {
         }
     }
 
-    /// Sends what there is to send, and asks what there is to ask, until nothing is left.
+    /// Sends all pending datagrams and queries until none is left.
     pub fn perform(&mut self, now: Instant, subnet: &mut impl Subnet) {
         while let Some(asked) = self.cm.poll_path() {
             self.ask_path(now, &asked, subnet);
@@ -313,7 +313,7 @@ impl HostCm {
         });
         match sent {
             Some(out) => self.out.push_back(out),
-            // No manager has been there yet, or too much is asked.
+            // The port has had no subnet manager yet, or too many queries are open.
             None => self.cm.handle_path(now, asked.question, Err(EAGAIN)),
         }
     }
@@ -331,7 +331,7 @@ impl HostCm {
                 ..McMemberRecord::default()
             };
             let member = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
-            // What a group is made with, if it is not there yet.
+            // Attributes for creating the group if it does not exist yet.
             let made = McMemberRecord::QKEY
                 | McMemberRecord::PKEY
                 | McMemberRecord::SL
@@ -352,13 +352,13 @@ impl HostCm {
     }
 }
 
-/// A question to the subnet manager that a port was told of.
+/// Addresses a query to a port's master subnet manager.
 fn to_manager(adapter: &Adapter, mad: Mad, subnet: &impl Subnet) -> Option<(PortRef, MadOut)> {
     let (lid, sl) = subnet.manager(adapter.port)?;
     Some((adapter.port, MadOut { to: MadAddress { sl, ..MadAddress::gsi(lid, adapter.pkey) }, mad }))
 }
 
-/// Where a datagram goes.
+/// Returns the fabric address of a datagram's destination.
 fn destination(to: &GmpAddress) -> MadAddress {
     let grh = to.is_global().then_some(GlobalRoute {
         sgid: to.sgid.0,
@@ -370,7 +370,7 @@ fn destination(to: &GmpAddress) -> MadAddress {
     MadAddress { sl: to.sl, dest_qp: to.remote_qpn, grh, ..MadAddress::gsi(to.dlid, to.pkey) }
 }
 
-/// Where a datagram came from; `None` if no port has the LID that it names.
+/// Returns the source of a datagram; `None` if no port has its source LID.
 fn origin(device: u32, sgid: [u8; 16], delivery: &Delivery, subnet: &impl Subnet) -> Option<GmpAddress> {
     let grh = delivery.grh.as_ref();
     let dgid = grh.map(|grh| grh.sgid).or_else(|| subnet.gid_of_lid(delivery.port, delivery.slid))?;
@@ -392,7 +392,7 @@ fn origin(device: u32, sgid: [u8; 16], delivery: &Delivery, subnet: &impl Subnet
     })
 }
 
-/// What a program wants of a path, as the subnet administration is asked (`cma_query_ib_route`).
+/// Converts a program's path request to a query for the subnet administration (`cma_query_ib_route`).
 fn wanted_path(wanted: &PathRecord) -> (ComponentMask, sa::PathRecord) {
     let record = sa::PathRecord {
         service_id: wanted.service_id,
@@ -444,7 +444,7 @@ fn path_record(record: sa::PathRecord) -> PathRecord {
     }
 }
 
-/// A port as the connection manager sees it; its first GID answers to its address, and every GID to itself.
+/// Describes a port to the connection manager; its first GID maps to its address, and every GID to itself.
 fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
     let ifindex = port.umad + 1;
     let row = |index: u8, gid: [u8; 16], ip| DeviceGid { index, gid, ip, mode: RoceMode::V1, ifindex };

@@ -1,4 +1,4 @@
-//! What requests about the fabric lead to.
+//! Answers to requests about the fabric.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
 
 impl FabricHost {
-    /// Does what a client that may do so asks. `programs` says how many programs run as each host.
+    /// Executes a request of a client that has permission. `programs` says how many programs run as each host.
     pub fn answer(
         &mut self,
         now: Instant,
@@ -41,7 +41,7 @@ impl FabricHost {
         Some(FabricStatus { uptime_s: since.as_secs(), hosts_with_programs, ..running.status() })
     }
 
-    /// A piece of a picture, which stays as it was until the client has all of it.
+    /// Returns a part of a snapshot, which stays the same until the client has fetched all of it.
     fn picture(&mut self, client: ClientId, offset: usize) -> Result<FabricReply, Refusal> {
         if offset == 0 {
             let picture = self.required()?.picture();

@@ -1,4 +1,4 @@
-//! What people do to a fabric that is up: cables and nodes by name, and what they are told when that cannot be.
+//! Faults and repairs on a running fabric: cables and nodes by name, and error messages for impossible changes.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use weft_verbs::Instant;
 use super::Running;
 use crate::refusal::{EINVAL, ENODEV, refuse};
 
-/// Longest time that a cable or a node is away before it comes back by itself.
+/// Longest time in milliseconds that a cable or a node is away before it comes back by itself.
 const AWAY_MS_MAX: u32 = 3_600_000;
-/// All of a million.
+/// One million per million: all packets.
 const PPM_MAX: u32 = 1_000_000;
 
 impl Running {
-    /// Does something to a cable that both its ends name, or one of them.
+    /// Changes a cable, named by both ends or by one.
     pub fn change_cable(
         &mut self,
         now: Instant,
@@ -48,7 +48,7 @@ impl Running {
         done.map_err(|error| self.refuse(error))
     }
 
-    /// Does something to a node.
+    /// Changes a node.
     pub fn change_node(&mut self, now: Instant, name: &str, change: NodeChange) -> Result<(), Refusal> {
         let node = self.node(name)?;
         let done = match change {
@@ -63,12 +63,12 @@ impl Running {
         done.map_err(|error| self.refuse(error))
     }
 
-    /// Loses so many of a million management datagrams on every cable.
+    /// Drops this many management datagrams per million on every cable.
     pub fn drop_datagrams(&mut self, ppm: u32) -> Result<(), Refusal> {
         self.fabric.set_drop(None, checked(ppm)?).map_err(|error| self.refuse(error))
     }
 
-    /// A node by its name.
+    /// Returns the index of a node, by its name.
     fn node(&self, name: &str) -> Result<u32, Refusal> {
         self.nodes.get(name).copied().ok_or_else(|| {
             refuse(ENODEV, format!("the fabric has no node {name:?}: `weft topology` shows the names of all"))
@@ -84,7 +84,7 @@ impl Running {
         Ok(PortRef::new(node, name.port))
     }
 
-    /// The cable at a port, which leads to the other if that was named.
+    /// Returns the cable at a port, and checks that it leads to the other port if one is given.
     fn plugged(&self, a: PortRef, b: Option<PortRef>) -> Result<CableView, Refusal> {
         let cable = self.fabric.cable(a).ok_or_else(|| self.refuse(FaultError::NoCable(a)))?;
         let far = if cable.ends[0] == a { cable.ends[1] } else { cable.ends[0] };
@@ -100,7 +100,7 @@ impl Running {
         }
     }
 
-    /// Where the cable that was cut at a port led.
+    /// Returns the far end of the cable that was cut at a port.
     fn hanging(&self, a: PortRef) -> Result<PortRef, Refusal> {
         let cut = self.fabric.cables().find(|cable| !cable.plugged && cable.ends.contains(&a));
         let far = cut.and_then(|cable| cable.ends.into_iter().find(|end| *end != a));
@@ -110,7 +110,7 @@ impl Running {
         })
     }
 
-    /// Makes a cable as good as its ends.
+    /// Removes a cable's faults and limits, so that it carries whatever its ends support.
     fn mend(&mut self, now: Instant, a: PortRef) -> Result<(), FaultError> {
         self.fabric.set_errors(a, 0)?;
         self.fabric.set_drop(Some(a), 0)?;
@@ -122,7 +122,7 @@ impl Running {
         format!("{}:{}", node.map_or("?", |node| &node.name), port.port)
     }
 
-    /// A fault that cannot be, in the words of people.
+    /// Converts an impossible fault to a message for people.
     fn refuse(&self, error: FaultError) -> Refusal {
         match error {
             FaultError::NoSuchNode(_) | FaultError::NoSuchPort(_) => refuse(ENODEV, error.to_string()),

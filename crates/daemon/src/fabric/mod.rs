@@ -1,5 +1,5 @@
-//! The InfiniBand fabric of this network namespace, if one is up: who may bring it up, what was described so far, the way
-//! from its time to ours. [`Running`] is the fabric itself with its names.
+//! The InfiniBand fabric of this network namespace, if one is up: permission to bring it up, descriptions received so
+//! far, and conversion of its time. [`Running`] is the fabric itself with its names.
 
 mod answers;
 mod faults;
@@ -18,55 +18,55 @@ use crate::slots::ClientId;
 
 pub use running::Running;
 
-/// What people are told who ask for a fabric where there is none.
+/// Message for requests that need a fabric while none is up.
 const NONE: &str = "no fabric is up in this network namespace: bring one up with `weft up`";
 
-/// The fabric and what is on its way to it.
+/// The fabric, and the parts of descriptions received so far.
 #[derive(Debug)]
 pub struct FabricHost {
     started: Instant,
     running: Option<Running>,
-    /// How many there were: programs of one must not be taken for programs of the next.
+    /// Number of fabrics so far: programs of one must not be mistaken for programs of the next.
     generation: u64,
-    /// Parts of descriptions, and pictures on their way out, by client.
+    /// Parts of descriptions, and snapshots being fetched, by client.
     parts: BTreeMap<ClientId, Vec<u8>>,
     pictures: BTreeMap<ClientId, Vec<u8>>,
 }
 
 impl FabricHost {
-    /// None is up.
+    /// Makes one without a fabric.
     pub fn new(now: Instant) -> FabricHost {
         let (parts, pictures) = (BTreeMap::new(), BTreeMap::new());
         FabricHost { started: now, running: None, generation: 0, parts, pictures }
     }
 
-    /// The fabric's time.
+    /// Converts to the fabric's time.
     pub fn time(&self, now: Instant) -> FabricInstant {
         let since = now.saturating_duration_since(self.started);
         FabricInstant(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// And back.
+    /// Converts the fabric's time to the daemon's.
     pub fn instant(&self, at: FabricInstant) -> Instant {
         self.started + Duration::from_nanos(at.0)
     }
 
-    /// The fabric, if one is up.
+    /// Returns the fabric, if one is up.
     pub fn running(&self) -> Option<&Running> {
         self.running.as_ref()
     }
 
-    /// The fabric, if one is up.
+    /// Returns the fabric, if one is up.
     pub fn running_mut(&mut self) -> Option<&mut Running> {
         self.running.as_mut()
     }
 
-    /// The fabric, or what people are told.
+    /// Returns the fabric, or the refusal for a request without one.
     pub fn required(&mut self) -> Result<&mut Running, Refusal> {
         self.running.as_mut().ok_or_else(|| refuse(ENODEV, NONE))
     }
 
-    /// The host that programs run as who name it so; else what a person is told.
+    /// Returns the full name of the host that a program names; else the message for the person.
     pub fn host_called(&self, host: &str) -> Result<String, String> {
         let Some(running) = &self.running else { return Err(format!("no host {host}, for {NONE}")) };
         match running.host_called(host) {
@@ -75,17 +75,17 @@ impl FabricHost {
         }
     }
 
-    /// Number of the fabric that is up; another one has another.
+    /// Returns the number of the current fabric; each fabric has its own.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// When [`FabricHost::handle_timeout`] wants to be called.
+    /// Returns when [`FabricHost::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.running.as_ref().and_then(Running::poll_timeout).map(|at| self.instant(at))
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         let time = self.time(now);
         if let Some(running) = &mut self.running {
@@ -93,13 +93,13 @@ impl FabricHost {
         }
     }
 
-    /// A client is gone.
+    /// Removes the parts of a client.
     pub fn forget(&mut self, client: ClientId) {
         self.parts.remove(&client);
         self.pictures.remove(&client);
     }
 
-    /// The next part of a description.
+    /// Adds the next part of a description.
     fn describe(&mut self, client: ClientId, part: &[u8]) -> Result<(), Refusal> {
         let all: usize = self.parts.values().map(Vec::len).sum();
         if all + part.len() > FABRIC_BYTES_MAX {
@@ -109,7 +109,7 @@ impl FabricHost {
         Ok(())
     }
 
-    /// Brings up what was described.
+    /// Brings up the described fabric.
     fn up(&mut self, now: Instant, client: ClientId, length: u32, how: (u64, bool)) -> Result<(), Refusal> {
         let (seed, packets) = how;
         let bytes = self.parts.remove(&client).unwrap_or_default();
@@ -118,7 +118,7 @@ impl FabricHost {
             return Err(refuse(EEXIST, text));
         }
         if bytes.len() != length as usize {
-            return Err(refuse(EINVAL, "the description did not come whole: try again"));
+            return Err(refuse(EINVAL, "the description arrived incomplete: try again"));
         }
         let topology: Topology =
             unpack(&bytes).map_err(|_| refuse(EINVAL, "the description is malformed: is weft of another version?"))?;
@@ -130,7 +130,7 @@ impl FabricHost {
         Ok(())
     }
 
-    /// Takes it down.
+    /// Takes the fabric down.
     fn down(&mut self) -> Result<(), Refusal> {
         self.pictures.clear();
         self.running.take().map(drop).ok_or_else(|| refuse(ENODEV, NONE))

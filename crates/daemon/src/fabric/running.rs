@@ -1,4 +1,4 @@
-//! A fabric that is up, with the names by which people call its nodes.
+//! A running fabric, with the names of its nodes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use weft_ipc::fabric::{FabricStatus, SmPort};
 use weft_verbs::Instant;
 use weft_wire::mad::subn::{CapabilityMask, PortState};
 
-/// A fabric that is up.
+/// A running fabric.
 #[derive(Debug)]
 pub struct Running {
     pub(super) fabric: Fabric,
@@ -17,13 +17,13 @@ pub struct Running {
     addresses: Addresses,
     since: Instant,
     pub(super) nodes: BTreeMap<String, u32>,
-    /// The adapters of each host, in the order of the description.
+    /// Adapters of each host, in the order of the description.
     hosts: BTreeMap<String, Vec<u32>>,
     packets: bool,
 }
 
 impl Running {
-    /// Brings one up; `packets`: everything goes hop by hop.
+    /// Brings one up; `packets` selects packet mode (every packet travels hop by hop).
     pub fn new(now: Instant, topology: Topology, seed: u64, packets: bool) -> Running {
         let places = || (0u32..).zip(&topology.nodes);
         let nodes = places().map(|(place, node)| (node.name.clone(), place)).collect();
@@ -35,47 +35,47 @@ impl Running {
         Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts, packets }
     }
 
-    /// The fabric itself.
+    /// Returns the fabric itself.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// The fabric itself.
+    /// Returns the fabric itself.
     pub fn fabric_mut(&mut self) -> &mut Fabric {
         &mut self.fabric
     }
 
-    /// The fabric itself, and the addresses of its ports.
+    /// Returns the fabric itself, and the addresses of its ports.
     pub fn addressed(&mut self) -> (&mut Fabric, &Addresses) {
         (&mut self.fabric, &self.addresses)
     }
 
-    /// Whether everything goes hop by hop.
+    /// Returns whether it runs in packet mode: every packet travels hop by hop.
     pub fn packets(&self) -> bool {
         self.packets
     }
 
-    /// What it was made from.
+    /// Returns the source of its topology.
     pub fn title(&self) -> &str {
         &self.topology.title
     }
 
-    /// Its description, as it was brought up.
+    /// Returns its description, as it was brought up.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// When it came up.
+    /// Returns when it came up.
     pub fn since(&self) -> Instant {
         self.since
     }
 
-    /// All hosts with the places of their adapters.
+    /// Returns all hosts with the node indices of their adapters.
     pub fn hosts(&self) -> &BTreeMap<String, Vec<u32>> {
         &self.hosts
     }
 
-    /// The name of the host that somebody means: its own, or `h0012` for the twelfth of the description.
+    /// Resolves a host's name: its own, or `h0012` for the twelfth of the description.
     pub fn host_called<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         if self.hosts.contains_key(name) {
             return Some(name);
@@ -83,29 +83,29 @@ impl Running {
         self.topology.host_called(name)
     }
 
-    /// NodeGUID of the node that commands call `name`.
+    /// Returns the NodeGUID of the node that commands call `name`.
     pub fn node_guid(&self, name: &str) -> Option<u64> {
         Some(self.topology.nodes.get(*self.nodes.get(name)? as usize)?.guid)
     }
 
-    /// The places of a host's adapters, in the order of its devices.
+    /// Returns the node indices of a host's adapters, in the order of its devices.
     pub fn adapters(&self, host: &str) -> Option<&[u32]> {
         self.hosts.get(host).map(Vec::as_slice)
     }
 
-    /// When the fabric wants to do something.
+    /// Returns when [`Running::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.fabric.poll_timeout()
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.fabric.poll_timeout().is_some_and(|at| at <= now) {
             self.fabric.handle_timeout(now);
         }
     }
 
-    /// Numbers about it.
+    /// Returns its status.
     pub fn status(&self) -> FabricStatus {
         let count = |kind| self.topology.count(kind) as u32;
         let mut links = [0; LinkState::ALL.len()];
@@ -129,7 +129,7 @@ impl Running {
         }
     }
 
-    /// The ports that say that a subnet manager runs there, and how many follow each.
+    /// Returns the ports that report a running subnet manager, and how many ports follow each.
     fn managers(&self) -> Vec<SmPort> {
         let mut followers: BTreeMap<u16, u32> = BTreeMap::new();
         let mut managers = Vec::new();
@@ -148,7 +148,7 @@ impl Running {
         managers
     }
 
-    /// What the link of a cable does: the lower state of its ends.
+    /// Returns the state of a cable's link: the lower state of its ends.
     fn link(&self, cable: &CableView) -> LinkState {
         if !cable.plugged {
             return LinkState::Cut;
@@ -162,7 +162,7 @@ impl Running {
         cable.ends.map(state).into_iter().min().unwrap_or(LinkState::Down)
     }
 
-    /// How it stands.
+    /// Returns a snapshot of the current state.
     pub fn picture(&self) -> Picture {
         let mut picture = Picture::of(Topology {
             title: self.topology.title.clone(),
@@ -171,7 +171,7 @@ impl Running {
         });
         let end = |port: PortRef| End { node: port.node, port: port.port };
         for cable in self.fabric.cables() {
-            // A cable that was cut hangs beside the one that has its port now: that one is shown.
+            // If another cable has taken the port of a cut cable, show the new one.
             if !cable.plugged && cable.ends.iter().any(|port| self.fabric.cable(*port).is_some()) {
                 continue;
             }
@@ -197,7 +197,7 @@ impl Running {
     }
 }
 
-/// The ports of a node that have LIDs: a switch's port 0, all of another's.
+/// Returns the ports of a node that have LIDs: a switch's port 0, all ports of any other node.
 fn end_ports(kind: NodeKind, ports: u8) -> std::ops::RangeInclusive<u8> {
     if kind == NodeKind::Switch { 0..=0 } else { 1..=ports }
 }

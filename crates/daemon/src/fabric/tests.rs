@@ -1,4 +1,4 @@
-//! A fabric comes up whole or not at all, is changed by names, and is shown as it stands.
+//! A fabric comes up completely or not at all, is changed by names, and its snapshot shows the current state.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ fn what_does_not_come_whole_does_not_come_up() {
     topology.nodes[1].guid = topology.nodes[0].guid;
     let bytes = pack(&topology).expect("bytes");
     assert!(up(&mut bench, &bytes, bytes.len()).contains("given twice"));
-    // Parts of a client that left are nobody's.
+    // Parts of a client that left belong to no other client.
     bench.ask(FabricRequest::Describe(vec![0; 100])).expect("taken");
     bench.host.forget(CLIENT);
     assert!(bench.host.parts.is_empty());
@@ -146,7 +146,7 @@ fn cables_and_nodes_are_changed_by_name() {
     bench.cable("node1:1", Some("switch1:1"), CableChange::Cut).expect("cut");
     assert_eq!((bench.links(LinkState::Cut), bench.links(LinkState::Init)), (1, 2));
     refused(bench.cable("node1:1", None, CableChange::Cut), "has no cable");
-    // Another cable into the port of the one that was cut: the picture shows what is plugged.
+    // Another cable into the port of the one that was cut: the snapshot shows the plugged one.
     refused(bench.cable("node1:1", Some("switch1:2"), CableChange::Join), "has a cable already, to node2:1");
     bench.cable("node2:1", None, CableChange::Cut).expect("cut");
     bench.cable("node1:1", Some("switch1:2"), CableChange::Join).expect("joined");

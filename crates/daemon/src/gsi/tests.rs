@@ -1,4 +1,4 @@
-//! Which datagrams queue pair 1 takes.
+//! Which datagrams queue pair 1 accepts.
 
 use weft_ipc::{GidEntry, PhysState, PortState};
 use weft_wire::Packet;
@@ -87,7 +87,7 @@ fn a_frame_of_roce_v1_is_for_the_interface_it_came_by() {
     assert_eq!(find(5), Some(0));
     // From this host itself.
     assert_eq!(find(0), Some(0));
-    // No routing and no filter of the host's has seen it.
+    // The host's routing and filters have not seen it.
     assert_eq!(find(6), None);
 }
 

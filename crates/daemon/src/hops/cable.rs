@@ -1,4 +1,4 @@
-//! One program's cable, and what waits at the last switch for room in it.
+//! One program's cable, and the packets that wait at the last switch for room in it.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use weft_verbs::{Duration, Instant};
 use crate::limits::{CABLE_QUEUE_BYTES_MAX, CABLE_QUEUE_PACKETS_MAX};
 use crate::slots::ClientId;
 
-/// A packet that waits: for which port, as its program and as the fabric names it, and the slot of who sent it.
+/// A waiting packet: its port, as its program and as the fabric names it, and the slot of its sender.
 type Waiting = (PortName, PortRef, u32, Box<[u8]>);
 
-/// From when to when a packet waited, at which port, and on which lane.
+/// From when to when a packet waited, at which port, and on which virtual lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stall {
     pub to: PortRef,
@@ -21,41 +21,41 @@ pub(super) struct Stall {
     pub until: Instant,
 }
 
-/// A cable.
+/// The cable of one program.
 #[derive(Debug)]
 pub(super) struct Cable {
     pub end: SwitchEnd,
     pub slot: u32,
-    /// Ports of its host, with the devices that they belong to.
+    /// Ports of its host, with their devices.
     ports: Vec<(u32, PortRef)>,
     queue: VecDeque<Waiting>,
     queued_bytes: usize,
-    /// When the first that waits is dropped.
+    /// When the first waiting packet is dropped.
     pub deadline: Option<Instant>,
-    /// Nothing moves now.
+    /// The current stall, while nothing moves.
     stall: Option<Stall>,
-    /// Nothing moved for a while, which is to be counted.
+    /// A past stall that is not counted yet.
     pub waited: Option<Stall>,
-    /// Something waited too long, and there has been no room since: what comes is dropped at once.
+    /// A packet waited too long, and there has been no room since: further packets are dropped immediately.
     stalled: bool,
-    /// Whom the last packet from here waits for.
+    /// The client that the last packet from here waits for.
     pub blocked_by: Option<ClientId>,
-    /// Its program ends: what it sent waits for nobody.
+    /// Its program is ending: the daemon reads it without waiting for receivers.
     pub leaves: bool,
-    /// It broke the rules: nothing is taken from there any more.
+    /// Its program broke the ring's rules: the daemon reads no more from it.
     broken: bool,
 }
 
-/// What became of a packet.
+/// Result of delivering a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Put {
-    /// It is there.
+    /// The packet is in the ring.
     There,
-    /// It waits for room.
+    /// The packet waits for room.
     Waits,
-    /// There is no room even to wait.
+    /// The packet is lost: there is no room even to wait.
     Lost,
-    /// The port is not one of its host.
+    /// The port does not belong to its host.
     Elsewhere,
 }
 
@@ -67,12 +67,12 @@ impl Cable {
         Cable { end, slot, ports, queue, queued_bytes: 0, deadline, stall, waited, stalled, blocked_by, leaves, broken }
     }
 
-    /// Nothing is taken from there now.
+    /// Returns whether the daemon must not read from it now.
     pub fn is_blocked(&self) -> bool {
         self.broken || self.blocked_by.is_some() && !self.leaves
     }
 
-    /// Takes the next packet, and says which port sends it, if the program has such a port.
+    /// Takes the next packet, and returns the sending port, if the program has such a port.
     pub fn take(&mut self, room: &mut Vec<u8>) -> Option<Option<PortRef>> {
         match self.end.pop(room) {
             Ok(found) => {
@@ -87,7 +87,7 @@ impl Cable {
         }
     }
 
-    /// A packet that came to a port from the program with the slot `sender`.
+    /// Delivers a packet to a port, from the program with the slot `sender`.
     pub fn put(&mut self, now: Instant, to: PortRef, sender: u32, packet: &[u8]) -> Put {
         let Some((device, _)) = self.ports.iter().find(|(_, port)| *port == to) else { return Put::Elsewhere };
         let name = (*device, to.port);
@@ -108,22 +108,22 @@ impl Cable {
         if self.queue.is_empty() { Put::There } else { Put::Waits }
     }
 
-    /// The port at which the first packet waits, if any does.
+    /// Returns the port at which the first packet waits, if any does.
     pub fn waits_at(&self) -> Option<PortRef> {
         self.queue.front().map(|(_, to, ..)| *to)
     }
 
-    /// The first packet waits from now on, and so long at most.
+    /// Starts the wait of the first packet, for at most `patience`.
     pub fn wait(&mut self, now: Instant, patience: Duration) {
         self.deadline = Some(now + patience);
         let first = self.queue.front();
         self.stall = first.map(|(_, to, _, packet)| Stall { to: *to, vl: lane_of(packet), since: now, until: now });
     }
 
-    /// Puts what there is room for by now: how many packets.
+    /// Delivers as many waiting packets as there is room for now; returns how many.
     pub fn flush(&mut self, now: Instant) -> usize {
         let mut put = self.push_waiting();
-        // Who took everything before it could be asked to call does not call.
+        // A program that took everything before the request to call back does not call.
         if !self.queue.is_empty() && !self.end.want_room() {
             put += self.push_waiting();
         }
@@ -154,14 +154,14 @@ impl Cable {
         }
     }
 
-    /// The first has waited too long, and the others will.
+    /// Drops all waiting packets, since the first has waited too long and the others would too.
     pub fn give_up(&mut self, now: Instant, mut dropped: impl FnMut(PortRef, &[u8], bool)) {
         self.end_stall(now);
         self.queue.drain(..).for_each(|(_, to, _, packet)| dropped(to, &packet, true));
         (self.queued_bytes, self.deadline, self.stalled) = (0, None, true);
     }
 
-    /// Nothing waits any more, and its host has other ports.
+    /// Drops all state, and takes the new ports of its host.
     pub fn start_anew(&mut self, ports: Vec<(u32, PortRef)>) {
         self.ports = ports;
         self.queue.clear();

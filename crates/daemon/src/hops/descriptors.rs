@@ -1,4 +1,4 @@
-//! The descriptors of cables: what calls the daemon, and what programs get until it is on its way.
+//! Descriptors of cables: the daemon's wake-up descriptors, and the programs' ends until they are sent.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use weft_link::hops::{ProcessFds, SwitchEnd};
 
 use crate::slots::ClientId;
 
-/// All of them, by the programs' numbers.
+/// The descriptors of all cables, by the programs' numbers.
 #[derive(Debug, Default)]
 pub struct CableFds {
     calls: BTreeMap<ClientId, OwnedFd>,
     programs: RefCell<BTreeMap<ClientId, ProcessFds>>,
-    /// Closed ones that are still watched.
+    /// Closed ones that epoll still watches.
     closed: Vec<OwnedFd>,
-    /// New ones that are not watched yet.
+    /// New ones that epoll does not watch yet.
     new: Vec<ClientId>,
 }
 
@@ -31,30 +31,30 @@ impl CableFds {
         Ok(end)
     }
 
-    /// It is gone.
+    /// Closes a cable.
     pub fn close(&mut self, client: ClientId) {
         self.programs.borrow_mut().remove(&client);
         self.new.retain(|new| *new != client);
         self.closed.extend(self.calls.remove(&client));
     }
 
-    /// What the program gets, to be sent to it.
+    /// Takes the program's descriptors, to send them.
     pub fn take_programs(&self, client: ClientId) -> Option<ProcessFds> {
         self.programs.borrow_mut().remove(&client)
     }
 
-    /// It could not be sent yet.
+    /// Puts back descriptors that could not be sent yet.
     pub fn keep_programs(&self, client: ClientId, fds: ProcessFds) {
         self.programs.borrow_mut().insert(client, fds);
     }
 
-    /// Those that are to be watched.
+    /// Returns the descriptors to start watching.
     pub fn take_new(&mut self) -> Vec<(ClientId, &OwnedFd)> {
         let new = std::mem::take(&mut self.new);
         new.into_iter().filter_map(|client| Some((client, self.calls.get(&client)?))).collect()
     }
 
-    /// Those that are to be watched no longer.
+    /// Returns the descriptors to stop watching.
     pub fn take_closed(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.closed)
     }

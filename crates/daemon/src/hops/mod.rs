@@ -1,7 +1,7 @@
-//! Cables between the programs of virtual hosts and the fabric's switches, where everything goes hop by hop: packets are
-//! taken from who sends, carried by the fabric, and put where they arrive. A fabric has credits: while a receiver has no
-//! room its packets wait at the last switch, and who sent one of them is not listened to; what waits for longer than that
-//! switch lets it is dropped there, and counted.
+//! Cables between the programs of virtual hosts and the fabric's switches, in packet mode: the daemon takes packets
+//! from the sender, the fabric carries them hop by hop, and the daemon delivers them. A fabric has credits: while a
+//! receiver has no room its packets wait at the last switch, and the daemon does not read from the senders of waiting
+//! packets. A packet that waits longer than that switch allows is dropped there, and counted.
 
 mod cable;
 mod descriptors;
@@ -19,39 +19,39 @@ use crate::slots::ClientId;
 use cable::{Cable, Put};
 pub use descriptors::CableFds;
 
-/// Who listens to a group at a port, by the group's LID.
+/// Listeners to a group at a port, by the group's LID.
 pub trait Listeners {
-    /// The clients.
+    /// Returns the clients.
     fn at(&self, port: PortRef, mlid: u16) -> Vec<ClientId>;
 }
 
 /// A packet that found no room.
 type Lost = (PortRef, Box<[u8]>);
 
-/// All cables.
+/// The cables of all programs.
 #[derive(Debug, Default)]
 pub struct Cables {
     cables: BTreeMap<ClientId, Cable>,
     by_slot: BTreeMap<u32, ClientId>,
     transit: Transit,
     room: Vec<u8>,
-    /// Those that packets were put into since they were last rung for.
+    /// Cables that received packets since their programs were last rung.
     touched: Vec<ClientId>,
-    /// Those that may be listened to again.
+    /// Cables that the daemon may read again.
     released: Vec<ClientId>,
     lost: Vec<Lost>,
-    /// Something waits for room, perhaps.
+    /// Packets may be waiting for room.
     waiting: bool,
 }
 
 impl Cables {
-    /// A program's cable. `ports` are those of its host, each with the device that it belongs to.
+    /// Adds a program's cable. `ports` are those of its host, each with its device.
     pub fn connect(&mut self, client: ClientId, slot: u32, ports: Vec<(u32, PortRef)>, end: SwitchEnd) {
         self.cables.insert(client, Cable::new(end, slot, ports));
         self.by_slot.insert(slot, client);
     }
 
-    /// The program is gone.
+    /// Removes the cable of a program.
     pub fn disconnect(&mut self, client: ClientId) {
         if let Some(cable) = self.cables.remove(&client) {
             if self.by_slot.get(&cable.slot) == Some(&client) {
@@ -61,17 +61,17 @@ impl Cables {
         }
     }
 
-    /// Whether there is one.
+    /// Returns whether a program has a cable.
     pub fn has(&self, client: ClientId) -> bool {
         self.cables.contains_key(&client)
     }
 
-    /// Whether there are any.
+    /// Returns whether there are no cables.
     pub fn is_empty(&self) -> bool {
         self.cables.is_empty()
     }
 
-    /// The fabric is another, or none: nothing is on its way any more, and ports are those that `ports` says.
+    /// Resets all cables after the fabric changed or went down: drops packets under way, and takes ports from `ports`.
     pub fn start_anew(&mut self, ports: impl Fn(ClientId) -> Vec<(u32, PortRef)>) {
         self.transit.clear();
         for (client, cable) in &mut self.cables {
@@ -80,29 +80,29 @@ impl Cables {
         }
     }
 
-    /// Whether something waits for room.
+    /// Returns whether packets may be waiting for room.
     pub fn has_waiting(&self) -> bool {
         self.waiting
     }
 
-    /// From now on the daemon looks by itself. `false`: the program cannot call any more.
+    /// Announces that the daemon polls from now on. Returns `false` if the program can no longer call.
     pub fn attend(&mut self, client: ClientId) -> bool {
         self.cables.get(&client).is_none_or(|cable| cable.end.attend() == Heard::Rung)
     }
 
-    /// What a program has sent is carried even to who has no room, as it ends: it is dropped there and counted.
+    /// Carries an ending program's packets even to receivers without room, where they wait, or are dropped and counted.
     pub fn stop_waiting(&mut self, client: ClientId) {
         if let Some(cable) = self.cables.get_mut(&client) {
             cable.leaves = true;
         }
     }
 
-    /// From now on the program calls. `false`: there is a packet, look once more.
+    /// Announces that the program has to call from now on. Returns `false` if a packet waits: poll once more.
     pub fn sleep(&mut self, client: ClientId) -> bool {
         self.cables.get_mut(&client).is_none_or(|cable| cable.end.sleep() || cable.is_blocked())
     }
 
-    /// Carries packets of a program, at most so many: how many there were.
+    /// Carries at most `most` packets of a program; returns how many there were.
     pub fn carry(
         &mut self,
         now: Instant,
@@ -160,7 +160,7 @@ impl Cables {
         }
     }
 
-    /// A packet is at the port that it was for: to whom it is. Answers whom it waits for, if somebody has no room.
+    /// Delivers a packet that reached its port. Returns the client that it waits for, if one has no room.
     fn hand_over(
         &mut self,
         now: Instant,
@@ -203,7 +203,7 @@ impl Cables {
         }
     }
 
-    /// Counts what found no room and what had to wait, and says for how long the others may.
+    /// Counts dropped packets and finished stalls, and starts the timeouts of newly waiting packets.
     fn settle(&mut self, now: Instant, fabric: &mut Fabric) {
         for (to, packet) in self.lost.drain(..) {
             fabric.discard(to, &packet, false);
@@ -218,7 +218,7 @@ impl Cables {
         }
     }
 
-    /// Packets that waited: for their cables, for room.
+    /// Delivers packets whose latency is over, and retries those that wait for room.
     pub fn handle_timeout(&mut self, now: Instant, fabric: &mut Fabric, groups: &impl Listeners) {
         while let Some((to, sender, packet)) = self.transit.arrive(now) {
             self.hand_over(now, groups, to, sender, &packet);
@@ -226,7 +226,7 @@ impl Cables {
         self.flush(now, fabric);
     }
 
-    /// Puts what waits where there is room by now, and drops what waited too long.
+    /// Delivers waiting packets where there is room now, and drops those that waited too long.
     pub fn flush(&mut self, now: Instant, fabric: &mut Fabric) {
         let mut free = Vec::new();
         for (client, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.waits_at().is_some()) {
@@ -247,7 +247,7 @@ impl Cables {
         self.announce();
     }
 
-    /// Nobody waits for this one any more.
+    /// Unblocks the cables whose packets waited for this client.
     fn release(&mut self, client: ClientId) {
         for (other, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.blocked_by == Some(client)) {
             cable.blocked_by = None;
@@ -255,12 +255,12 @@ impl Cables {
         }
     }
 
-    /// Those that may be listened to again.
+    /// Takes the cables that the daemon may read again.
     pub fn take_released(&mut self) -> Vec<ClientId> {
         std::mem::take(&mut self.released)
     }
 
-    /// Rings those that sleep.
+    /// Rings the programs that sleep.
     fn announce(&mut self) {
         for client in self.touched.drain(..) {
             if let Some(cable) = self.cables.get(&client) {
@@ -269,7 +269,7 @@ impl Cables {
         }
     }
 
-    /// When [`Cables::handle_timeout`] has something to do.
+    /// Returns when [`Cables::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.cables.values().filter_map(|cable| cable.deadline);
         waits.chain(self.transit.poll_timeout()).min()

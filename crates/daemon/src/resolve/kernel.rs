@@ -1,4 +1,4 @@
-//! The kernel's routing and neighbour tables, asked over rtnetlink as any user may.
+//! The kernel's routing and neighbour tables, queried over rtnetlink, which needs no privilege.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -10,28 +10,29 @@ use super::message::{self, Answer, Route};
 /// Longest answer.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
-/// Datagrams looked through for an answer: there is one, unless an earlier request's was left.
+/// Datagrams searched for an answer: there is one, unless an earlier request's was left.
 const DATAGRAMS_MAX: usize = 16;
 
-/// The discard service (RFC 863): what is sent there so that the kernel looks for a neighbour means nothing to it.
+/// The discard service (RFC 863): a datagram there makes the kernel look for a neighbour and means nothing to the
+/// neighbour.
 const PORT_DISCARD: u16 = 9;
 
 const EIO: i32 = 5;
 const ENOENT: i32 = 2;
 
-/// What the resolver needs of a kernel.
+/// Operations of the resolver on a kernel.
 pub trait Kernel {
-    /// The route to an address; the errno if there is none.
+    /// Returns the route to an address; the errno if there is none.
     fn route(&mut self, dst: IpAddr, src: Option<IpAddr>, ifindex: u32, tos: u8) -> Result<Route, i32>;
 
-    /// State (NUD_*) of a neighbour, 0 if it is unknown.
+    /// Returns the state (NUD_*) of a neighbour, 0 if it is unknown.
     fn neighbour(&mut self, ifindex: u32, neighbour: IpAddr) -> Result<u16, i32>;
 
     /// Makes the kernel look for a neighbour.
     fn probe(&mut self, ifindex: u32, neighbour: IpAddr, src: IpAddr);
 }
 
-/// The one we run on.
+/// The running kernel.
 #[derive(Debug)]
 pub struct Linux {
     socket: RouteSocket,
@@ -45,7 +46,7 @@ impl Linux {
         Ok(Linux { socket: RouteSocket::open(0)?, sequence: 0, buffer: vec![0; ANSWER_BYTES_MAX] })
     }
 
-    /// Asks; the kernel has answered by the time the request is sent.
+    /// Sends a request and reads the answer; the kernel has answered by the time the request is sent.
     fn ask(&mut self, request: impl FnOnce(u32) -> Vec<u8>) -> Result<Answer, i32> {
         self.sequence = self.sequence.wrapping_add(1);
         let errno = |error: io::Error| error.raw_os_error().unwrap_or(EIO);
@@ -87,7 +88,7 @@ impl Kernel for Linux {
             IpAddr::V4(ip) => (ip, 0).into(),
             IpAddr::V6(ip) => SocketAddrV6::new(ip, 0, 0, scope(src, ifindex)).into(),
         };
-        // It fails where the neighbour cannot be reached, and then its state says so.
+        // It fails if the neighbour is unreachable, and then the neighbour's state says so.
         if let Ok(socket) = UdpSocket::bind(from) {
             let _ = socket.set_nonblocking(true);
             let _ = socket.send_to(&[], to);
@@ -95,7 +96,7 @@ impl Kernel for Linux {
     }
 }
 
-/// Addresses of a link mean nothing without their interface.
+/// Returns the scope of an address: a link-local address means nothing without its interface.
 fn scope(ip: IpAddr, ifindex: u32) -> u32 {
     match ip {
         IpAddr::V6(ip) if ip.is_unicast_link_local() => ifindex,

@@ -1,4 +1,4 @@
-//! The messages of rtnetlink(7) that ask for a route and for a neighbour, and their answers.
+//! The messages of rtnetlink(7) that query a route and a neighbour, and their answers.
 //!
 //! ```text
 //! rtmsg: family u8 | dst_len u8 | src_len u8 | tos u8 | table u8 | protocol u8 | scope u8 | type u8 | flags u32 | rtattr ...
@@ -27,35 +27,35 @@ const NDA_DST: u16 = 1;
 /// Length of rtmsg and of ndmsg.
 const BODY_BYTES: usize = 12;
 
-/// What a route leads to.
+/// Target of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteKind {
-    /// A host on a network of ours, or behind a router.
+    /// A host on a local network, or behind a router.
     Unicast,
     /// This host.
     Local,
-    /// A group, or all hosts of a network: nobody's link address is needed.
+    /// A group, or all hosts of a network: no link address is needed.
     Group,
-    /// Nowhere: RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT and others.
+    /// No destination: RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT and others.
     Nowhere(u8),
 }
 
 /// A route, as the kernel chose it for one destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// What it leads to.
+    /// Target.
     pub kind: RouteKind,
-    /// Interface to leave by.
+    /// Outgoing interface.
     pub ifindex: u32,
-    /// Address to leave with, if it names one.
+    /// Source address, if the route names one.
     pub src: Option<IpAddr>,
-    /// The router, if one stands between.
+    /// Router on the way, if there is one.
     pub gateway: Option<IpAddr>,
-    /// Hop limit, 0 if it names none.
+    /// Hop limit, 0 if the route names none.
     pub hop_limit: u8,
 }
 
-/// An answer.
+/// An answer of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A route.
@@ -66,7 +66,7 @@ pub enum Answer {
     Failed(i32),
 }
 
-/// Asks for the route to an address, from a local address and by an interface if those are given.
+/// Requests the route to an address, from a local address and over an interface if those are given.
 pub fn get_route(sequence: u32, dst: IpAddr, src: Option<IpAddr>, ifindex: u32, tos: u8) -> Vec<u8> {
     let mut out = begin(RTM_GETROUTE, sequence);
     let bits = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
@@ -81,7 +81,7 @@ pub fn get_route(sequence: u32, dst: IpAddr, src: Option<IpAddr>, ifindex: u32, 
     end(out)
 }
 
-/// Asks for the entry of a neighbour on an interface (Linux 5.0).
+/// Requests the entry of a neighbour on an interface (Linux 5.0).
 pub fn get_neighbour(sequence: u32, ifindex: u32, neighbour: IpAddr) -> Vec<u8> {
     let mut out = begin(RTM_GETNEIGH, sequence);
     out.extend([family(neighbour), 0, 0, 0]);
@@ -91,7 +91,7 @@ pub fn get_neighbour(sequence: u32, ifindex: u32, neighbour: IpAddr) -> Vec<u8> 
     end(out)
 }
 
-/// The answer to the request with this number, if it is in the datagram.
+/// Returns the answer to the request with this number, if it is in the datagram.
 pub fn parse(datagram: &[u8], sequence: u32) -> Option<Answer> {
     let mut rest = datagram;
     while let Some((header, _)) = rest.split_first_chunk::<HEADER_BYTES>() {

@@ -1,6 +1,6 @@
-//! Answers to the connection manager's question "how does one get there": by the host's routing table at once, and for
-//! a neighbour whose link address is not known, once the kernel found it. As with Linux's own connection manager a
-//! neighbour that does not answer is looked for again and again until who asked loses patience.
+//! Answers the connection manager's question for the route to an address: immediately from the host's routing table,
+//! or, if the neighbour's link address is unknown, once the kernel found it. As in Linux's own connection manager, the
+//! kernel looks for a silent neighbour again and again until the requester gives up.
 
 mod kernel;
 mod message;
@@ -16,10 +16,10 @@ pub use message::{Route, RouteKind};
 
 use crate::netdev::Netdevs;
 
-/// Neighbours that are waited for; one more question for another is refused.
+/// Neighbours that questions wait for; a question about one more is refused.
 const NEIGHBOURS_MAX: usize = 4096;
 
-/// First pause between two looks at a neighbour: a reply takes a fraction of this.
+/// First pause between two checks of a neighbour: a reply takes a fraction of this.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ const EAGAIN: i32 = 11;
 const EHOSTUNREACH: i32 = 113;
 const ENETUNREACH: i32 = 101;
 
-/// A neighbour whose link address is waited for.
+/// A neighbour whose link address is unknown, and the questions that wait for it.
 #[derive(Debug)]
 struct Waiting {
     questions: Vec<(QuestionId, Resolved)>,
@@ -43,7 +43,7 @@ struct Waiting {
     pause: Duration,
 }
 
-/// Questions, and the kernel to ask.
+/// Open questions, and the kernel to ask.
 #[derive(Debug)]
 pub struct Resolver<K> {
     kernel: K,
@@ -52,12 +52,12 @@ pub struct Resolver<K> {
 }
 
 impl<K: Kernel> Resolver<K> {
-    /// Nothing asked yet.
+    /// Makes a resolver without questions.
     pub fn new(kernel: K) -> Resolver<K> {
         Resolver { kernel, waiting: BTreeMap::new(), places: BTreeMap::new() }
     }
 
-    /// A question; `None` if the answer comes later, by [`Resolver::handle_timeout`].
+    /// Asks a question; `None` if the answer comes later, from [`Resolver::handle_timeout`].
     pub fn ask(&mut self, now: Instant, asked: &ResolveQuestion, netdevs: &Netdevs) -> Option<ResolveResult> {
         let route = match self.kernel.route(asked.dst, asked.src, asked.ifindex, asked.tos) {
             Ok(route) => route,
@@ -106,7 +106,8 @@ impl<K: Kernel> Resolver<K> {
         None
     }
 
-    /// Whether a neighbour's link address is known; if not, and nobody is looking for it, the kernel is made to.
+    /// Returns whether a neighbour's link address is known; if not, makes the kernel look for it, unless it already
+    /// does.
     fn is_known(&mut self, (ifindex, neighbour): (u32, IpAddr), src: IpAddr) -> bool {
         match self.kernel.neighbour(ifindex, neighbour) {
             Ok(state) if state & NUD_VALID != 0 => true,
@@ -115,12 +116,12 @@ impl<K: Kernel> Resolver<K> {
                 self.kernel.probe(ifindex, neighbour, src);
                 false
             }
-            // A kernel before 5.0 does not tell; the connection's own timers will.
+            // Kernels before 5.0 do not say; the connection's own timers take over.
             Err(_) => true,
         }
     }
 
-    /// The answer is not wanted any more.
+    /// Withdraws a question.
     pub fn forget(&mut self, question: QuestionId) {
         let Some(place) = self.places.remove(&question) else { return };
         if let Some(waiting) = self.waiting.get_mut(&place) {
@@ -131,12 +132,12 @@ impl<K: Kernel> Resolver<K> {
         }
     }
 
-    /// When [`Resolver::handle_timeout`] wants to be called.
+    /// Returns when [`Resolver::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.waiting.values().map(|waiting| waiting.look_at).min()
     }
 
-    /// Looks at the neighbours that are due; answers the questions that can be answered now.
+    /// Checks the neighbours that are due; returns the answers that are known now.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<(QuestionId, ResolveResult)> {
         let due: Vec<(u32, IpAddr)> =
             self.waiting.iter().filter(|(_, waiting)| waiting.look_at <= now).map(|(place, _)| *place).collect();
@@ -159,7 +160,7 @@ impl<K: Kernel> Resolver<K> {
     }
 }
 
-/// What sending to such a route fails with.
+/// Returns the error of sending to such a route.
 fn errno_of(kind: u8) -> i32 {
     const RTN_BLACKHOLE: u8 = 6;
     const RTN_UNREACHABLE: u8 = 7;

@@ -1,4 +1,4 @@
-//! The resolver on a kernel made up.
+//! The resolver on a simulated kernel.
 
 use super::*;
 

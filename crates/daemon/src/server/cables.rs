@@ -1,6 +1,6 @@
-//! The cables of programs whose packets go hop by hop. A program calls the daemon once; from then on the daemon looks by
-//! itself, between its other work, until nothing has come for a moment. It does not look on where others want the processor:
-//! those who send and those who receive may be they.
+//! Cables of programs in packet mode. A program calls the daemon once; then the daemon polls the cable between its
+//! other work, until nothing has arrived for a moment. It stops polling if other processes want the processor: they may
+//! be the senders and the receivers.
 
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,25 @@ use weft_sys::epoll::Interest;
 /// Packets taken from one program before the others get a turn.
 const PACKETS_PER_TURN: usize = 64;
 
-/// How long cables are looked at before everything else gets a turn.
+/// How long the daemon polls cables before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(200);
 
-/// How long the daemon looks on after the last packet.
+/// How long the daemon keeps polling after the last packet.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// So long between two looks in vain somebody else had the processor.
+/// If two fruitless polls are this far apart, another process had the processor.
 const TAKEN: Duration = Duration::from_micros(20);
 
-/// For so long it is left to the others then.
+/// How long the daemon then leaves the processor to others.
 const MODEST: Duration = Duration::from_millis(20);
 
-/// Cables that are looked at.
+/// Cables that the daemon polls.
 #[derive(Debug)]
 pub(super) struct Attended {
     clients: Vec<ClientId>,
-    /// When there was a packet last.
+    /// Time of the last packet.
     last: Instant,
-    /// Until when the processor is left to others.
+    /// Until when the daemon leaves the processor to others.
     modest_until: Instant,
 }
 
@@ -38,21 +38,21 @@ impl Attended {
         Attended { clients: Vec::new(), last: now, modest_until: now }
     }
 
-    /// Whether any are.
+    /// Returns whether there are any.
     pub(super) fn some(&self) -> bool {
         !self.clients.is_empty()
     }
 }
 
 impl Server {
-    /// A program called: it has sent something, or made room.
+    /// Handles a program's call: it has sent packets, or made room.
     pub(super) fn on_cable(&mut self, now: Instant, client: ClientId) {
         self.attend_cable(now, client);
         self.broker.flush_cables(now);
     }
 
-    /// Looks at a cable from now on. Of a program that cannot call any more the cable is closed, for it would seem to call
-    /// for ever.
+    /// Polls a cable from now on. If its program can no longer call, closes the cable, which would otherwise signal a
+    /// call forever.
     fn attend_cable(&mut self, now: Instant, client: ClientId) {
         if !self.broker.cables().attend(client) {
             self.broker.close_cable(now, client, &mut self.host);
@@ -64,7 +64,8 @@ impl Server {
         }
     }
 
-    /// Looks at the cables for a turn. True: go on after the others' turn; false: all were left to themselves.
+    /// Polls the cables for one turn. Returns true to continue after the others' turn, false if it stopped polling all
+    /// of them.
     pub(super) fn serve_cables(&mut self) -> bool {
         if self.attended.clients.is_empty() {
             return false;
@@ -106,21 +107,21 @@ impl Server {
         carried
     }
 
-    /// Leaves cables to themselves: who sends has to call from now on. True: there was something after all.
+    /// Stops polling the cables: senders have to call from now on. Returns true if packets arrived meanwhile.
     fn leave_cables(&mut self, now: Instant) -> bool {
         let clients = std::mem::take(&mut self.attended.clients);
         let awake: Vec<ClientId> = clients.into_iter().filter(|client| !self.broker.cables().sleep(*client)).collect();
         for client in &awake {
             self.attend_cable(now, *client);
         }
-        // Room that was made while the daemon still looked called nobody: it is asked for again, now that calls are heard.
+        // Room made while the daemon still polled caused no call: check again, now that calls are enabled.
         if self.broker.cables().has_waiting() {
             self.broker.flush_cables(now);
         }
         !awake.is_empty() | self.attend_released(now)
     }
 
-    /// Looks at those that may be listened to again; whether there are any.
+    /// Polls the cables that the daemon may read again; returns whether there are any.
     fn attend_released(&mut self, now: Instant) -> bool {
         let released = self.broker.cables().take_released();
         for client in &released {
@@ -129,7 +130,7 @@ impl Server {
         !released.is_empty()
     }
 
-    /// Watches new cables, and no more those that are gone; those that may be listened to again are.
+    /// Watches new cables and stops watching closed ones; polls those that the daemon may read again.
     pub(super) fn perform_for_cables(&mut self, now: Instant) {
         for fd in self.host.cables.take_closed() {
             let _ = self.epoll.delete(&fd);

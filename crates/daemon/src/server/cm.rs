@@ -11,7 +11,7 @@ use super::{Server, TOKEN_CHANNELS, TOKEN_GSI};
 use crate::cm_service::Sent;
 
 impl Server {
-    /// When the connection manager's sockets and questions want attention.
+    /// Returns when the connection manager's sockets and questions are due.
     pub(super) fn poll_cm_timeout(&mut self) -> Option<Instant> {
         let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
@@ -19,7 +19,7 @@ impl Server {
         [gsi, resolver, self.gsi_faults.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Does what is due by `now`.
     pub(super) fn handle_cm_timeout(&mut self, now: Instant) {
         let cm = self.broker.cm();
         if let Some(resolver) = &mut self.host.resolver
@@ -38,13 +38,13 @@ impl Server {
         }
     }
 
-    /// Datagrams wait on queue pair 1: some of them, so that programs get their turn in a flood.
+    /// Reads some of the datagrams that wait on queue pair 1, so that programs get their turn in a flood.
     pub(super) fn on_gsi(&mut self, now: Instant) {
         let time = self.broker.cm().time(now);
         self.with_gsi(now, |gsi, directory, sink| gsi.receive(time, directory, sink));
     }
 
-    /// Runs what takes datagrams in, and hands them to the service.
+    /// Runs a function that reads datagrams, and hands the datagrams to the service.
     fn with_gsi(
         &mut self,
         now: Instant,
@@ -62,7 +62,7 @@ impl Server {
         self.gmps = taken;
     }
 
-    /// Hands a datagram to the service, past the faults of the program that it is for.
+    /// Hands a datagram to the service, subject to the faults of its program.
     fn take_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         if self.broker.any_faults()
             && let Some(client) = self.broker.cm().addressee(from, mad)
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// A channel that was full may have room.
+    /// Handles a full channel that may have room again.
     pub(super) fn on_channel(&mut self, channel: u32) {
         if self.host.channels.flush(channel) == Sent::Full {
             return;
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Does what the connection manager wants done, until it wants nothing more.
+    /// Executes the connection manager's outputs until there are none.
     pub(super) fn perform_for_cm(&mut self, now: Instant) {
         self.watch_gsi();
         self.broker.forget_questions(now, &mut self.host);
@@ -130,12 +130,12 @@ impl Server {
         }
     }
 
-    /// Sends what there is, as long as the socket takes it; what it does not take waits in the service.
+    /// Sends pending datagrams as long as the socket takes them; the rest wait in the service.
     fn transmit(&mut self, now: Instant) {
         let cm = self.broker.cm();
         let time = cm.time(now);
         let Some(gsi) = &mut self.host.gsi else {
-            // Without an open port nothing could have been answered either.
+            // Without an open port no answer could have arrived either.
             while cm.poll_transmit().is_some() {}
             return;
         };

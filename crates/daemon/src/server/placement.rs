@@ -1,18 +1,18 @@
-//! Where the daemon runs while it looks for requests by itself: elsewhere than the program that it serves. The scheduler
-//! wakes the one on the other's processor, where neither gets on while the other looks, so the daemon keeps off that
-//! processor as long as requests come densely, and goes anywhere again when it is next woken for something else.
+//! Choice of the processor for the daemon's polling: another than that of the program that it serves. The scheduler
+//! wakes each on the other's processor, where neither makes progress while the other polls. So the daemon avoids that
+//! processor as long as requests are frequent, and lifts the restriction when it is next woken for other work.
 
 use std::time::{Duration, Instant};
 
 use weft_sys::processors::{self, Processors};
 
-/// Who is disturbed elsewhere stays where it is for so long, and twice as long each time.
+/// After a disturbance on another processor the daemon does not move for this long, doubled each time.
 const PENALTY: Duration = Duration::from_millis(20);
 
-/// At most.
+/// Maximum of the penalty.
 const PENALTY_MAX: Duration = Duration::from_secs(1);
 
-/// Who was not disturbed for so long is forgiven.
+/// Time without a disturbance after which the penalty is reset.
 const FORGIVEN_AFTER: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
@@ -26,18 +26,18 @@ pub(super) struct Placement {
 
 #[derive(Debug)]
 struct Confined {
-    /// Where the daemon might run before, and where it does now.
+    /// Processors allowed before the restriction, and now.
     before: Processors,
     now: Processors,
 }
 
 impl Placement {
-    /// Whether the program and the daemon run on different processors.
+    /// Returns whether the program and the daemon run on different processors.
     pub fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// Keeps off the processor of a program, where that can be.
+    /// Avoids the processor of a program, if possible.
     pub fn keep_off(&mut self, now: Instant, program: Option<usize>) {
         let here = processors::current();
         self.apart = program.is_some() && here.is_some() && here != program;
@@ -49,7 +49,7 @@ impl Placement {
         if since >= self.penalty + FORGIVEN_AFTER {
             self.penalty = Duration::ZERO;
         }
-        // A program that moved here is left, not driven back and forth.
+        // The program moved to this processor: drop the old restriction, rather than chase the program back and forth.
         self.go_anywhere();
         let Ok(before) = Processors::allowed() else { return };
         let Some(now) = before.without(program) else { return };
@@ -59,7 +59,7 @@ impl Placement {
         }
     }
 
-    /// Somebody else wanted this processor.
+    /// Notes that another process wanted this processor.
     pub fn on_disturbed(&mut self, now: Instant) {
         if self.confined.is_some() {
             self.penalty = (self.penalty * 2).clamp(PENALTY, PENALTY_MAX);
@@ -68,7 +68,7 @@ impl Placement {
         }
     }
 
-    /// Runs where it might before, unless somebody has decided otherwise meanwhile.
+    /// Restores the previously allowed processors, unless they were changed from outside meanwhile.
     pub fn go_anywhere(&mut self) {
         if let Some(Confined { before, now }) = self.confined.take()
             && Processors::allowed().is_ok_and(|allowed| allowed == now)
@@ -82,7 +82,7 @@ impl Placement {
 mod tests {
     use super::*;
 
-    /// In a thread of its own, for it is moved about.
+    /// Runs a test in a thread of its own, since it changes the thread's processors.
     fn alone(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }
@@ -97,7 +97,7 @@ mod tests {
             assert!(!placement.is_apart() && Processors::allowed().unwrap() == all);
             let Some(rest) = all.without(here) else { return };
             placement.keep_off(now, Some(here));
-            // It may have been moved between the two calls, and be apart already.
+            // The thread may have moved between the two calls, and be apart already.
             if placement.confined.is_some() {
                 assert!(placement.is_apart() && Processors::allowed().unwrap() == rest);
             }

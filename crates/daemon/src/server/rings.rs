@@ -1,9 +1,9 @@
-//! The rings of ports that programs have open. A program calls the daemon by its socket once; from then on the daemon
-//! looks into the ring by itself, between its other work, until nothing has come for a while. It looks on for longer than
-//! a moment only where requests come so densely that sleep would cost more than it saves: who asks now and then, or not at
-//! all, costs no processor time. And it does not where others want the processor: the daemon would use up the time that it
-//! needs when there is a request. The program itself is the first of them, so the daemon keeps off its processor while it
-//! looks ([`Placement`]).
+//! The rings of ports that programs have open. A program calls the daemon over its socket once; then the daemon polls
+//! the ring between its other work, until nothing has arrived for a while. It polls for longer than a moment only if
+//! requests are so frequent that sleeping would cost more than it saves: a program that sends rarely, or not at all,
+//! costs no processor time. It also stops if other processes want the processor, since it would use up the scheduler
+//! time that it needs for the next request. The program itself is the first of them, so the daemon avoids its processor
+//! while it polls ([`Placement`]).
 
 use std::time::{Duration, Instant};
 
@@ -13,40 +13,40 @@ use super::placement::Placement;
 /// Requests taken from one ring before the others get a turn.
 const REQUESTS_PER_TURN: usize = 64;
 
-/// How long rings are looked into before everything else gets a turn.
+/// How long the daemon polls rings before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(50);
 
-/// How long the daemon looks on after the last request, where they come densely.
+/// How long the daemon keeps polling after the last request, if requests are frequent.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// Who is called after no more sleep than this was called too soon: requests come densely.
+/// A wake-up after a shorter sleep than this counts as premature: requests are frequent.
 const DENSE: Duration = Duration::from_micros(150);
 
-/// After so much of its patience the daemon lets others run on its processor: the program that it serves may be one of them.
+/// After this much polling the daemon yields its processor: the program that it serves may need it.
 const POLITE_AFTER: Duration = Duration::from_micros(1);
 
-/// So long between two looks somebody else had the processor.
+/// If two polls are this far apart, another process had the processor.
 const TAKEN: Duration = Duration::from_micros(100);
 
-/// For so long it is left to the others then.
+/// How long the daemon then leaves the processor to others.
 const MODEST: Duration = Duration::from_millis(20);
 
-/// How long answers lie in a ring whose program neither takes some nor asks more, before they go by the socket.
+/// How long answers stay in a ring whose program neither takes any nor sends more requests; then they take the socket.
 const UNSEEN_AFTER: Duration = Duration::from_micros(10);
 
-/// Rings that are looked into.
+/// Rings that the daemon polls.
 #[derive(Debug)]
 pub(super) struct Rings {
-    /// By their ports' handles.
+    /// Handles of their ports.
     attended: Vec<u32>,
-    /// Where answers lie.
+    /// Rings with answers in them.
     unread: Vec<Unread>,
-    /// When there was a request last.
+    /// Time of the last request.
     last: Instant,
-    /// When the last ring was left to itself.
+    /// When the daemon stopped polling the last ring.
     slept: Instant,
     dense: bool,
-    /// Until when the processor is left to others.
+    /// Until when the daemon leaves the processor to others.
     modest_until: Instant,
     placement: Placement,
 }
@@ -55,9 +55,9 @@ pub(super) struct Rings {
 #[derive(Debug)]
 struct Unread {
     handle: u32,
-    /// What its program had done,
+    /// Activity of its program as last seen.
     activity: u64,
-    /// and since when it does nothing more.
+    /// Since when it has not changed.
     since: Instant,
 }
 
@@ -74,12 +74,12 @@ impl Rings {
         }
     }
 
-    /// Whether answers lie somewhere.
+    /// Returns whether any ring holds answers.
     pub(super) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// The daemon runs wherever it may.
+    /// Lifts the daemon's restriction of processors.
     pub(super) fn go_anywhere(&mut self) {
         self.placement.go_anywhere();
     }
@@ -89,7 +89,7 @@ impl Rings {
         if looks { PATIENCE } else { Duration::ZERO }
     }
 
-    /// Somebody else had the processor between two looks.
+    /// Backs off after another process had the processor between two polls.
     fn be_modest(&mut self, now: Instant) {
         self.modest_until = now + MODEST;
         self.placement.on_disturbed(now);
@@ -97,7 +97,7 @@ impl Rings {
 }
 
 impl Server {
-    /// A program called: look into its ring from now on.
+    /// Polls a ring from now on, after its program called.
     pub(super) fn attend_ring(&mut self, now: Instant, handle: u32) {
         let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) else { return };
         ring.attend();
@@ -111,7 +111,8 @@ impl Server {
         self.rings.attended.push(handle);
     }
 
-    /// Looks into the rings for a turn. True: go on after the others' turn; false: all were left to themselves.
+    /// Polls the rings for one turn. Returns true to continue after the others' turn, false if it stopped polling all
+    /// of them.
     pub(super) fn serve_rings(&mut self) -> bool {
         if self.rings.attended.is_empty() && self.rings.unread.is_empty() {
             self.rings.placement.go_anywhere();
@@ -126,7 +127,7 @@ impl Server {
                 self.rings.be_modest(now);
             }
             let worked = self.take_requests(now) > 0;
-            // What the work itself took nobody else had, and no answer has lain there for so long.
+            // The daemon's own work took this time, not another process, and the answers are that much younger.
             let now = if worked { Instant::now() } else { now };
             if worked {
                 self.rings.last = now;
@@ -148,7 +149,7 @@ impl Server {
         }
     }
 
-    /// Where programs ask densely the daemon runs elsewhere than the one that it looks at first.
+    /// If requests are frequent, moves the daemon off the processor of the first program that it polls.
     fn keep_off_programs(&mut self, now: Instant) {
         let Some(&handle) = self.rings.attended.first() else { return };
         let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) else { return };
@@ -163,7 +164,7 @@ impl Server {
         }
     }
 
-    /// Takes requests out of all rings, and hands out what came of them: how many there were.
+    /// Takes requests out of all rings and delivers the results; returns how many there were.
     fn take_requests(&mut self, now: Instant) -> usize {
         let mut taken = 0;
         for index in 0..self.rings.attended.len() {
@@ -177,7 +178,7 @@ impl Server {
         taken
     }
 
-    /// Something lies in the ring of this port, perhaps: it goes by the socket if the program does not come for it.
+    /// Notes that a port's ring may hold answers: they take the socket if the program does not take them.
     pub(super) fn note_answers(&mut self, handle: u32) {
         let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) else { return };
         if ring.has_answers() && !self.rings.unread.iter().any(|unread| unread.handle == handle) {
@@ -186,7 +187,7 @@ impl Server {
         }
     }
 
-    /// Sends by the socket what programs do not come for; whether there was something.
+    /// Sends answers that programs have left in their rings over the socket; returns whether there were any.
     fn leave_unseen_for_long(&mut self, now: Instant) -> bool {
         let (mut index, mut some) = (0, false);
         while let Some(&Unread { handle, activity, since }) = self.rings.unread.get(index) {
@@ -208,21 +209,21 @@ impl Server {
         some
     }
 
-    /// What lies in a ring that its program does not look at goes by the socket.
+    /// Sends the answers in a ring over the socket, unless its program polls it.
     fn leave_unseen(&mut self, now: Instant, handle: u32) {
         if self.broker.umad().outbox(handle).is_some_and(|outbox| outbox.leave_unseen()) {
             self.flush_umad(now, handle);
         }
     }
 
-    /// Leaves rings to themselves: who sends has to call from now on, and so has who stops looking and finds answers. True:
-    /// there were requests after all.
+    /// Stops polling the rings: a program that sends, or that stops polling and finds answers, has to call from now on.
+    /// Returns true if requests arrived meanwhile.
     fn leave_rings(&mut self, now: Instant) -> bool {
         let mut stay = Vec::new();
         for handle in std::mem::take(&mut self.rings.attended) {
             let Some(outbox) = self.broker.umad().outbox(handle) else { continue };
             let asleep = outbox.ring().is_none_or(|ring| ring.sleep());
-            // Who does not read its answers is looked after when it has.
+            // A program that does not read its answers gets attention once it has read them.
             if !asleep && !outbox.is_crowded() {
                 stay.push(handle);
             }

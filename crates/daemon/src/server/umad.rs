@@ -1,4 +1,4 @@
-//! Management datagrams' part of the loop: the sockets of ports that programs have open.
+//! The loop's part for management datagrams: the sockets of ports that programs have open.
 
 use std::io;
 use std::time::Instant;
@@ -8,14 +8,14 @@ use weft_sys::epoll::{Interest, Ready};
 use super::{Server, TOKEN_UMAD};
 use crate::umad::Called;
 
-/// Packets that are read together.
+/// Packets read together.
 pub(super) const PACKETS_PER_READ: usize = 64;
 
 /// Reads of one port before the others get a turn.
 const READS_PER_TURN: usize = 4;
 
 impl Server {
-    /// A port's socket is ready.
+    /// Handles a port's socket that is ready.
     pub(super) fn on_umad(&mut self, now: Instant, handle: u32, event: &Ready) {
         let alive = if event.readable { self.read_umad(now, handle) } else { !event.hung_up };
         if !alive {
@@ -25,7 +25,7 @@ impl Server {
         }
     }
 
-    /// Reads what a program sent; false at the end.
+    /// Reads packets of a program; returns false at the end of the connection.
     fn read_umad(&mut self, now: Instant, handle: u32) -> bool {
         for _ in 0..READS_PER_TURN {
             let Some(socket) = self.host.umad.get(handle) else { return true };
@@ -53,7 +53,7 @@ impl Server {
         true
     }
 
-    /// Sends what waits for programs, and watches their sockets for what they can be served with.
+    /// Sends packets that wait for programs, and watches new sockets.
     pub(super) fn perform_for_umad(&mut self, now: Instant) {
         self.broker.carry_datagrams(now, &mut self.host);
         while let Some(handle) = self.broker.umad().poll_ready() {
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// Sends what waits for a program.
+    /// Sends packets that wait for a program.
     pub(super) fn flush_umad(&mut self, now: Instant, handle: u32) {
         let Some(socket) = self.host.umad.get(handle) else { return };
         let Some(outbox) = self.broker.umad().outbox(handle) else { return };
@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// A program holds something that its socket does not show.
+    /// Rings a program that holds a datagram that its socket does not show.
     fn ring_on_request(&mut self, now: Instant, handle: u32) {
         if let Some(outbox) = self.broker.umad().outbox(handle) {
             outbox.push_bell();

@@ -137,7 +137,7 @@ fn a_successor_goes_on() {
     assert!(!restored.may_come_back(3, 8));
     assert!(!restored.may_come_back(0, 7));
     assert!(restored.may_come_back(2, 7), "freed by mistake, and not reused yet");
-    // The fresh ones come before the one that was used.
+    // The unused ones come before the one that was used.
     assert_eq!(restored.choose(now, 7, &rules(), dead), Choice::Take(6));
     assert!(SlotTable::restore(now, 0, &table.save()).waiting().is_empty());
 }

@@ -1,4 +1,4 @@
-//! What a program may register: the rules of Linux, and its errno.
+//! Checks for agents that a program registers: Linux's rules, and its errno values.
 
 use weft_ipc::Refusal;
 use weft_ipc::umad::UmadAgent;
@@ -8,13 +8,13 @@ use weft_wire::mad::rmpp::{RmppHeader, data_offset};
 
 use crate::refusal::{EINVAL, refuse};
 
-/// Classes below this have tables of methods; the directed route's is the only one above.
+/// Classes below this have method tables; the directed-route class is the only one above.
 const CLASSES: u8 = 80;
 
 /// Versions of a class.
 const CLASS_VERSIONS: u8 = 8;
 
-/// Checks what a program asks for.
+/// Checks a program's registration.
 pub fn check(agent: &UmadAgent) -> Result<AgentSpec, Refusal> {
     let rmpp = agent.rmpp_version != 0 && !agent.user_rmpp;
     match wrong(agent) {

@@ -8,27 +8,27 @@ use weft_ipc::{
     PortState,
 };
 
-/// Bits of a device's identity that are the place of its node; those above are the fabric's number.
+/// Bits of a device's identity for the index of its node; the bits above are the fabric's number.
 const NODE_BITS: u32 = 17;
 const GENERATION_MASK: u64 = (1 << (30 - NODE_BITS)) - 1;
 
-/// Identity of the device that a node is on the fabric of this number.
+/// Returns the identity of a node's device on the fabric of this number.
 fn index_of(generation: u64, node: u32) -> u32 {
     IB_DEVICE_INDEX_BASE | ((generation & GENERATION_MASK) as u32) << NODE_BITS | node
 }
 
-/// The port that a device's number and a port's mean, if the device is one of the host's adapters at these places.
+/// Returns the port that a device's identity and a port number name, if the device is one of the host's adapters.
 pub fn port_of(generation: u64, adapters: &[u32], device: u32, port: u8) -> Option<PortRef> {
     let node = adapters.iter().copied().find(|node| index_of(generation, *node) == device)?;
     (port >= 1 && usize::from(port) <= IB_PORTS_MAX).then_some(PortRef::new(node, port))
 }
 
-/// Identities of the devices that the nodes at these places are.
+/// Returns the identities of the devices at these nodes.
 pub fn indexes(generation: u64, adapters: &[u32]) -> Vec<u32> {
     adapters.iter().map(|node| index_of(generation, *node)).collect()
 }
 
-/// The ports of a host's adapters, which are the nodes at these places, with the devices that they belong to.
+/// Returns the ports of a host's adapters (given by node index), with their devices.
 pub fn ports_of(fabric: &Fabric, generation: u64, adapters: &[u32]) -> Vec<(u32, PortRef)> {
     let numbers = || 1..=IB_PORTS_MAX as u8;
     let ports = adapters.iter().flat_map(|node| numbers().map(move |port| PortRef::new(*node, port)));
@@ -36,7 +36,7 @@ pub fn ports_of(fabric: &Fabric, generation: u64, adapters: &[u32]) -> Vec<(u32,
     there.map(|port| (index_of(generation, port.node), port)).collect()
 }
 
-/// Describes a host's adapters, which are the nodes at these places.
+/// Describes a host's adapters, given by node index.
 pub fn describe(
     fabric: &Fabric,
     topology: &Topology,
@@ -139,12 +139,12 @@ fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
     })
 }
 
-/// Bytes of an MTU's code.
+/// Returns the bytes of an MTU's code.
 fn mtu_bytes(code: u8) -> u16 {
     128 << code.clamp(1, 5)
 }
 
-/// A speed in the numbers of `ibv_port_attr`.
+/// Returns a speed in the numbers of `ibv_port_attr`.
 fn verbs_speed(speed: Speed) -> u16 {
     match speed {
         Speed::Sdr => 1,
@@ -159,7 +159,7 @@ fn verbs_speed(speed: Speed) -> u16 {
     }
 }
 
-/// What a port counted.
+/// Returns the counters of a port.
 pub fn counters(fabric: &Fabric, port: PortRef) -> IbCounters {
     let of = |counter| fabric.counter(port, counter);
     let (sent, received) = (of(Counter::XmitPackets), of(Counter::RcvPackets));

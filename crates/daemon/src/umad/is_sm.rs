@@ -1,5 +1,5 @@
-//! Who says that a subnet manager runs on a port. As in Linux the port's CapabilityMask shows IsSM as long as somebody
-//! says so, and no longer than their session lasts.
+//! IsSM reports of programs. As in Linux the port's CapabilityMask shows IsSM as long as a program reports a running
+//! subnet manager, and at most until its session ends.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use weft_wire::mad::subn::CapabilityMask;
 
 use crate::slots::ClientId;
 
-/// Ports that one program may say it of.
+/// Ports that one program may report.
 const PORTS_PER_CLIENT_MAX: usize = 256;
 
-/// Who says it of which port.
+/// Ports with the programs that report a subnet manager there.
 #[derive(Debug, Default)]
 pub struct SmHolders(BTreeSet<(PortRef, ClientId)>);
 
 impl SmHolders {
-    /// A program says it, or says it no longer; false if it says it of too many.
+    /// Sets or clears a program's report; returns false if the program reports too many.
     #[must_use]
     pub fn set(&mut self, now: Instant, fabric: &mut Fabric, port: PortRef, client: ClientId, is_sm: bool) -> bool {
         let full = || self.0.iter().filter(|(_, other)| *other == client).count() >= PORTS_PER_CLIENT_MAX;
@@ -32,7 +32,7 @@ impl SmHolders {
         true
     }
 
-    /// A program is gone.
+    /// Removes the reports of a program.
     pub fn forget(&mut self, now: Instant, fabric: Option<&mut Fabric>, client: ClientId) {
         let ports: Vec<PortRef> = self.0.iter().filter(|(_, other)| *other == client).map(|(port, _)| *port).collect();
         self.0.retain(|(_, other)| *other != client);

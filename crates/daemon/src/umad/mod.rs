@@ -1,8 +1,8 @@
-//! Management datagrams of virtual hosts: who has which port open, which agents are on it, what they send and get. The
-//! rules are those of Linux's ib_mad and ib_umad, and [`weft_mad::Port`] carries them out; here its agents are given to
-//! programs, and its datagrams to the fabric.
+//! Management datagrams of virtual hosts: the open ports of each program, their agents, and the traffic of those
+//! agents. The rules are those of Linux's ib_mad and ib_umad, and [`weft_mad::Port`] implements them; this module
+//! connects its agents to programs, and its datagrams to the fabric.
 //!
-//! Values in, values out, but for [`Outbox`], which knows how to empty itself into a socket.
+//! No I/O, except for [`Outbox`], which can send its packets to a socket.
 
 mod agent;
 mod devices;
@@ -44,20 +44,20 @@ struct Open {
     client: ClientId,
     port: PortRef,
     agents: [Option<AgentId>; AGENTS_PER_PORT_MAX],
-    /// A long datagram that is not here in full.
+    /// The received part of a long datagram.
     partial: Option<(UmadHead, Vec<u8>)>,
     outbox: Outbox,
-    /// It is among those with something new.
+    /// It is listed in `ready`.
     is_ready: bool,
 }
 
-/// Whose an agent is.
+/// Owner of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Owner {
     handle: u32,
-    /// Its number on the open port.
+    /// Number of the agent on the open port.
     number: u32,
-    /// Its queue pair.
+    /// Queue pair of the agent.
     qpn: u32,
 }
 
@@ -68,22 +68,22 @@ struct HostPort {
     owners: BTreeMap<AgentId, Owner>,
 }
 
-/// All open ports.
+/// All open ports of programs.
 #[derive(Debug, Default)]
 pub struct UmadService {
     open: BTreeMap<u32, Open>,
     next_handle: u32,
     ports: BTreeMap<PortRef, HostPort>,
-    /// Ports that have something to send or to deliver.
+    /// Ports with datagrams to send or to deliver.
     busy: Vec<PortRef>,
-    /// Open ports with something new in their outboxes, each once.
+    /// Open ports with new packets in their outboxes, each once.
     ready: Vec<u32>,
-    /// What is for the connection manager and no program's agent.
+    /// Datagrams for the connection manager that no program's agent wants.
     unclaimed: VecDeque<Delivery>,
 }
 
 impl UmadService {
-    /// Opens a port for a program: its handle.
+    /// Opens a port for a program; returns its handle.
     pub fn open(&mut self, client: ClientId, port: PortRef) -> Result<u32, Refusal> {
         if self.open.values().filter(|open| open.client == client).count() >= PORTS_PER_CLIENT_MAX {
             let text = format!("the program has {PORTS_PER_CLIENT_MAX} ports open, the most there can be: close some");
@@ -101,14 +101,14 @@ impl UmadService {
         Ok(self.next_handle)
     }
 
-    /// Gives a port that was just opened a ring.
+    /// Gives a newly opened port a ring.
     pub fn set_ring(&mut self, handle: u32, ring: DaemonRing) {
         if let Some(open) = self.open.get_mut(&handle) {
             open.outbox = Outbox::new(Some(ring));
         }
     }
 
-    /// Closes a port; its agents go.
+    /// Closes a port and removes its agents.
     pub fn close(&mut self, handle: u32) {
         let Some(open) = self.open.remove(&handle) else { return };
         self.ready.retain(|other| *other != handle);
@@ -117,22 +117,22 @@ impl UmadService {
         }
     }
 
-    /// The open ports of a program.
+    /// Returns the open ports of a program.
     pub fn of_client(&self, client: ClientId) -> Vec<u32> {
         self.open.iter().filter(|(_, open)| open.client == client).map(|(&handle, _)| handle).collect()
     }
 
-    /// All open ports.
+    /// Returns all open ports.
     pub fn handles(&self) -> Vec<u32> {
         self.open.keys().copied().collect()
     }
 
-    /// Whether a program has this port open.
+    /// Returns whether a program has this port open.
     pub fn is_of(&self, client: ClientId, handle: u32) -> bool {
         self.open.get(&handle).is_some_and(|open| open.client == client)
     }
 
-    /// Registers an agent: its number on the port.
+    /// Registers an agent; returns its number on the port.
     pub fn register(&mut self, handle: u32, agent: &UmadAgent) -> Result<u32, Refusal> {
         let spec = agent::check(agent)?;
         let gone = || refuse(EINVAL, "the port is not open");
@@ -152,7 +152,7 @@ impl UmadService {
         Ok(number)
     }
 
-    /// Takes an agent off its port.
+    /// Unregisters an agent.
     pub fn unregister(&mut self, handle: u32, number: u32) -> Result<(), Refusal> {
         let missing = || refuse(EINVAL, "the port has no such agent");
         let open = self.open.get_mut(&handle).ok_or_else(missing)?;
@@ -171,19 +171,19 @@ impl UmadService {
         }
     }
 
-    /// An open port whose outbox has something new.
+    /// Returns an open port whose outbox has new packets.
     pub fn poll_ready(&mut self) -> Option<u32> {
         let handle = self.ready.pop()?;
         self.open.get_mut(&handle)?.is_ready = false;
         Some(handle)
     }
 
-    /// The outbox of an open port.
+    /// Returns the outbox of an open port.
     pub fn outbox(&mut self, handle: u32) -> Option<&mut Outbox> {
         self.open.get_mut(&handle).map(|open| &mut open.outbox)
     }
 
-    /// A datagram of the connection manager's class that no program's agent wants.
+    /// Returns a datagram of the connection manager's class that no program's agent wants.
     pub fn poll_unclaimed(&mut self) -> Option<Delivery> {
         self.unclaimed.pop_front()
     }

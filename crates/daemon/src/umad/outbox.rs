@@ -1,6 +1,6 @@
-//! What waits for a program: in its port's ring as long as there is room and the program comes for it, else for room on
-//! its port's socket. A program that is slow keeps its answers, as Linux would keep them. Where many wait, what comes
-//! unasked is dropped; where more do, nothing more is read from the program.
+//! Packets waiting for a program: in its port's ring as long as there is room and the program takes them, else in a
+//! queue for its port's socket. A slow program keeps its answers, as in Linux. If many packets wait, the daemon drops
+//! unsolicited datagrams; if more wait, it reads no more from the program.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -12,10 +12,10 @@ use weft_sys::batch;
 use weft_wire::mad::MAD_LEN;
 use zerocopy::IntoBytes;
 
-/// Bytes that may wait before what comes unasked is dropped.
+/// Waiting bytes above which unsolicited datagrams are dropped.
 const UNASKED_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes that may wait before no more requests are taken; answers that are under way come on top.
+/// Waiting bytes above which no more requests are read; answers under way may exceed it.
 const BYTES_MAX: usize = 16 << 20;
 
 const SINGLE: usize = UMAD_HEAD_BYTES + MAD_LEN;
@@ -43,30 +43,30 @@ pub struct Outbox {
     packets: VecDeque<Packet>,
     bytes: usize,
     ring: Option<DaemonRing>,
-    /// The program does not look into its ring any more.
+    /// The program has stopped reading its ring.
     ring_left: bool,
     /// A bell is among the packets.
     bell: bool,
 }
 
 impl Outbox {
-    /// Over the ring that the program has the other end of.
+    /// Makes an outbox over the daemon's end of a program's ring.
     pub fn new(ring: Option<DaemonRing>) -> Outbox {
         Outbox { ring, ..Outbox::default() }
     }
 
-    /// The ring, if there is one.
+    /// Returns the ring, if there is one.
     pub fn ring(&mut self) -> Option<&mut DaemonRing> {
         self.ring.as_mut()
     }
 
-    /// The program does not look into its ring any more: its answers go by the socket.
+    /// Stops using the ring, which the program no longer reads: its answers take the socket.
     pub fn leave_ring(&mut self) {
         self.ring_left = true;
         self.take_back(DaemonRing::take_back_all);
     }
 
-    /// What lies in the ring goes by the socket, unless the program looks at the ring; true if something does.
+    /// Moves answers from the ring to the socket, unless the program polls the ring; returns whether it did.
     pub fn leave_unseen(&mut self) -> bool {
         match self.ring_left {
             true => self.take_back(DaemonRing::take_back_all),
@@ -83,22 +83,22 @@ impl Outbox {
         })
     }
 
-    /// Whether nothing waits for the socket.
+    /// Returns whether no packet waits for the socket.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Whether so much waits that the program should read before it asks for more.
+    /// Returns whether so much waits that the program should read before it sends more requests.
     pub fn is_crowded(&self) -> bool {
         self.bytes >= BYTES_MAX
     }
 
-    /// Whether there is no room for what nobody asked for.
+    /// Returns whether there is no room for unsolicited datagrams.
     pub fn is_full(&self) -> bool {
         self.bytes >= UNASKED_BYTES_MAX
     }
 
-    /// Queues a datagram; its length is written into the head.
+    /// Queues a datagram; writes its length into the head.
     pub fn push(&mut self, mut head: UmadHead, mad: &[u8]) {
         let whole = UMAD_HEAD_BYTES + mad.len();
         head.length = whole as u32;
@@ -129,8 +129,8 @@ impl Outbox {
         self.packets.push_back(Packet::Other(bytes.into()));
     }
 
-    /// Sends what the socket takes without sleeping, and what lies in the ring of a program that sleeps. An error means
-    /// that the program is gone.
+    /// Sends as much as the socket takes without sleeping, including the ring's content if the program sleeps. An error
+    /// means that the program is gone.
     pub fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         self.take_back(DaemonRing::take_back_from_sleeper);
         while !self.packets.is_empty() {
@@ -151,14 +151,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// The program holds something that its socket does not show, and is to be rung: once until it was.
+    /// Rings the program, which holds a datagram that its socket does not show; at most one bell waits at a time.
     pub fn push_bell(&mut self) {
         if !std::mem::replace(&mut self.bell, true) {
             self.push_other(UMAD_BELL.to_vec());
         }
     }
 
-    /// Takes the next packet, for an owner that has no socket.
+    /// Takes the next packet, for an owner without a socket.
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.bytes().len();

@@ -1,20 +1,20 @@
-//! The other end of a datagram: as the fabric addresses it, and as the head of a program's buffer does.
+//! The remote end of a datagram: as the fabric addresses it, and as the head of a program's buffer does.
 
 use weft_fabric::{Delivery, Fabric, GlobalRoute, MadAddress, PortRef};
 use weft_ipc::umad::UmadHead;
 use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::GSI_QKEY;
 
-/// Where a datagram goes, or what sends the answer to one back; with what a program's head says besides.
+/// Destination of a datagram, or of the answer to one, with further fields of a program's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPeer {
-    /// The way.
+    /// Address on the fabric.
     pub to: MadAddress,
     /// Row of the port's P_Key table.
     pub pkey_index: u16,
-    /// How long the program waits for each try.
+    /// Timeout of each try, in milliseconds.
     pub timeout_ms: u32,
-    /// How often it tries again.
+    /// Number of retries.
     pub retries: u32,
 }
 
@@ -26,7 +26,7 @@ impl weft_mad::Peer for HostPeer {
 }
 
 impl HostPeer {
-    /// Where a program's head says that a datagram goes, from a queue pair of this port.
+    /// Returns the destination in a program's head, for a queue pair of this port.
     pub fn of_head(fabric: &Fabric, port: PortRef, src_qp: u32, head: &UmadHead) -> HostPeer {
         let grh = (head.grh_present != 0).then(|| GlobalRoute {
             sgid: fabric.gid(port, head.gid_index).unwrap_or_default(),
@@ -49,7 +49,7 @@ impl HostPeer {
         HostPeer { to, pkey_index: head.pkey_index, timeout_ms: head.timeout_ms, retries: head.retries }
     }
 
-    /// The way back to who sent a datagram.
+    /// Returns the address for the answer to a datagram.
     pub fn of_delivery(delivery: &Delivery) -> HostPeer {
         let turned = |grh: GlobalRoute| GlobalRoute { sgid: grh.dgid, dgid: grh.sgid, ..grh };
         let to = MadAddress {
@@ -65,7 +65,7 @@ impl HostPeer {
         HostPeer { to, pkey_index: delivery.pkey_index, timeout_ms: 0, retries: 0 }
     }
 
-    /// The head with which a program gets a datagram from there; or, with its status, one back that nobody answered.
+    /// Makes the head of a received datagram; or, with its status, of the program's own datagram that went unanswered.
     pub fn head(&self, agent: u32, status: u32) -> UmadHead {
         let to = &self.to;
         let mut head = UmadHead {
@@ -74,7 +74,7 @@ impl HostPeer {
             timeout_ms: self.timeout_ms,
             retries: self.retries,
             qpn: to.dest_qp.to_be_bytes(),
-            // Unset in what came.
+            // Unset in received datagrams.
             qkey: if status == 0 { [0; 4] } else { to.qkey.to_be_bytes() },
             lid: to.dlid.to_be_bytes(),
             sl: to.sl,

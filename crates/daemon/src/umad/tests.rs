@@ -1,4 +1,4 @@
-//! Two hosts with a cable between them, brought up by datagrams of an agent, and agents of several programs on them.
+//! Two hosts with a cable between them, configured by datagrams of an agent, and agents of several programs on them.
 
 use weft_fabric::topology::generate::{Plan, Shape};
 use weft_fabric::{Fabric, PortRef};
@@ -18,7 +18,7 @@ use crate::refusal::{EINVAL, ENOMEM};
 const LIDS: [u16; 2] = [1, 2];
 const ETIMEDOUT: u32 = 110;
 
-/// What a program got.
+/// A datagram that a program received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Got {
     head: UmadHead,
@@ -81,13 +81,13 @@ fn answer(mad: &Mad) -> Mad {
 }
 
 impl Lab {
-    /// As after power came.
+    /// Makes the hosts as they are after power-on.
     fn new() -> Lab {
         let topology = Plan::new(Shape::Pair).generate().expect("two hosts");
         Lab { fabric: Fabric::new(&topology, 1), umad: UmadService::default(), now: Instant(0) }
     }
 
-    /// With LIDs and an active link.
+    /// Makes the hosts with LIDs and an active link.
     fn up() -> Lab {
         let mut lab = Lab::new();
         let port = lab.umad.open(1, host(0)).expect("a port");
@@ -125,7 +125,7 @@ impl Lab {
         }
     }
 
-    /// All that a port's program got.
+    /// Returns all datagrams that a port's program received.
     fn got(&mut self, handle: u32) -> Vec<Got> {
         let mut got: Vec<Got> = Vec::new();
         let Some(outbox) = self.umad.outbox(handle) else { return got };

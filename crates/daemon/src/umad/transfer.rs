@@ -1,4 +1,4 @@
-//! Datagrams: from programs to the fabric, from the fabric to programs, and time.
+//! Transfer of datagrams from programs to the fabric and back, and timeouts.
 
 use weft_fabric::{Delivery, Fabric, MadOut, PortRef};
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UMAD_PACKET_BYTES_MAX, UmadHead};
@@ -11,28 +11,28 @@ use zerocopy::FromBytes;
 
 use super::{HostPeer, UmadService};
 
-/// Shortest datagram that is taken; what is missing to a full one is zeroes.
+/// Shortest datagram accepted; one shorter than a full MAD is padded with zeroes.
 const MAD_BYTES_MIN: usize = 36;
 
-/// The status of what was not answered.
+/// Status of an unanswered datagram.
 const ETIMEDOUT: u32 = 110;
 
 /// Datagrams of the connection manager's class that wait for it.
 const UNCLAIMED_MAX: usize = 1 << 12;
 
-/// What a program's packet is about besides datagrams.
+/// Request in a program's packet besides datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Called {
-    /// Nothing.
+    /// None.
     No,
-    /// Something lies in its ring.
+    /// Poll the ring: it may hold requests.
     Look,
-    /// It wants to be rung.
+    /// Ring the program.
     Ring,
 }
 
-/// The head of a datagram's first packet. Only where the packet is as long as can be does the datagram go on in the next,
-/// so a program may write one by itself, and a length that it left in the head then counts as little as in Linux.
+/// Decodes the first packet of a datagram. Only if the packet has the maximum length does the datagram continue in the
+/// next packet. So a program may send a datagram with a plain write, and its length field counts as little as in Linux.
 fn first_packet(packet: &[u8]) -> Option<(UmadHead, &[u8])> {
     if packet.len() == UMAD_PACKET_BYTES_MAX {
         return UmadHead::decode(packet);
@@ -42,7 +42,7 @@ fn first_packet(packet: &[u8]) -> Option<(UmadHead, &[u8])> {
 }
 
 impl UmadService {
-    /// A packet from a program, on the socket of this open port. What no library of ours sends is dropped.
+    /// Handles a packet from a program, on the socket of this open port. Drops packets that Weft's library never sends.
     pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, packet: &[u8]) -> Called {
         let Some(open) = self.open.get_mut(&handle) else { return Called::No };
         let (head, mad) = match (open.partial.take(), packet) {
@@ -69,7 +69,7 @@ impl UmadService {
         Called::No
     }
 
-    /// Takes what lies in the ring of an open port, at most so many datagrams: how many there were.
+    /// Takes at most `most` datagrams from the ring of an open port; returns how many there were.
     pub fn handle_ring(&mut self, now: Instant, fabric: &mut Fabric, handle: u32, most: usize) -> usize {
         let mut slot = [0; UMAD_SLOT_BYTES];
         for count in 0..most {
@@ -96,7 +96,7 @@ impl UmadService {
         let peer = HostPeer::of_head(fabric, at, owner.qpn, head);
         let timeout = Duration::from_millis(u64::from(head.timeout_ms));
         let send = weft_mad::Send { agent, peer, bytes, timeout, retries: head.retries };
-        // The kernel would refuse what cannot be sent; here the program has been told already that it was.
+        // The kernel would refuse an unsendable datagram; here the program has already seen its send succeed.
         if port.mad.send(now, send).is_ok() {
             self.busy.push(at);
             self.pump(now, fabric);
@@ -114,18 +114,18 @@ impl UmadService {
         }
     }
 
-    /// Sends and hands out what a port has.
+    /// Sends and delivers the pending datagrams of a port.
     fn serve(&mut self, now: Instant, fabric: &mut Fabric, at: PortRef) {
         let Some(port) = self.ports.get_mut(&at) else { return };
         while let Some((peer, mad)) = port.mad.poll_transmit() {
-            // What the fabric does not take is as good as lost on the way.
+            // A datagram that the fabric does not take is as good as lost on the way.
             let _ = fabric.send(now, at, &MadOut { to: peer.to, mad });
         }
         while let Some(delivery) = port.mad.poll_delivery() {
             let Some(owner) = port.owners.get(&delivery.agent) else { continue };
             let Some(open) = self.open.get_mut(&owner.handle) else { continue };
             let status = if delivery.timed_out { ETIMEDOUT } else { 0 };
-            // Who does not read loses what nobody asked for.
+            // A program that does not read loses unsolicited datagrams.
             if status == 0 && open.outbox.is_full() && !is_response(&first_mad(&delivery.bytes).header) {
                 continue;
             }
@@ -152,12 +152,12 @@ impl UmadService {
         }
     }
 
-    /// When [`UmadService::handle_timeout`] wants to be called.
+    /// Returns when [`UmadService::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ports.values().filter_map(|port| port.mad.poll_timeout()).min()
     }
 
-    /// Sends again what was not answered in time, or gives it back.
+    /// Retransmits datagrams without a timely answer, or returns them as unanswered.
     pub fn handle_timeout(&mut self, now: Instant, fabric: &mut Fabric) {
         for (&at, port) in &mut self.ports {
             if port.mad.poll_timeout().is_some_and(|due| due <= now) {
@@ -169,7 +169,8 @@ impl UmadService {
     }
 }
 
-/// Messages of connections, and answers of the subnet administration that no agent waits for.
+/// Returns whether a datagram is a connection manager's: messages of connections, and answers of the subnet
+/// administration that no agent waits for.
 fn is_of_connection_manager(mad: &Mad) -> bool {
     let (class, method) = (mad.header.class(), mad.header.method());
     class == Class::CM || (class == Class::SUBN_ADM && method.is_response())

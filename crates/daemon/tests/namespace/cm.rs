@@ -1,5 +1,5 @@
-//! Programs that connect through the daemon: the way of commands and events, and what becomes of all that when a
-//! program, a daemon or a neighbour dies.
+//! Programs that connect through the daemon: delivery of commands and events, and the state after a program, a daemon
+//! or a neighbour dies.
 
 use std::os::fd::AsFd;
 
@@ -55,7 +55,7 @@ impl Program {
         (id, self.ask(Cm::ResolveAddr { id, src: None, dst, timeout_ms }).map(drop))
     }
 
-    /// Resolves and asks for a connection.
+    /// Resolves an address and sends a connection request.
     fn connect(&self, addr: &str, port: u16) -> IdNumber {
         let (id, started) = self.resolve(addr, port, 2000);
         started.unwrap();
@@ -113,7 +113,7 @@ pub fn programs_connect() {
         server.expect(EventKind::Disconnected);
         server.ask(Cm::Disconnect { id: request.id }).unwrap();
         client.expect(EventKind::Disconnected);
-        // Nobody touches what is another's.
+        // No process touches another's ids.
         assert_eq!(client.ask(Cm::DestroyId { id: listener }), Err(errno::ENOENT));
         let gsi = status().gsi.unwrap();
         assert!(gsi.received >= 5 && gsi.sent >= 5, "{gsi:?}");
@@ -123,7 +123,7 @@ pub fn programs_connect() {
     }
 }
 
-/// A client that loses all that comes for it, between a server and a client that lose nothing.
+/// A client that loses all datagrams for it, between a server and a client that lose none.
 pub fn faults_strike_their_program(faulty: &ConnectOptions) {
     let (server, deaf, client) = (Program::new(), Program::with(faulty), Program::new());
     server.listen("127.0.0.1", 7000);
@@ -141,13 +141,13 @@ pub fn a_channel_is_readable_while_an_event_waits() {
     let (server, client) = (Program::new(), Program::new());
     let listener = server.listen("127.0.0.1", 7000);
     assert!(!server.is_readable());
-    // Far more than a socket holds: none is lost, and they come in order.
+    // Far more than a socket holds: none is lost, and they arrive in order.
     let ids: Vec<IdNumber> = (0..200).map(|_| client.resolve("127.0.0.1", 7000, 1000).0).collect();
     for id in &ids {
         assert_eq!(client.expect(EventKind::AddrResolved).id, *id);
     }
     assert!(!client.is_readable());
-    // Events that were never read go with their id, and those of others stay.
+    // Unread events go with their id, and those of other ids stay.
     let route = |id: &IdNumber| client.ask(Cm::ResolveRoute { id: *id, timeout_ms: 1000 }).unwrap();
     ids.iter().take(20).for_each(|id| drop(route(id)));
     wait_until("they come", || client.is_readable());
@@ -156,7 +156,7 @@ pub fn a_channel_is_readable_while_an_event_waits() {
     }
     assert_eq!(client.expect(EventKind::RouteResolved).id, ids[19]);
     assert!(!client.is_readable());
-    // They move with it too.
+    // They also move with it.
     let other = client.client.open_channel().unwrap();
     route(&ids[20]);
     wait_until("it comes", || client.is_readable());
@@ -164,7 +164,7 @@ pub fn a_channel_is_readable_while_an_event_waits() {
     assert!(!client.is_readable());
     wait_until("it comes to the other", || wait_readable(other.fd(), Duration::ZERO).unwrap());
     assert_eq!(other.recv().unwrap().id, ids[20]);
-    // A request that its listener never read is rejected when that goes.
+    // Destroying a listener rejects a request that it never read.
     let param = ConnParam { qp_num: 0x4000, ..ConnParam::default() };
     client.ask(Cm::Connect { id: ids[19], param, ece: Ece::default() }).unwrap();
     wait_until("it is asked", || server.is_readable());
@@ -173,7 +173,7 @@ pub fn a_channel_is_readable_while_an_event_waits() {
     wait_for_ids(0, 1, 180);
 }
 
-/// A program that does what it is told and is then killed: `namespace cm-victim STAGE`.
+/// A program that performs a stage and is then killed: `namespace cm-victim STAGE`.
 pub fn victim(stage: &str) {
     let program = Program::new();
     match stage {
@@ -219,7 +219,7 @@ pub fn a_dead_process_leaves_nothing_behind() {
     for stage in ["resolve", "listen"] {
         kill_victim(stage, || (), || wait_for_ids(1, 0, 0));
     }
-    // Its request is still to be read, and is taken back by a reject.
+    // Its request is unread, and a reject withdraws it.
     kill_victim("connect", || new = server.expect(EventKind::ConnectRequest).id, || ());
     wait_until("it is noticed", || server.accept(new).is_err() || server.is_readable());
     server.ask(Cm::DestroyId { id: new }).unwrap();
@@ -259,7 +259,7 @@ pub fn a_dead_daemon_ends_the_channels() {
     assert!(wait_readable(program.channel.fd(), SOON).unwrap());
     assert!(matches!(program.channel.recv(), Err(RequestError::Disconnected)));
     assert_eq!(program.ask(Cm::DestroyId { id }), Err(19));
-    // The next daemon knows nothing of it, and a new channel is its.
+    // The next daemon knows nothing of it, and a new channel belongs to that daemon.
     let channel = program.client.open_channel().unwrap();
     let created =
         channel.call(Cm::CreateId { channel: channel.number(), port_space: PortSpace::Tcp, qp_type: 2, cookie: 1 });
@@ -277,13 +277,13 @@ pub fn neighbours_and_routes_are_resolved() {
         let devices = connect().list_devices().unwrap();
         devices.iter().any(|device| device.netdev == "cm0" && !device.gids.is_empty())
     });
-    // Nobody has this address: the kernel looks for it in vain.
+    // No host has this address: the kernel looks for it in vain.
     let start = Instant::now();
     assert_eq!(program.resolve("10.77.5.9", 1, 400).1, Ok(()));
     let event = program.expect(EventKind::AddrError);
     assert_eq!(event.status, -errno::ETIMEDOUT);
     assert!(start.elapsed() >= Duration::from_millis(390), "{:?}", start.elapsed());
-    // Nobody knows the way to this one.
+    // There is no route to this one.
     assert_eq!(program.resolve("192.0.2.1", 1, 400).1, Err(errno::ENETUNREACH));
     ip("neigh replace 10.77.5.8 lladdr 02:00:00:00:00:08 dev cm0");
     ip("route add 192.0.2.0/24 via 10.77.5.8");
@@ -299,7 +299,7 @@ pub fn neighbours_and_routes_are_resolved() {
     ip("link del cm0");
 }
 
-/// Memory of a process in KiB.
+/// Returns the memory of a process in KiB.
 fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -347,7 +347,7 @@ pub fn thousands_of_connections_live() {
     }
     assert!(resident(pid) - before < u64::from(CONNECTIONS) * 16);
     wait_for_ids(1, 2 * CONNECTIONS, 0);
-    // All at once they go.
+    // Destroy all of them at once.
     drop(client);
     for _ in 0..CONNECTIONS {
         server.expect(EventKind::Disconnected);
@@ -360,7 +360,7 @@ pub fn hostile_programs_of_the_connection_manager() {
     let good = Program::new();
     let listener = good.listen("127.0.0.1", 7000);
     let bad = Program::new();
-    // What is another's, what is nobody's, and numbers that cannot be.
+    // Ids of another process, unused ids, and invalid numbers.
     for id in [listener, 0, u32::MAX] {
         assert_eq!(bad.ask(Cm::Listen { id, backlog: -5 }), Err(errno::ENOENT));
         assert!(bad.ask(Cm::MigrateId { id, channel: good.channel.number() }).is_err());
@@ -372,7 +372,8 @@ pub fn hostile_programs_of_the_connection_manager() {
     assert!(bad.ask(Cm::Reject { id, private_data: long.clone(), reason: 255 }).is_err());
     let param = ConnParam { private_data: long, ..ConnParam::default() };
     assert!(bad.ask(Cm::Connect { id, param, ece: Ece::default() }).is_err());
-    // Its end of a channel is one to read; what it writes there reaches nobody, and shutting it down harms it alone.
+    // The program's end of a channel is for reading; writes to it reach no reader, and shutting it down harms that
+    // program alone.
     let _ = weft_sys::unix::send(bad.channel.fd(), b"garbage", &[], weft_sys::unix::Wait::No);
     for _ in 0..100 {
         let _ = bad.resolve("127.0.0.1", 7000, 100);

@@ -1,4 +1,4 @@
-//! Programs that do not behave.
+//! Hostile programs.
 
 use std::os::fd::AsFd;
 
@@ -23,7 +23,7 @@ pub fn hostile_clients_harm_nobody() {
             unix::send(fd, b"x", &[], Wait::No).is_err()
         });
     };
-    // Who does not speak the protocol, at either stage, and who says too much.
+    // Programs that do not speak the protocol, at either stage, or send too much.
     let garbage = raw();
     unix::send(&garbage, &[0xff; 100], &[], Wait::Block).unwrap();
     ended(&garbage);
@@ -33,8 +33,8 @@ pub fn hostile_clients_harm_nobody() {
     let long = greeted();
     unix::send(&long, &vec![0; weft_ipc::MESSAGE_BYTES_MAX + 1], &[], Wait::Block).unwrap();
     ended(&long);
-    // Who asks and does not listen: its questions wait where its own system keeps them, and when it listens after all, it
-    // hears every answer.
+    // A program that sends requests and does not read: its requests wait in the kernel, and when it reads after all, it
+    // gets every answer.
     let deaf = greeted();
     assert!(unix::recv(&deaf, &mut [0; 4096], 0, Wait::Block).unwrap().len > 0);
     let ask = encode(&ClientFrame { id: 1, request: Request::ListDevices { offset: 0 } }).unwrap();
@@ -59,7 +59,7 @@ pub fn hostile_clients_harm_nobody() {
             }
         });
     }
-    // Who sends descriptors that nobody wants; none may stay.
+    // A program that sends unwanted descriptors; none may stay open.
     let pid = daemon_pid(&mut good.client);
     let before = descriptors_of(pid);
     let giver = greeted();
@@ -73,7 +73,7 @@ pub fn hostile_clients_harm_nobody() {
     good.client.status().unwrap();
     assert!(descriptors_of(pid) <= before + 2);
     drop(giver);
-    // Who connects and says nothing, as often as possible: root may, up to the bound on all.
+    // Programs that connect and send nothing, as many as possible: root's may, up to the total limit.
     let silent: Vec<_> = (0..300).map(|_| raw()).collect();
     check_steering(&[&good]);
     assert_eq!(good.client.status().unwrap().slots_in_use, 1);

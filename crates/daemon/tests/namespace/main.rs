@@ -1,5 +1,5 @@
-//! The daemon and its clients for real, in a network namespace of their own: packets really are sent to the port, and
-//! the daemon really is killed. This program is also the daemon that the clients start: `namespace daemon`.
+//! The real daemon and its clients, in a network namespace of their own: the tests really send packets to the port, and
+//! really kill the daemon. This program is also the daemon that the clients start: `namespace daemon`.
 
 mod cm;
 mod hostile;
@@ -66,7 +66,7 @@ fn main() {
         Some("hold-slot") => hold_slot(),
         Some("obey") => users::obey(),
         Some("cm-victim") => cm::victim(args.get(1).map_or("", String::as_str)),
-        // `cargo test -- --list` and nextest ask so.
+        // For `cargo test -- --list` and nextest.
         Some("--list") => {}
         filter => inside_or_enter(filter.filter(|arg| !arg.starts_with('-'))),
     }
@@ -119,7 +119,7 @@ fn connect_existing() -> Result<Client, ConnectError> {
 }
 
 fn end_daemon() {
-    // One that was being started for somebody may come after the one that is ended.
+    // A daemon that a client was starting may appear after the one that is stopped.
     wait_until("the daemon is gone", || {
         stop_daemon(&ConnectOptions::default()).is_ok_and(|ran| !ran) && UdpSocket::bind("0.0.0.0:4791").is_ok()
     });
@@ -163,7 +163,7 @@ fn receive(fd: &OwnedFd) -> Option<Vec<u8>> {
     }
 }
 
-/// Sends a packet to every process's QP numbers over both protocols and looks who got it.
+/// Sends a packet to every process's QP numbers over both protocols and checks which process receives it.
 fn check_steering(processes: &[&Process]) {
     let v4 = UdpSocket::bind("127.0.0.1:0").unwrap();
     let v6 = UdpSocket::bind("[::1]:0").unwrap();
@@ -185,9 +185,9 @@ fn racing_clients_share_one_daemon() {
     let mut clients: Vec<Client> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let pids: std::collections::BTreeSet<u32> = clients.iter_mut().map(daemon_pid).collect();
     assert_eq!(pids.len(), 1);
-    // Those that lost the race look whether the other really serves before they leave.
+    // Those that lost the race check whether the other really serves before they leave.
     wait_until("only the clients are there", || clients[0].status().unwrap().processes.len() == 12);
-    // None of the daemons that lost the race is our child.
+    // None of the daemons that lost the race is a child of this process.
     let children = format!("/proc/self/task/{}/children", std::process::id());
     assert_eq!(std::fs::read_to_string(children).unwrap_or_default().trim(), "");
 }
@@ -251,7 +251,7 @@ fn links_are_added_and_removed() {
     assert_eq!((explicit.name.as_str(), explicit.auto, explicit.index), ("mine", false, auto.index));
     assert_eq!(errno(client.dev_rename("mine", "yours")), Ok(()));
     assert_eq!(errno(client.dev_rename("mine", "yours")), Err(19));
-    // It keeps the daemon.
+    // The renamed device keeps the daemon alive.
     drop(client);
     std::thread::sleep(IDLE_EXIT * 2);
     let mut client = connect_existing().unwrap();
@@ -281,7 +281,7 @@ fn settings_keep_the_daemon() {
     client.dev_rename("mlx4_0", &device.name).unwrap();
     set(&mut client, 106);
     let mut client = outlives_its_clients(client, "the type of service");
-    // Without any setting it leaves.
+    // Without any setting the daemon leaves.
     set(&mut client, 0);
     let pid = daemon_pid(&mut client);
     drop(client);
@@ -308,7 +308,7 @@ fn a_killed_daemon_moves_nothing() {
     for round in 0..12 {
         kill_daemon(&mut a.client);
         check_steering(&[&a, &b, &c]);
-        // A different one comes first each time, and a stranger comes in between.
+        // A different one comes first each time, and an unrelated program connects in between.
         let stranger = std::thread::spawn(Process::new);
         let mut order = [&mut a, &mut b, &mut c];
         order.rotate_left(round % 3);
@@ -383,16 +383,16 @@ fn the_pool_grows_and_survives() {
     check_steering(&more.iter().collect::<Vec<_>>());
 }
 
-/// Another process: takes a slot, tells it, leaves a child with all its descriptors, waits to be killed.
+/// Another process: takes a slot, prints it, leaves a child with all its descriptors, waits to be killed.
 fn hold_slot() {
     use std::io::Write;
     let process = Process::new();
     println!("{}", process.slot.number);
     std::io::stdout().flush().unwrap();
-    // SAFETY: the child only sleeps and leaves.
+    // SAFETY: the child only sleeps and exits.
     if unsafe { libc::fork() } == 0 {
         std::thread::sleep(Duration::from_secs(5));
-        // SAFETY: nothing is left to do.
+        // SAFETY: `_exit` ends the child without running any handlers or destructors.
         unsafe { libc::_exit(0) };
     }
     std::thread::sleep(Duration::from_secs(30));

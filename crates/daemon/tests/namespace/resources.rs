@@ -1,4 +1,4 @@
-//! What the daemon costs: descriptors that must come back, and time that must not be spent.
+//! Resource use of the daemon: descriptors that must come back, and time that must not be spent.
 
 use super::*;
 
@@ -9,7 +9,7 @@ pub fn descriptors_of(pid: u32) -> usize {
 pub fn nothing_leaks() {
     let mut watcher = connect();
     let pid = daemon_pid(&mut watcher);
-    // Every slot of the pool is used once before the count begins.
+    // Use every slot of the pool once before counting.
     drop((0..63).map(|_| Process::new()).collect::<Vec<_>>());
     wait_until("all slots are free", || watcher.status().unwrap().slots_in_use == 0);
     let (theirs, ours) = (descriptors_of(pid), descriptors_of(std::process::id()));
@@ -33,7 +33,8 @@ pub fn nothing_leaks() {
     assert!(descriptors_of(pid) <= theirs, "{} descriptors, {theirs} before", descriptors_of(pid));
 }
 
-/// A daemon that a program with a low limit started. Root's raises it; an ordinary user's says what is wrong.
+/// A daemon started by a program with a low limit. Root's daemon raises it; an ordinary user's daemon reports the
+/// problem.
 pub fn a_daemon_with_few_descriptors_says_so() {
     let limited = |user: &[&str]| {
         let exe = std::env::current_exe().unwrap();
@@ -89,7 +90,7 @@ pub fn idle_means_idle() {
     let pid = daemon_pid(&mut process.client);
     std::thread::sleep(Duration::from_millis(50));
     let before = (cpu_ticks(pid), context_switches(pid));
-    // Packets for nobody do not wake it either.
+    // Packets without a receiver do not wake it either.
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     for qpn in [1u32, 77 << 14, 5 << 14] {
         let packet = [&[4, 0, 0xff, 0xff][..], &qpn.to_be_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Users that the daemon does not trust: they keep their slots when it dies, and they are bounded.
+//! Users whom the daemon does not trust: they keep their slots when it dies, and their share is bounded.
 
 use std::os::fd::AsRawFd;
 
@@ -10,7 +10,7 @@ use super::*;
 const SOL_SOCKET: i32 = 1;
 const SO_DETACH_REUSEPORT_BPF: i32 = 68;
 
-/// Another user's process: does what its standard input says, a word a line, and answers with a line.
+/// Another user's process: executes the commands on its standard input, one word a line, and answers each with a line.
 pub fn obey() {
     let mut process: Option<Process> = None;
     let mut extra = Vec::new();
@@ -61,7 +61,7 @@ pub fn obey() {
     }
 }
 
-/// Poses as the daemon for one client, and counts the descriptors that it is given.
+/// Poses as the daemon for one client, and counts the descriptors that the client sends.
 fn catch_descriptors(listener: &OwnedFd) -> usize {
     let mut client = None;
     wait_until("a client", || {
@@ -99,15 +99,15 @@ struct OtherUser {
 }
 
 impl OtherUser {
-    /// `None` where we may not become another user.
+    /// Returns `None` if this process may not become another user.
     fn new(uid: u32) -> Option<OtherUser> {
         let maps_all = std::fs::read_to_string("/proc/self/uid_map").unwrap().contains("4294967295");
         if weft_sys::process::euid() != 0 || !maps_all {
             eprintln!("skipped: needs root to become another user");
             return None;
         }
-        // The build may lie below a directory that only its owner may enter: the user runs this program through our
-        // descriptor of it, and works where everyone may.
+        // The build may lie in a directory that only its owner may enter: the user runs this program through this
+        // process's descriptor of it, in a working directory that everyone may enter.
         let program = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let mut child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
             .env("WEFT_BIN", "/proc/self/exe")
@@ -138,7 +138,7 @@ impl OtherUser {
 }
 
 pub fn other_users_survive_a_killed_daemon() {
-    // Root's daemon, and nobody but an ordinary user has a slot.
+    // Root's daemon, and only an ordinary user has a slot.
     let mut watcher = connect();
     watcher.link_add("kept", "rxe", "lo").unwrap();
     let Some(mut user) = OtherUser::new(12345) else { return };
@@ -164,7 +164,7 @@ pub fn other_users_survive_a_killed_daemon() {
         assert_ne!(status.pid, before);
         assert_eq!((status.uid, status.slots_in_use), (0, 1));
     }
-    // The daemon goes for good once nobody needs it, and so does who stands by for it.
+    // The daemon leaves for good once it is unused, and so does its standby.
     watcher.link_del("kept").unwrap();
     let pid = daemon_pid(&mut watcher);
     drop(watcher);
@@ -184,7 +184,7 @@ pub fn what_other_users_spoil_is_mended() {
     let newcomer = Process::new();
     check_steering(&[&good, &newcomer]);
     assert_eq!(user.tell("spoil"), "spoilt");
-    // And for everybody once it is gone.
+    // And for every user once it is gone.
     user.end();
     wait_until("the user is gone", || connect().status().unwrap().slots_in_use == 2);
     check_steering(&[&good, &newcomer]);
@@ -209,7 +209,7 @@ pub fn other_users_are_bounded() {
     }
     let refused = user.tell("more");
     assert!(refused.contains("--slots-per-user"), "{refused}");
-    // Nor is the other user's slot given to anybody else.
+    // Nor does another process get the other user's slot.
     let mut process = Process::new();
     assert_eq!(process.slot.number, 257);
     user.end();
@@ -219,8 +219,8 @@ pub fn other_users_are_bounded() {
     check_steering(&[&process, &other]);
 }
 
-/// Three users, of which two take all that they may and leave it in quarantine. (Beside the table of slots a test uses up
-/// the whole pool so; that takes too long with sockets.)
+/// Three users, of whom two take their maximum and leave it in quarantine. (A unit test of the slot table also uses up
+/// the whole pool; with sockets that takes too long.)
 pub fn a_few_users_lock_out_nobody() {
     let mut watcher = connect();
     let Some(mut users) = [12345, 12346, 12347].map(OtherUser::new).into_iter().collect::<Option<Vec<_>>>() else {
@@ -233,7 +233,7 @@ pub fn a_few_users_lock_out_nobody() {
         assert_eq!(user.tell("none"), "none");
         all_free(&mut watcher);
     }
-    // Root and a user who had none get in at once, and so do those two, whose processes were killed.
+    // Root and a user without slots get in immediately, and so do those two, whose processes were killed.
     let root: Vec<Process> = (0..8).map(|_| Process::new()).collect();
     let answer = users[2].tell("more");
     assert!(answer.starts_with("Ok"), "{answer}");
@@ -243,7 +243,7 @@ pub fn a_few_users_lock_out_nobody() {
         user.end();
     }
     check_steering(&root.iter().collect::<Vec<_>>());
-    // All that any user had is free for others again after the quarantine.
+    // After the quarantine, all slots that any user had are free for others again.
     users.into_iter().for_each(OtherUser::end);
     drop(root);
     all_free(&mut watcher);
@@ -253,7 +253,7 @@ pub fn a_few_users_lock_out_nobody() {
     other.end();
 }
 
-/// Faults are the program's that asks for them: not the daemon's that it starts, nor another program's.
+/// Faults affect only the program that requests them: not the daemon that it starts, nor another program.
 pub fn faults_stay_with_their_program() {
     let faulty = ConnectOptions { fault: "loss=100%".to_owned(), ..ConnectOptions::default() };
     let mut client = Client::connect(&faulty).unwrap();

@@ -1,9 +1,9 @@
-//! The ledger of a process: memory that the daemon made, sealed in its size, and that this process alone writes. To write
-//! costs the process one system call now and then and nobody a message; what it wrote last is there to be read when the
-//! process is dead, or does not answer. Each page is there twice and written in turn, with its generation and a sum, so
-//! that a death, or a reader, in the middle of a write finds the one before.
+//! Ledger of a process: memory that the daemon makes and seals in its size, and that this process alone writes. A write
+//! costs the process one system call now and then, and sends no message; the last content stays readable when the
+//! process is dead or does not answer. Each page has two copies, written in turn, each with its generation and a
+//! checksum, so that after a death, or a read, in the middle of a write the previous copy is still valid.
 //!
-//! The reader copies and checks: the bytes are a stranger's, and the stranger may write while they are read.
+//! The reader copies and checks: the bytes are untrusted, and their process may write while the daemon reads.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What stands where.
+/// Pages of a ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Page {
     /// A [`super::CountersPage`].
@@ -22,16 +22,16 @@ pub enum Page {
 }
 
 const COPIES: u64 = 2;
-/// Generation, length, sum.
+/// Generation, length, checksum.
 const HEADER_BYTES: usize = 24;
 const COUNTERS_BYTES: u64 = 16 << 10;
 const OBJECTS_BYTES: u64 = 96 << 10;
 
-/// Bytes of a ledger. Those that nobody writes take no memory.
+/// Bytes of a ledger. Pages that are never written take no memory.
 pub const LEDGER_BYTES: u64 = COPIES * (COUNTERS_BYTES + OBJECTS_BYTES);
 
 impl Page {
-    /// Bytes of one copy, header included.
+    /// Returns the bytes of one copy, header included.
     fn bytes(self) -> u64 {
         match self {
             Page::Counters => COUNTERS_BYTES,
@@ -45,7 +45,7 @@ impl Page {
     }
 }
 
-/// The writer's end.
+/// The writer's end of a ledger.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
@@ -54,17 +54,17 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Over memory that the daemon gave, [`LEDGER_BYTES`] of it.
+    /// Opens the writer's end over memory that the daemon gave, [`LEDGER_BYTES`] of it.
     pub fn new(file: File) -> Ledger {
         Ledger { file, generations: [0; 2] }
     }
 
-    /// The memory.
+    /// Returns the memory.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Write a page.
+    /// Writes a page.
     ///
     /// # Errors
     /// The content does not fit its page; the memory cannot be written.
@@ -84,7 +84,7 @@ impl Ledger {
     }
 }
 
-/// The newest whole copy of a page that its process wrote, if there is one and it can be understood.
+/// Returns the newest complete copy of a page, if there is one and it decodes.
 pub fn read_page<T: DeserializeOwned>(file: &File, page: Page) -> Option<T> {
     let copies = (0..COPIES).filter_map(|copy| read_copy(file, page, copy));
     let (_, bytes) = copies.max_by_key(|(generation, _)| *generation)?;
@@ -107,7 +107,7 @@ fn read_copy(file: &File, page: Page, copy: u64) -> Option<(u64, Vec<u8>)> {
     (generation != 0 && checksum(generation, &bytes) == sum).then_some((generation, bytes))
 }
 
-/// FNV-1a: it has to notice a write that was cut short, nothing else.
+/// FNV-1a: its only task is to detect a write that was cut short.
 fn checksum(generation: u64, bytes: &[u8]) -> u64 {
     generation
         .to_le_bytes()
@@ -143,7 +143,7 @@ mod tests {
             }
             assert_eq!(read_page(ledger.file(), Page::Counters), Some(page(n)));
         }
-        // A death in the middle of the next.
+        // A death in the middle of the next write.
         ledger.file().write_all_at(&6u64.to_le_bytes(), Page::Counters.offset(0)).unwrap();
         assert_eq!(read_page(ledger.file(), Page::Counters), Some(page(5)));
     }

@@ -1,5 +1,5 @@
-//! What processes count and hold, on its way to whoever asks: a process writes it to its ledger (`ledger.rs`), the daemon reads it
-//! there and adds it up. Names of counters are Linux's (rxe, iproute2's `rdma statistic`) where it has one.
+//! Counters and objects of processes: a process writes them to its ledger (`ledger.rs`), and the daemon reads them
+//! there and adds them up. Counters have Linux's names (rxe, iproute2's `rdma statistic`) where it has one.
 
 mod ledger;
 
@@ -9,7 +9,7 @@ pub use ledger::{LEDGER_BYTES, Ledger, Page, read_page};
 
 use crate::limits::{PATH_NAME_BYTES_MAX, PATHS_MAX};
 
-/// A structure of counters: all of them by name, and their sums.
+/// Defines a structure of counters, with access to all of them by name, and their sums.
 macro_rules! counters {
     ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $field:ident,)* }) => {
         $(#[$outer])*
@@ -19,12 +19,12 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// All of them by name, in the order in which they are shown.
+            /// Returns all counters by name, in display order.
             pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// Add what a stranger says it counted: a sum that has no room stays at its end.
+            /// Adds untrusted counters: a sum that would overflow saturates.
             pub fn add(&mut self, other: &$name) {
                 $(self.$field = self.$field.saturating_add(other.$field);)*
             }
@@ -59,7 +59,7 @@ counters! {
         rcvd_seq_err,
         /// PSN sequence error NAKs sent.
         send_seq_err,
-        /// Acknowledgements put off for want of room.
+        /// Acknowledgements deferred because of a full queue.
         ack_deferred,
         /// Work requests that failed after every retry.
         retry_exceeded_err,
@@ -81,7 +81,7 @@ counters! {
         probes,
         /// Gaps in responses.
         implied_nak_seq_err,
-        /// Packets that made no sense to their queue pair.
+        /// Packets that the queue pair dropped as senseless.
         dropped_pkts,
         /// Datagrams with a wrong Q_Key.
         qkey_violations,
@@ -89,13 +89,13 @@ counters! {
         bad_qpn,
         /// Packets of another partition.
         bad_pkey,
-        /// Packets from, or to, an address that is not the one expected.
+        /// Packets from or to an unexpected address.
         bad_address,
         /// Completions.
         cqes,
-        /// Completions with an error, the flushed ones aside.
+        /// Completions with an error, flushed ones not included.
         cqe_errors,
-        /// Completions of flushed work.
+        /// Completions of flushed work requests.
         cqe_flushes,
         /// Completion events raised.
         cq_events,
@@ -103,21 +103,21 @@ counters! {
         wire_bytes_sent,
         /// Payload bytes received in packets.
         wire_bytes_rcvd,
-        /// Direct copies within the host, on shared pages.
+        /// Bytes of these copies.
         memcpy_ops,
         /// Their bytes.
         memcpy_bytes,
-        /// Direct copies within the host, by the kernel.
+        /// Bytes of these copies.
         process_vm_ops,
         /// Their bytes.
         process_vm_bytes,
-        /// Frames put into lanes to processes of the host.
+        /// Frames put into lanes (shared-memory rings) to processes of the host.
         lane_frames_sent,
-        /// Their payload.
+        /// Payload bytes of these frames.
         lane_bytes_sent,
         /// Frames taken out of lanes.
         lane_frames_rcvd,
-        /// Their payload.
+        /// Payload bytes of these frames.
         lane_bytes_rcvd,
         /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
         lane_frames_resent,
@@ -127,35 +127,35 @@ counters! {
 }
 
 counters! {
-    /// Counters of a process, whichever of its devices it was about.
+    /// Counters of a process that belong to no single device.
     ProcessCounters {
         /// Packets dropped for a wrong ICRC.
         icrc_errors,
-        /// Packets dropped that are no RoCE.
+        /// Packets dropped that are not RoCE.
         malformed,
-        /// Packets dropped that belong to another process and came merged with ours.
+        /// Packets dropped that belong to another process and arrived merged with this process's packets.
         misrouted,
-        /// Packets that the kernel would not send.
+        /// Packets that the kernel refused to send.
         tx_refused,
-        /// Packets lost because nobody answered for their destination.
+        /// Packets lost because their destination's address did not resolve.
         tx_unresolved,
         /// Packets lost because their payload was no longer mapped.
         tx_unmapped,
-        /// Packets that waited because a socket was full.
+        /// Packets delayed because a socket was full.
         tx_delayed,
-        /// Packets lost because too many waited.
+        /// Packets lost because the queue of delayed packets was full.
         tx_overflowed,
-        /// Messages that carried the packets sent, one or more in a system call.
+        /// Messages handed to the kernel with the packets sent; one system call may take several.
         tx_messages,
-        /// Messages that brought the packets received.
+        /// Messages from the kernel with the packets received.
         rx_messages,
         /// Times that the background thread woke.
         wakeups,
-        /// Times that a completion channel was rung.
+        /// Times that a completion channel was notified.
         channel_wakeups,
         /// Polls of completion queues.
         polls,
-        /// Of these, polls that found nothing and turned the pump.
+        /// Of these, polls that found nothing and ran the progress loop.
         poll_turns,
         /// Lists of work posted to send queues.
         posts,
@@ -187,23 +187,23 @@ counters! {
         out_of_seq_request,
         /// Requests that arrived again.
         duplicate_request,
-        /// Packets that made no sense.
+        /// Packets dropped as senseless.
         dropped_pkts,
         /// Direct copies on shared pages.
         memcpy_ops,
-        /// Their bytes.
+        /// Bytes of these copies.
         memcpy_bytes,
         /// Direct copies by the kernel.
         process_vm_ops,
-        /// Their bytes.
+        /// Bytes of these copies.
         process_vm_bytes,
-        /// Frames put into the lane.
+        /// Frames put into the lane (shared-memory ring).
         lane_frames_sent,
-        /// Their payload.
+        /// Payload bytes of these frames.
         lane_bytes_sent,
         /// Frames taken out of the lane.
         lane_frames_rcvd,
-        /// Their payload.
+        /// Payload bytes of these frames.
         lane_bytes_rcvd,
         /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
         lane_frames_resent,
@@ -212,21 +212,21 @@ counters! {
     }
 }
 
-/// What a process counted: the ledger's first page.
+/// Counters of a process: the ledger's first page.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CountersPage {
-    /// Device by device; those without a count are left out.
+    /// Counters by device; devices that counted nothing are left out.
     pub devices: Vec<(u32, DeviceCounters)>,
-    /// What belongs to no device.
+    /// Counters that belong to no device.
     pub process: ProcessCounters,
 }
 
-/// What a process holds: the ledger's second page.
+/// Objects of a process: the ledger's second page.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectsPage {
-    /// Device by device; those without an object are left out.
+    /// Objects by device; devices without objects are left out.
     pub devices: Vec<DeviceObjects>,
-    /// Queue pairs, as many as there is room for.
+    /// Queue pairs, as many as fit.
     pub qps: Vec<QpInfo>,
 }
 
@@ -242,12 +242,12 @@ pub struct DeviceObjects {
     pub mr: u32,
     pub ctx: u32,
     pub srq: u32,
-    /// How many of its connected queue pairs take which path.
+    /// How many of its connected queue pairs use each path.
     pub paths: Vec<(PathName, u32)>,
 }
 
 impl DeviceObjects {
-    /// Add another process's.
+    /// Adds another process's objects.
     pub fn add(&mut self, other: &DeviceObjects) {
         for (mine, theirs) in [
             (&mut self.pd, other.pd),
@@ -269,32 +269,33 @@ impl DeviceObjects {
     }
 }
 
-/// A queue pair as `weft qp` shows it. Numbers are those of libibverbs.
+/// A queue pair as `weft qp` shows it, with libibverbs's numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QpInfo {
-    /// Its device.
+    /// Device.
     pub device: u32,
-    /// Its number.
+    /// QP number.
     pub qpn: u32,
-    /// Its peer's number, for connected kinds.
+    /// QP number of the peer, for connected types.
     pub dest_qpn: Option<u32>,
     /// `enum ib_qp_type`.
     pub qp_type: u8,
     /// `enum ibv_qp_state`.
     pub state: u8,
-    /// First PSN that it expects, for connected kinds.
+    /// First PSN expected, for connected types.
     pub rq_psn: u32,
-    /// First PSN that it sends.
+    /// First PSN sent.
     pub sq_psn: u32,
-    /// The peer's address, for connected kinds.
+    /// Address of the peer, for connected types.
     pub peer: Option<[u8; 16]>,
-    /// The way to the peer.
+    /// Path to the peer.
     pub path: PathName,
-    /// What it counted.
+    /// Counters.
     pub counters: QpCounters,
 }
 
-/// The name of a path, `wire` or `same-host(memcpy)`: letters, digits and a little punctuation, whoever wrote it.
+/// The name of a path, `wire` or `same-host(memcpy)`. Restricted to letters, digits and some punctuation, since
+/// untrusted processes write it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub struct PathName(String);
@@ -318,52 +319,51 @@ impl std::fmt::Display for PathName {
     }
 }
 
-/// A device as the daemon adds it up.
+/// Totals of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DeviceStat {
-    /// The device.
+    /// Device.
     pub device: u32,
-    /// Counters of all processes, the dead ones' included.
+    /// Counters of all processes, dead ones included.
     pub counters: DeviceCounters,
-    /// Objects of the living.
+    /// Objects of living processes.
     pub objects: DeviceObjects,
 }
 
-/// A page of what the daemon added up.
+/// A page of the daemon's totals.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StatReport {
     /// Devices in the order of enumeration, a page of them.
     pub devices: Vec<DeviceStat>,
     /// Whether more follow.
     pub more: bool,
-    /// Counters of all processes, the dead ones' included.
+    /// Counters of all processes, dead ones included.
     pub process: ProcessCounters,
     /// Processes that have a device open.
     pub processes: u32,
 }
 
-/// Where a list of queue pairs goes on: the process by the daemon's number of it, and how many of its queue pairs to
-/// pass over.
+/// Position in a list of queue pairs: the daemon's number of the process, and how many of its queue pairs to skip.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct QpCursor {
-    /// The process.
+    /// Process.
     pub client: u64,
-    /// Queue pairs.
+    /// Queue pairs to skip.
     pub skip: u32,
 }
 
 /// Queue pairs of one process, a page of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QpPage {
-    /// The process, 0 if the daemon cannot see it.
+    /// Process ID, 0 if the process is in a PID namespace that the daemon cannot see.
     pub pid: u32,
-    /// Its name, as it gave it.
+    /// Name that the process gave.
     pub comm: String,
     /// The queue pairs.
     pub qps: Vec<QpInfo>,
-    /// Queue pairs of this process that it had no room to tell of; told with the last page of it.
+    /// Queue pairs of this process that its ledger has no room for; reported with its last page.
     pub untold: u32,
-    /// Where to go on.
+    /// Cursor of the next page.
     pub next: Option<QpCursor>,
 }
 
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(name, "wire".into());
     }
 
-    /// The longest that there can be of each.
+    /// Pages of the maximum length.
     fn full() -> (CountersPage, ObjectsPage) {
         fn most<T: serde::de::DeserializeOwned>(fields: usize) -> T {
             let field = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];

@@ -14,23 +14,23 @@ use super::{
 };
 use crate::umad::UmadHead;
 
-/// The daemon's end.
+/// The daemon's end of a port's rings.
 #[derive(Debug)]
 pub struct DaemonRing {
     answers: Writer,
-    /// Requests that were taken.
+    /// Requests taken.
     taken: u64,
-    /// Requests that were written, as far as was known at the last look.
+    /// Requests written, as of the last read of that word.
     written: u64,
     by_socket: u64,
-    /// Answers that were taken back are not on the socket yet.
+    /// Some answers were taken back and are not on the socket yet.
     moving: bool,
-    /// Answers before this one were taken back, whatever the program says of them.
+    /// Answers before this one were taken back, whatever position the program claims.
     floor: u64,
 }
 
 impl DaemonRing {
-    /// Makes the memory of a port; the file is for its program.
+    /// Makes the memory of a port; the file goes to its program.
     ///
     /// # Errors
     /// Descriptors, memory or address space are used up.
@@ -44,12 +44,12 @@ impl DaemonRing {
         &self.answers.memory
     }
 
-    /// How many answers are taken, and what the program does.
+    /// Returns the word with the number of answers taken and the program's state.
     fn word(&self) -> &AtomicU64 {
         self.memory().word(ANSWERS.taken_at)
     }
 
-    /// Whether a request lies there. A program whose position cannot be has written nothing.
+    /// Returns whether a request waits. An impossible position of the program counts as nothing written.
     fn has_request(&mut self) -> bool {
         if self.taken == self.written {
             let written = self.memory().word(REQUESTS.written_at).load(Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl DaemonRing {
         true
     }
 
-    /// The processor that the program sent from last, as it says.
+    /// Returns the processor that the program last sent from, according to the program.
     pub fn processor(&self) -> Option<usize> {
         let number = self.memory().word(PROGRAMS_PROCESSOR_AT).load(Ordering::Relaxed).checked_sub(1)?;
         usize::try_from(number).ok()
@@ -82,36 +82,36 @@ impl DaemonRing {
         self.memory().word(DAEMONS_PROCESSOR_AT).store(processor_here(), Ordering::Relaxed);
     }
 
-    /// From now on the daemon looks into the ring by itself.
+    /// Announces that the daemon polls the ring from now on.
     pub fn attend(&mut self) {
         self.memory().word(ATTENTION_AT).store(attention::ATTENDING, Ordering::SeqCst);
     }
 
-    /// From now on the daemon has to be called. False: there is a request, look once more.
+    /// Announces that the program has to call the daemon from now on. Returns false if a request waits: poll once more.
     #[must_use]
     pub fn sleep(&mut self) -> bool {
         self.memory().word(ATTENTION_AT).store(attention::ASLEEP, Ordering::SeqCst);
         !self.has_request()
     }
 
-    /// Puts an answer into the ring; false if there is no room.
+    /// Puts an answer into the ring; returns false if it is full.
     pub fn push(&mut self, head: &UmadHead, mad: &[u8; UMAD_RING_MAD_BYTES]) -> bool {
         let taken = |memory: &Shared| memory.word(ANSWERS.taken_at).load(Ordering::Acquire) >> state::BITS;
         self.answers.push(head, mad, taken)
     }
 
-    /// A number that grows with what the program does: requests that came and answers that it took.
+    /// Returns a number that grows with the program's activity: requests sent and answers taken.
     pub fn activity(&self) -> u64 {
         self.answers_taken().wrapping_add(self.taken)
     }
 
-    /// Whether an answer lies in the ring.
+    /// Returns whether an answer waits in the ring.
     pub fn has_answers(&self) -> bool {
         self.holds_answers(self.answers_taken())
     }
 
-    /// Whether answers lie there if so many are taken. A program that goes back behind what was taken back says what cannot
-    /// be, and would be sent the same answers for ever.
+    /// Returns whether answers wait if `taken` are taken. A position before the floor is impossible: without this check
+    /// a program that moves back would receive the same answers forever.
     fn holds_answers(&self, taken: u64) -> bool {
         taken >= self.floor && holds_some(taken, self.answers.written)
     }
@@ -120,17 +120,17 @@ impl DaemonRing {
         self.word().load(Ordering::Acquire) >> state::BITS
     }
 
-    /// Takes back all answers that lie in the ring, if the program sleeps, and hands them out; true if it did.
+    /// If the program sleeps, takes back all answers in the ring and passes them to `each`; returns whether it did.
     pub fn take_back_from_sleeper(&mut self, each: &mut dyn FnMut(Slot)) -> bool {
         self.take_back(|program| program & state::ASLEEP != 0, each)
     }
 
-    /// The same unless the program looks at the ring.
+    /// Does the same unless the program polls the ring.
     pub fn take_back_unless_looked_at(&mut self, each: &mut dyn FnMut(Slot)) -> bool {
         self.take_back(|program| program != state::LOOKS, each)
     }
 
-    /// The same whatever it does.
+    /// Does the same whatever the program's state.
     pub fn take_back_all(&mut self, each: &mut dyn FnMut(Slot)) -> bool {
         self.take_back(|_| true, each)
     }
@@ -138,7 +138,7 @@ impl DaemonRing {
     fn take_back(&mut self, may: impl Fn(u64) -> bool, each: &mut dyn FnMut(Slot)) -> bool {
         let word = self.word().load(Ordering::SeqCst);
         let (taken, program, written) = (word >> state::BITS, word & state::MASK, self.answers.written);
-        // Where the word changes meanwhile the program is at work.
+        // If the word changes meanwhile, the program is at work.
         let moved = written << state::BITS | program | state::MOVING;
         if !self.holds_answers(taken) || !may(program) || !change(self.word(), word, moved) {
             return false;
@@ -152,14 +152,14 @@ impl DaemonRing {
         true
     }
 
-    /// All that was taken back is on the socket.
+    /// Marks the move as finished: all answers taken back are on the socket.
     pub fn end_move(&mut self) {
         if std::mem::take(&mut self.moving) {
             self.word().fetch_and(!state::MOVING, Ordering::SeqCst);
         }
     }
 
-    /// So many packets were sent by the socket.
+    /// Notes that the daemon sent so many packets over the socket.
     pub fn on_sent(&mut self, packets: usize) {
         self.by_socket = self.by_socket.wrapping_add(packets as u64);
         self.memory().word(BY_SOCKET_AT).store(self.by_socket, Ordering::Release);
@@ -168,7 +168,7 @@ impl DaemonRing {
 
 impl Drop for DaemonRing {
     fn drop(&mut self) {
-        // Who sends now calls, and finds the socket closed.
+        // A program that sends from now on calls the daemon, and finds the socket closed.
         self.memory().word(ATTENTION_AT).store(attention::ASLEEP, Ordering::SeqCst);
     }
 }

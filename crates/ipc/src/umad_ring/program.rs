@@ -14,43 +14,43 @@ use super::{
 };
 use crate::umad::UmadHead;
 
-/// How often an answer is reached for that the daemon took back meanwhile, with others at once in its place.
+/// How often `pop` retries if the daemon keeps taking the next answer back and putting others in its place.
 const REACHES: u32 = 64;
 
-/// Where a program puts its requests.
+/// The program's end of the ring of requests.
 #[derive(Debug)]
 pub struct RequestWriter {
     ring: Writer,
-    /// What stands in its word.
+    /// Value last written to the program's processor word.
     processor: u64,
 }
 
-/// Where a program finds its answers.
+/// The program's end of the ring of answers.
 #[derive(Debug)]
 pub struct AnswerReader {
     memory: Arc<Shared>,
-    /// How many were written, as far as was known at the last look.
+    /// Answers written, as of the last read of that word.
     written: u64,
-    /// Packets that were taken from the socket.
+    /// Packets taken from the socket.
     from_socket: u64,
 }
 
-/// The program's ends of the memory that the daemon gave it.
+/// Maps the memory that the daemon gave, and returns the program's ends.
 ///
 /// # Errors
-/// It is not such memory, or there is no address space.
+/// The file is not such memory, or address space is used up.
 pub fn program_ends(file: impl AsFd) -> io::Result<(RequestWriter, AnswerReader)> {
     let memory = Arc::new(Shared::map(file, UMAD_RING_BYTES)?);
     let requests = RequestWriter { ring: Writer::new(memory.clone(), REQUESTS), processor: 0 };
     Ok((requests, AnswerReader { memory, written: 0, from_socket: 0 }))
 }
 
-/// What a program has to do after it put a request into the ring.
+/// The caller's next step after it puts a request into the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pushed {
-    /// There is no room: send it by the socket.
+    /// The ring is full: send the request over the socket.
     NoRoom,
-    /// The daemon sees it.
+    /// None: the daemon sees the request.
     Seen,
     /// Send [`super::UMAD_BELL`] to the daemon, which sleeps.
     Call,
@@ -76,7 +76,7 @@ impl RequestWriter {
     }
 }
 
-/// Whether the daemon does not look by itself, and nobody has called it yet.
+/// Returns whether the caller must call the daemon: it sleeps, and no other call is on its way.
 fn must_call(memory: &Shared) -> bool {
     let word = memory.word(ATTENTION_AT);
     word.load(Ordering::SeqCst) == attention::ASLEEP && change(word, attention::ASLEEP, attention::CALLED)
@@ -94,13 +94,13 @@ impl AnswerReader {
         holds_some(taken, self.written)
     }
 
-    /// Whether an answer lies in the ring.
+    /// Returns whether an answer waits in the ring.
     pub fn has_some(&mut self) -> bool {
         let taken = self.word().load(Ordering::Acquire) >> state::BITS;
         self.holds_some(taken)
     }
 
-    /// Takes the next answer; from then on the program counts as one that does not look.
+    /// Takes the next answer; from then on the program counts as not polling.
     pub fn pop(&mut self, out: &mut Slot) -> bool {
         for _ in 0..REACHES {
             let word = self.word().load(Ordering::Acquire);
@@ -126,12 +126,12 @@ impl AnswerReader {
         some
     }
 
-    /// Whether something is to be looked for on the socket.
+    /// Returns whether the socket may hold packets.
     pub fn is_socket_due(&self) -> bool {
         self.memory.word(BY_SOCKET_AT).load(Ordering::Acquire) != self.from_socket
     }
 
-    /// A packet was taken from the socket, or there was none.
+    /// Notes that the program took a packet from the socket, or found none.
     pub fn on_socket(&mut self, taken: bool) {
         self.from_socket = match taken {
             true => self.from_socket.wrapping_add(1),
@@ -139,38 +139,40 @@ impl AnswerReader {
         };
     }
 
-    /// Whether answers are on their way from the ring to the socket, and how many packets ever came there: who finds neither
-    /// in the ring nor on the socket what was to be seen a moment ago looks again while the first says so, and once more when
-    /// the second has changed.
+    /// Returns whether answers are moving from the ring to the socket, and how many packets the socket ever received. A
+    /// caller that saw an answer a moment ago and now finds it neither in the ring nor on the socket retries while the
+    /// first is true, and once more if the second has changed.
     pub fn moves(&self) -> (bool, u64) {
         let moving = self.word().load(Ordering::SeqCst) & state::MOVING != 0;
         (moving, self.memory.word(BY_SOCKET_AT).load(Ordering::SeqCst))
     }
 
-    /// Whether the daemon works on another processor, so that an answer may come while the program looks for it.
+    /// Returns whether the daemon works on another processor, so that an answer may arrive while the program polls.
     pub fn is_worth_looking(&self) -> bool {
         let daemons = self.memory.word(DAEMONS_PROCESSOR_AT).load(Ordering::Relaxed);
         self.memory.word(ATTENTION_AT).load(Ordering::Relaxed) != attention::ASLEEP && daemons != processor_here()
     }
 
-    /// The program looks at the ring until [`AnswerReader::end_wait`]: the daemon leaves answers there.
+    /// Announces that the program polls the ring until [`AnswerReader::end_wait`]: the daemon leaves answers there.
     pub fn begin_look(&self) {
         self.word().fetch_or(state::LOOKS, Ordering::SeqCst);
     }
 
-    /// The program goes to sleep on the socket: answers go there from now on. False: one is in the ring already.
+    /// Announces that the program sleeps on the socket: answers go there from now on. Returns false if one waits in the
+    /// ring.
     #[must_use]
     pub fn begin_sleep(&mut self) -> bool {
         let before = self.word().fetch_or(state::ASLEEP, Ordering::SeqCst);
         !self.holds_some(before >> state::BITS)
     }
 
-    /// It is awake, and does not look.
+    /// Announces that the program is awake, and does not poll.
     pub fn end_wait(&self) {
         self.word().fetch_and(!state::MASK, Ordering::SeqCst);
     }
 
-    /// Whether the daemon is to be called: answers lie in the ring, and it went to sleep while the program looked.
+    /// Returns whether the caller must call the daemon: answers wait in the ring, and it fell asleep while the program
+    /// polled.
     #[must_use]
     pub fn must_call(&mut self) -> bool {
         self.has_some() && must_call(&self.memory)

@@ -1,4 +1,4 @@
-//! A ring of slots in shared memory: where its words and slots stand, and the end that fills it.
+//! A ring of slots in shared memory: the layout of its words and slots, and the end that fills it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
 
 const SLOT_WORDS: usize = UMAD_SLOT_BYTES / 8;
 
-/// What stands where for one way.
+/// Layout of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub written_at: usize,
@@ -37,18 +37,18 @@ impl Direction {
     }
 }
 
-/// Whether something lies between these positions. A ring whose positions cannot be is empty.
+/// Returns whether anything lies between these positions. A ring with impossible positions is empty.
 pub(super) fn holds_some(taken: u64, written: u64) -> bool {
     (1..=UMAD_RING_SLOTS).contains(&written.wrapping_sub(taken))
 }
 
-/// What an end that fills a ring has written.
+/// The end that fills a ring.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub memory: Arc<Shared>,
     pub way: Direction,
     pub written: u64,
-    /// As far as was known at the last look.
+    /// Slots taken, as of the last read of that word.
     taken: u64,
 }
 
@@ -65,7 +65,7 @@ impl Writer {
         self.written.wrapping_sub(self.taken) < UMAD_RING_SLOTS
     }
 
-    /// Puts a datagram into the ring, of which so many are taken; false if there is no room.
+    /// Puts a datagram into the ring; returns false if it is full. `taken` reads how many the other end has taken.
     pub fn push(&mut self, head: &UmadHead, mad: &[u8; UMAD_RING_MAD_BYTES], taken: impl Fn(&Shared) -> u64) -> bool {
         if !self.has_room(taken) {
             return false;
@@ -76,7 +76,7 @@ impl Writer {
         store(mad_words, mad);
         self.written = self.written.wrapping_add(1);
         self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
-        // The other end has read that slot a lap ago, so its lines are in another cache.
+        // The other end read that slot a lap ago, so its lines are in another cache.
         self.memory.expect_write(self.way.slot_at(self.written), UMAD_SLOT_BYTES);
         true
     }
@@ -93,7 +93,7 @@ pub(super) fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
     word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// As a number for a word: 0 where it cannot be told.
+/// Returns the processor's number plus one for a word, or 0 if it is unknown.
 pub(super) fn processor_here() -> u64 {
     processors::current().map_or(0, |number| number as u64 + 1)
 }

@@ -64,7 +64,7 @@ fn an_answer_is_the_programs_or_the_daemons_and_never_lost_in_the_ring() {
     let (head, mut slot) = (UmadHead::default(), [0; UMAD_SLOT_BYTES]);
     daemon.attend();
     let mut back = Vec::new();
-    // Who is elsewhere loses them to the socket, who looks keeps them, who sleeps is sent them.
+    // A busy program loses its answers to the socket, a polling one keeps them, a sleeping one gets them sent.
     assert!(daemon.push(&head, &mad(0)) && daemon.push(&head, &mad(1)));
     assert!(!daemon.take_back_from_sleeper(&mut |slot| back.push(slot)) && reader.pop(&mut slot));
     assert!(daemon.take_back_unless_looked_at(&mut |slot| back.push(slot)));
@@ -76,7 +76,7 @@ fn an_answer_is_the_programs_or_the_daemons_and_never_lost_in_the_ring() {
     reader.on_socket(true);
     reader.begin_look();
     assert!(daemon.push(&head, &mad(2)) && !daemon.take_back_unless_looked_at(&mut |slot| back.push(slot)));
-    // The daemon sleeps while the program looks; who then stops looking has to call.
+    // The daemon falls asleep while the program polls; a program that then stops polling has to call.
     assert!(daemon.sleep() && !daemon.take_back_unless_looked_at(&mut |slot| back.push(slot)));
     assert!(!reader.begin_sleep(), "something is there");
     reader.end_wait();
@@ -129,7 +129,7 @@ fn both_ends_reach_for_the_same_answers_and_each_goes_once() {
 }
 
 proptest! {
-    /// Whatever words the other end writes, no end panics, and none reads more than is in the ring at once.
+    /// No words of the other end make an end panic or read more than the ring holds.
     #[test]
     fn any_words_are_survived(words: Vec<(u8, u64)>) {
         let (mut daemon, file) = DaemonRing::create().unwrap();
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// A program that goes back behind what was taken back from it is not sent that again.
+/// A program that moves back before the answers taken back from it does not receive them again.
 #[test]
 fn what_was_taken_back_is_not_taken_again() {
     let (mut daemon, file) = DaemonRing::create().unwrap();

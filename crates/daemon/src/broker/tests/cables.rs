@@ -1,5 +1,5 @@
-//! Packets hop by hop between two programs: credits while a receiver has no room, discards after its switch's patience,
-//! groups, and what is nobody's.
+//! Packets hop by hop between two programs: credits while a receiver has no room, discards after its switch's timeout,
+//! groups, and packets without a destination.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::paths::{GROUP, LIDS, Pair};
 use super::*;
 use crate::umad;
 
-/// Packets that a program has carried in one turn.
+/// Packets that the daemon carries for a program in one turn.
 const TURN: usize = 64;
-/// An RC packet, and one of UD.
+/// Opcodes of an RC packet and of a UD packet.
 const RC_SEND: u8 = 4;
 
-/// A pair, and the programs' ends of their cables.
+/// Makes a pair, and the programs' ends of their cables.
 fn cabled() -> (Pair, [ProcessEnd; 2]) {
     let mut pair = Pair::of(true);
     let ends = [0, 1].map(|place| {
@@ -37,7 +37,7 @@ fn pair_fabric(broker: &Broker) -> &weft_fabric::Fabric {
     broker.fabric.running().expect("a fabric").fabric()
 }
 
-/// A packet from the first host to a queue pair, its number in the payload.
+/// Makes a packet from the first host to a queue pair, with its number in the payload.
 fn packet(dlid: u16, dest_qp: u32, number: u32) -> Vec<u8> {
     let mut payload = vec![0; 2048];
     payload[..4].copy_from_slice(&number.to_le_bytes());
@@ -56,7 +56,7 @@ fn packet(dlid: u16, dest_qp: u32, number: u32) -> Vec<u8> {
     out
 }
 
-/// The numbers of the packets that wait at a program.
+/// Returns the numbers of the packets that wait at a program.
 fn take(end: &mut ProcessEnd) -> Vec<u32> {
     let (mut room, mut numbers) = (Vec::new(), Vec::new());
     while end.pop(&mut room).expect("an honest daemon").is_some() {
@@ -77,7 +77,7 @@ impl Pair {
         self.programs[place].1 << weft_verbs::QPN_INDEX_BITS | 7
     }
 
-    /// The first host sends to the second until a packet waits for room: how many it sent.
+    /// Sends from the first host to the second until a packet waits for room; returns how many it sent.
     fn fill(&mut self, first: &mut ProcessEnd) -> u32 {
         let (qpn, port) = (self.qpn(1), (self.device[0], 1));
         let mut sent = 0;
@@ -186,7 +186,7 @@ fn what_a_program_left_is_carried_when_it_is_gone() {
     let World { broker, host, now, .. } = &mut pair.world;
     broker.disconnect(*now, pair.programs[0].0, host);
     assert_eq!(take(&mut second).len(), 200);
-    // To whom is not there any more nothing goes.
+    // Packets to a host that is gone are dropped.
     assert!(second.push((pair.device[1], 1), &packet(LIDS[0], pair.qpn(0), 1)));
     assert_eq!(pair.carry(1), 1);
 }
@@ -195,7 +195,7 @@ fn what_a_program_left_is_carried_when_it_is_gone() {
 fn a_program_has_one_cable() {
     let (mut pair, _ends) = cabled();
     let client = pair.programs[0].0;
-    // What waits at the one that it has, and who waits for that, would be forgotten.
+    // A second cable would lose the packets that wait at the first, and the cables that wait for it.
     assert_eq!(pair.world.ask(client, Request::OpenCable), Err(crate::refusal::EALREADY));
 }
 

@@ -1,4 +1,4 @@
-//! What processes count and hold, as the broker adds it up.
+//! Counters and objects of processes, as the broker adds them up.
 
 use weft_ipc::stat::{CountersPage, DeviceCounters, DeviceObjects, ObjectsPage, QpCursor, QpInfo, StatReport};
 
@@ -35,7 +35,7 @@ fn the_living_and_the_dead_are_added_up() {
     assert!(!world.host.ledgers.contains_key(&a));
     let report = stat(&mut world, asker);
     assert_eq!((report.devices[0].counters.sent_pkts, report.processes), (12, 1));
-    // A successor goes on from there; what was counted for no device of ours is not kept.
+    // A successor continues from there; counters of unknown devices are not kept.
     let saved = world.broker.save();
     assert_eq!(format!("{:?}", saved.left).matches("sent_pkts: 5").count(), 1);
     let mut successor = World::new(true);
@@ -55,7 +55,7 @@ fn queue_pairs_are_listed_page_by_page_and_what_is_cut_is_said() {
         world.slot(client).unwrap();
         world.ask(client, Request::OpenLedger).unwrap();
     }
-    // More than a process of ours tells of: the rest of what it says is not shown.
+    // More than Weft's processes report: the rest is not shown.
     let qps = (0..300).map(|qpn| QpInfo { qpn, ..QpInfo::default() }).collect();
     let held = DeviceObjects { qp: 500, ..DeviceObjects::default() };
     world.host.ledgers.get_mut(&a).unwrap().1 = ObjectsPage { devices: vec![held], qps };
@@ -90,7 +90,7 @@ fn processes_are_not_woken_more_often_than_needed() {
     assert!(!world.sent.contains_key(&asker), "who has no ledger is not told");
 }
 
-/// Objects and counters that a program on a host says it has, on this device.
+/// Writes the ledger of a program on a host, with objects and counters on this device.
 fn on_adapter(world: &mut World, client: ClientId, device: u32, sent_pkts: u64) {
     world.ask(client, Request::OpenLedger).unwrap();
     let counters = DeviceCounters { sent_pkts, ..DeviceCounters::default() };
@@ -131,7 +131,7 @@ fn adapters_of_a_fabric_are_counted_for_their_host_and_for_the_machine() {
     assert_eq!(adapters(&mut world, machine), [("node1".to_owned(), 0, first), ("node2".to_owned(), 0, second)]);
     assert_eq!(adapters(&mut world, b), [], "a host sees no others");
     assert!(!format!("{:?}", world.broker.save().left).contains("sent_pkts: 5"), "the fabric ends with the daemon");
-    // The next fabric's adapters begin at zero, and a program of the one before adds nothing to them.
+    // The next fabric's adapters begin at zero, and a program of the previous one adds nothing to them.
     world.ask(machine, Request::Fabric(weft_ipc::fabric::FabricRequest::Down)).unwrap();
     let World { broker, host, now, .. } = &mut world;
     broker.carry_datagrams(*now, host);

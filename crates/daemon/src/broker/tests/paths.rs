@@ -1,4 +1,4 @@
-//! Ways over a fabric: two hosts back to back, configured by SMPs as a subnet manager does, and a program on each.
+//! Paths over a fabric: two hosts back to back, configured by SMPs as a subnet manager does, and a program on each.
 
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::{Fabric, MadAddress, MadOut, PortRef};
@@ -17,12 +17,12 @@ const MGID: [u8; 16] = [0xff; 16];
 
 pub(super) struct Pair {
     pub(super) world: World,
-    /// A program on each host: its client, its slot.
+    /// The program on each host: its client, its slot.
     pub(super) programs: [(ClientId, u32); 2],
     pub(super) device: [u32; 2],
 }
 
-/// A directed Set from the first host to one of the two.
+/// Sends a directed-route Set from the first host to one of the two.
 fn set(fabric: &mut Fabric, place: u32, attr: AttrId, attribute: &impl Attribute) {
     let way: &[u8] = if place == 0 { &[] } else { &[1] };
     let mut smp = Smp::directed(Method::SET, 9, attr, 0, 0, way).expect("a short way");
@@ -83,7 +83,7 @@ impl Pair {
         self.world.broker.fabric.running_mut().expect("a fabric").fabric_mut()
     }
 
-    /// The daemon looks after what changed; what it told the first program.
+    /// Lets the daemon process changes; returns its events for the first program.
     fn follow(&mut self) -> Vec<Event> {
         let World { broker, host, now, .. } = &mut self.world;
         broker.carry_datagrams(*now, host);
@@ -171,7 +171,7 @@ fn partitions_close_ways_and_are_told() {
     assert!(sent.xmit_data >= 3 * 2048 / 4, "what was sent in vain was sent: {sent:?}");
     pair.set_pkeys(1, &[0xffff, 0x8001]);
     assert!(pair.follow().contains(&Event::PathChanged { path: limited.path, open: true }));
-    // What the daemon knows to be open is not lost.
+    // Packets over a path that the daemon knows to be open are not lost.
     pair.world.ask(client, Request::LostPackets(vec![lost])).expect("told");
     assert_eq!(pair.fabric().port_info(PortRef::new(1, 1)).expect("a port").pkey_violations, 3);
 }
@@ -199,7 +199,7 @@ fn a_group_leads_to_who_listens() {
     assert_eq!(pair.follow(), [Event::GroupChanged { path: nobody.path }]);
     let slots = [pair.programs[0].1, pair.programs[1].1];
     assert_eq!(pair.ask_group().slots, [slots[1]]);
-    // What is sent stays at the own port, too.
+    // A copy of a sent packet stays at the own port, too.
     pair.listen(0, true);
     let mut both = slots;
     both.sort_unstable();
@@ -208,7 +208,7 @@ fn a_group_leads_to_who_listens() {
     let client = pair.programs[0].0;
     pair.world.ask(client, Request::PathTraffic(vec![told])).expect("told");
     assert_eq!(pair.fabric().traffic(PortRef::new(1, 1)).multicast_rcv_packets, 4);
-    // In another partition it is not heard.
+    // A listener in another partition does not receive it.
     pair.set_pkeys(1, &[0x7fff]);
     pair.set_pkeys(0, &[0x7fff]);
     let request = PathRequest { dlid: GROUP, slot: 0, there_and_back: false, ..pair.request(0x7fff) };
@@ -269,6 +269,6 @@ fn a_program_with_two_connections_is_one_program() {
     let asker = world.session(OWN);
     let hosts = world.ask(asker, Request::Fabric(FabricRequest::Hosts { offset: 0 }));
     let Ok(Response::Fabric(weft_ipc::fabric::FabricReply::Hosts { hosts, .. })) = hosts else { panic!("{hosts:?}") };
-    // All clients of these tests have one number.
+    // All clients of these tests share one process ID.
     assert_eq!(hosts.iter().map(|host| host.programs).collect::<Vec<_>>(), [1, 1]);
 }

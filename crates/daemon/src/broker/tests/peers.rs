@@ -1,4 +1,4 @@
-//! Processes that meet.
+//! Processes that connect to each other.
 
 use weft_ipc::{PeerGrant, Publication};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::limits::PAIRS_UNFETCHED_MAX;
 
 impl World {
-    /// A process that can be met; its slot.
+    /// Makes a process that publishes itself; returns its slot.
     fn process(&mut self, uid: u32, generation: u64) -> (ClientId, u32) {
         let client = self.session(uid);
         let slot = self.slot(client).unwrap().slot;
@@ -36,7 +36,7 @@ fn both_get_the_same_pair_and_hear_of_each_other() {
     let grant = PeerGrant { generation: 70, has_bell: false, has_process: true, shares: true };
     assert_eq!(world.meet(b, slot_a), Ok(Some(grant)));
     assert!(world.events(a).is_empty(), "who asked first need not be told");
-    // The pair is let go once the last answer was sent, and not made anew.
+    // The host forgets the pair once the last answer was sent, and does not make it again.
     assert_eq!(world.host.pairs.len(), 1);
     assert_eq!(world.meet(b, 999), Ok(None));
     assert!(world.host.pairs.is_empty());

@@ -19,7 +19,7 @@ const PKEY: u16 = 0x8001;
 #[derive(Default)]
 struct Cable {
     under_way: VecDeque<(PortRef, MadOut)>,
-    /// Whether the ports know a subnet manager: it is at LID 1.
+    /// Whether the ports have a subnet manager, at LID 1.
     managed: bool,
 }
 
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Carries what is under way until nothing is.
+    /// Carries datagrams until none is under way.
     fn settle(&mut self) {
         loop {
             for host in &mut self.hosts {
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// What the subnet administration answers.
+    /// Returns the subnet administration's answer.
     fn administer(&self, out: &MadOut) -> Option<Mad> {
         let mut mad = *SaMad::ref_from_mad(&out.mad);
         mad.header.set_method(Method(mad.header.method().0 | 0x80));
