@@ -219,7 +219,7 @@ mod tests {
                 assert_eq!((0..rank.len()).filter(is_top).count(), 1, "style {style}");
                 let mut ranks = rank.clone();
                 ranks.sort_unstable();
-                assert!((0u32..).zip(&ranks).all(|(rank, rank)| rank == *rank), "style {style}");
+                assert!((0u32..).zip(&ranks).all(|(expected, rank)| expected == *rank), "style {style}");
             }
         }
     }
