@@ -1,5 +1,5 @@
-//! Connections: InfiniBand's communication management protocol ([`ib`]) and the RDMA connection manager that programs
-//! know ([`rdma_cm`]) on top of it. Values in, values out: who owns them hands them datagrams and the time.
+//! Connections: InfiniBand's communication management protocol ([`ib`]) and on top of it the RDMA connection manager
+//! that programs know ([`rdma_cm`]). Sans-I/O: the owner passes in datagrams and the time.
 #![forbid(unsafe_code)]
 
 pub mod ib;

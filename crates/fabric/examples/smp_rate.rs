@@ -1,6 +1,6 @@
-//! How large and how quick a fabric is: builds the largest three-level fat tree of 36-port switches, discovers it by
-//! directed routes as a subnet manager does, then asks for millions of SMPs. Rates are by the
-//! processor time that they took.
+//! Measures the size limit and speed of a fabric: builds the largest three-level fat tree of 36-port switches,
+//! discovers it by directed routes as a subnet manager does, then sends millions of SMPs. Rates are per second of
+//! processor time.
 //! `cargo run --release -p weft-fabric --example smp_rate [HOSTS]`.
 #![allow(clippy::disallowed_methods)]
 
@@ -13,7 +13,7 @@ use weft_wire::mad::{AttrId, Method};
 
 const SMPS: u64 = 4_000_000;
 
-/// A subnet manager that only looks.
+/// A subnet manager that only discovers.
 struct Seer {
     fabric: Fabric,
     from: PortRef,
@@ -39,7 +39,7 @@ impl Seer {
         self.fabric.poll_delivery().map(|delivery| Smp::from_mad(delivery.mad))
     }
 
-    /// The way to every node, and whether it is a switch.
+    /// Returns the path to every node, and whether it is a switch.
     fn discover(&mut self) -> Vec<(Vec<u8>, bool)> {
         let mut seen = std::collections::BTreeSet::new();
         let mut found: Vec<(Vec<u8>, bool)> = Vec::new();
@@ -67,7 +67,7 @@ fn resident_mib() -> f64 {
     pages * 4096.0 / (1 << 20) as f64
 }
 
-/// Seconds that this process has had a processor: others may want it too.
+/// Processor time of this process in seconds; unlike elapsed time, it excludes other processes.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

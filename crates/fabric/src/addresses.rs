@@ -1,5 +1,5 @@
 //! IP addresses of adapters' ports, for programs that connect by address (RDMA CM). A real fabric has them from IPoIB
-//! interfaces and finds the GID of an address by ARP; here they follow from the topology, and everybody knows them.
+//! interfaces and finds the GID of an address by ARP; here they follow from the topology, so every host knows them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,17 +10,17 @@ use crate::topology::{NodeKind, Topology};
 /// The network that all ports are in, 10.0.0.0/8; the first port of the first adapter is 10.0.0.1.
 const NETWORK: u32 = 0x0a00_0000;
 
-/// The table.
+/// The address table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// Adapters by their place in the topology, and the number of their first port among all.
+    /// Number of each adapter's first port among all ports, by the adapter's index in the topology.
     first: BTreeMap<u32, u32>,
     /// The ports in that order.
     ports: Vec<PortRef>,
 }
 
 impl Addresses {
-    /// Addresses for every port of every adapter, in the order of the topology.
+    /// Assigns addresses to every port of every adapter, in the order of the topology.
     pub fn new(topology: &Topology) -> Addresses {
         let mut table = Addresses::default();
         for (place, node) in (0u32..).zip(&topology.nodes) {
@@ -32,14 +32,14 @@ impl Addresses {
         table
     }
 
-    /// The address of a port.
+    /// Returns the address of a port.
     pub fn ip(&self, port: PortRef) -> Option<Ipv4Addr> {
         let number = self.first.get(&port.node)?.checked_add(u32::from(port.port).checked_sub(1)?)?;
-        // Past the adapter's last port stands the next one's first.
+        // A number beyond the adapter's last port would be the next adapter's port.
         (*self.ports.get(number as usize)? == port).then(|| Ipv4Addr::from(NETWORK + 1 + number))
     }
 
-    /// The port of an address.
+    /// Returns the port of an address.
     pub fn port(&self, ip: Ipv4Addr) -> Option<PortRef> {
         let number = u32::from(ip).checked_sub(NETWORK + 1)?;
         self.ports.get(number as usize).copied()

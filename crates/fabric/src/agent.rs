@@ -1,4 +1,4 @@
-//! What a datagram meets at the port that it was for: the agents of the fabric, or those of the host.
+//! Delivery of a datagram at its destination port, to the fabric's own agents or to those of the host.
 
 use crate::datagram::{Delivery, SendError};
 use crate::flight::Timer;
@@ -12,7 +12,7 @@ use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::subn::{CapabilityMask, Smp};
 use weft_wire::mad::{AttrId, Class, GSI_QKEY, GSI_QPN, Mad, MadHeader, Method, SMI_QPN, Status};
 
-/// What a port answers to a request of a class that has no agent there; `None` for what is no request.
+/// Returns a port's answer to a request of a class without an agent there; `None` if `mad` is not a request.
 pub fn unmatched(mad: &Mad) -> Option<Mad> {
     let method = mad.header.method();
     if !matches!(method, Method::GET | Method::SET) {
@@ -25,7 +25,7 @@ pub fn unmatched(mad: &Mad) -> Option<Mad> {
 }
 
 impl Fabric {
-    /// A datagram that a host hands in.
+    /// Sends a datagram of a host.
     pub(crate) fn originate(&mut self, from: u32, packet: &mut Packet) -> Result<(), SendError> {
         if packet.mad.header.class() == Class::SUBN_DIRECTED_ROUTE {
             return self.originate_directed(from, packet);
@@ -34,7 +34,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Route a datagram by LID.
+    /// Routes a datagram by LID.
     pub(crate) fn launch(&mut self, from: u32, packet: &mut Packet) {
         match self.carry(from, &packet.head) {
             Ok((at, 0, _)) => self.arrive(at, packet),
@@ -43,7 +43,7 @@ impl Fabric {
         }
     }
 
-    /// A datagram is on a cable that takes time.
+    /// Puts a datagram on a cable with latency.
     pub(crate) fn fly(&mut self, to: u32, packet: &Packet, ns: u64) {
         match self.flight.depart(to, packet) {
             Some(slot) => self.timers.set(self.now + Duration::from_nanos(ns), Timer::Land(slot)),
@@ -53,7 +53,7 @@ impl Fabric {
         }
     }
 
-    /// A datagram is at the port that it was for.
+    /// Delivers a datagram at its destination port.
     pub(crate) fn arrive(&mut self, at: u32, packet: &mut Packet) {
         let class = packet.mad.header.class();
         match (packet.head.dest_qp, class) {
@@ -65,12 +65,12 @@ impl Fabric {
         }
     }
 
-    /// Subnet management at the end of its way.
+    /// Delivers an SMP at its destination.
     pub(crate) fn manage(&mut self, at: u32, packet: &mut Packet) {
         let header: MadHeader = packet.mad.header;
         let for_agent = match header.method() {
             Method::GET | Method::SET if header.attr_id() == AttrId::SM_INFO => {
-                // Where a subnet manager runs, it answers for itself.
+                // A port with a subnet manager answers SMInfo itself.
                 !self.ports[self.agent_port(at) as usize].info.capability_mask.contains(CapabilityMask::SM)
             }
             Method::TRAP | Method::REPORT => false,
@@ -92,7 +92,7 @@ impl Fabric {
         }
     }
 
-    /// The agent of subnet management answers.
+    /// Lets the SMA answer.
     pub(crate) fn manage_now(&mut self, at: u32, packet: &mut Packet) {
         if self.answer_smp(at, packet) == Answer::Reply {
             let deferred = self.deferred.take();
@@ -103,7 +103,7 @@ impl Fabric {
         }
     }
 
-    /// Send what the agent of subnet management answered.
+    /// Sends the SMA's answer.
     fn reply_smp(&mut self, at: u32, packet: &mut Packet) {
         let smp = Smp::mut_from_mad(&mut packet.mad);
         smp.header.set_method(Method::GET_RESP);
@@ -117,7 +117,7 @@ impl Fabric {
         }
     }
 
-    /// General services at the end of their way.
+    /// Delivers a GMP at its destination.
     fn serve(&mut self, at: u32, packet: &mut Packet) {
         if packet.qkey != GSI_QKEY {
             return self.on_bad_qkey(at, packet);
@@ -129,7 +129,7 @@ impl Fabric {
                 let silent = self.nodes[self.ports[at as usize].node as usize].fault.silent;
                 !silent && self.answer_perf(at, &mut packet.mad)
             }
-            // No host is behind a switch's port.
+            // A switch's port has no host behind it.
             _ if self.ports[at as usize].kind == NodeKind::Switch && is_request => match unmatched(&packet.mad) {
                 Some(answer) => {
                     packet.mad = answer;
@@ -145,7 +145,7 @@ impl Fabric {
         }
     }
 
-    /// Give a datagram to the agents of the host, where there is one.
+    /// Passes a datagram to the agents of the host, if there is one.
     pub(crate) fn hand_up(&mut self, at: u32, packet: &Packet) {
         let port = &self.ports[at as usize];
         if port.kind == NodeKind::Switch {
@@ -169,7 +169,7 @@ impl Fabric {
         });
     }
 
-    /// The port whose agent answers at a port: a switch's is port 0.
+    /// Returns the port whose agent answers at a port: for a switch, port 0.
     pub(crate) fn agent_port(&self, at: u32) -> u32 {
         let port = &self.ports[at as usize];
         if port.kind == NodeKind::Switch { port.base } else { at }

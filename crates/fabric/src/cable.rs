@@ -1,4 +1,4 @@
-//! Cables and the links on them: who sees whom, the width and speed that both ends and the cable can, training.
+//! Cables and their links: peer detection, training, and the width and speed that both ends and the cable support.
 
 use crate::flight::Timer;
 use crate::limits::TRAINING;
@@ -12,26 +12,26 @@ use weft_wire::mad::subn::{LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, Ph
 /// A cable, plugged or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Cable {
-    /// Places of the ports that it is between.
+    /// Indexes of the ports at its ends.
     pub ends: [u32; 2],
     pub plugged: bool,
-    /// The widest that it carries.
+    /// Largest width that it carries.
     pub width: Option<Width>,
-    /// The fastest.
+    /// Highest speed that it carries.
     pub speed: Option<Speed>,
     pub latency_ns: u32,
-    /// Of a million packets, how many arrive damaged.
+    /// Packets damaged, per million.
     pub errors_ppm: u32,
-    /// Of a million management datagrams, how many are lost.
+    /// Management datagrams lost, per million.
     pub drop_ppm: u32,
-    /// When its link will have trained.
+    /// When its link's training ends.
     pub trained_at: Option<Instant>,
-    /// When it is plugged again.
+    /// When it is plugged in again.
     pub rejoined_at: Option<Instant>,
 }
 
 impl Cable {
-    /// Whether it takes time, or damages or loses packets.
+    /// Returns whether it has latency, or damages or loses packets.
     pub fn is_rough(&self) -> bool {
         self.latency_ns | self.errors_ppm | self.drop_ppm != 0
     }
@@ -52,7 +52,7 @@ impl Cable {
 }
 
 impl Fabric {
-    /// A cable of the topology, whose link is up at once.
+    /// Installs a cable of the topology, with its link up at once.
     pub(crate) fn install(&mut self, spec: &topology::Cable) {
         let ends = [spec.a, spec.b].map(|end| self.place(PortRef::from(end)).unwrap_or(NONE));
         let free = |place: &u32| *place != NONE && self.ports[*place as usize].cable == NONE;
@@ -68,7 +68,7 @@ impl Fabric {
         }
     }
 
-    /// Put a cable's ends into its ports.
+    /// Plugs a cable's ends into its ports.
     pub(crate) fn plug(&mut self, cable: u32) {
         let [a, b] = self.cables[cable as usize].ends;
         self.cables[cable as usize].plugged = true;
@@ -81,7 +81,7 @@ impl Fabric {
         self.bump();
     }
 
-    /// Pull it out.
+    /// Unplugs a cable.
     pub(crate) fn unplug(&mut self, cable: u32) {
         let ends = self.cables[cable as usize].ends;
         self.lose(cable, None);
@@ -94,7 +94,7 @@ impl Fabric {
         self.bump();
     }
 
-    /// Let both ends train, if they see each other and have something in common.
+    /// Trains the link if both ends see each other and have a common mode.
     pub(crate) fn train(&mut self, cable: u32) {
         if self.begin_training(cable) {
             let at = self.now + TRAINING;
@@ -120,7 +120,7 @@ impl Fabric {
         true
     }
 
-    /// The best width and speed that both ends and the cable can.
+    /// Returns the best width and speed that both ends and the cable support.
     fn common(&self, cable: u32) -> Option<(LinkWidth, Speed)> {
         let cable = &self.cables[cable as usize];
         let [a, b] = cable.ends.map(|end| &self.ports[end as usize]);
@@ -132,7 +132,7 @@ impl Fabric {
             .find(|width| width.lanes() <= limit && widths.contains(LinkWidth::from_bits_retain(width.bit())))?;
         let limit = cable.speed.unwrap_or(Speed::Xdr).min(a.speed).min(b.speed);
         let works = |speed: &Speed| match speed {
-            // Beside FDR's hardware only where something ends at it.
+            // On FDR hardware FDR10 is used only where one of the ends or the cable is limited to it.
             Speed::Fdr10 => limit == Speed::Fdr10,
             speed => {
                 let both = a.speed_enabled(*speed) && b.speed_enabled(*speed);
@@ -143,7 +143,7 @@ impl Fabric {
         Some((LinkWidth::from_bits_retain(width.bit()), speed))
     }
 
-    /// The training of a cable's link ended.
+    /// Ends the training of a cable's link.
     pub(crate) fn on_trained(&mut self, cable: u32, at: Instant) {
         if self.cables[cable as usize].trained_at != Some(at) {
             return;
@@ -166,7 +166,7 @@ impl Fabric {
         self.measure(cable);
     }
 
-    /// Tell both ends how long their link is.
+    /// Writes the link's round-trip latency into both ends.
     fn measure(&mut self, cable: u32) {
         let cable = &self.cables[cable as usize];
         let round_trip = (cable.latency_ns / 2).min(0xff_ffff);
@@ -175,7 +175,7 @@ impl Fabric {
         }
     }
 
-    /// The link of a cable is gone. `by` asked for it; the other end counts a link that went down.
+    /// Takes a cable's link down. `by` caused it; the other end counts LinkDowned.
     pub(crate) fn lose(&mut self, cable: u32, by: Option<u32>) {
         self.cables[cable as usize].trained_at = None;
         for end in self.cables[cable as usize].ends {
@@ -192,7 +192,7 @@ impl Fabric {
         }
     }
 
-    /// Something happened to a port's logical state; says whether that was allowed.
+    /// Applies an event to a port's logical state; returns whether that was allowed.
     pub(crate) fn link_event(&mut self, place: u32, event: LinkEvent) -> bool {
         let port = &mut self.ports[place as usize];
         match state::link(port.info.port_state, event) {
@@ -212,7 +212,7 @@ impl Fabric {
         true
     }
 
-    /// A packet of data came to a port.
+    /// Handles a data packet received by a port.
     #[inline]
     pub(crate) fn on_data(&mut self, place: u32, head: &crate::walk::Head) {
         if !head.management && self.ports[place as usize].info.port_state == PortState::ARMED {
@@ -220,7 +220,7 @@ impl Fabric {
         }
     }
 
-    /// Set a port's physical state, as a manager may. Its link, if it has one, is lost and trained anew.
+    /// Sets a port's physical state, as a manager may. Its link, if it has one, goes down and trains anew.
     pub(crate) fn set_physical(&mut self, place: u32, event: PhysEvent) {
         let cable = self.ports[place as usize].cable;
         if cable != NONE {
@@ -239,7 +239,7 @@ impl Fabric {
 }
 
 impl Port {
-    /// Its link came up at this width and speed.
+    /// Brings the link up at this width and speed.
     fn run_at(&mut self, width: LinkWidth, speed: Speed) {
         self.active_speed = speed;
         let info = &mut self.info;

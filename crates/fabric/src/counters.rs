@@ -1,6 +1,6 @@
-//! What a port counts. Traffic is counted with every packet; errors, which most ports never see, have a ledger that is
-//! made with the first. Registers that performance management clears are differences to what they were when they were
-//! cleared, so that PortCounters and PortCountersExtended are cleared apart from each other, as on real ports.
+//! Counters of a port. Traffic is counted with every packet; errors, which most ports never see, are in a ledger that
+//! the first error allocates. A register that performance management clears is the difference to the total at the time
+//! of clearing, so that PortCounters and PortCountersExtended are cleared independently, as on real ports.
 
 use weft_verbs::Instant;
 
@@ -15,13 +15,13 @@ pub struct Traffic {
     pub xmit_packets: u64,
     /// Packets received.
     pub rcv_packets: u64,
-    /// Of them sent to groups.
+    /// Packets sent to groups.
     pub multicast_xmit_packets: u64,
-    /// Of them received for groups.
+    /// Packets received for groups.
     pub multicast_rcv_packets: u64,
 }
 
-/// Something that a port counts; the order is that of the ledger.
+/// A counter; the order is that of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Counter {
@@ -41,19 +41,19 @@ pub enum Counter {
     UnicastXmitPackets,
     /// Packets received for one port.
     UnicastRcvPackets,
-    /// Packets with a damaged symbol.
+    /// Packets with a symbol error.
     SymbolErrors,
-    /// Times that the link recovered from errors.
+    /// Number of link error recoveries.
     LinkErrorRecovery,
-    /// Times that the link went down.
+    /// Number of times that the link went down.
     LinkDowned,
     /// Packets received with an error.
     RcvErrors,
-    /// Packets that were bad before they came here.
+    /// Packets marked bad before they reached this port.
     RcvRemotePhysicalErrors,
     /// Packets that the switch could not forward.
     RcvSwitchRelayErrors,
-    /// Packets that did not leave.
+    /// Packets discarded instead of sent.
     XmitDiscards,
     /// Packets that the port's rules kept from leaving.
     XmitConstraintErrors,
@@ -63,47 +63,47 @@ pub enum Counter {
     LocalLinkIntegrityErrors,
     /// Times that buffers overran longer than the threshold.
     ExcessiveBufferOverrunErrors,
-    /// Subnet management packets dropped for want of room.
+    /// Subnet management packets dropped for lack of buffer space.
     Vl15Dropped,
-    /// Ticks that data waited.
+    /// Ticks in which data waited to be sent.
     XmitWait,
-    /// Datagrams of queue pair 1 dropped for want of room.
+    /// QP1 datagrams dropped for lack of buffer space.
     Qp1Dropped,
     /// Detail of RcvErrors: damaged on this link.
     LocalPhysicalErrors,
-    /// Detail of RcvErrors: header fields that cannot be.
+    /// Detail of RcvErrors: invalid header fields.
     MalformedPacketErrors,
-    /// Detail of RcvErrors: no room.
+    /// Detail of RcvErrors: no buffer space.
     BufferOverrunErrors,
-    /// Detail of RcvSwitchRelayErrors: the table has no port for the LID.
+    /// Detail of RcvSwitchRelayErrors: the forwarding table has no port for the LID.
     DlidMappingErrors,
     /// Detail of RcvSwitchRelayErrors: the table has no lane for the service level.
     VlMappingErrors,
-    /// Detail of RcvSwitchRelayErrors: out through the port that it came in by.
+    /// Detail of RcvSwitchRelayErrors: output port equals input port.
     LoopingErrors,
     /// Detail of XmitDiscards: the port is not active.
     InactiveDiscards,
     /// Detail of XmitDiscards: longer than the neighbour's MTU.
     NeighborMtuDiscards,
-    /// Detail of XmitDiscards: too long in the switch.
+    /// Detail of XmitDiscards: switch lifetime limit exceeded.
     SwLifetimeLimitDiscards,
-    /// Detail of XmitDiscards: too long at the head of the queue.
+    /// Detail of XmitDiscards: head-of-queue lifetime limit exceeded.
     SwHoqLifetimeLimitDiscards,
 }
 
 impl Counter {
-    /// How many there are.
+    /// Number of counters.
     pub const COUNT: usize = Counter::SwHoqLifetimeLimitDiscards as usize + 1;
 }
 
-/// A set of registers, each the total minus its value here.
+/// Base of a set of registers: a register is the total minus its value here.
 pub(crate) type Base = [u64; Counter::COUNT];
 
-/// The registers of performance management that are cleared on their own.
+/// Sets of registers of performance management that are cleared independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum View {
-    /// PortCounters and the attributes of details, which clamp at their fields' ends.
+    /// PortCounters and the detail attributes, which stop at their fields' maximum.
     Short,
     /// PortCountersExtended.
     Extended,
@@ -116,20 +116,20 @@ struct Ledger {
     splits: Option<Box<Splits>>,
 }
 
-/// Service levels, and virtual lanes, of the fabric.
+/// Number of service levels, and of virtual lanes.
 const PARTS: usize = 16;
 
-/// What is counted by service level or by virtual lane. Data of level 0, which most fabrics know alone, are what is left of
-/// the whole.
+/// Counters by service level or by virtual lane. Data of level 0, the only one on most fabrics, is the total minus the
+/// other levels.
 #[derive(Clone, Debug, Default)]
 struct Splits {
     sums: [[u64; PARTS]; Split::COUNT],
     bases: [[u64; PARTS]; Split::COUNT],
-    /// Until when waiting is counted.
+    /// End of the waiting time counted so far.
     waited_until: Instant,
 }
 
-/// Something that a port counts by service level or by virtual lane.
+/// Counter kept by service level or by virtual lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Split {
@@ -137,9 +137,9 @@ pub(crate) enum Split {
     XmitData,
     /// Words received, by service level.
     RcvData,
-    /// Packets that waited too long at the head of their lane's queue and were dropped.
+    /// Packets dropped because they waited too long at the head of their lane's queue.
     Congestion,
-    /// Ticks in which something waited there, by virtual lane.
+    /// Ticks in which a packet waited there, by virtual lane.
     XmitWait,
 }
 
@@ -147,10 +147,10 @@ impl Split {
     const COUNT: usize = Split::XmitWait as usize + 1;
 }
 
-/// What a port counts time in, and says so in PortSamplesControl.
+/// Length of a tick, as PortSamplesControl reports it.
 pub(crate) const TICK_NS: u64 = 1000;
 
-/// All that a port counts: what every packet counts stands beside what the packet is forwarded by, see
+/// All counters of a port. Those that every packet updates are beside the fields used to forward it, see
 /// [`crate::port::Port`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
@@ -167,7 +167,7 @@ impl Counters {
         self.ledger.get_or_insert_with(empty)
     }
 
-    /// Packets of a service level that left, all of them to one port or all of them to groups.
+    /// Counts packets sent of one service level, all to one port or all to groups.
     #[inline]
     pub fn sent(&mut self, packets: u64, words: u64, sl: u8, multicast: bool) {
         self.xmit_packets = self.xmit_packets.wrapping_add(packets);
@@ -180,7 +180,7 @@ impl Counters {
         }
     }
 
-    /// Packets that came.
+    /// Counts packets received.
     #[inline]
     pub fn received(&mut self, packets: u64, words: u64, sl: u8, multicast: bool) {
         self.rcv_packets = self.rcv_packets.wrapping_add(packets);
@@ -203,12 +203,12 @@ impl Counters {
         *sum = sum.wrapping_add(more);
     }
 
-    /// A packet waited too long for this lane and was dropped.
+    /// Counts a packet dropped after waiting too long on this lane.
     pub fn congested(&mut self, vl: u8) {
         self.add_to_part(Split::Congestion, vl, 1);
     }
 
-    /// A packet waited on this lane, from one time to another. Ticks in which several wait are counted once.
+    /// Counts the waiting time of a packet on this lane. Ticks in which several wait are counted once.
     pub fn waited(&mut self, vl: u8, since: Instant, until: Instant) {
         let marked = &mut self.splits().waited_until;
         let since = since.max(*marked);
@@ -218,7 +218,7 @@ impl Counters {
         self.add_to_part(Split::XmitWait, vl, ticks);
     }
 
-    /// What was counted of a level or a lane since the port was powered on.
+    /// Returns the count of a level or a lane since power-on.
     pub fn part_total(&self, split: Split, part: usize) -> u64 {
         let splits = self.ledger.as_ref().and_then(|ledger| ledger.splits.as_ref());
         let of = |part: usize| splits.map_or(0, |splits| splits.sums[split as usize][part % PARTS]);
@@ -230,14 +230,14 @@ impl Counters {
         (1..PARTS).map(of).fold(whole, u64::wrapping_sub)
     }
 
-    /// What the register of a level or a lane says.
+    /// Returns the register of a level or a lane.
     pub fn part_register(&self, split: Split, part: usize) -> u64 {
         let splits = self.ledger.as_ref().and_then(|ledger| ledger.splits.as_ref());
         let base = splits.map_or(0, |splits| splits.bases[split as usize][part % PARTS]);
         self.part_total(split, part).wrapping_sub(base)
     }
 
-    /// Let the register of a level or a lane say `value`.
+    /// Sets the register of a level or a lane to `value`.
     pub fn set_part_register(&mut self, split: Split, part: usize, value: u64) {
         let total = self.part_total(split, part);
         if self.part_register(split, part) != value {
@@ -245,7 +245,7 @@ impl Counters {
         }
     }
 
-    /// Traffic since the port was powered on.
+    /// Returns the traffic since power-on.
     pub fn traffic(&self) -> Traffic {
         Traffic {
             xmit_data: self.xmit_data,
@@ -257,18 +257,18 @@ impl Counters {
         }
     }
 
-    /// Something of the ledger happened once more.
+    /// Increments a counter of the ledger.
     pub fn count(&mut self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// It happened `times` more.
+    /// Adds `times` to a counter of the ledger.
     pub fn add(&mut self, counter: Counter, times: u64) {
         let sum = &mut self.ledger().errors[counter as usize];
         *sum = sum.wrapping_add(times);
     }
 
-    /// What happened since the port was powered on.
+    /// Returns a counter's total since power-on.
     pub fn total(&self, counter: Counter) -> u64 {
         let counted = |counter: Counter| self.ledger.as_ref().map_or(0, |ledger| ledger.errors[counter as usize]);
         match counter {
@@ -282,13 +282,13 @@ impl Counters {
         }
     }
 
-    /// What a register says.
+    /// Returns a register.
     pub fn register(&self, view: View, counter: Counter) -> u64 {
         let base = self.ledger.as_ref().map_or(0, |ledger| ledger.bases[view as usize][counter as usize]);
         self.total(counter).wrapping_sub(base)
     }
 
-    /// Let a register say `value`.
+    /// Sets a register to `value`.
     pub fn set_register(&mut self, view: View, counter: Counter, value: u64) {
         let total = self.total(counter);
         if self.register(view, counter) != value {

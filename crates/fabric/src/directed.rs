@@ -1,6 +1,6 @@
-//! Directed routes (IBA 14.2.2): SMPs that name the ports of their way, one after another, and so reach nodes that have
-//! no LID yet. A way has up to three parts: by LID to where the directed part begins, the directed part, by LID from its
-//! end. Whoever cannot pass an SMP on drops it.
+//! Directed routes (IBA 14.2.2): SMPs that list the output ports of their path and so reach nodes that have no LID yet.
+//! A path has up to three parts: by LID to the start of the directed part, the directed part, by LID from its end. A
+//! node that cannot forward an SMP drops it.
 
 use crate::Fabric;
 use crate::SendError;
@@ -9,14 +9,14 @@ use crate::topology::NodeKind;
 use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::subn::{HOPS_MAX, Smp};
 
-/// What a node does with an SMP of a directed route.
+/// A node's action on an SMP of a directed route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Send it out by this port.
+    /// Send it out of this port.
     Out(u8),
-    /// It is for this node's agent.
+    /// Hand it to this node's agent.
     Agent,
-    /// It is for who asked.
+    /// Hand it to the requester: it has returned.
     Home,
     /// Route it by this LID from here.
     Lid(u16),
@@ -24,7 +24,8 @@ enum Turn {
     Drop,
 }
 
-/// What the rules say for an SMP that came to a node by port `number`, and the fields that they have it change.
+/// Applies the rules to an SMP that arrived at a node by port `number`: returns the action, and updates the SMP's
+/// fields.
 fn turn(smp: &mut Smp, number: u8, is_switch: bool) -> Turn {
     let (pointer, count) = (smp.hop_pointer(), smp.hop_count());
     if count > HOPS_MAX {
@@ -64,7 +65,7 @@ fn turn(smp: &mut Smp, number: u8, is_switch: bool) -> Turn {
             }
         }
         true if pointer <= count + 1 => {
-            // Adapters are the ends of a way, never between.
+            // Adapters are only the ends of a path, never in the middle.
             if pointer <= count && !is_switch {
                 return Turn::Drop;
             }
@@ -76,7 +77,7 @@ fn turn(smp: &mut Smp, number: u8, is_switch: bool) -> Turn {
 }
 
 impl Fabric {
-    /// An SMP of a directed route that a host hands in.
+    /// Sends an SMP of a directed route for a host.
     pub(crate) fn originate_directed(&mut self, from: u32, packet: &mut Packet) -> Result<(), SendError> {
         let smp = Smp::ref_from_mad(&packet.mad);
         let (pointer, count) = (smp.hop_pointer(), smp.hop_count());
@@ -106,7 +107,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// An SMP of a directed route that is at a port: hop by hop, until it is where it was to go.
+    /// Forwards an SMP of a directed route from a port, hop by hop, to its destination.
     pub(crate) fn directed(&mut self, mut at: u32, packet: &mut Packet) {
         loop {
             let port = &self.ports[at as usize];
@@ -140,7 +141,7 @@ impl Fabric {
         }
     }
 
-    /// Send back what an agent answered to an SMP of a directed route.
+    /// Sends back an agent's answer to an SMP of a directed route.
     pub(crate) fn return_directed(&mut self, at: u32, packet: &mut Packet) {
         if Smp::ref_from_mad(&packet.mad).dr_dlid() == LID_PERMISSIVE {
             self.directed(at, packet);
@@ -165,7 +166,7 @@ mod tests {
         smp
     }
 
-    /// What an adapter and what a switch does with an SMP that came by port 5.
+    /// Returns the actions of an adapter and of a switch on an SMP that arrived by port 5.
     fn both(path: &[u8], pointer: u8, returning: bool) -> (Turn, Turn) {
         (turn(&mut smp(path, pointer, returning), 5, false), turn(&mut smp(path, pointer, returning), 5, true))
     }

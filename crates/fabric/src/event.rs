@@ -1,9 +1,9 @@
-//! What hosts hear of their ports: verbs programs as asynchronous events, their system as new contents of files.
+//! Changes of ports for their hosts: verbs programs see them as asynchronous events, the system as new file contents.
 
 use crate::PortRef;
 
 bitflags::bitflags! {
-    /// What changed at a port since it was last told.
+    /// Changes of a port since the last event.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Changes: u16 {
         /// Logical or physical state.
@@ -16,7 +16,7 @@ bitflags::bitflags! {
         const PKEYS = 1 << 3;
         /// GIDs: prefix or GUIDs.
         const GIDS = 1 << 4;
-        /// The manager asks programs to register again with the subnet administrator.
+        /// The manager asks programs to reregister with the subnet administrator.
         const REREGISTER = 1 << 5;
         /// Capability mask.
         const CAPABILITIES = 1 << 6;
@@ -24,18 +24,18 @@ bitflags::bitflags! {
         const LINK = 1 << 7;
         /// NodeDescription.
         const DESCRIPTION = 1 << 8;
-        /// The node lost its power.
+        /// Node powered off.
         const POWER_OFF = 1 << 9;
-        /// The node has power again.
+        /// Node powered on.
         const POWER_ON = 1 << 10;
     }
 }
 
-/// Something changed at a port.
+/// Change of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The port.
     pub port: PortRef,
-    /// What changed. The port's present state is to be asked for: of several changes the last counts.
+    /// Kinds of change. Several changes of a kind become one: ask for the port's present state.
     pub changes: Changes,
 }

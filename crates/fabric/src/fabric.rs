@@ -19,9 +19,9 @@ use weft_verbs::Instant;
 
 /// A running fabric.
 ///
-/// Drive it as every state machine here: hand in what happened ([`Fabric::send`], the faults, [`Fabric::handle_timeout`]
-/// at [`Fabric::poll_timeout`]), then fetch what came of it ([`Fabric::poll_delivery`], [`Fabric::poll_event`]) until
-/// there is nothing left.
+/// Drive it like every state machine here: pass in inputs ([`Fabric::send`], the faults, [`Fabric::handle_timeout`] at
+/// [`Fabric::poll_timeout`]), then fetch the outputs ([`Fabric::poll_delivery`], [`Fabric::poll_event`]) until there
+/// are none left.
 #[derive(Debug)]
 pub struct Fabric {
     pub(crate) now: Instant,
@@ -29,15 +29,15 @@ pub struct Fabric {
     pub(crate) ports: Vec<Port>,
     pub(crate) cables: Vec<Cable>,
     pub(crate) rng: Rng,
-    /// Of a million management datagrams that cross a cable, how many are lost.
+    /// Management datagrams lost on each cable, per million.
     pub(crate) drop_ppm: u32,
     pub(crate) timers: Timers,
     pub(crate) flight: Flight,
     pub(crate) raised: VecDeque<Raised>,
     pub(crate) trap_tid: u64,
-    /// What agents of performance management sample, by their ports.
+    /// Samplings of performance management agents, by port.
     pub(crate) samplings: BTreeMap<u32, Sampling>,
-    /// A port whose physical state is to change when the answer has left by it.
+    /// Change of a port's physical state that waits until the answer has left by that port.
     pub(crate) deferred: Option<(u32, PhysEvent)>,
     pub(crate) copies: Vec<Replica>,
     generation: u64,
@@ -46,10 +46,10 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Every node with power, every cable plugged, every link trained: what a subnet manager finds. Chance, where
-    /// cables damage packets, comes from `seed`.
+    /// Creates a fabric with every node powered, every cable plugged, and every link trained: the state that a subnet
+    /// manager finds. `seed` decides which packets cables damage.
     ///
-    /// What [`Topology::check`] would refuse is left out: a cable whose end is no port or has a cable already.
+    /// Cables that [`Topology::check`] would refuse are left out: those with an end that is no port or is taken.
     pub fn new(topology: &Topology, seed: u64) -> Fabric {
         let mut fabric = Fabric {
             now: Instant::default(),
@@ -84,13 +84,14 @@ impl Fabric {
         fabric
     }
 
-    /// Nobody was there to hear of what happened so far.
+    /// Discards the events so far, since no host was there yet.
     fn settle(&mut self) {
         self.raised.clear();
         while self.poll_event().is_some() {}
     }
 
-    /// A host sends a datagram. What comes of it is fetched by [`Fabric::poll_delivery`]; what is lost is lost.
+    /// Sends a datagram of a host. [`Fabric::poll_delivery`] returns the resulting deliveries; lost datagrams give no
+    /// error.
     pub fn send(&mut self, now: Instant, from: PortRef, out: &MadOut) -> Result<(), SendError> {
         self.advance(now);
         let place = self.sender(from)?;
@@ -100,17 +101,17 @@ impl Fabric {
         Ok(())
     }
 
-    /// The port that a host sends through.
+    /// Returns the port that a host sends through.
     fn sender(&self, from: PortRef) -> Result<u32, SendError> {
         let place = self.place(from).filter(|place| !self.ports[*place as usize].is_external());
         let place = place.ok_or(SendError::NoSuchPort(from))?;
         if self.nodes[from.node as usize].powered { Ok(place) } else { Err(SendError::PoweredOff(from)) }
     }
 
-    /// Time went on: do what is due.
+    /// Handles everything due up to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, timer)) = self.timers.due(now) {
-            // What follows from it counts from when it was due.
+            // Consequences are timed from when this was due.
             self.advance(at);
             match timer {
                 Timer::Train(cable) => self.on_trained(cable, at),
@@ -138,24 +139,25 @@ impl Fabric {
         self.advance(now);
     }
 
-    /// When [`Fabric::handle_timeout`] is wanted next.
+    /// Returns when [`Fabric::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// A datagram for the agents of a host.
+    /// Returns the next datagram for the agents of a host.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
     }
 
-    /// Something that changed at a port. Changes of one port that nobody fetched become one event.
+    /// Returns the next change of a port. Changes of one port that were not fetched become one event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let place = self.changed.pop_front()?;
         let port = &mut self.ports[place as usize];
         Some(Event { port: port.place(), changes: std::mem::take(&mut port.changes) })
     }
 
-    /// A number that grows whenever something changed that a verdict may rest on. Verdicts of the same generation hold.
+    /// Returns a number that increases with every change that may affect a verdict. Verdicts of the current generation
+    /// are valid.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -164,12 +166,12 @@ impl Fabric {
         self.now = self.now.max(now);
     }
 
-    /// Something changed that verdicts may rest on.
+    /// Starts a new generation of verdicts.
     pub(crate) fn bump(&mut self) {
         self.generation += 1;
     }
 
-    /// A host is to hear of its port.
+    /// Reports changes of a port to its host.
     pub(crate) fn tell(&mut self, place: u32, changes: Changes) {
         let port = &mut self.ports[place as usize];
         if port.changes.is_empty() && !changes.is_empty() {
@@ -178,7 +180,7 @@ impl Fabric {
         port.changes |= changes;
     }
 
-    /// Give a datagram to the agents of a host.
+    /// Queues a datagram for the agents of a host.
     pub(crate) fn deliver(&mut self, delivery: Delivery) {
         if self.deliveries.len() < DELIVERIES_MAX {
             self.deliveries.push_back(delivery);
@@ -188,7 +190,7 @@ impl Fabric {
         }
     }
 
-    /// The place of a port that exists.
+    /// Returns the index of a port, if it exists.
     pub(crate) fn place(&self, port: PortRef) -> Option<u32> {
         self.nodes.get(port.node as usize)?.place(port.port)
     }

@@ -1,5 +1,5 @@
-//! What breaks, and is mended, while the fabric runs: cables cut, joined, flapping, worse than they were; datagrams that
-//! get lost; nodes without power.
+//! Faults and repairs while the fabric runs: cables cut, joined, flapping or degraded; datagrams lost; nodes powered
+//! off.
 
 use crate::cable::Cable;
 use crate::flight::Timer;
@@ -8,7 +8,7 @@ use crate::topology::{self, End, NodeKind, Speed, Width};
 use crate::{Changes, Fabric, PortRef};
 use weft_verbs::{Duration, Instant};
 
-/// Why a fault cannot be.
+/// Reason why a fault is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The fabric has no such node.
@@ -28,46 +28,46 @@ pub enum FaultError {
     SamePort(PortRef),
 }
 
-/// What a cable is like.
+/// Properties and state of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CableView {
     /// Its ends.
     pub ends: [PortRef; 2],
     /// Whether it is plugged in.
     pub plugged: bool,
-    /// The widest that it carries.
+    /// Largest width that it carries.
     pub width: Option<Width>,
-    /// The fastest.
+    /// Highest speed that it carries.
     pub speed: Option<Speed>,
-    /// How long a packet takes.
+    /// Latency of a packet.
     pub latency_ns: u32,
-    /// Of a million packets, how many arrive damaged.
+    /// Packets damaged, per million.
     pub errors_ppm: u32,
-    /// Of a million management datagrams, how many are lost.
+    /// Management datagrams lost, per million.
     pub drop_ppm: u32,
 }
 
 /// Faults of the management agents of a node. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentFault {
-    /// They answer nothing: subnet and performance management.
+    /// Subnet and performance management do not answer.
     pub silent: bool,
-    /// How long the agent of subnet management takes for an answer.
+    /// Response time of the subnet management agent.
     pub delay: Duration,
-    /// The NodeGUID that NodeInfo claims: another node's, for one.
+    /// The NodeGUID that NodeInfo reports, for example another node's.
     pub guid: Option<u64>,
-    /// The number of ports that NodeInfo claims.
+    /// The number of ports that NodeInfo reports.
     pub ports: Option<u8>,
 }
 
 impl Fabric {
-    /// Let the agents of a node answer wrongly, late or not at all; the default fault heals them.
+    /// Makes the agents of a node answer wrongly, late or not at all; the default fault restores them.
     pub fn set_agent(&mut self, node: u32, fault: AgentFault) -> Result<(), FaultError> {
         self.nodes.get_mut(node as usize).ok_or(FaultError::NoSuchNode(node))?.fault = fault;
         Ok(())
     }
 
-    /// Pull out the cable at a port. It keeps its properties, and [`Fabric::join`] of the same ports plugs it again.
+    /// Unplugs the cable at a port. It keeps its properties, and [`Fabric::join`] of the same ports plugs it in again.
     pub fn cut(&mut self, now: Instant, port: PortRef) -> Result<(), FaultError> {
         self.advance(now);
         let cable = self.cable_at(port)?;
@@ -77,7 +77,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Plug a cable between two ports: the one that was cut there, or a new one.
+    /// Plugs a cable in between two ports: the one that was cut there, or a new one.
     pub fn join(&mut self, now: Instant, a: PortRef, b: PortRef) -> Result<(), FaultError> {
         self.advance(now);
         let ends = [self.external(a)?, self.external(b)?];
@@ -98,7 +98,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Pull out the cable at a port and plug it again after a time.
+    /// Unplugs the cable at a port and plugs it in again after a time.
     pub fn flap(&mut self, now: Instant, port: PortRef, down: Duration) -> Result<(), FaultError> {
         let cable = self.cable_at(port)?;
         self.cut(now, port)?;
@@ -113,13 +113,12 @@ impl Fabric {
         if spec.rejoined_at == Some(at) {
             spec.rejoined_at = None;
             let [a, b] = spec.ends.map(|end| self.ports[end as usize].place());
-            // Another cable may have taken a port meanwhile: then it hangs.
+            // Another cable may have taken a port meanwhile: then this one stays unplugged.
             let _ = self.join(at, a, b);
         }
     }
 
-    /// Let a cable carry no more than this width and speed from now on (`None`: whatever its ports can); its link is
-    /// trained anew.
+    /// Limits a cable to this width and speed from now on (`None`: no limit); its link trains anew.
     pub fn degrade(
         &mut self,
         now: Instant,
@@ -137,7 +136,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Let a cable take this long.
+    /// Sets a cable's latency.
     pub fn set_latency(&mut self, port: PortRef, ns: u32) -> Result<(), FaultError> {
         let cable = self.cable_at(port)?;
         self.cables[cable as usize].latency_ns = ns.min(topology::limits::LATENCY_NS_MAX);
@@ -145,7 +144,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Let a cable damage so many of a million packets.
+    /// Sets how many packets per million a cable damages.
     pub fn set_errors(&mut self, port: PortRef, ppm: u32) -> Result<(), FaultError> {
         let cable = self.cable_at(port)?;
         self.cables[cable as usize].errors_ppm = ppm.min(1_000_000);
@@ -153,7 +152,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Let a cable lose so many of a million management datagrams; without a port, let every cable.
+    /// Sets how many management datagrams per million a cable loses; without a port, every cable.
     pub fn set_drop(&mut self, port: Option<PortRef>, ppm: u32) -> Result<(), FaultError> {
         let ppm = ppm.min(1_000_000);
         match port {
@@ -167,7 +166,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// A cable is like another now: its ports know whether to look at it.
+    /// Updates a cable's ports after a change of its faults: the ports know whether to check them.
     fn roughen(&mut self, cable: u32) {
         let spec = &self.cables[cable as usize];
         let rough = spec.is_rough();
@@ -177,7 +176,7 @@ impl Fabric {
         self.bump();
     }
 
-    /// Take a node's power: its links go down, and what was written to it is lost.
+    /// Powers a node off: its links go down, and its settings are lost.
     pub fn power_off(&mut self, now: Instant, node: u32) -> Result<(), FaultError> {
         self.advance(now);
         let places = self.nodes.get(node as usize).ok_or(FaultError::NoSuchNode(node))?.places();
@@ -200,7 +199,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Give a node power.
+    /// Powers a node on.
     pub fn power_on(&mut self, now: Instant, node: u32) -> Result<(), FaultError> {
         self.advance(now);
         let spec = self.nodes.get_mut(node as usize).ok_or(FaultError::NoSuchNode(node))?;
@@ -220,7 +219,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Take a node's power and give it again after a time.
+    /// Powers a node off, and on again after a time.
     pub fn reboot(&mut self, now: Instant, node: u32, down: Duration) -> Result<(), FaultError> {
         self.power_off(now, node)?;
         let at = self.now + down;
@@ -235,12 +234,12 @@ impl Fabric {
         }
     }
 
-    /// The cable at a port, plugged in.
+    /// Returns the cable plugged into a port.
     pub fn cable(&self, port: PortRef) -> Option<CableView> {
         self.cable_at(port).ok().map(|cable| self.view(&self.cables[cable as usize]))
     }
 
-    /// Every cable, also those that were cut.
+    /// Returns every cable, including the cut ones.
     pub fn cables(&self) -> impl Iterator<Item = CableView> + '_ {
         self.cables.iter().map(|cable| self.view(cable))
     }
@@ -268,7 +267,8 @@ impl Fabric {
         }
     }
 
-    /// The cable that was cut between two ports; else the place of one that was cut at either, or a new one.
+    /// Returns the cable that was cut between two ports; else reuses the entry of one that was cut at either, or adds
+    /// one.
     fn cable_between(&mut self, ends: [u32; 2]) -> u32 {
         let [a, b] = ends;
         let hangs = |cable: &&Cable| !cable.plugged;
@@ -297,7 +297,7 @@ impl Fabric {
         }
     }
 
-    /// What a node is.
+    /// Returns the kind of a node.
     pub fn kind(&self, node: u32) -> Option<NodeKind> {
         self.nodes.get(node as usize).map(|node| node.kind)
     }

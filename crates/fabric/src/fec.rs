@@ -1,45 +1,45 @@
-//! Forward error correction of links: what a port can at each speed by its hardware, what its manager left of that, and
-//! what both ends of a link agree on. It costs nothing here, and mends nothing: damage that a cable is told to do is what
-//! correction has left over.
+//! Forward error correction of links: the modes that a port's hardware supports at each speed, those that its manager
+//! enabled, and the one that both ends select. It has no cost here and corrects nothing: the error rate set for a cable
+//! is the rate after correction.
 
 use crate::topology::Speed;
 use weft_wire::mad::subn::{FecMode, FecModes};
 
-/// Speeds that PortInfoExtended tells modes of, with the modes that hardware of such a speed can.
+/// Speeds that PortInfoExtended has FEC modes for, with the modes that hardware of that speed supports.
 const SPEEDS: [(Speed, FecModes); 4] = [
     (Speed::Fdr, FecModes::NONE.union(FecModes::FIRE_CODE)),
     (Speed::Edr, FecModes::NONE.union(FecModes::RS_528)),
-    // Four levels to a symbol are not read without.
+    // PAM-4 signalling needs FEC.
     (Speed::Hdr, FecModes::RS_544),
     (Speed::Ndr, FecModes::RS_544),
 ];
 
-/// The modes of one port, by the places of [`SPEEDS`].
+/// FEC modes of one port, in the order of [`SPEEDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fec {
     enabled: [FecModes; SPEEDS.len()],
-    /// What the link runs with.
+    /// Mode in use on the link.
     pub active: FecMode,
 }
 
 impl Fec {
-    /// As power leaves it: whatever the hardware can.
+    /// Creates the state after power-on: every supported mode is enabled.
     pub fn new(speed: Speed) -> Fec {
         Fec { enabled: Fec::supported(speed), active: FecMode::NONE }
     }
 
-    /// What a port of this speed can: at FDR, EDR, HDR, NDR.
+    /// Returns the modes that a port of this speed supports: at FDR, EDR, HDR, NDR.
     pub fn supported(hardware: Speed) -> [FecModes; SPEEDS.len()] {
         SPEEDS.map(|(speed, modes)| if speed <= hardware { modes } else { FecModes::empty() })
     }
 
-    /// What it may use: at FDR, EDR, HDR, NDR.
+    /// Returns the enabled modes: at FDR, EDR, HDR, NDR.
     pub fn enabled(&self) -> [FecModes; SPEEDS.len()] {
         self.enabled
     }
 
-    /// A manager says what it may use from the next training on; nothing leaves all as it is. `false`: the port of this
-    /// speed cannot that.
+    /// Enables modes from the next training on; an empty set keeps the current ones. Returns `false` if a port of this
+    /// speed does not support some of them.
     #[must_use]
     pub fn enable(&mut self, hardware: Speed, asked: [FecModes; SPEEDS.len()]) -> bool {
         let mut valid = true;
@@ -53,7 +53,7 @@ impl Fec {
         valid
     }
 
-    /// The mode that two ends have in common at a speed.
+    /// Returns the mode that two ends have in common at a speed.
     pub fn common(&self, other: &Fec, speed: Speed) -> Option<FecMode> {
         match SPEEDS.iter().position(|(of, _)| *of == speed) {
             Some(place) => (self.enabled[place] & other.enabled[place]).least(),

@@ -1,5 +1,5 @@
-//! What is to happen later: links that train, nodes that boot, traps that nobody repressed, datagrams on cables that
-//! take time.
+//! Timers and datagrams in flight: links that train, nodes that boot, traps that no manager has repressed, datagrams on
+//! cables with latency.
 
 use crate::limits::IN_FLIGHT_MAX;
 use crate::packet::Packet;
@@ -7,22 +7,22 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weft_verbs::Instant;
 
-/// Something that is due at a time. Whoever set it off remembers when, and passes over those that do not count any more.
+/// Timer. Its owner remembers the time for which it set the timer, and ignores outdated ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// Both ends of a cable have trained.
+    /// A cable's link finishes training.
     Train(u32),
-    /// A cable that flaps is plugged again.
+    /// A flapping cable is plugged in again.
     Rejoin(u32),
-    /// A node has power again.
+    /// A node powers on again.
     Boot(u32),
     /// A node sends traps again.
     Traps(u32),
     /// A datagram arrives.
     Land(u32),
-    /// A slow agent of subnet management comes to a datagram.
+    /// A slow subnet management agent handles a datagram.
     Agent(u32),
-    /// The sampling of an agent begins or ends.
+    /// An agent's sampling begins or ends.
     Sample(u32),
 }
 
@@ -51,7 +51,7 @@ impl Timers {
     }
 }
 
-/// Datagrams on their way, each with the port that it comes to.
+/// Datagrams in flight, each with its destination port.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     slots: Vec<Option<(u32, Packet)>>,
@@ -59,7 +59,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// A datagram leaves; `None` if too many are on their way.
+    /// Adds a departing datagram; `None` if too many are in flight.
     pub fn depart(&mut self, to: u32, packet: &Packet) -> Option<u32> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -73,7 +73,7 @@ impl Flight {
         Some(slot)
     }
 
-    /// It arrives.
+    /// Removes an arriving datagram.
     pub fn land(&mut self, slot: u32) -> Option<(u32, Packet)> {
         let landed = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);

@@ -4,13 +4,14 @@ use crate::topology::generate::{Extra, KINDS, Plan, Shape};
 use crate::topology::net::{self, NoFiles};
 use crate::topology::{Picture, Topology, draw, file};
 
-/// Nodes of a fabric that is drawn and written again; larger ones only cost time.
+/// Largest fabric, in nodes, that the target draws and writes; larger ones only cost time.
 const NODES_MAX: usize = 500;
 
-/// No text panics as a description of a fabric, in any of the forms; what was read is written and read again the same.
+/// Checks that no text panics as a description of a fabric, in any format, and that a valid one survives a write and a
+/// second read unchanged.
 pub fn topology(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // A text that asks for a large fabric is valid, and takes as long as that takes.
+    // A text that asks for a large fabric is valid, but takes too long.
     if text.contains("generate") && asks_for_many(&text) {
         return;
     }
@@ -26,7 +27,7 @@ pub fn topology(bytes: &[u8]) {
     }
 }
 
-/// Whether a number of more than two digits stands there.
+/// Returns whether the text has a number of more than two digits.
 fn asks_for_many(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.trim_start_matches('0').len() > 2)
 }

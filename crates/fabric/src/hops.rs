@@ -1,5 +1,6 @@
-//! Packets of data as they are on the cables, LRH to VCRC: carried hop by hop, counted by every port, with the virtual lane
-//! and the VCRC that the last switch gave them. And those that take time: on a cable, or before a receiver without room.
+//! Data packets on the cables, LRH to VCRC: forwarded hop by hop, counted by every port, with the virtual lane and the
+//! VCRC that the last switch gave them. Also packets in flight on cables with latency, and packets that wait for room
+//! at the receiver.
 
 use crate::limits::{TRANSIT_BYTES_MAX, TRANSIT_PACKETS_MAX};
 use crate::multicast::{Arrival, PacketInfo};
@@ -12,20 +13,20 @@ use weft_wire::link_packet::{self, LinkPacket};
 use weft_wire::packet::ICRC_LEN;
 use weft_wire::{Bth, Packet, WireError};
 
-/// HOQLife of this code and above is for ever (IBA 14.2.5.6); here nobody waits longer than the longest that can be said.
+/// Longest finite HOQLife (IBA 14.2.5.6); here it also stands for the unlimited codes above it.
 const HOQ_LIFE_MAX: u8 = 19;
-/// HOQLife counts in these, doubled so often as its code says.
+/// HOQLife is this unit times two to the power of its code.
 const HOQ_LIFE_UNIT_NS: u64 = 4096;
-/// What a receiver without room is waited for where no switch says how long: its port is cabled to another adapter's.
+/// HOQLife where no switch sets one: the port is cabled to another adapter's.
 const HOQ_LIFE_NO_SWITCH: u8 = 16;
 
 impl PacketInfo {
-    /// What switches look at of a packet.
+    /// Extracts the fields of a packet that switches examine.
     pub fn of(packet: &LinkPacket<'_>) -> Result<PacketInfo, WireError> {
         let bth = packet.bth().ok_or(WireError::Short)?;
         let parsed = Packet::parse(packet.ib).ok();
         let payload = parsed.map_or(packet.ib.len() - Bth::LEN - ICRC_LEN, |parsed| parsed.payload.len());
-        // Data do not travel on the lane of management, whatever they say.
+        // Data packets do not use VL15, whatever their headers say.
         let src_qp = parsed.and_then(|parsed| parsed.ext.deth).map_or(0, |deth| deth.src_qp());
         Ok(PacketInfo {
             dlid: packet.lrh.dlid(),
@@ -42,8 +43,8 @@ impl PacketInfo {
 }
 
 impl Fabric {
-    /// An adapter sends a packet. `arrived` gets what comes out of the last cable, once for each port that a copy came to;
-    /// what is dropped on the way is counted where that happens.
+    /// Forwards a packet that an adapter sends. `arrived` gets the packet from the last cable, once for each port that
+    /// a copy arrives at; a dropped packet is counted where it is dropped.
     pub fn forward(
         &mut self,
         now: Instant,
@@ -60,7 +61,8 @@ impl Fabric {
         self.transmit(now, from, &info, &mut handed)
     }
 
-    /// What the port of the first switch, or whatever is at the other end of the adapter's cable, finds out about a packet.
+    /// Checks a packet on behalf of the first switch's port, or of whatever port is at the other end of the adapter's
+    /// cable.
     fn examine(&mut self, from: PortRef, packet: &[u8]) -> Result<PacketInfo, Refusal> {
         let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
         let port = &self.ports[start as usize];
@@ -72,10 +74,10 @@ impl Fabric {
                 if !link_packet::vcrc_holds(packet) {
                     (Why::Damaged, judge)
                 } else if !port.owns(lrh.slid()) || sgid.is_some_and(|sgid| !port.has_gid(sgid)) {
-                    // Nobody sends in another's name.
+                    // The source LID or GID is not the sender's.
                     (Why::Malformed, judge)
                 } else if !port.pkeys().contains(&info.pkey) {
-                    // The manager took the partition away meanwhile.
+                    // The manager has removed the partition meanwhile.
                     (Why::Dropped, start)
                 } else {
                     return Ok(info);
@@ -86,7 +88,7 @@ impl Fabric {
         Err(self.blame((at, why), &head_of(packet)))
     }
 
-    /// How long packets to this adapter's port wait at the end of the last cable but its own for room at the adapter.
+    /// Returns how long packets for this adapter's port wait at the far end of its cable for room at the adapter.
     pub fn patience(&self, to: PortRef) -> Duration {
         let peer = self.place(to).map(|place| self.ports[place as usize].peer).filter(|peer| *peer != NONE);
         let life = peer.map(|peer| &self.ports[peer as usize]).filter(|port| port.is_external());
@@ -94,8 +96,8 @@ impl Fabric {
         Duration::from_nanos(HOQ_LIFE_UNIT_NS << code)
     }
 
-    /// A packet to this adapter's port found no room there for too long, or was one too many on a cable that takes time: the
-    /// port at the other end of its cable drops it.
+    /// Drops a packet for this adapter's port, because it waited too long for room or too much was in flight on a cable
+    /// with latency: the port at the other end of its cable counts it.
     pub fn discard(&mut self, to: PortRef, packet: &[u8], late: bool) {
         let Some(place) = self.place(to) else { return };
         let peer = self.ports[place as usize].peer;
@@ -104,8 +106,8 @@ impl Fabric {
         self.blame((at, why), &head_of(packet));
     }
 
-    /// Packets to this adapter's port waited for room there, the first of them on this lane: so the port at the other end of
-    /// its cable had something to send, and could not.
+    /// Counts the time that packets for this adapter's port waited for room, the first of them on this lane: the port
+    /// at the other end of its cable had data to send but could not.
     pub fn waited(&mut self, to: PortRef, vl: u8, since: Instant, until: Instant) {
         let Some(place) = self.place(to) else { return };
         let peer = self.ports[place as usize].peer;
@@ -115,12 +117,12 @@ impl Fabric {
     }
 }
 
-/// The lane that a packet is on.
+/// Returns the lane of a packet.
 pub fn lane_of(packet: &[u8]) -> u8 {
     LinkPacket::parse(packet).map_or(0, |parsed| parsed.lrh.vl())
 }
 
-/// What is told of a packet that is dropped, as far as it can be read.
+/// Returns the header fields to report for a dropped packet, as far as they can be read.
 fn head_of(packet: &[u8]) -> Head {
     let parsed = LinkPacket::parse(packet).ok();
     let info = parsed.and_then(|parsed| PacketInfo::of(&parsed).ok());
@@ -137,10 +139,10 @@ fn head_of(packet: &[u8]) -> Head {
     }
 }
 
-/// A packet, the port that it comes to, and who sent it.
+/// A packet in flight: destination port, sender, and bytes.
 type Bound = (PortRef, u32, Box<[u8]>);
 
-/// Packets on cables that take time, by when they arrive; those of one time in the order in which they left.
+/// Packets on cables with latency, by arrival time; those of one time in the order of departure.
 #[derive(Debug, Default)]
 pub struct Transit {
     packets: BTreeMap<(Instant, u64), Bound>,
@@ -149,7 +151,8 @@ pub struct Transit {
 }
 
 impl Transit {
-    /// A packet is under way until then, `sender`'s, which is handed on; `false` if too much is, and this is lost.
+    /// Adds a packet in flight until `until`; `sender` is returned on arrival. Returns `false` if too much is in
+    /// flight: the packet is then lost.
     #[must_use]
     pub fn depart(&mut self, until: Instant, to: PortRef, sender: u32, packet: &[u8]) -> bool {
         if self.packets.len() >= TRANSIT_PACKETS_MAX || self.bytes + packet.len() > TRANSIT_BYTES_MAX {
@@ -161,12 +164,12 @@ impl Transit {
         true
     }
 
-    /// When the next arrives.
+    /// Returns the time of the next arrival.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.packets.keys().next().map(|(at, _)| *at)
     }
 
-    /// The next that has arrived, at which port, and from whom.
+    /// Returns the next packet that has arrived: its port, its sender, and its bytes.
     pub fn arrive(&mut self, now: Instant) -> Option<(PortRef, u32, Box<[u8]>)> {
         let first = self.packets.first_entry().filter(|first| first.key().0 <= now)?;
         let arrived = first.remove();
@@ -174,7 +177,7 @@ impl Transit {
         Some(arrived)
     }
 
-    /// Those that are on their way are no more.
+    /// Drops all packets in flight.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.bytes = 0;

@@ -1,4 +1,4 @@
-//! What a fabric is never more than, whatever it is told.
+//! Limits of a fabric, whatever its description and its managers ask for.
 
 use weft_verbs::Duration;
 
@@ -12,33 +12,33 @@ pub const PKEYS: u16 = 128;
 pub const PKEYS_PORT0: u16 = 32;
 /// GUIDs of an adapter's port.
 pub const GUIDS: u8 = 8;
-/// Entries of each of a port's two tables of VL arbitration.
+/// Entries of each of a port's two VL arbitration tables.
 pub const VL_ARBITRATION_CAP: u8 = 8;
-/// VLCap and the number of data lanes that it stands for: VL0-7.
+/// VLCap for data lanes VL0-7.
 pub const VL_CAP: u8 = 4;
 /// MTUCap: 4096 bytes.
 pub const MTU_CAP: u8 = 5;
-/// Links that a packet crosses before it is held to be in a loop.
+/// Links that a packet may cross before it counts as looping.
 pub const HOPS_MAX: usize = 64;
-/// Links that all copies of one multicast cross together.
+/// Links that all copies of one multicast packet cross together.
 pub const COPIES_MAX: usize = 1 << 18;
-/// Datagrams on cables that take time; more are lost, as in buffers that are full.
+/// Datagrams on cables with latency; more are lost, as with full buffers.
 pub const IN_FLIGHT_MAX: usize = 1 << 16;
-/// Datagrams that nobody has fetched; more are lost.
+/// Datagrams delivered but not yet fetched; more are lost.
 pub const DELIVERIES_MAX: usize = 1 << 16;
-/// Traps of one node that nobody repressed; what comes besides is not told.
+/// Traps of one node that no manager has repressed; further ones are not sent.
 pub const TRAPS_PENDING_MAX: usize = 16;
 /// Times that a trap is sent before the node gives up.
 pub const TRAP_TRIES_MAX: u8 = 10;
-/// Traps that one packet's way, or one fault, can raise before they are sent.
+/// Traps that one packet's path, or one fault, can raise before they are sent.
 pub const RAISED_MAX: usize = 1 << 16;
 /// The shortest time between two tries of one trap, whatever SubnetTimeOut says.
 pub const TRAP_INTERVAL_MIN: Duration = Duration::from_millis(250);
-/// The longest.
+/// The longest time between two tries of one trap.
 pub const TRAP_INTERVAL_MAX: Duration = Duration::from_secs(60);
-/// How long two ports that see each other train their link.
+/// Training time of a link.
 pub const TRAINING: Duration = Duration::from_millis(2);
-/// Packets of data on cables that take time; more are lost, as in buffers that are full.
+/// Data packets on cables with latency; more are lost, as with full buffers.
 pub const TRANSIT_PACKETS_MAX: usize = 1 << 16;
-/// Bytes of them.
+/// Bytes of those packets.
 pub const TRANSIT_BYTES_MAX: usize = 64 << 20;

@@ -1,5 +1,5 @@
-//! Packets to groups: switches send copies along their multicast tables (IBA 18.2.4.3.3); and packets of datagram
-//! services to one port, hop by hop. Payload stays with who sends it: what comes out is where it arrived.
+//! Multicast packets, of which switches send copies along their multicast tables (IBA 18.2.4.3.3), and datagram packets
+//! to one port, hop by hop. The payload stays with the sender: the output is the list of arrivals.
 
 use crate::limits::{COPIES_MAX, HOPS_MAX, MULTICAST_FDB_CAP};
 use crate::node::lane_of;
@@ -11,7 +11,7 @@ use crate::{Fabric, PortRef};
 use weft_verbs::Instant;
 use weft_wire::lrh::{LID_MULTICAST_FIRST, is_multicast, is_unicast};
 
-/// A packet that is not of management, as switches see it.
+/// A data packet as switches see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInfo {
     /// Destination LID, of a port or of a group.
@@ -22,9 +22,9 @@ pub struct PacketInfo {
     pub sl: u8,
     /// P_Key.
     pub pkey: u16,
-    /// Queue pair that sends it.
+    /// Source queue pair.
     pub src_qp: u32,
-    /// Queue pair that it is for.
+    /// Destination queue pair.
     pub dest_qp: u32,
     /// Bytes of payload.
     pub payload: u32,
@@ -32,20 +32,20 @@ pub struct PacketInfo {
     pub words: u32,
 }
 
-/// Where a packet, or a copy of it, arrived.
+/// Arrival of a packet, or of a copy of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The port.
     pub port: PortRef,
-    /// How long its cables took.
+    /// Latency of its cables.
     pub latency_ns: u64,
-    /// The virtual lane of the last of them; `None` if it did not leave its port.
+    /// Virtual lane on the last cable; `None` if it did not leave its port.
     pub vl: Option<u8>,
 }
 
 impl Fabric {
-    /// A host sends a packet: every port on its way counts it. `arrived` hears of each port that it comes to; for a
-    /// packet to one port that is refused, which port dropped it and why is returned.
+    /// Sends a packet of a host: every port on its path counts it. Calls `arrived` for each port that it arrives at;
+    /// for a packet to one port that is dropped, returns the port and the reason.
     pub fn transmit(
         &mut self,
         now: Instant,
@@ -80,7 +80,7 @@ impl Fabric {
         sent
     }
 
-    /// Copies along the multicast tables, each counted on its own.
+    /// Sends copies along the multicast tables, each counted on its own.
     fn flood(&mut self, from: u32, head: &Head, arrived: &mut impl FnMut(Arrival)) -> Result<(), Refusal> {
         let lane = lane_of(self.ports[from as usize].lanes_of_service_levels(), head.sl);
         let may = self.check_lane(from, from, lane).and_then(|()| self.leave(from, head));
@@ -97,7 +97,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// What becomes of a copy at the port that it came to.
+    /// Handles a copy that arrived at a port.
     fn spread(
         &mut self,
         copy: Replica,
@@ -125,7 +125,8 @@ impl Fabric {
         }
     }
 
-    /// Where a copy that entered by a port goes on: it stays there (`true`), or leaves by these ports of the switch.
+    /// Returns where a copy that entered by a port goes on: whether it stays there, and by which ports it leaves the
+    /// switch.
     pub(crate) fn branch(&self, at: u32, head: &Head, outs: &mut Vec<u32>) -> Result<bool, Failed> {
         outs.clear();
         let port = &self.ports[at as usize];
@@ -144,7 +145,7 @@ impl Fabric {
             while mask != 0 {
                 let number = position as u32 * Mft::POSITION as u32 + mask.trailing_zeros();
                 mask &= mask - 1;
-                // Not back, and not to the switch itself: it is in no group.
+                // Neither back, nor to the switch itself, which is in no group.
                 if number != 0 && port.base + number != at {
                     outs.push(port.base + number);
                 }
@@ -153,7 +154,7 @@ impl Fabric {
         Ok(false)
     }
 
-    /// The port for groups that the table of the switch at a port does not have.
+    /// Returns the port for groups missing from the table of the switch.
     fn default_port(&self, at: u32) -> Result<u32, Failed> {
         let port = &self.ports[at as usize];
         let Some(switch) = &self.nodes[port.node as usize].switch else { return Err((at, Why::NoRoute)) };
@@ -165,7 +166,7 @@ impl Fabric {
         Ok(port.base + u32::from(number))
     }
 
-    /// One copy out by a port.
+    /// Sends one copy out of a port.
     fn copy_out(&mut self, copy: Replica, out: u32, head: &Head, work: &mut Vec<Replica>, budget: &mut usize) {
         if self.ports[out as usize].peer == NONE || *budget == 0 {
             return;
@@ -183,7 +184,7 @@ impl Fabric {
         }
     }
 
-    /// Whether a copy may go from one port of a switch to another, and on which lane.
+    /// Returns the lane for a copy from one port of a switch to another, or why it may not go.
     pub(crate) fn may_copy(&self, from: u32, out: u32, head: &Head) -> Result<u8, Failed> {
         let (port, to) = (&self.ports[from as usize], &self.ports[out as usize]);
         let lanes = self.nodes[port.node as usize].switch.as_ref();
@@ -193,11 +194,11 @@ impl Fabric {
         self.leave(out, head).map(|()| lane)
     }
 
-    /// Whether the table of the switch at a port is to be used for a group.
+    /// Returns whether the switch's table has an entry for a group.
     fn has_group(&self, at: u32, mlid: u16) -> bool {
         let port = &self.ports[at as usize];
         let Some(switch) = &self.nodes[port.node as usize].switch else { return false };
-        // A top of 0 is one that nobody set; one below the first group stands for an empty table.
+        // A top of 0 means that no manager set it; one below the first group means an empty table.
         let top = match switch.info.multicast_fdb_top {
             0 => LID_MULTICAST_FIRST + (MULTICAST_FDB_CAP - 1),
             top => top,
@@ -212,7 +213,7 @@ impl Fabric {
     }
 }
 
-/// A copy that is at a port.
+/// A copy at a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replica {
     at: u32,

@@ -1,4 +1,4 @@
-//! A node: an adapter, a switch or a router, with what all its ports share.
+//! Nodes: adapters, switches and routers, with the state that their ports share.
 
 use crate::fault::AgentFault;
 use crate::limits::{LINEAR_FDB_CAP, MULTICAST_FDB_CAP, PKEYS};
@@ -16,17 +16,17 @@ pub(crate) struct Node {
     pub powered: bool,
     /// External ports.
     pub ports: u8,
-    /// Place that port number 0 has, or would have.
+    /// Index that port number 0 has, or would have.
     pub base: u32,
     pub guid: u64,
     pub system_image_guid: u64,
     pub vendor_id: u32,
     pub device_id: u16,
     pub description: NodeDescription,
-    /// What it is called after power came.
+    /// NodeDescription after power-on.
     first_description: NodeDescription,
     pub lmc_max: u8,
-    /// When it has power again.
+    /// When it powers on again.
     pub boot_at: Option<Instant>,
     /// Faults of its management agents. They survive power cycles.
     pub fault: AgentFault,
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// Forget all that was written since power came.
+    /// Resets everything written since power-on.
     pub fn reset(&mut self) {
         self.description = self.first_description;
         self.led = false;
@@ -69,37 +69,37 @@ impl Node {
         }
     }
 
-    /// Number of its first port that has a place: 0 for a switch.
+    /// Returns the number of its first port: 0 for a switch.
     pub fn first_port(&self) -> u8 {
         u8::from(self.kind != NodeKind::Switch)
     }
 
-    /// The places of its ports.
+    /// Returns the indexes of its ports.
     pub fn places(&self) -> std::ops::RangeInclusive<u32> {
         let first = self.base.wrapping_add(u32::from(self.first_port()));
         first..=self.base.wrapping_add(u32::from(self.ports))
     }
 
-    /// The place of one of them.
+    /// Returns the index of one of its ports.
     pub fn place(&self, number: u8) -> Option<u32> {
         (self.first_port()..=self.ports).contains(&number).then(|| self.base.wrapping_add(u32::from(number)))
     }
 }
 
-/// What a switch forwards by.
+/// Forwarding state of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub lft: Lft,
     pub mft: Mft,
     pub info: SwitchInfo,
-    /// 16-port positions of the multicast table.
+    /// Number of 16-port positions of the multicast table.
     pub positions: usize,
-    /// Lanes of the service levels for each pair of ports, in and out, as SLtoVLMappingTable has them; empty until one
-    /// is written.
+    /// Lanes of the service levels for each pair of input and output port, in SLtoVLMappingTable's format; empty until
+    /// one is written.
     sl2vl: Vec<u64>,
 }
 
-/// The lane of every service level before a manager says another: the service level's, of the eight that there are.
+/// The lane of every service level until a manager writes the table: the level's number modulo the eight lanes.
 pub(crate) const SL2VL_DEFAULT: u64 = 0x0123_4567_0123_4567;
 
 impl Switch {
@@ -124,14 +124,14 @@ impl Switch {
         Switch { lft: Lft::default(), mft: Mft::default(), info, positions, sl2vl: Vec::new() }
     }
 
-    /// The lanes from port `from` to port `to` of `ports`.
+    /// Returns the lanes from port `from` to port `to` of `ports`.
     #[inline]
     pub fn sl2vl(&self, ports: u8, from: u8, to: u8) -> u64 {
         let place = usize::from(from) * (usize::from(ports) + 1) + usize::from(to);
         self.sl2vl.get(place).copied().unwrap_or(SL2VL_DEFAULT)
     }
 
-    /// Write them; says whether anything changed.
+    /// Sets these lanes; returns whether anything changed.
     pub fn set_sl2vl(&mut self, ports: u8, from: u8, to: u8, lanes: u64) -> bool {
         if self.sl2vl(ports, from, to) == lanes || from > ports || to > ports {
             return false;
@@ -145,7 +145,7 @@ impl Switch {
     }
 }
 
-/// The lane of one service level.
+/// Returns the lane of one service level.
 #[inline]
 pub(crate) fn lane_of(lanes: u64, sl: u8) -> u8 {
     (lanes >> (60 - 4 * u32::from(sl & 0xf))) as u8 & 0xf

@@ -1,4 +1,4 @@
-//! A management datagram on its way.
+//! Management datagrams in transit.
 
 use crate::datagram::{GlobalRoute, MadOut, SendError};
 use crate::port::Port;
@@ -7,7 +7,7 @@ use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::subn::Smp;
 use weft_wire::mad::{Class, GSI_QKEY, GSI_QPN, MAD_LEN, Mad, SMI_QPN};
 
-/// A datagram with all that its headers say.
+/// A datagram with its headers.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub head: Head,
@@ -31,7 +31,7 @@ fn head(slid: u16, dlid: u16, sl: u8, pkey: u16, qps: [u32; 2], grh: bool) -> He
 }
 
 impl Packet {
-    /// What a host sends through this port.
+    /// Builds the packet that a host sends through this port.
     pub fn outgoing(port: &Port, out: &MadOut) -> Result<Packet, SendError> {
         let to = &out.to;
         let class = out.mad.header.class();
@@ -45,13 +45,13 @@ impl Packet {
         Ok(Packet { head, qkey: to.qkey, grh: to.grh, mad: out.mad })
     }
 
-    /// An SMP that the fabric's own agent sends from this port.
+    /// Builds an SMP that the fabric's own agent sends from this port.
     pub fn smp(port: &Port, dlid: u16, sl: u8, smp: Smp) -> Packet {
         let head = head(port.info.lid, dlid, sl, 0xffff, [SMI_QPN; 2], false);
         Packet { head, qkey: 0, grh: None, mad: smp.to_mad() }
     }
 
-    /// Turn it round: what was asked is answered by the way that it came.
+    /// Reverses the addresses: an answer takes the path of its request.
     pub fn turn(&mut self, port: &Port) {
         let h = &mut self.head;
         let own = if port.owns(h.dlid) { h.dlid } else { port.info.lid };
@@ -65,7 +65,7 @@ impl Packet {
         if h.src_qp == SMI_QPN {
             h.dest_qp = SMI_QPN;
         } else if h.src_qp == GSI_QPN && h.dest_qp == SMI_QPN {
-            // Nobody asks queue pair 1 from queue pair 0.
+            // Requests from queue pair 0 go to queue pair 0 only.
             h.dest_qp = GSI_QPN;
         }
         h.management = h.dest_qp == SMI_QPN;

@@ -1,20 +1,20 @@
-//! Where something is in a fabric.
+//! Positions in a fabric.
 
 use crate::topology::End;
 use std::fmt;
 
-/// A port of a running fabric: a node by its place in [`crate::topology::Topology::nodes`], and a port number; 0 is a
-/// switch's own.
+/// A port of a running fabric: the index of its node in [`crate::topology::Topology::nodes`], and a port number; 0 is
+/// the switch's own port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortRef {
-    /// Place of the node.
+    /// Index of the node.
     pub node: u32,
     /// Port number.
     pub port: u8,
 }
 
 impl PortRef {
-    /// Port `port` of node `node`.
+    /// Returns port `port` of node `node`.
     pub const fn new(node: u32, port: u8) -> PortRef {
         PortRef { node, port }
     }

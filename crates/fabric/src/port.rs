@@ -1,4 +1,4 @@
-//! A port: what it is by its hardware, what its manager made of it, what it counts.
+//! Ports: hardware properties, settings of the manager, and counters.
 
 use crate::counters::Counters;
 use crate::fec::Fec;
@@ -11,29 +11,29 @@ use weft_wire::mad::subn::{
     CapabilityMask, CapabilityMask2, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortInfo, PortState,
 };
 
-/// Place of a port that is none.
+/// Index that means no port.
 pub(crate) const NONE: u32 = u32::MAX;
-/// The prefix of link-local GIDs, which ports have until a manager says another (IBA 4.1.1).
+/// Prefix of link-local GIDs, the default until a manager sets another (IBA 4.1.1).
 const GID_PREFIX_DEFAULT: u64 = 0xfe80_0000_0000_0000;
-/// SubnetTimeOut until a manager says another: about a second.
+/// SubnetTimeOut until a manager sets another: about a second.
 const SUBNET_TIMEOUT_DEFAULT: u8 = 18;
 /// RespTimeValue: about a quarter of a second.
 const RESP_TIME: u8 = 16;
-/// LocalPhyErrors and OverrunErrors until a manager says others.
+/// LocalPhyErrors and OverrunErrors until a manager sets others.
 const THRESHOLD_DEFAULT: u8 = 8;
 
-/// A port of a running fabric. Tens of thousands of them are far more than caches hold, so what an SMP on its way looks
-/// at and counts stands first and fills one cache line.
+/// A port of a running fabric. Tens of thousands of them exceed every cache, so the fields that a passing SMP reads and
+/// counts come first and fill one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Port {
-    /// Place of the port at the other end of its cable.
+    /// Index of the port at the other end of its cable.
     pub peer: u32,
-    /// Place of its cable.
+    /// Index of its cable.
     pub cable: u32,
-    /// Place that port number 0 of its node has, or would have.
+    /// Index that port number 0 of its node has, or would have.
     pub base: u32,
-    /// Place of its node.
+    /// Index of its node.
     pub node: u32,
     pub counters: Counters,
     pub number: u8,
@@ -42,22 +42,22 @@ pub(crate) struct Port {
     pub kind: NodeKind,
     /// Whether there is a link: PortPhysicalState is LinkUp.
     up: bool,
-    /// Whether its cable takes time, or damages or loses packets.
+    /// Whether its cable has latency, or damages or loses packets.
     pub rough: bool,
-    /// Lanes that its arbitration tables serve, a bit each.
+    /// Lanes that its arbitration tables serve, one bit each.
     pub served: u16,
     pub info: PortInfo,
     pub tables: Option<Box<PortTables>>,
     pub guid: u64,
     pub width: Width,
     pub speed: Speed,
-    /// Speed of the link that is up.
+    /// Speed of the active link.
     pub active_speed: Speed,
-    /// Its modes of error correction.
+    /// Its error correction modes.
     pub fec: Fec,
-    /// What its host was not told yet.
+    /// Changes not yet reported to its host.
     pub changes: Changes,
-    /// When a violated M_Key is given up.
+    /// When the lease period of a violated M_Key ends.
     pub lease_end: Option<Instant>,
     /// Damaged packets since the last that counted against the link's integrity.
     pub damaged: u8,
@@ -66,7 +66,7 @@ pub(crate) struct Port {
 const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
 
 impl Port {
-    /// External port `number` of a node, or port 0 of a switch, as it is after power came.
+    /// Creates external port `number` of a node, or port 0 of a switch, in its power-on state.
     pub fn new(spec: &NodeSpec, node: u32, base: u32, number: u8) -> Port {
         let hardware = spec.port(number).copied().unwrap_or(topology::Port {
             guid: spec.guid,
@@ -100,7 +100,7 @@ impl Port {
         port
     }
 
-    /// Forget all that was written since power came.
+    /// Resets everything written since power-on.
     pub fn reset(&mut self) {
         self.info = self.power_on();
         self.up = self.number == 0;
@@ -139,14 +139,14 @@ impl Port {
         if self.is_external() { info } else { self.with_agent(info) }
     }
 
-    /// What only a port with an agent of its own has: an adapter's, a router's, a switch's port 0.
+    /// Adds the fields that only a port with an agent of its own has: an adapter's, a router's, a switch's port 0.
     fn with_agent(&self, mut info: PortInfo) -> PortInfo {
         info.gid_prefix = GID_PREFIX_DEFAULT;
         info.subnet_timeout = SUBNET_TIMEOUT_DEFAULT;
         info.resp_time_value = RESP_TIME;
         (info.capability_mask, info.capability_mask2) = (self.capabilities(), self.capabilities2());
         if self.number == 0 {
-            // There is no link behind it: it is up as long as there is power.
+            // Port 0 has no link: it is up as long as the switch has power.
             (info.port_state, info.port_physical_state) = (PortState::ACTIVE, PhysState::LINK_UP);
             info.neighbor_mtu = MTU_CAP;
             info.guid_cap = 1;
@@ -186,32 +186,32 @@ impl Port {
         PortRef::new(self.node, self.number)
     }
 
-    /// Whether it is one that a switch forwards through.
+    /// Returns whether it is a switch's external port.
     #[inline]
     pub fn is_external(&self) -> bool {
         self.kind == NodeKind::Switch && self.number != 0
     }
 
-    /// It is in this physical state now.
+    /// Sets the physical state.
     pub fn set_physical_state(&mut self, state: PhysState) {
         self.info.port_physical_state = state;
         self.up = state == PhysState::LINK_UP;
     }
 
-    /// Whether there is a link.
+    /// Returns whether there is a link.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.up && self.peer != NONE
     }
 
-    /// Whether a unicast LID is its own, by base LID and LMC.
+    /// Returns whether a unicast LID is its own, by base LID and LMC.
     #[inline]
     pub fn owns(&self, lid: u16) -> bool {
         let mask = u16::MAX << (self.info.lmc & 7);
         self.info.lid != 0 && lid & mask == self.info.lid & mask
     }
 
-    /// Whether a GID is one of this port's; the prefix of local links is every port's (IBA 4.1.1).
+    /// Returns whether a GID is one of this port's; the link-local prefix is valid on every port (IBA 4.1.1).
     pub fn has_gid(&self, gid: [u8; 16]) -> bool {
         let (prefix, guid) = ((u128::from_be_bytes(gid) >> 64) as u64, u128::from_be_bytes(gid) as u64);
         let in_table = || {
@@ -222,7 +222,7 @@ impl Port {
         guid != 0 && known && (guid == self.guid || in_table())
     }
 
-    /// Data lanes in use.
+    /// Returns the data lanes in use.
     #[inline]
     pub fn lanes(&self) -> u8 {
         match self.info.operational_vls {
@@ -235,19 +235,20 @@ impl Port {
         self.tables.as_ref().map_or(&[PKEY_DEFAULT], |tables| tables.pkeys())
     }
 
-    /// Whether its table has a P_Key that goes with this one.
+    /// Returns whether its table has a P_Key that matches this one.
     pub fn admits(&self, pkey: u16) -> bool {
         self.pkeys().iter().any(|own| pkeys_match(*own, pkey))
     }
 
-    /// The row of its table that goes with a packet's P_Key, and the P_Key there, which the answer carries: a limited member
-    /// that took a full member's from the packet would claim to be one, and its switch would drop the answer (IBA 10.9.3).
+    /// Returns the table entry that matches a packet's P_Key, and its P_Key, which the answer carries: a limited member
+    /// that copied a full member's P_Key from the packet would claim to be one, and its switch would drop the answer
+    /// (IBA 10.9.3).
     pub fn answering_pkey(&self, pkey: u16) -> (u16, u16) {
         let rows = (0_u16..).zip(self.pkeys());
         rows.map(|(row, own)| (row, *own)).find(|(_, own)| pkeys_match(*own, pkey)).unwrap_or((0, pkey))
     }
 
-    /// Whether a switch lets a P_Key in here.
+    /// Returns whether a switch lets a P_Key in here.
     pub fn lets_in(&self, pkey: u16) -> bool {
         self.pkeys().iter().any(|own| pkey_enters(*own, pkey))
     }
@@ -256,11 +257,11 @@ impl Port {
         self.tables.get_or_insert_default()
     }
 
-    /// The fastest speed that a manager left enabled and that is no faster than `limit`.
+    /// Returns whether this speed is enabled, or, for FDR10, possible at all.
     pub fn speed_enabled(&self, speed: Speed) -> bool {
         let info = &self.info;
         match speed {
-            // One vendor's own, which PortInfo has no bit for: where hardware or cable end there.
+            // Vendor-specific, without a bit in PortInfo: only hardware or cable can limit a link to it.
             Speed::Fdr10 => self.speed >= Speed::Fdr10,
             _ if speed > self.speed => false,
             Speed::Xdr => info.link_speed_ext_enabled2.bits() & speed.bit_ext2() != 0,

@@ -1,4 +1,4 @@
-//! Chance, from a seed: the same faults for the same seed.
+//! Random numbers from a seed: the same seed gives the same faults.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// True so many times of a million.
+    /// Returns true with a probability of `ppm` per million.
     pub fn chance(&mut self, ppm: u32) -> bool {
         ppm != 0 && self.next() % 1_000_000 < u64::from(ppm)
     }

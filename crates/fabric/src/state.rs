@@ -1,5 +1,5 @@
-//! What a port goes through (IBA 7.2.7 and 5.7), as tables. The logical state says what may cross the link, the physical
-//! state whether there is a link:
+//! State machines of a port (IBA 7.2.7 and 5.7), as tables. The logical state determines which packets may cross the
+//! link, the physical state whether there is a link:
 //!
 //! ```text
 //!            trained               Set Armed          Set Active, or data arrives
@@ -9,27 +9,27 @@
 //!
 //!             peer seen            trained
 //!   Polling ────────────> Training ────────> LinkUp        lost: back to Polling or Sleep, by LinkDownDefaultState
-//!   Sleep, Disabled: by Set(PortInfo); a peer that polls wakes who sleeps
+//!   Sleep, Disabled: by Set(PortInfo); a polling peer wakes a sleeping port
 //! ```
 
 use weft_wire::mad::subn::{PhysState, PortState};
 
-/// What can happen to a port's logical state.
+/// Event of a port's logical state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The physical link came up.
     PhyUp,
-    /// The physical link is gone.
+    /// The physical link went down.
     PhyDown,
-    /// Set(PortInfo) asks for Down.
+    /// Set(PortInfo) requests Down.
     SetDown,
-    /// Set(PortInfo) asks for Initialize.
+    /// Set(PortInfo) requests Initialize.
     SetInit,
-    /// Set(PortInfo) asks for Armed.
+    /// Set(PortInfo) requests Armed.
     SetArmed,
-    /// Set(PortInfo) asks for Active.
+    /// Set(PortInfo) requests Active.
     SetActive,
-    /// A packet arrived that is not of subnet management.
+    /// A data packet arrived.
     Data,
 }
 
@@ -46,18 +46,18 @@ impl LinkEvent {
     ];
 }
 
-/// What comes of an event.
+/// Result of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<S> {
-    /// The state is another now.
+    /// Enter this state.
     To(S),
     /// Nothing changes.
     Stay,
-    /// It may not be: whoever asked hears of an invalid field, a packet is dropped.
+    /// Not allowed: a Set is answered with "invalid field", a packet is dropped.
     Refuse,
 }
 
-/// The logical state after an event.
+/// Returns the result of an event for the logical state.
 pub fn link(state: PortState, event: LinkEvent) -> Step<PortState> {
     use LinkEvent::*;
     use Step::*;
@@ -83,20 +83,20 @@ pub fn link(state: PortState, event: LinkEvent) -> Step<PortState> {
     }
 }
 
-/// What can happen to a port's physical state.
+/// Event of a port's physical state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhysEvent {
-    /// Set(PortInfo) asks for Sleep.
+    /// Set(PortInfo) requests Sleep.
     SetSleep,
-    /// Set(PortInfo) asks for Polling.
+    /// Set(PortInfo) requests Polling.
     SetPolling,
-    /// Set(PortInfo) asks for Disabled.
+    /// Set(PortInfo) requests Disabled.
     SetDisabled,
-    /// The other end of a cable polls too, and both can.
+    /// The other end of a cable polls too, and both have a common mode.
     PeerSeen,
     /// Both ends agreed on a width and a speed.
     Trained,
-    /// The other end is gone, or the cable, or the node's own power.
+    /// The other end, the cable, or the node's own power is gone.
     Lost,
 }
 
@@ -112,8 +112,8 @@ impl PhysEvent {
     ];
 }
 
-/// The physical state after an event; `default` is LinkDownDefaultState. What a manager sets takes the link down first,
-/// and a port that is to poll polls anew even if it was up.
+/// Returns the result of an event for the physical state; `default` is LinkDownDefaultState. A manager's Set takes the
+/// link down first, and a Set to Polling polls anew even if the link was up.
 pub fn physical(state: PhysState, event: PhysEvent, default: PhysState) -> Step<PhysState> {
     use PhysEvent::*;
     use Step::*;

@@ -1,37 +1,37 @@
-//! Tables of a port and of a switch, which grow with what a manager writes: thousands of ports keep their defaults and
-//! take no room.
+//! Tables of a port and of a switch. They grow as a manager writes them: thousands of ports keep their defaults and use
+//! no memory for tables.
 
 use crate::limits::{GUIDS, LINEAR_FDB_CAP, MULTICAST_FDB_CAP, VL_ARBITRATION_CAP};
 use weft_wire::lrh::LID_MULTICAST_FIRST;
 
 /// The P_Key of the default partition, full member.
 pub const PKEY_DEFAULT: u16 = 0xffff;
-/// The top bit of a P_Key: full member.
+/// P_Key bit of full members.
 pub const PKEY_FULL: u16 = 0x8000;
 /// P_Keys in a block of the table.
 pub(crate) const PKEY_BLOCK: usize = 32;
-/// A port number that is none, in forwarding tables.
+/// Value in forwarding tables that means no port.
 pub(crate) const NO_PORT: u8 = 0xff;
 
-/// Whether two P_Keys are of one partition and not both limited members (IBA 10.9.3).
+/// Returns whether two P_Keys are of one partition and not both limited members (IBA 10.9.3).
 pub fn pkeys_match(a: u16, b: u16) -> bool {
     a & !PKEY_FULL != 0 && (a ^ b) & !PKEY_FULL == 0 && (a | b) & PKEY_FULL != 0
 }
 
-/// Whether a switch's port with this entry lets a P_Key in. Who is behind it may be a limited member, and must not claim
-/// to be a full one; whether two limited members meet is for the way out to judge.
+/// Returns whether a switch's port with this entry lets a P_Key in. The node behind it may be a limited member, and
+/// must not claim to be a full one; the output port checks whether two limited members meet.
 pub(crate) fn pkey_enters(entry: u16, pkey: u16) -> bool {
     entry & !PKEY_FULL != 0 && (entry ^ pkey) & !PKEY_FULL == 0 && entry >= pkey
 }
 
-/// What a port has if its manager wrote it.
+/// Tables of a port that its manager wrote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortTables {
-    /// P_Keys as far as they were written; empty stands for the default partition alone.
+    /// P_Keys up to the last one written; empty means the default partition alone.
     pkeys: Vec<u16>,
     /// GUIDs from entry 1 on.
     guids: Vec<u64>,
-    /// The two tables of VL arbitration, low and high: lane and weight.
+    /// The low and the high VL arbitration table: lane and weight.
     pub vl_arbitration: Option<[[(u8, u8); VL_ARBITRATION_CAP as usize]; 2]>,
     /// The lane of each service level, of an adapter's port.
     pub sl2vl: Option<u64>,
@@ -42,7 +42,7 @@ impl PortTables {
         if self.pkeys.is_empty() { &[PKEY_DEFAULT] } else { &self.pkeys }
     }
 
-    /// Write a block, as far as the table of `cap` entries reaches; says whether anything changed.
+    /// Writes a block, up to the `cap` entries of the table; returns whether anything changed.
     pub fn set_pkeys(&mut self, block: usize, keys: &[u16; PKEY_BLOCK], cap: usize) -> bool {
         let first = block * PKEY_BLOCK;
         let end = (first + PKEY_BLOCK).min(cap);
@@ -63,7 +63,7 @@ impl PortTables {
         changed
     }
 
-    /// GUID of entry `index` from 1 on, 0 if there is none.
+    /// Returns the GUID of entry `index`, from 1 on; 0 if there is none.
     pub fn guid(&self, index: usize) -> u64 {
         index.checked_sub(1).and_then(|place| self.guids.get(place)).copied().unwrap_or(0)
     }
@@ -105,7 +105,7 @@ impl Lft {
         })
     }
 
-    /// Write a block that exists; says whether anything changed.
+    /// Writes an existing block; returns whether anything changed.
     pub fn set_block(&mut self, block: u32, ports: &[u8; Lft::BLOCK]) -> bool {
         if self.block(block).is_none_or(|old| old == *ports) {
             return false;
@@ -119,7 +119,7 @@ impl Lft {
     }
 }
 
-/// A multicast forwarding table: of every group the ports, 16 of them in each position.
+/// A multicast forwarding table: the ports of every group, 16 of them in each position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mft {
     masks: Vec<u16>,
@@ -131,17 +131,17 @@ impl Mft {
     /// Ports of a position.
     pub const POSITION: usize = 16;
 
-    /// How many positions a switch with `ports` external ports has.
+    /// Returns the number of positions of a switch with `ports` external ports.
     pub fn positions(ports: u8) -> usize {
         usize::from(ports) / Mft::POSITION + 1
     }
 
-    /// Whether group `mlid` has any port.
+    /// Returns whether group `mlid` has any port.
     pub fn has(&self, mlid: u16, positions: usize) -> bool {
         self.row(mlid, positions).iter().any(|mask| *mask != 0)
     }
 
-    /// The ports of a group, a mask for each position.
+    /// Returns the ports of a group, one mask per position.
     pub fn row(&self, mlid: u16, positions: usize) -> &[u16] {
         let first = usize::from(mlid.wrapping_sub(LID_MULTICAST_FIRST)) * positions;
         self.masks.get(first..first + positions).unwrap_or(&[])
@@ -153,7 +153,7 @@ impl Mft {
         exists.then(|| std::array::from_fn(|place| self.masks.get(mask(place)).copied().unwrap_or(0)))
     }
 
-    /// Write a block that exists; says whether anything changed.
+    /// Writes an existing block; returns whether anything changed.
     pub fn set_block(&mut self, block: usize, position: usize, positions: usize, masks: &[u16; Mft::BLOCK]) -> bool {
         if self.block(block, position, positions).is_none_or(|old| old == *masks) {
             return false;

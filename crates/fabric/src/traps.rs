@@ -1,5 +1,5 @@
-//! Traps: what a node tells the subnet manager without being asked (IBA 13.4.9, 14.2.5.1). A trap is sent again until
-//! the manager represses it, so many times at most; of one kind and one port only one is outstanding.
+//! Traps: a node's unsolicited notices to the subnet manager (IBA 13.4.9, 14.2.5.1). A trap is repeated until the
+//! manager represses it, up to a limit; only one of each kind and port is outstanding.
 
 use crate::Fabric;
 use crate::flight::Timer;
@@ -13,17 +13,17 @@ use weft_wire::mad::notice::{Notice, NoticeDetails, NoticeType, ProducerType, Tr
 use weft_wire::mad::subn::{CapabilityMask, Smp, SmpData};
 use weft_wire::mad::{AttrId, Method};
 
-/// A trap that is to be sent as soon as what caused it is over.
+/// A trap to send as soon as the handling of its cause is finished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raised {
-    /// The port whose agent tells.
+    /// The port whose agent sends it.
     agent: u32,
-    /// Which trap, and of which port of the node.
+    /// Number of the trap, and port of the node.
     key: (TrapNumber, u8),
     notice: Notice,
 }
 
-/// The traps of a node that nobody repressed.
+/// The traps of a node that the manager has not repressed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traps {
     pending: Vec<Pending>,
@@ -41,7 +41,7 @@ struct Pending {
 }
 
 impl Fabric {
-    /// A node has something to tell about its port `number`.
+    /// Raises a trap of a node about its port `number`.
     pub(crate) fn raise(&mut self, agent: u32, number: u8, kind: NoticeType, details: NoticeDetails) {
         let port = &self.ports[agent as usize];
         if !port.can_trap() || self.raised.len() >= RAISED_MAX {
@@ -56,7 +56,7 @@ impl Fabric {
         self.raised.push_back(Raised { agent, key: (details.trap_number(), number), notice });
     }
 
-    /// Send what was raised.
+    /// Sends the raised traps.
     pub(crate) fn send_raised(&mut self) {
         while let Some(raised) = self.raised.pop_front() {
             let node = self.ports[raised.agent as usize].node;
@@ -78,7 +78,7 @@ impl Fabric {
         }
     }
 
-    /// Send the traps of a node that are due.
+    /// Sends the due traps of a node.
     pub(crate) fn on_traps(&mut self, node: u32) {
         let now = self.now;
         let mut place = 0;
@@ -133,7 +133,7 @@ impl Fabric {
         self.launch(agent, &mut packet);
     }
 
-    /// The manager has heard of a trap.
+    /// Handles the manager's TrapRepress.
     pub(crate) fn on_repress(&mut self, node: u32, smp: &Smp) {
         if let Some(traps) = &mut self.nodes[node as usize].traps {
             let notice = Notice::from_smp(&smp.data);
@@ -144,7 +144,7 @@ impl Fabric {
         }
     }
 
-    /// Traps of a node that nobody repressed yet.
+    /// Returns the number of a node's traps that the manager has not repressed yet.
     pub fn traps_pending(&self, node: u32) -> usize {
         let traps = self.nodes.get(node as usize).and_then(|node| node.traps.as_ref());
         traps.map_or(0, |traps| traps.pending.len())
@@ -152,13 +152,13 @@ impl Fabric {
 }
 
 impl Port {
-    /// Whether its agent knows whom to tell, and has a LID to tell it from.
+    /// Returns whether its agent knows the manager's LID and has a LID of its own.
     fn can_trap(&self) -> bool {
         let info = &self.info;
         info.capability_mask.contains(CapabilityMask::TRAP) && is_unicast(info.lid) && is_unicast(info.master_sm_lid)
     }
 
-    /// SubnetTimeOut as a time, within reason.
+    /// Returns SubnetTimeOut as a duration, within limits.
     fn trap_interval(&self) -> Duration {
         Duration::from_nanos(4096 << self.info.subnet_timeout.min(31)).clamp(TRAP_INTERVAL_MIN, TRAP_INTERVAL_MAX)
     }

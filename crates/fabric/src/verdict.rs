@@ -1,5 +1,5 @@
-//! Verdicts: whether packets between two ports arrive, and what their path is, without sending one. Connected traffic
-//! rests on them, and tells the path's ports by [`Fabric::account`] what passed.
+//! Verdicts: whether packets between two ports arrive, and the properties of their path, found without sending one.
+//! Connected traffic relies on them, and reports its packets to the path's ports with [`Fabric::account`].
 
 use crate::limits::{COPIES_MAX, HOPS_MAX};
 use crate::node::lane_of;
@@ -9,7 +9,7 @@ use crate::{Fabric, PortRef};
 use weft_wire::lrh::{is_multicast, is_unicast};
 use weft_wire::mad::{Rate, Speed};
 
-/// What is asked of a path.
+/// Query for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathQuery {
     /// Destination LID.
@@ -18,30 +18,30 @@ pub struct PathQuery {
     pub sl: u8,
     /// P_Key that the packets carry.
     pub pkey: u16,
-    /// Bytes of payload of the longest packet; 0 asks for whatever the path can.
+    /// Payload bytes of the longest packet; 0 asks for the largest that the path permits.
     pub payload: u32,
 }
 
 /// A path on which packets arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The port that they arrive at.
+    /// The port at which they arrive.
     pub to: PortRef,
-    /// The ports on the way.
+    /// The ports on the path.
     pub path: Path,
-    /// The smallest MTU on the way, 1 (256 bytes) to 5 (4096).
+    /// The smallest MTU on the path, 1 (256 bytes) to 5 (4096).
     pub mtu: u8,
-    /// The slowest rate on the way.
+    /// The slowest rate on the path.
     pub rate: Rate,
-    /// How long the cables take.
+    /// Total latency of the cables.
     pub latency_ns: u64,
-    /// Of a million packets, how many the cables damage.
+    /// Packets that the cables damage, per million.
     pub loss_ppm: u32,
-    /// [`Fabric::generation`] that it is of.
+    /// The [`Fabric::generation`] in which it is valid.
     pub generation: u64,
 }
 
-/// The ports that a packet passes, sending and receiving in turn. Empty if it does not leave its port.
+/// The ports that a packet passes, output and input in turn. Empty if it does not leave its port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     places: Box<[u32]>,
@@ -49,26 +49,26 @@ pub struct Path {
 }
 
 impl Path {
-    /// Cables on the way.
+    /// Returns the number of cables on the path.
     pub fn hops(&self) -> usize {
         self.places.len() / 2
     }
 }
 
-/// Where packets to a group arrive.
+/// Destinations of packets to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The ports that a copy arrives at, each once; the sender's is not among them.
+    /// The ports at which a copy arrives, each once, without the sender's.
     pub to: Vec<PortRef>,
-    /// The ports on the way, those of all copies.
+    /// The ports on the paths of all copies.
     pub path: Path,
 }
 
-/// The slowest that path records can say; a path within one port has the fastest.
+/// Fastest rate of path records, for a path within one port.
 const RATE_WITHIN: Rate = Rate::GBPS_1600;
 
 impl Fabric {
-    /// Whether packets from a port arrive by `query`, and how; or which port drops them, and why.
+    /// Returns whether and how packets from a port arrive by `query`; or the port that drops them, and the reason.
     pub fn verdict(&self, from: PortRef, query: &PathQuery) -> Result<Verdict, Refusal> {
         let refuse = |at: u32, why| Refusal { at: self.ports[at as usize].place(), why };
         let (start, head) = self.asked(from, query)?;
@@ -95,7 +95,8 @@ impl Fabric {
         Err(refuse(start, Why::Loop))
     }
 
-    /// Where packets from a port to a group arrive; or why they do not leave it. What is lost on the way is lost.
+    /// Returns where packets from a port to a group arrive; or why they do not leave it. Losses on the path are no
+    /// error.
     pub fn group_verdict(&self, from: PortRef, query: &PathQuery) -> Result<Spread, Refusal> {
         let refuse = |(at, why): (u32, Why)| Refusal { at: self.ports[at as usize].place(), why };
         let (start, head) = self.asked(from, query)?;
@@ -106,7 +107,7 @@ impl Fabric {
         let lane = lane_of(port.lanes_of_service_levels(), head.sl);
         self.check_lane(start, start, lane).and_then(|()| self.leave(start, &head)).map_err(refuse)?;
         let (mut places, mut to, mut outs) = (vec![start, port.peer], Vec::new(), Vec::new());
-        // Ports that copies came to, the last of them not looked at yet.
+        // Ports that copies arrived at; from the last ones on, not yet examined.
         let mut work = vec![port.peer];
         while let Some(at) = work.pop() {
             match self.enter(at, &head).and_then(|()| self.branch(at, &head, &mut outs)) {
@@ -127,7 +128,7 @@ impl Fabric {
         Ok(Spread { to, path: Path { places: places.into_boxed_slice(), sl: query.sl } })
     }
 
-    /// The port that is asked about, and what switches look at of its packets.
+    /// Returns the port of a query, and the fields of its packets that switches examine.
     fn asked(&self, from: PortRef, query: &PathQuery) -> Result<(u32, Head), Refusal> {
         let start = self.place(from).ok_or(Refusal { at: from, why: Why::NoLink })?;
         let port = &self.ports[start as usize];
@@ -148,7 +149,7 @@ impl Fabric {
         Ok((start, head))
     }
 
-    /// A cable more.
+    /// Adds a cable to the path.
     fn note(&self, walk: &mut Walk, out: u32, at: u32) {
         let port = &self.ports[out as usize];
         let cable = &self.cables[port.cable as usize];
@@ -162,12 +163,12 @@ impl Fabric {
         }
     }
 
-    /// Packets passed along a path: every port on it counts them. `words` are of four bytes, of all packets together.
+    /// Counts packets that passed along a path at every port on it. `words` are of four bytes, of all packets together.
     pub fn account(&mut self, path: &Path, packets: u64, words: u64) {
         self.account_all(path, packets, words, false);
     }
 
-    /// The same of packets to a group.
+    /// Counts packets that passed to a group.
     pub fn account_group(&mut self, path: &Path, packets: u64, words: u64) {
         self.account_all(path, packets, words, true);
     }
@@ -207,7 +208,7 @@ impl Walk {
     }
 }
 
-/// The wire's name of a speed.
+/// Converts a speed to the wire's type.
 fn speed(speed: crate::topology::Speed) -> Speed {
     Speed::ALL[speed as usize]
 }

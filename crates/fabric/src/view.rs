@@ -1,4 +1,4 @@
-//! What hosts and people see of a fabric without a datagram: what verbs and files of the system say of a port.
+//! State of a fabric for hosts and people, read without a datagram: the port attributes of verbs and of system files.
 
 use crate::counters::Split;
 use crate::node::lane_of;
@@ -11,27 +11,27 @@ use weft_wire::mad::notice::LocalChangesDetails;
 use weft_wire::mad::subn::{CapabilityMask, NodeDescription, PortInfo, SwitchInfo};
 
 impl Fabric {
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// How many external ports a node has.
+    /// Returns the number of a node's external ports.
     pub fn port_count(&self, node: u32) -> u8 {
         self.nodes.get(node as usize).map_or(0, |node| node.ports)
     }
 
-    /// Whether a node has power.
+    /// Returns whether a node has power.
     pub fn powered(&self, node: u32) -> bool {
         self.nodes.get(node as usize).is_some_and(|node| node.powered)
     }
 
-    /// NodeDescription of a node.
+    /// Returns a node's NodeDescription.
     pub fn description(&self, node: u32) -> Option<NodeDescription> {
         self.nodes.get(node as usize).map(|node| node.description)
     }
 
-    /// Let a node be called something else; its subnet manager hears of it.
+    /// Changes a node's description; its subnet manager gets a trap.
     pub fn set_description(&mut self, now: Instant, node: u32, text: &str) {
         self.advance(now);
         if (node as usize) < self.nodes.len() {
@@ -40,40 +40,40 @@ impl Fabric {
         }
     }
 
-    /// All that PortInfo says of a port, its M_Key too.
+    /// Returns a port's PortInfo, including its M_Key.
     pub fn port_info(&self, port: PortRef) -> Option<PortInfo> {
         let port = &self.ports[self.place(port)? as usize];
         Some(PortInfo { local_port_num: port.number, ..port.info })
     }
 
-    /// SwitchInfo of a switch.
+    /// Returns a switch's SwitchInfo.
     pub fn switch_info(&self, node: u32) -> Option<SwitchInfo> {
         Some(self.nodes.get(node as usize)?.switch.as_ref()?.info)
     }
 
-    /// The port that a switch forwards a LID to; `None` if it has none for it.
+    /// Returns the port that a switch forwards a LID to; `None` if it has none for it.
     pub fn forwarding(&self, node: u32, lid: u16) -> Option<u8> {
         let switch = self.nodes.get(node as usize)?.switch.as_ref()?;
         let port = switch.lft.port(lid);
         (is_unicast(lid) && lid <= switch.info.linear_fdb_top && port != crate::tables::NO_PORT).then_some(port)
     }
 
-    /// The lane that a switch gives a service level from a port to another.
+    /// Returns the lane of a switch for a service level from one port to another.
     pub fn lane(&self, node: u32, (from, to): (u8, u8), sl: u8) -> Option<u8> {
         let held = self.nodes.get(node as usize)?;
         Some(lane_of(held.switch.as_ref()?.sl2vl(held.ports, from, to), sl))
     }
 
-    /// SLtoVLMappingTable of an adapter's port: four bits for each service level, the highest for level 0.
+    /// Returns SLtoVLMappingTable of an adapter's port: four bits for each service level, the highest for level 0.
     pub fn sl_to_vl(&self, port: PortRef) -> Option<u64> {
         Some(self.ports[self.place(port)? as usize].lanes_of_service_levels())
     }
 
-    /// LIDs in a block of a forwarding table, for who counts them.
+    /// Number of LIDs in a block of a forwarding table.
     pub const FORWARDING_BLOCK: usize = Lft::BLOCK;
 
-    /// Set or clear capabilities of a host's port, as its programs do: a subnet manager, a communication manager. Its
-    /// subnet manager hears of it.
+    /// Sets or clears capabilities of a host's port, as its programs do: a subnet manager, a communication manager. Its
+    /// subnet manager gets a trap.
     pub fn set_capabilities(&mut self, now: Instant, port: PortRef, which: CapabilityMask, set: bool) {
         self.advance(now);
         let Some(at) = self.place(port) else { return };
@@ -87,12 +87,12 @@ impl Fabric {
         }
     }
 
-    /// PortGUID.
+    /// Returns the PortGUID.
     pub fn port_guid(&self, port: PortRef) -> Option<u64> {
         Some(self.ports[self.place(port)? as usize].guid)
     }
 
-    /// GID of entry `index`; all zeros if the entry is empty, `None` if there is no such entry.
+    /// Returns the GID of entry `index`: all zeros for an empty entry, `None` for a missing one.
     pub fn gid(&self, port: PortRef, index: u8) -> Option<[u8; 16]> {
         let port = &self.ports[self.place(port)? as usize];
         if index >= port.info.guid_cap {
@@ -106,40 +106,40 @@ impl Fabric {
         Some((u128::from(prefix) << 64 | u128::from(guid)).to_be_bytes())
     }
 
-    /// P_Keys as far as the table is filled.
+    /// Returns the filled part of the P_Key table.
     pub fn pkeys(&self, port: PortRef) -> &[u16] {
         self.place(port).map_or(&[PKEY_DEFAULT], |place| self.ports[place as usize].pkeys())
     }
 
-    /// Speed of the link at a port; `None` while there is none.
+    /// Returns the speed of the link at a port; `None` without a link.
     pub fn speed(&self, port: PortRef) -> Option<Speed> {
         let port = &self.ports[self.place(port)? as usize];
         port.is_up().then_some(port.active_speed)
     }
 
-    /// The port at the other end of the cable.
+    /// Returns the port at the other end of the cable.
     pub fn peer(&self, port: PortRef) -> Option<PortRef> {
         let peer = self.ports[self.place(port)? as usize].peer;
         self.ports.get(peer as usize).map(|port| port.place())
     }
 
-    /// What a port counted since power came.
+    /// Returns a counter of a port since power-on.
     pub fn counter(&self, port: PortRef, counter: Counter) -> u64 {
         self.place(port).map_or(0, |place| self.ports[place as usize].counters.total(counter))
     }
 
-    /// Traffic of a port since power came.
+    /// Returns the traffic of a port since power-on.
     pub fn traffic(&self, port: PortRef) -> Traffic {
         self.place(port).map_or(Traffic::default(), |place| self.ports[place as usize].counters.traffic())
     }
 
-    /// Words of four bytes, from LRH to VCRC, of a service level that a port sent and received since power came.
+    /// Returns the four-byte words, from LRH to VCRC, that a port sent and received at a service level since power-on.
     pub fn traffic_of_level(&self, port: PortRef, sl: u8) -> (u64, u64) {
         let of = |place: u32, split| self.ports[place as usize].counters.part_total(split, sl.into());
         self.place(port).map_or((0, 0), |place| (of(place, Split::XmitData), of(place, Split::RcvData)))
     }
 
-    /// The port that has a LID by its base LID and LMC, if any: the first of them. It looks at every port.
+    /// Returns the first port that has a LID by its base LID and LMC. Searches every port.
     pub fn by_lid(&self, lid: u16) -> Option<PortRef> {
         let owns = |port: &&crate::port::Port| is_unicast(lid) && !port.is_external() && port.owns(lid);
         self.ports.iter().find(owns).map(|port| port.place())

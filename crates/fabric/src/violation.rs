@@ -1,4 +1,4 @@
-//! What breaks a rule or a threshold: counted where it happens, told to the subnet manager.
+//! Violations of rules and thresholds: the port counts them and reports them to the subnet manager.
 
 use crate::counters::Counter;
 use crate::datagram::GlobalRoute;
@@ -13,18 +13,18 @@ use weft_wire::mad::notice::{
 };
 use weft_wire::mad::subn::Smp;
 
-/// A packet that a queue pair refused for its Q_Key.
+/// A packet that a queue pair refused because of its Q_Key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadQkey {
     /// LID of the sender.
     pub slid: u16,
-    /// LID that it was sent to.
+    /// Destination LID.
     pub dlid: u16,
     /// Service level.
     pub sl: u8,
     /// The Q_Key.
     pub qkey: u32,
-    /// Queue pair that sent it.
+    /// Source queue pair.
     pub src_qp: u32,
     /// Queue pair that refused it.
     pub dest_qp: u32,
@@ -33,7 +33,7 @@ pub struct BadQkey {
 }
 
 impl Fabric {
-    /// A host's queue pair refused a datagram for its Q_Key: the port counts and tells it.
+    /// Counts and reports a datagram that a host's queue pair refused because of its Q_Key.
     pub fn report_bad_qkey(&mut self, now: Instant, port: PortRef, bad: &BadQkey) {
         self.advance(now);
         if let Some(at) = self.place(port) {
@@ -42,7 +42,7 @@ impl Fabric {
         }
     }
 
-    /// The same for its P_Key, which `bad` has in the place of the Q_Key.
+    /// Counts and reports one refused because of its P_Key, which `bad` has in place of the Q_Key.
     pub fn report_bad_pkey(&mut self, now: Instant, port: PortRef, bad: &BadQkey) {
         self.advance(now);
         let Some(at) = self.place(port) else { return };
@@ -93,7 +93,7 @@ impl Fabric {
         self.raise(self.agent_port(at), number, NoticeType::SECURITY, details);
     }
 
-    /// A packet of a partition that the port is not in.
+    /// Handles a packet of a partition that the port is not in.
     pub(crate) fn on_bad_pkey(&mut self, at: u32, head: &Head) {
         let port = &mut self.ports[at as usize];
         port.info.pkey_violations = port.info.pkey_violations.saturating_add(1);
@@ -114,7 +114,7 @@ impl Fabric {
         self.raise(self.agent_port(at), number, NoticeType::SECURITY, details);
     }
 
-    /// A packet that a switch's port kept out or in.
+    /// Handles a packet that a switch's port filtered out on entry or exit.
     pub(crate) fn on_bad_pkey_switch(&mut self, at: u32, head: &Head) {
         /// DataValid: LIDs, P_Key, service level and queue pairs are known, GIDs are not.
         const KNOWN: u16 = 0x3f;
@@ -137,7 +137,7 @@ impl Fabric {
         self.raise(agent, number, NoticeType::SECURITY, details);
     }
 
-    /// An SMP with a wrong M_Key came to a port.
+    /// Handles an SMP with a wrong M_Key.
     pub(crate) fn on_bad_mkey(&mut self, at: u32, packet: &Packet) {
         let smp = Smp::ref_from_mad(&packet.mad);
         let hops = if smp.is_directed() { smp.hop_count() } else { 0 };
@@ -163,7 +163,7 @@ impl Fabric {
         self.raise(agent, number, NoticeType::SECURITY, details);
     }
 
-    /// A packet came damaged.
+    /// Handles a damaged packet.
     pub(crate) fn on_damage(&mut self, at: u32) {
         let port = &mut self.ports[at as usize];
         port.damaged += 1;
@@ -178,7 +178,7 @@ impl Fabric {
         self.raise(agent, number, NoticeType::URGENT, details);
     }
 
-    /// A port of a switch came up or went down.
+    /// Reports that a port of a switch went up or down.
     pub(crate) fn on_port_state_change(&mut self, node: u32) {
         let agent = self.nodes[node as usize].base;
         if let Some(switch) = &mut self.nodes[node as usize].switch {
@@ -189,7 +189,7 @@ impl Fabric {
         self.raise(agent, 0, NoticeType::URGENT, details);
     }
 
-    /// Something changed at a port that managers want to hear of: the flags in `changes`, or the capability mask.
+    /// Reports changes of a port: the flags in `changes`, or the capability mask.
     pub(crate) fn on_local_change(&mut self, at: u32, changes: LocalChangesDetails) {
         let agent = self.agent_port(at);
         let info = &self.ports[agent as usize].info;

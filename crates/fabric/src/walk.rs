@@ -1,5 +1,5 @@
-//! A packet's way from port to port. What may happen at each step is said once, without changing anything: packets are
-//! carried by it and counted, verdicts are told by it.
+//! A packet's path from port to port. The rules for each step are in one place and change no state: both forwarding
+//! with its counters and verdicts use them.
 
 use crate::counters::Counter;
 use crate::limits::HOPS_MAX;
@@ -11,18 +11,18 @@ use crate::{Fabric, PortRef};
 use weft_wire::lrh::{LID_PERMISSIVE, VL_MANAGEMENT, is_unicast};
 use weft_wire::mad::subn::PortState;
 
-/// Words of four bytes of a management datagram on the wire: LRH, BTH, DETH, 256 bytes, ICRC and VCRC.
+/// Length of a management datagram in four-byte words: LRH, BTH, DETH, 256 bytes, ICRC and VCRC.
 pub(crate) const MAD_WORDS: u64 = (8 + 12 + 8 + 256 + 4 + 2_u64).div_ceil(4);
-/// The same with a GRH.
+/// Length with a GRH.
 pub(crate) const MAD_WORDS_GRH: u64 = MAD_WORDS + 10;
 
-/// What switches look at.
+/// Fields of a packet that switches examine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub slid: u16,
     pub dlid: u16,
     pub sl: u8,
-    /// On VL15: no lanes, no partitions, and through ports that are not active.
+    /// Whether it is on VL15: no lanes, no partitions, and it may pass ports that are not active.
     pub management: bool,
     pub pkey: u16,
     pub src_qp: u32,
@@ -33,34 +33,34 @@ pub(crate) struct Head {
     pub words: u64,
 }
 
-/// Why a packet did not arrive.
+/// Reason why a packet did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// No cable, or no link on it.
     #[error("there is no link")]
     NoLink,
-    /// The port is not in a state that lets it pass.
+    /// The port's state does not let the packet pass.
     #[error("the port is not active: the subnet manager has not brought it up")]
     NotActive,
     /// The forwarding table has no port for the LID.
     #[error("the forwarding table has no port for the LID")]
     NoRoute,
-    /// The forwarding table sends it back through the port that it came in by, or it crossed more than 64 links.
+    /// The forwarding table sends it back out of its input port, or it crossed more than 64 links.
     #[error("the forwarding tables send it in a loop")]
     Loop,
-    /// The service level has no lane that is in use.
+    /// The service level maps to no lane in use.
     #[error("the service level has no virtual lane that is in use")]
     NoLane,
-    /// The tables of arbitration never serve the lane.
+    /// The arbitration tables never serve the lane.
     #[error("the arbitration tables never serve virtual lane {0}")]
     NotServed(u8),
     /// Longer than the link's MTU.
     #[error("longer than the link's MTU")]
     TooLong,
-    /// A switch's port enforces partitions on what comes in.
+    /// The switch's port filters the partition on input.
     #[error("the switch's port does not let the partition in")]
     PartitionIn,
-    /// A switch's port enforces partitions on what goes out.
+    /// The switch's port filters the partition on output.
     #[error("the switch's port does not let the partition out")]
     PartitionOut,
     /// The port is not in the partition, or both ends are limited members.
@@ -69,25 +69,25 @@ pub enum Why {
     /// The port has another LID.
     #[error("the port that it led to has another LID")]
     NotHere,
-    /// Lost by the fault that somebody asked for.
+    /// Dropped by an injected fault.
     #[error("dropped by a fault")]
     Dropped,
     /// Damaged by the cable.
     #[error("damaged by the cable")]
     Damaged,
-    /// More on the way than the fabric holds.
+    /// More in flight than the fabric holds.
     #[error("too much is on the way")]
     NoRoom,
-    /// Its headers cannot be.
+    /// Invalid headers.
     #[error("its headers are malformed")]
     Malformed,
-    /// The receiver made no room for longer than the port lets a packet wait.
+    /// The receiver had no room for longer than the port lets a packet wait.
     #[error("it waited too long at the head of the queue of virtual lane {0}")]
     TooLate(u8),
 }
 
 impl Why {
-    /// What the port counts for it.
+    /// Returns the counters of the port for this drop.
     fn counters(self, management: bool) -> &'static [Counter] {
         match self {
             Why::NoLink | Why::NotActive => &[Counter::XmitDiscards, Counter::InactiveDiscards],
@@ -98,7 +98,7 @@ impl Why {
             Why::TooLong => &[Counter::XmitDiscards, Counter::NeighborMtuDiscards],
             Why::PartitionIn => &[Counter::RcvConstraintErrors],
             Why::PartitionOut => &[Counter::XmitConstraintErrors],
-            // The port's PortInfo counts it, see [`crate::violation`].
+            // PortInfo has the counter, see [`crate::violation`].
             Why::Partition => &[],
             Why::NotHere | Why::Malformed => &[Counter::RcvErrors, Counter::MalformedPacketErrors],
             Why::Dropped | Why::NoRoom if management => &[Counter::Vl15Dropped],
@@ -108,30 +108,30 @@ impl Why {
     }
 }
 
-/// Where and why a packet was dropped.
+/// Location and reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {why}")]
 pub struct Refusal {
     /// The port that dropped it.
     pub at: PortRef,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// Where a packet goes next.
+/// Next step of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Out by this port, on this lane.
+    /// It leaves by this port, on this lane.
     Out(u32, u8),
     /// It has arrived at this port.
     Here(u32),
 }
 
-/// A step that failed: at which port, and why.
+/// A failed step: the port, and the reason.
 pub(crate) type Failed = (u32, Why);
 
 impl Fabric {
-    /// The first step of a packet that a port of a host, or port 0 of a switch, sends.
+    /// Returns the first step of a packet that a host's port, or a switch's port 0, sends.
     #[inline]
     pub(crate) fn start(&self, from: u32, head: &Head) -> Result<Next, Failed> {
         let port = &self.ports[from as usize];
@@ -149,7 +149,7 @@ impl Fabric {
         self.leave(from, head).map(|()| Next::Out(from, lane))
     }
 
-    /// What a switch does with a packet that came in by `from`.
+    /// Returns a switch's step for a packet that entered by `from`.
     #[inline]
     pub(crate) fn relay(&self, from: u32, head: &Head) -> Result<Next, Failed> {
         let port = &self.ports[from as usize];
@@ -182,7 +182,7 @@ impl Fabric {
         self.leave(out, head).map(|()| Next::Out(out, lane))
     }
 
-    /// Whether a lane is in use and served at a port.
+    /// Checks that a lane is in use and served at a port.
     pub(crate) fn check_lane(&self, from: u32, out: u32, lane: u8) -> Result<(), Failed> {
         let port = &self.ports[out as usize];
         if lane >= port.lanes() {
@@ -194,7 +194,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Whether a packet may leave by a port.
+    /// Checks that a packet may leave by a port.
     #[inline]
     pub(crate) fn leave(&self, out: u32, head: &Head) -> Result<(), Failed> {
         let port = &self.ports[out as usize];
@@ -217,7 +217,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Whether a packet may enter by a port.
+    /// Checks that a packet may enter by a port.
     #[inline]
     pub(crate) fn enter(&self, at: u32, head: &Head) -> Result<(), Failed> {
         let state = self.ports[at as usize].info.port_state;
@@ -225,7 +225,7 @@ impl Fabric {
         if open { Ok(()) } else { Err((at, Why::NotActive)) }
     }
 
-    /// Whether a packet for one port is for this one.
+    /// Checks that a unicast packet is for this port.
     #[inline]
     pub(crate) fn accept(&self, at: u32, head: &Head) -> Result<(), Failed> {
         let port = &self.ports[at as usize];
@@ -237,7 +237,7 @@ impl Fabric {
         }
     }
 
-    /// What follows at the other end of a port's cable.
+    /// Returns the step at the other end of a port's cable.
     #[inline]
     pub(crate) fn land(&self, at: u32, head: &Head) -> Result<Next, Failed> {
         self.enter(at, head)?;
@@ -247,7 +247,8 @@ impl Fabric {
         }
     }
 
-    /// Carry a packet to one port: where it arrived, how long its cables took, and the lane of the last of them.
+    /// Forwards a unicast packet: returns the destination port, the latency of its cables, and the lane of the last
+    /// one.
     pub(crate) fn carry(&mut self, from: u32, head: &Head) -> Result<(u32, u64, Option<u8>), Refusal> {
         let (mut latency_ns, mut vl) = (0, None);
         let mut next = self.start(from, head);
@@ -259,7 +260,7 @@ impl Fabric {
                     let (at, ns) = self.cross(out, head, false)?;
                     latency_ns += ns;
                     next = self.land(at, head);
-                    // A port that is armed becomes active by data: the state's table says so.
+                    // Data makes an armed port active, as the state table defines.
                     self.on_data(at, head);
                 }
             }
@@ -267,7 +268,7 @@ impl Fabric {
         Err(self.blame((from, Why::Loop), head))
     }
 
-    /// One cable, from the port that may send to the port at its other end, with all that cables do to packets.
+    /// Crosses one cable, from the sending port to the port at its other end, with all effects of cables on packets.
     #[inline]
     pub(crate) fn cross(&mut self, out: u32, head: &Head, multicast: bool) -> Result<(u32, u64), Refusal> {
         let port = &mut self.ports[out as usize];
@@ -282,7 +283,7 @@ impl Fabric {
         Ok((at, ns))
     }
 
-    /// What a cable that is not like new does to a packet on its way to a port.
+    /// Applies the latency and faults of a cable to a packet.
     fn wear(&mut self, at: u32, cable: u32, head: &Head) -> Result<u64, Refusal> {
         let cable = &self.cables[cable as usize];
         let (ns, errors_ppm) = (u64::from(cable.latency_ns), cable.errors_ppm);
@@ -296,7 +297,7 @@ impl Fabric {
         Ok(ns)
     }
 
-    /// Count a packet that was dropped, and tell who is to hear of it.
+    /// Counts a dropped packet, and reports the drop where required.
     #[cold]
     pub(crate) fn blame(&mut self, (at, why): Failed, head: &Head) -> Refusal {
         let port = &mut self.ports[at as usize];
@@ -316,7 +317,7 @@ impl Fabric {
 }
 
 impl Port {
-    /// The lanes of an adapter's service levels.
+    /// Returns the lanes of an adapter's service levels.
     pub(crate) fn lanes_of_service_levels(&self) -> u64 {
         self.tables.as_ref().and_then(|tables| tables.sl2vl).unwrap_or(SL2VL_DEFAULT)
     }

@@ -1,27 +1,27 @@
-//! Where a GMP goes to or came from.
+//! Address of a GMP: where it is sent or where it came from.
 
 use weft_verbs::{Gid, GidType};
 
-/// Both ends of a GMP as seen from here, and how it travels. A received datagram's address sends the answer back.
+/// Both ends of a GMP as this side sees them, and its path. The address of a received datagram also routes the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GmpAddress {
-    /// The local device, numbered by who owns devices.
+    /// Number that the devices' owner gave the local device.
     pub device: u32,
     /// Port of the device, 1.
     pub port: u8,
-    /// Row of the local GID in the port's table.
+    /// Index of the local GID in the port's GID table.
     pub sgid_index: u8,
     /// The local GID.
     pub sgid: Gid,
-    /// Its framing.
+    /// Framing of the local GID: InfiniBand, RoCE v1 or RoCE v2.
     pub gid_type: GidType,
     /// The GID of the other end.
     pub dgid: Gid,
     /// LID of the other end; 0 on RoCE, which has none.
     pub dlid: u16,
-    /// Queue pair of the other end: 1, unless a class was redirected.
+    /// Queue pair of the other end: 1 unless the class was redirected.
     pub remote_qpn: u32,
-    /// Partition.
+    /// P_Key.
     pub pkey: u16,
     /// Service level.
     pub sl: u8,
@@ -36,12 +36,12 @@ pub struct GmpAddress {
 }
 
 impl GmpAddress {
-    /// Whether packets carry a GRH: always on RoCE, on InfiniBand where routers may stand between.
+    /// Returns whether packets carry a GRH: always on RoCE; on InfiniBand when routers may be on the path.
     pub fn is_global(&self) -> bool {
         self.dlid == 0 || self.hop_limit > 1
     }
 
-    /// Whether two addresses name the same two ends, whatever path the datagrams took.
+    /// Returns whether two addresses name the same two ends, whatever path the datagrams took.
     pub fn same_ends(&self, other: &GmpAddress) -> bool {
         self.device == other.device && self.port == other.port && self.sgid == other.sgid && self.dgid == other.dgid
     }

@@ -1,5 +1,5 @@
-//! Agents: who on a port sends management datagrams, and who gets which (as Linux has it: by class, version, OUI and
-//! method what comes unasked, by transaction ID what was asked for).
+//! Agents: the senders of a port's management datagrams, and the choice of the agent that gets a received one. As in
+//! Linux, class, version, OUI and method select the agent for a request; the transaction ID selects it for a response.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,36 +9,36 @@ use weft_wire::mad::{Class, Mad, MadHeader, Method};
 
 use crate::limits::AGENTS_MAX;
 
-/// An agent of a port. It is the upper half of the transaction IDs of what the agent asks.
+/// Number of an agent on its port, and the upper half of the transaction IDs of its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct AgentId(pub u32);
 
-/// What an agent is.
+/// Parameters with which an agent registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AgentSpec {
-    /// Class of what it wants to get unasked; `None`: nothing.
+    /// Requests that the agent wants delivered; `None`: responses only.
     pub wants: Option<Wanted>,
-    /// The port carries out multi-packet transfers for it; else it sees their datagrams.
+    /// Whether the port runs RMPP for the agent; otherwise the agent sees the segments itself.
     pub rmpp: bool,
 }
 
-/// What an agent wants to get unasked.
+/// Unsolicited datagrams (requests, traps, reports) that an agent wants delivered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Wanted {
     /// Class.
     pub class: u8,
-    /// Its version.
+    /// Class version.
     pub class_version: u8,
-    /// Of classes with OUI, whose.
+    /// OUI, for vendor classes that have one.
     pub oui: u32,
-    /// Methods, a bit each.
+    /// Methods, one bit each.
     pub methods: u128,
 }
 
-/// Why an agent cannot be.
+/// Reason why an agent cannot register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegisterError {
-    /// Another one has one of the methods.
+    /// Another agent already has one of the methods.
     Taken(Method),
     /// The port has [`AGENTS_MAX`] agents.
     TooMany,
@@ -57,7 +57,8 @@ impl std::fmt::Display for RegisterError {
 
 impl std::error::Error for RegisterError {}
 
-/// Whether a datagram answers one that was sent before (IBA 13.4.5). Baseboard management says it in the modifier.
+/// Returns whether a datagram is a response (IBA 13.4.5). Baseboard management marks responses in the attribute
+/// modifier.
 pub fn is_response(header: &MadHeader) -> bool {
     header.method().is_response()
         || header.method() == Method::TRAP_REPRESS
@@ -72,7 +73,7 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// None yet; they are numbered from here on.
+    /// Creates an empty table that numbers its agents from `first`.
     pub fn numbered_from(first: u32) -> Agents {
         Agents { last: first.wrapping_sub(1), ..Agents::default() }
     }
@@ -102,13 +103,13 @@ impl Agents {
         self.all.get(&id)
     }
 
-    /// Who asked what this answers.
+    /// Returns the agent whose request this response answers.
     pub fn asker(&self, header: &MadHeader) -> Option<AgentId> {
         let id = AgentId((header.tid() >> 32) as u32);
         self.all.contains_key(&id).then_some(id)
     }
 
-    /// Who wants what nobody asked for.
+    /// Returns the agent that registered for an unsolicited datagram.
     pub fn wanting(&self, mad: &Mad) -> Option<AgentId> {
         let header = &mad.header;
         let bit = 1_u128.checked_shl(header.method().0.into())?;
@@ -123,7 +124,7 @@ impl Agents {
     }
 }
 
-/// A method that both want.
+/// Returns a method that both specifications claim.
 fn shared_method(a: &AgentSpec, b: &AgentSpec) -> Option<Method> {
     let (a, b) = (a.wants?, b.wants?);
     let same = a.class == b.class

@@ -1,6 +1,5 @@
-//! What every user of management datagrams needs, whatever the class: the agents of a port and what they wait for,
-//! multi-packet transfers, the address that a datagram goes to and comes from, how times are written, and when a datagram
-//! that was not answered is sent again.
+//! Class-independent handling of management datagrams: a port's agents and their pending requests, RMPP, datagram
+//! addresses, timeout encoding, and retransmission.
 #![forbid(unsafe_code)]
 
 mod address;

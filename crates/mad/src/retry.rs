@@ -1,45 +1,46 @@
-//! When a datagram that was not answered is sent again, and when its sender gives up.
+//! Retransmission of unanswered datagrams, and when their sender gives up.
 //!
-//! A management timeout is seconds long, because the other end may be a busy program; a lost datagram would stop a
-//! connection for as long. So the first wait is cut into pieces: the datagram is repeated after an eighth and after a
-//! half of it. Those repeats are not counted, and the whole time until giving up is what the sender asked for.
+//! A management timeout is seconds long, because the other end may be a busy program; a lost datagram would stall a
+//! connection for as long. So the first wait is split: the datagram is repeated after an eighth and after a half of it.
+//! Those repeats are not counted, and the total time until the sender gives up stays as requested.
 
 use weft_verbs::{Duration, Instant};
 
-/// Where in the first wait a datagram is repeated, in eighths of it.
+/// Points of the first wait at which a datagram is repeated, in eighths of it.
 const EARLY_EIGHTHS: [u32; 2] = [1, 4];
 
-/// The course of one datagram that waits for an answer.
+/// Retransmission state of one unanswered datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// How long one try waits.
+    /// Length of one try.
     timeout: Duration,
-    /// Tries that are left after this one.
+    /// Tries left after this one.
     left: u8,
-    /// When this try began.
+    /// Start of this try.
     began: Instant,
-    /// Early repeats that were sent.
+    /// Early repeats sent so far.
     early: u8,
 }
 
-/// What is to be done when a wait is over.
+/// Action at a poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// Not over yet.
+    /// Keep waiting.
     NotYet,
-    /// Send it again.
+    /// Send the datagram again.
     Again,
-    /// Nobody answers.
+    /// Give up: no answer arrived.
     GiveUp,
 }
 
 impl Retry {
-    /// A datagram that is sent now, and `retries` times again if nobody answers for `timeout` each time.
+    /// Starts with a datagram sent now, which is sent up to `retries` more times when no answer arrives within
+    /// `timeout`.
     pub fn start(now: Instant, timeout: Duration, retries: u8) -> Retry {
         Retry { timeout, left: retries, began: now, early: 0 }
     }
 
-    /// When [`Retry::poll`] has something to say.
+    /// Returns when [`Retry::poll`] must run next.
     pub fn deadline(&self) -> Instant {
         match EARLY_EIGHTHS.get(usize::from(self.early)) {
             Some(eighths) => self.began + self.timeout / 8 * *eighths,
@@ -47,7 +48,7 @@ impl Retry {
         }
     }
 
-    /// What is to be done now.
+    /// Returns the action due now.
     pub fn poll(&mut self, now: Instant) -> Due {
         if now < self.deadline() {
             return Due::NotYet;
@@ -64,14 +65,14 @@ impl Retry {
         Due::Again
     }
 
-    /// The other end has asked for patience: this try, and those after it, wait this long from now on.
+    /// Applies the other end's request for more time: this try, and those after it, last this long from now on.
     pub fn extend(&mut self, now: Instant, timeout: Duration) {
         self.timeout = timeout;
         self.began = now;
         self.early = EARLY_EIGHTHS.len() as u8;
     }
 
-    /// Not more tries than these any more.
+    /// Lowers the number of tries left.
     pub fn limit(&mut self, retries: u8) {
         self.left = self.left.min(retries);
     }

@@ -1,6 +1,6 @@
-//! Questions of one port to the subnet administration: each is repeated until it is answered or its time is over. Answers
-//! are one datagram long; tables, which need more, are for agents that speak RMPP. A [`Port`] with one agent does the
-//! work; here its answers find who asked.
+//! SA client: queries of one port to subnet administration. Each is repeated until it is answered or times out.
+//! Responses are single datagrams; tables, which need more, are for agents that use RMPP. A [`Port`] with one agent
+//! does the work; this module matches responses to queries.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{AgentId, AgentSpec, Peer, Port, Send};
 
-/// Questions under way at once.
+/// Queries in flight at once.
 const QUESTIONS_MAX: usize = 4096;
 
-/// Repeats within the time that a question may take.
+/// Repeats within the timeout of a query.
 const RETRIES: u32 = 5;
 
-/// Why a question was not answered with a record.
+/// Reason why a query was not answered with a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SaError {
-    /// Nobody answers.
+    /// No response arrived in time.
     TimedOut,
-    /// The administration refuses, or has nothing that fits.
+    /// SA refused the query, or no record matched.
     Refused(Status),
 }
 
-/// The administration's port, wherever it is: datagrams from elsewhere do not come here.
+/// SA's port, wherever it is: datagrams from elsewhere do not get here.
 #[derive(Clone, Copy, Debug)]
 struct Administration;
 
@@ -36,27 +36,28 @@ impl Peer for Administration {
     }
 }
 
-/// The questions of a port; each has a `T` that its answer comes back with.
+/// Pending queries of a port, each with a `T` that is returned with its answer.
 #[derive(Debug)]
 pub struct SaClient<T> {
     port: Port<Administration>,
-    /// Its number is the upper half of all transaction IDs: not predictable, so that strangers cannot answer.
+    /// Its number is the upper half of all transaction IDs. It is unpredictable, so that strangers cannot forge
+    /// responses.
     agent: AgentId,
     last: u32,
-    /// By the lower half of their transaction IDs.
+    /// Queries by the lower half of their transaction IDs.
     asked: BTreeMap<u32, (AttrId, T)>,
 }
 
 impl<T> SaClient<T> {
-    /// One without questions. `seed` must not be predictable.
+    /// Creates a client without queries. `seed` must not be predictable.
     pub fn new(seed: u64) -> SaClient<T> {
         let mut port = Port::numbered_from((seed >> 32) as u32);
-        // The first agent of a port is never one too many.
+        // Registering a port's first agent cannot fail.
         let agent = port.register(AgentSpec::default()).unwrap_or(AgentId(0));
         SaClient { port, agent, last: seed as u32, asked: BTreeMap::new() }
     }
 
-    /// Asks, for so long at most; gives the datagram to send, or the token back if too much is under way.
+    /// Starts a query with this timeout. Returns the datagram to send, or the token if too many queries are in flight.
     pub fn ask<A: Attribute>(
         &mut self,
         now: Instant,
@@ -81,13 +82,13 @@ impl<T> SaClient<T> {
         Ok(mad)
     }
 
-    /// Forgets questions.
+    /// Drops queries.
     pub fn forget(&mut self, which: impl Fn(&T) -> bool) {
         self.asked.retain(|_, (_, token)| !which(token));
     }
 
-    /// A datagram came from the administration's port: the question that it answers, and the answer. Who is busy, and a
-    /// port behind which there is no administration any more, are asked again: another takes over.
+    /// Handles a datagram from SA's port: returns the query that it answers, and the answer. Queries that get BUSY, or
+    /// go to a port that no longer runs SA, are repeated: another SA takes over.
     pub fn handle_mad(&mut self, now: Instant, mad: &Mad) -> Option<(T, Result<SaMad, SaError>)> {
         let header = &mad.header;
         let tid = header.tid() as u32;
@@ -105,16 +106,17 @@ impl<T> SaClient<T> {
         Some((token, result))
     }
 
-    /// When [`SaClient::poll_due`] has something.
+    /// Returns when [`SaClient::poll_due`] must run next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.port.poll_timeout()
     }
 
-    /// What is due: a datagram to send again, or a question that nobody answered. To be called until there is nothing.
+    /// Returns the next due action: a datagram to send again, or a query that timed out. Call it until it returns
+    /// `None`.
     pub fn poll_due(&mut self, now: Instant) -> Option<Result<Mad, T>> {
         self.port.handle_timeout(now);
         while let Some((_, mad)) = self.port.poll_transmit() {
-            // What was forgotten is not asked again.
+            // Dropped queries are not repeated.
             if self.asked.contains_key(&(mad.header.tid() as u32)) {
                 return Some(Ok(mad));
             }
@@ -128,7 +130,7 @@ impl<T> SaClient<T> {
         None
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether no query is in flight.
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }

@@ -1,11 +1,11 @@
-//! Times as management datagrams carry them: five bits `n` for 4.096 µs · 2ⁿ (IBA 12.7.23 and others).
+//! Timeouts as management datagrams encode them: five bits `n` for 4.096 µs · 2ⁿ (IBA 12.7.23 and others).
 
 use weft_verbs::Duration;
 
 /// Exponents are five bits wide on the wire.
 const EXPONENT_MAX: u8 = 31;
 
-/// The time that an exponent stands for, as Linux rounds it: whole milliseconds, 2^(n-8) of them and at least one.
+/// Converts an exponent to a duration with Linux's rounding: 2^(n-8) whole milliseconds, at least one.
 pub fn exponent_to_duration(exponent: u8) -> Duration {
     Duration::from_millis(1 << exponent.min(EXPONENT_MAX).saturating_sub(8))
 }

@@ -1,5 +1,5 @@
-//! A peer's READs, atomic operations and FLUSHes against our memory: rights and ranges checked, and done (IBA 9.7.4.1,
-//! 9.4.5, A19). What is refused is named by the NAK that the specification has for it.
+//! A peer's READs, atomic operations and FLUSHes on local memory: checks of rights and ranges, and execution (IBA
+//! 9.7.4.1, 9.4.5, A19). A refusal returns the NAK code that the specification assigns to it.
 
 use weft_verbs::{Access, MSG_SIZE_MAX, PdId};
 use weft_wire::NakCode;
@@ -8,7 +8,7 @@ use weft_wire::ext::Feth;
 use crate::core::Core;
 use crate::{Env, Memory};
 
-/// Check a READ of `len` bytes.
+/// Checks a READ of `len` bytes.
 pub(crate) fn read<E: Env>(core: &Core, pd: PdId, key: u32, va: u64, len: u64, env: &E) -> Result<(), NakCode> {
     if !core.attr.qp_access.contains(Access::REMOTE_READ) || len > u64::from(MSG_SIZE_MAX) {
         return Err(NakCode::INVALID_REQUEST);
@@ -19,7 +19,7 @@ pub(crate) fn read<E: Env>(core: &Core, pd: PdId, key: u32, va: u64, len: u64, e
     Ok(())
 }
 
-/// Compare and swap (`swap` holds both values), or add. Answers what was there.
+/// Executes a compare and swap (`swap` holds both values), or an add. Returns the original value.
 pub(crate) fn atomic<E: Env>(
     core: &Core,
     pd: PdId,
@@ -36,7 +36,7 @@ pub(crate) fn atomic<E: Env>(
     })
 }
 
-/// Store eight bytes, given in memory order, in one go.
+/// Stores eight bytes, given in memory order, atomically.
 pub(crate) fn atomic_write<E: Env>(
     core: &Core,
     pd: PdId,
@@ -50,17 +50,17 @@ pub(crate) fn atomic_write<E: Env>(
     Ok(())
 }
 
-/// The host address of eight bytes that are to be touched in one go.
+/// Returns the host address of eight bytes for an atomic access.
 fn word<E: Env>(core: &Core, pd: PdId, key: u32, va: u64, need: Access, env: &E) -> Result<u64, NakCode> {
     if !core.attr.qp_access.contains(need) || !va.is_multiple_of(8) {
         return Err(NakCode::INVALID_REQUEST);
     }
     let addr = env.remote(pd, core.qpn, key, va, 8, need).map_err(|_| NakCode::REMOTE_ACCESS)?;
-    // A region may map an aligned address of its own to one that the processor cannot change in one go.
+    // A region may map an aligned address to an unaligned host address, which the processor cannot change atomically.
     if addr.is_multiple_of(8) { Ok(addr) } else { Err(NakCode::INVALID_REQUEST) }
 }
 
-/// Flush a range (first address, bytes), or at selectivity level 1 the whole region.
+/// Flushes a range (first address, bytes), or at selectivity level 1 the whole region.
 pub(crate) fn flush<E: Env>(
     core: &Core,
     pd: PdId,
@@ -87,8 +87,8 @@ pub(crate) fn flush<E: Env>(
     let persistent = need.contains(Access::FLUSH_PERSISTENT);
     let (addr, len) = match env.remote(pd, core.qpn, key, va, len, need) {
         Ok(addr) => (addr, len),
-        // Linux's rxe sends a FLUSH again with address 0. The whole region holds the range that is meant, and a FLUSH changes
-        // no byte, so nobody is harmed if the requester meant 0.
+        // Linux's rxe retransmits a FLUSH with address 0. The whole region contains the range that is meant, and a
+        // FLUSH changes no byte, so flushing all of it does no harm even if the requester meant 0.
         Err(_) if level == 0 && va == 0 => {
             let (first, all) = env.remote_range(pd, core.qpn, key).map_err(|_| NakCode::REMOTE_ACCESS)?;
             if len > all {

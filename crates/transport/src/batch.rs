@@ -1,6 +1,6 @@
-//! Packets on their way out. A batch names payload instead of holding it: headers and inline bytes stand in one arena,
-//! payload stays in registered memory as (host address, length). The link below turns a packet into one gather list,
-//! header, payload, pad and ICRC, and consecutive packets of one flow and one size into one system call.
+//! Outgoing packets. A batch refers to payload instead of holding it: headers and inline bytes are in one arena,
+//! payload stays in registered memory as (host address, length). The link layer turns a packet into one gather list
+//! (header, payload, pad and ICRC), and consecutive packets of one flow and size into one system call.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use weft_verbs::{AddressVector, DeviceId};
 /// A piece of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// Registered memory, already checked; valid until the adapter's lock is let go.
+    /// Registered memory, already checked; valid until the adapter's lock is released.
     Host {
         /// Host address.
         addr: u64,
@@ -25,13 +25,13 @@ pub enum Piece {
     },
 }
 
-/// One packet: BTH to the end of the payload. The link adds what is beneath (UDP, IP), the pad bytes that the BTH
-/// announces, and the ICRC.
+/// One packet: BTH to the end of the payload. The link layer adds the headers below (UDP, IP), the pad bytes that the
+/// BTH announces, and the ICRC.
 #[derive(Clone, Debug)]
 pub struct TxPacket {
-    /// Where to.
+    /// Destination.
     pub av: AddressVector,
-    /// Destination queue pair number: the link keeps slots apart by it.
+    /// Destination queue pair number: the link distinguishes slots by it.
     pub dest_qpn: u32,
     /// Number of the sending queue pair: entropy for the UDP source port.
     pub src_qpn: u32,
@@ -41,15 +41,15 @@ pub struct TxPacket {
     pub pieces: Range<u32>,
     /// Sum of the pieces' lengths.
     pub payload_len: u32,
-    /// Others may write to the payload while it leaves: what is sent, and its ICRC, must be of one copy.
+    /// Others may write to the payload during transmission: the packet and its ICRC must come from one copy.
     pub unsteady: bool,
-    /// A FLUSH whose ICRC is to be as Linux's rxe computes it.
+    /// A FLUSH with the ICRC that Linux's rxe computes.
     pub flush_for_rxe: bool,
-    /// What it leaves an InfiniBand fabric's port as, if it does.
+    /// Output port and source address on an InfiniBand fabric; `None` elsewhere.
     pub source: Option<LocalSource>,
 }
 
-/// Which port of an InfiniBand fabric a packet leaves by, and by which of its LIDs.
+/// Output port of a packet on an InfiniBand fabric, and its local route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalSource {
     /// The device.
@@ -58,11 +58,11 @@ pub struct LocalSource {
     pub port: u8,
     /// Source LID.
     pub slid: u16,
-    /// Virtual lane that the port puts it on.
+    /// Virtual lane of the packet at that port.
     pub vl: u8,
 }
 
-/// Packets gathered for one hand-over to the links.
+/// Packets collected for one call of the link layer.
 #[derive(Debug, Default)]
 pub struct TxBatch {
     /// Packets, in order.
@@ -74,22 +74,22 @@ pub struct TxBatch {
 }
 
 impl TxBatch {
-    /// Packets that one batch holds at most; whoever fills it stops there and is asked again.
+    /// Most packets in one batch; a queue pair that fills it continues in the next batch.
     pub const PACKETS_MAX: usize = 256;
 
-    /// Forget everything, keep the room.
+    /// Empties the batch but keeps its memory.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.arena.clear();
         self.pieces.clear();
     }
 
-    /// Whether another packet fits.
+    /// Returns whether another packet fits.
     pub fn has_room(&self) -> bool {
         self.packets.len() < Self::PACKETS_MAX
     }
 
-    /// Start a packet: `header` is copied to the arena; payload pieces follow by [`TxBatch::piece`].
+    /// Starts a packet: copies `header` to the arena; payload pieces follow by [`TxBatch::piece`].
     pub fn begin(&mut self, av: AddressVector, dest_qpn: u32, src_qpn: u32, header: &[u8]) {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(header);
@@ -107,12 +107,12 @@ impl TxBatch {
         });
     }
 
-    /// Add registered memory to the packet begun last.
+    /// Adds registered memory to the packet begun last.
     pub fn piece(&mut self, addr: u64, len: u32) {
         self.push(Piece::Host { addr, len }, len);
     }
 
-    /// Copy bytes into the packet begun last.
+    /// Copies bytes into the packet begun last.
     pub fn bytes(&mut self, data: &[u8]) {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(data);
@@ -120,14 +120,14 @@ impl TxBatch {
         self.push(Piece::Arena { start, len }, len);
     }
 
-    /// Others may write to the payload of the packet begun last while it leaves.
+    /// Marks the packet begun last: others may write to its payload during transmission.
     pub fn unsteady(&mut self) {
         if let Some(packet) = self.packets.last_mut() {
             packet.unsteady = true;
         }
     }
 
-    /// The FLUSH begun last has an ICRC as Linux's rxe computes it.
+    /// Marks the FLUSH begun last: its ICRC is the one that Linux's rxe computes.
     pub fn flush_for_rxe(&mut self) {
         if let Some(packet) = self.packets.last_mut() {
             packet.flush_for_rxe = true;

@@ -1,6 +1,6 @@
-//! What every queue pair has whatever its service: identity, attributes, counters, and the way to the outside
-//! (completions, events, packets). The halves of a service borrow it beside their own state, and tell the shell
-//! through [`Core::fault`] that the queue pair must leave its state.
+//! Common part of every queue pair, whatever its service: identity, attributes, counters, and outputs (completions,
+//! events, packets). The halves of a service borrow it beside their own state, and report through [`Core::fault`] that
+//! the queue pair must leave its state.
 
 use weft_verbs::{
     AsyncEvent, AsyncSubject, CqId, DEFAULT_PKEY, DeviceId, Instant, Mtu, PdId, QpAttr, QpAttrMask, QpId, QpInit,
@@ -12,10 +12,10 @@ use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 use crate::stats::QpStats;
 use crate::{Env, TxBatch};
 
-/// What the handling of a packet, a timer or a work request demands of the shell.
+/// State change of the queue pair that a packet, a timer or a work request requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// Go to ERR and flush everything; replies that wait may still go out.
+    /// Go to ERR and flush everything; queued replies may still be sent.
     Error,
     /// Go to SQE and flush the send queue (UC and UD).
     SendError,
@@ -33,19 +33,19 @@ pub(crate) struct Core {
     pub port_mtu: Mtu,
     pub stats: QpStats,
     pub fault: Option<Fault>,
-    /// The instant handed in last; completions carry it.
+    /// The latest instant passed in; completions carry it.
     pub now: Instant,
-    /// COMM_EST has been raised.
+    /// Whether COMM_EST has been raised.
     pub established: bool,
-    /// The memory of the peer, on this host, may be reached directly.
+    /// Whether the peer's memory, on this host, may be accessed directly.
     pub direct: bool,
-    /// The peer takes a FLUSH only with the ICRC that Linux's rxe computes.
+    /// Whether the peer accepts a FLUSH only with the ICRC that Linux's rxe computes.
     pub flush_for_rxe: bool,
-    /// What passed to the peer and back, if anybody wants to know: the fabric's ports on the way count it.
+    /// Traffic with the peer, kept if the fabric's ports on the path must count it.
     pub passed: Option<Box<Passed>>,
 }
 
-/// What a queue pair's requests moved, as packets of its path MTU would have.
+/// Traffic of a queue pair's requests, in packets of its path MTU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     /// Packets to the peer.
@@ -59,7 +59,7 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// A request of so many bytes is done; `reads`: they came back.
+    /// Counts a completed request of this many bytes; `reads`: they came from the peer.
     pub(crate) fn count(&mut self, bytes: u64, mtu: Mtu, reads: bool) {
         let packets = bytes.div_ceil(mtu.bytes() as u64).max(1);
         if reads {
@@ -73,7 +73,7 @@ impl Passed {
     }
 }
 
-/// A protection domain that owns nothing: what a queue pair without one is checked against.
+/// A protection domain that owns nothing, for checks of a queue pair without one.
 const NO_PD: PdId = PdId { index: u32::MAX, generation: u32::MAX };
 
 impl Core {
@@ -125,7 +125,7 @@ impl Core {
         self.attr.path_mtu.bytes() as u32
     }
 
-    /// Take over the attributes that the mask names, the state excepted.
+    /// Takes over the attributes in the mask, except the state.
     pub fn apply(&mut self, from: &QpAttr, mask: QpAttrMask) {
         macro_rules! take {
             ($($bit:ident => $($field:ident),+;)*) => {$(
@@ -152,7 +152,7 @@ impl Core {
         }
     }
 
-    /// A completion of this queue pair with the fields that are always the same.
+    /// Builds a completion with the queue pair's constant fields.
     pub fn wc(&self, wr_id: u64, status: WcStatus, opcode: WcOpcode) -> Wc {
         Wc {
             wr_id,
@@ -182,7 +182,7 @@ impl Core {
         env.event(event, AsyncSubject::Qp(self.id), self.init.cookie);
     }
 
-    /// Raise COMM_EST once, when the first packet arrives before the program went to RTS (IBA 11.6.3.1).
+    /// Raises COMM_EST once, when the first packet arrives before the program enters RTS (IBA 11.6.3.1).
     pub fn note_arrival<E: Env>(&mut self, env: &mut E) {
         if !self.established {
             self.established = true;
@@ -192,7 +192,7 @@ impl Core {
         }
     }
 
-    /// Begin a packet to the connected peer; payload pieces follow. A queue pair without a path sends nothing.
+    /// Begins a packet to the connected peer; payload pieces follow. A queue pair without a path sends nothing.
     pub fn begin(&mut self, tx: &mut TxBatch, kind: Kind, psn: u64, bits: Bits, ext: &Headers, payload_len: u32) {
         let Some(av) = self.attr.av else { return };
         let Some(opcode) = Opcode::of(self.service(), kind) else { return };
@@ -206,7 +206,7 @@ impl Core {
     }
 }
 
-/// Bits of the BTH that differ from packet to packet.
+/// BTH bits that differ from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bits {
     pub ack_req: bool,

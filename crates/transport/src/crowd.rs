@@ -1,47 +1,48 @@
-//! Queue pairs that have something in flight to one peer. Each has a window of its own, and a thousand windows are more
-//! than any peer's socket buffer holds: what overflows is lost, sent again, and lost again. So together they keep to a
-//! bound, of which each that is busy has an equal share.
+//! Sharing of one peer by the queue pairs that have data in flight to it. Each has a window of its own, but a thousand
+//! windows exceed any peer's socket buffer: the overflow is lost, retransmitted, and lost again. So all of them
+//! together keep to one limit, and each busy one gets an equal share.
 //!
-//! A share of a packet or two would make each packet a message of its own, with its own acknowledgement and its own look
-//! at a queue pair that has left the cache. So there are places, each worth a run of packets, and when all are taken the
-//! others wait in line (whose order is the owner's to keep, [`Share::admit`] its means). Who has a place leaves it when
-//! everything it sent is acknowledged, and while others wait it sends no more than its run. Who stops hearing from the
-//! peer, or is told to wait, leaves its place at once: nobody waits for a peer that does not answer.
+//! A share of a packet or two would make each packet a message of its own, with its own acknowledgement and its own
+//! visit to a queue pair that has left the cache. So there are places, each worth a run of packets, and when all are
+//! taken the other queue pairs wait in line (the owner keeps the order and calls [`Share::admit`]). A queue pair leaves
+//! its place when everything it sent is acknowledged, and while others wait it sends no more than its run. It also
+//! leaves at once when the peer stops answering or tells it to wait: no queue pair waits for a peer that does not
+//! answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes in flight to one peer, all queue pairs together: two of the largest windows.
+/// Bytes in flight to one peer from all queue pairs together: two of the largest windows.
 const BYTES_MAX: u64 = 2 << 20;
-/// Places.
+/// Number of places.
 const PLACES: u32 = 64;
-/// Bytes that are sent from a place while others wait for one.
+/// Bytes that a queue pair may send from a place while others wait for one.
 const RUN_BYTES: u64 = BYTES_MAX / PLACES as u64;
 
-/// The queue pairs of a process that send to one peer, seen alike by everybody who has a clone.
+/// The queue pairs of a process that send to one peer, shared by all clones.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Those that have a place.
+    /// Number of queue pairs with a place.
     busy: AtomicU32,
-    /// Those in line for one.
+    /// Number of queue pairs in line for one.
     waiting: AtomicU32,
 }
 
 impl Crowd {
-    /// Whether nobody else has a clone.
+    /// Returns whether this is the only clone.
     pub fn is_forsaken(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether a place is free.
+    /// Returns whether a place is free.
     pub fn has_place(&self) -> bool {
         self.0.busy.load(Ordering::Relaxed) < PLACES
     }
 
-    /// Say how many stand in line.
+    /// Sets the number of queue pairs in line.
     pub fn set_waiting(&self, count: usize) {
         self.0.waiting.store(count as u32, Ordering::Relaxed);
     }
@@ -51,12 +52,12 @@ impl Crowd {
     }
 }
 
-/// A queue pair's membership: counted while it has a place, and never after it has gone.
+/// A queue pair's membership: it counts as busy while it has a place, and never after it is gone.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     crowd: Option<Crowd>,
     busy: bool,
-    /// It wants to send and is to wait for a place.
+    /// Whether it wants to send and must wait for a place.
     waits: bool,
     /// Packets sent from the place.
     sent: u64,
@@ -67,7 +68,7 @@ impl Share {
         Share { crowd: Some(crowd.clone()), ..Share::default() }
     }
 
-    /// Whether a packet may be sent that was never sent before; if not, it waits from now on.
+    /// Returns whether a new packet may be sent; if not, the queue pair waits from now on.
     #[inline]
     pub fn enter(&mut self, mtu: u32) -> bool {
         let Some(crowd) = &self.crowd else { return true };
@@ -85,7 +86,7 @@ impl Share {
         !self.waits
     }
 
-    /// It is first in line, and there is a place.
+    /// Gives it a place: it is first in line, and one is free.
     pub fn admit(&mut self) {
         self.waits = false;
         self.take_place();
@@ -100,26 +101,26 @@ impl Share {
         }
     }
 
-    /// Whether it wants to send and is to wait for a place.
+    /// Returns whether it wants to send and must wait for a place.
     #[inline]
     pub fn waits(&self) -> bool {
         self.waits
     }
 
-    /// New packets leave. Answers whether these were the last ones while others wait.
+    /// Counts new packets. Returns whether they complete the run while others wait.
     #[inline]
     pub fn spend(&mut self, packets: u64, mtu: u32) -> bool {
         self.sent += packets;
         self.sent >= run(mtu) && self.crowd.as_ref().is_some_and(Crowd::is_awaited)
     }
 
-    /// Whether nothing was sent from the place yet.
+    /// Returns whether nothing was sent from the place yet.
     #[inline]
     pub fn is_unused(&self) -> bool {
         self.sent == 0
     }
 
-    /// Leave the place, if it has one.
+    /// Leaves the place, if it has one.
     #[inline]
     pub fn leave(&mut self) {
         if let Some(Crowd(counts)) = &self.crowd
@@ -129,7 +130,8 @@ impl Share {
         }
     }
 
-    /// Packets that this one may have in flight, at least one: its acknowledgement makes the queue pair look again.
+    /// Returns the number of packets that it may have in flight. It is at least one, since only an acknowledgement
+    /// makes the queue pair check again.
     pub fn packets(&self, mtu: u32) -> u64 {
         let Some(Crowd(counts)) = &self.crowd else { return u64::MAX };
         let busy = u64::from(counts.busy.load(Ordering::Relaxed)).max(1);
@@ -137,7 +139,7 @@ impl Share {
     }
 }
 
-/// Packets of a run.
+/// Returns the packets of a run.
 fn run(mtu: u32) -> u64 {
     (RUN_BYTES / u64::from(mtu)).max(1)
 }

@@ -1,5 +1,5 @@
-//! How well the window keeps up under loss, in simulated time: the wire has a round trip of 20 µs and no bandwidth limit,
-//! so what a message stream reaches is what recovery leaves of it. Deterministic, hence a test.
+//! Goodput of the window under loss, in simulated time: the wire has a round trip of 20 µs and no bandwidth limit, so
+//! the throughput of a message stream depends on loss recovery alone. It is deterministic, hence a test.
 
 use weft_verbs::{Mtu, QpType, SendFlags, SendOp, SendWr};
 
@@ -8,7 +8,7 @@ use crate::TxBatch;
 use crate::crowd::{Crowd, Share};
 use crate::testing::{Fate, Pair, Rng, init, remote, sge};
 
-/// Megabytes a second of twenty 1 MiB messages when `loss_permille` of all packets vanish.
+/// Returns the throughput in MB/s of twenty 1 MiB messages when `loss_permille` of all packets are lost.
 fn goodput(mtu: Mtu, loss_permille: u64, read: bool) -> f64 {
     const MESSAGES: u64 = 20;
     let mut p = Pair::with([init(QpType::Rc), init(QpType::Rc)], |_, a| {
@@ -58,14 +58,14 @@ fn a_share_that_shrinks_in_the_middle_of_a_message_stops_nothing() {
         xrc_srqn: None,
     };
     p.qps[0].post_send(p.now, &wr, &mut p.worlds[0]).unwrap();
-    // A turn that ends because the batch is full, six packets after the last that asked for an acknowledgement.
+    // A turn that ends because the batch is full, six packets after the last one that requested an acknowledgement.
     let mut batch = TxBatch::default();
     p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
     let others = batch.packets[0].clone();
     batch.packets.resize(TxBatch::PACKETS_MAX - 6, others);
     p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
     assert!(!batch.has_room());
-    // Others become busy: one more packet leaves, which asks, and then nothing until the answer comes.
+    // Others become busy: one more packet is sent, which requests an acknowledgement, and then none until it arrives.
     let mut others: Vec<Share> = (0..2000).map(|_| Share::of(&crowd)).collect();
     others.iter_mut().for_each(|other| _ = other.enter(4096));
     let mut batch = TxBatch::default();

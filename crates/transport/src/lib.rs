@@ -1,5 +1,5 @@
-//! The transports of InfiniBand as RoCE carries them: RC, UC, UD and XRC. One [`Qp`] is one queue pair of any kind;
-//! it is fed work requests, packets and the time, and yields packets, completions and events.
+//! The InfiniBand transports as RoCE carries them: RC, UC, UD and XRC. One [`Qp`] is one queue pair of any type; its
+//! inputs are work requests, packets and the time, its outputs packets, completions and events.
 #![forbid(unsafe_code)]
 
 mod access;

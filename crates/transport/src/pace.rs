@@ -1,21 +1,21 @@
-//! Pacing of services that nobody acknowledges. An adapter's link limits how fast UC and UD leave, and the peer's
-//! adapter keeps up with the link; here the peer is a process that takes packets out of a socket's buffer, and a sender
-//! that only hands them to the kernel is faster than that. Without pacing a program that streams megabytes over UC
-//! would lose what it never loses on an adapter.
+//! Pacing of services without acknowledgements. An adapter's link limits the rate of UC and UD, and the peer's adapter
+//! keeps up with the link; here the peer is a process that reads packets from a socket's buffer, and a sender that only
+//! hands them to the kernel is faster than that. Without pacing a program that streams megabytes over UC would lose
+//! packets that an adapter never loses.
 
 use weft_verbs::{Duration, Instant};
 
-/// What a packet takes at the peer whatever its length.
+/// Fixed cost of a packet at the peer.
 const PACKET_NS: u64 = 400;
-/// Payload bytes that the peer takes in a microsecond beside that: copying and the CRC.
+/// Payload bytes that the peer handles per microsecond beside that: copying and the CRC.
 const BYTES_PER_US: u64 = 800;
-/// Time that an idle sender saves up: what it may send at once, about 200 KiB, is well inside any socket's buffer.
+/// Time that an idle sender saves up: its burst of about 200 KiB fits well into any socket's buffer.
 const SAVED_MAX: Duration = Duration::from_micros(200);
 
-/// When the next packet may leave.
+/// Time at which the next packet may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// The time that packets sent so far take ends here.
+    /// End of the time that the packets sent so far take.
     due: Instant,
 }
 
@@ -24,12 +24,12 @@ impl Pace {
         self.due <= now
     }
 
-    /// When it opens.
+    /// Returns when the next packet may be sent.
     pub fn opens_at(&self) -> Instant {
         self.due
     }
 
-    /// A packet with `bytes` of payload leaves.
+    /// Accounts for a packet with `bytes` of payload.
     pub fn spend(&mut self, now: Instant, bytes: u32) {
         let earliest = Instant(now.0.saturating_sub(SAVED_MAX.as_nanos() as u64));
         let takes = Duration::from_nanos(PACKET_NS + u64::from(bytes) * 1000 / BYTES_PER_US);

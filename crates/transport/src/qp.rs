@@ -1,5 +1,5 @@
-//! One queue pair of any kind: the shell that checks what is posted, changes states, and hands packets, time and room
-//! to send to the service within.
+//! One queue pair of any type: the shell that checks posted work requests, changes states, and passes packets, time and
+//! transmit turns to the service inside.
 //!
 //! ```text
 //!            post_recv        receive        send
@@ -26,7 +26,7 @@ use crate::{Env, Memory, RxPacket, TxBatch};
 
 mod same_host;
 
-/// Packets that one call of [`Qp::poll_transmit`] hands out at most, so that queue pairs take turns.
+/// Most packets from one call of [`Qp::poll_transmit`], so that queue pairs take turns.
 pub const TX_BURST_PACKETS: u32 = 64;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum Service {
 }
 
 impl Service {
-    /// That of a kind, over the wire.
+    /// Returns the service of a type, over the wire.
     fn of(kind: QpType) -> Service {
         match kind {
             QpType::Uc => Service::Uc(Box::default()),
@@ -55,16 +55,16 @@ pub struct Qp {
     sq: SendQueue,
     rq: RecvQueue,
     service: Service,
-    /// SQD was entered and SQ_DRAINED not yet told.
+    /// SQD was entered, and SQ_DRAINED not yet reported.
     draining: bool,
-    /// Acknowledgements may wait for company.
+    /// Whether acknowledgements may wait for an own message to ride on.
     ack_delay: bool,
-    /// Its peer, on this host, may address it directly.
+    /// Whether its peer, on this host, may access it directly.
     published: bool,
 }
 
 impl Qp {
-    /// A queue pair in RESET. `init.cap` is what was granted.
+    /// Creates a queue pair in RESET. `init.cap` holds the granted capabilities.
     pub fn new(id: QpId, qpn: Qpn, init: &QpInit, device: DeviceId) -> Qp {
         let cap = &init.cap;
         let kind = init.qp_type;
@@ -81,66 +81,66 @@ impl Qp {
         }
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn qpn(&self) -> Qpn {
         self.core.qpn
     }
 
-    /// Its handle.
+    /// Returns its handle.
     pub fn id(&self) -> QpId {
         self.core.id
     }
 
-    /// Its state.
+    /// Returns its state.
     pub fn state(&self) -> QpState {
         self.core.state()
     }
 
-    /// Its kind.
+    /// Returns its type.
     pub fn qp_type(&self) -> QpType {
         self.core.qp_type()
     }
 
-    /// The device it belongs to.
+    /// Returns the device it belongs to.
     pub fn device(&self) -> DeviceId {
         self.core.device
     }
 
-    /// Its attributes as they are now.
+    /// Returns its present attributes.
     pub fn query(&self) -> QpAttr {
         QpAttr { sq_draining: self.state() == QpState::Sqd && !self.drained(), ..self.core.attr }
     }
 
-    /// What it was created with.
+    /// Returns the parameters of its creation.
     pub fn init(&self) -> &QpInit {
         &self.core.init
     }
 
-    /// From now on count what passes to the peer and back.
+    /// Starts to count the traffic with the peer.
     pub fn count_passed(&mut self) {
         self.core.passed.get_or_insert_default();
     }
 
-    /// What passed since this was last asked.
+    /// Returns the traffic since the last call.
     pub fn take_passed(&mut self) -> Option<Passed> {
         let passed = self.core.passed.as_deref_mut()?;
         let told = std::mem::take(passed);
         (told != Passed::default()).then_some(told)
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn stats(&self) -> QpStats {
         self.core.stats
     }
 
-    /// Tell the port's MTU, which bounds datagrams: at creation, and when the port changes.
+    /// Sets the port's MTU, which limits datagrams: at creation, and when the port changes.
     pub fn set_port_mtu(&mut self, mtu: Mtu) {
         self.core.port_mtu = mtu;
     }
 
-    /// Let acknowledgements wait some microseconds for a message of our own to go with, where the traffic shows that
-    /// it pays: one system call less in a ping-pong. Off at birth. Who switches it on switches it off again before
-    /// the queue pair is destroyed or the process ends, and then sends what [`Qp::poll_transmit`] gives.
+    /// Lets acknowledgements wait some microseconds for an own message to ride on, if the traffic shows that this pays:
+    /// it saves a system call in a ping-pong. Off at first. The owner that switches it on must switch it off again
+    /// before the queue pair is destroyed or the process ends, and then send the output of [`Qp::poll_transmit`].
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.ack_delay = allowed;
         if let Service::Rc(rc) = &mut self.service {
@@ -148,28 +148,28 @@ impl Qp {
         }
     }
 
-    /// Send the last acknowledgement once more: the network may have lost it, and this queue pair is about to go.
+    /// Sends the last acknowledgement once more: the network may have lost it, and this queue pair is about to go.
     pub fn acknowledge_again(&mut self) {
         if let Service::Rc(rc) = &mut self.service {
             rc.acknowledge_again();
         }
     }
 
-    /// Share the peer with the other queue pairs of this process that send to it: from RTS on, and until the queue pair
-    /// leaves the states in which it sends.
+    /// Shares the peer with the other queue pairs of this process that send to it: from RTS on, and until the queue
+    /// pair leaves the states in which it sends.
     pub fn join(&mut self, crowd: &Crowd) {
         if let Service::Rc(rc) = &mut self.service {
             rc.join(crowd);
         }
     }
 
-    /// Whether it wants to send and is to wait until there is a place among those that send to its peer: [`Qp::admit`].
+    /// Returns whether it wants to send and must wait for a place among those that send to its peer: [`Qp::admit`].
     #[inline]
     pub fn waits_for_place(&self) -> bool {
         matches!(&self.service, Service::Rc(rc) if rc.waits_for_place())
     }
 
-    /// It is its turn to have a place. Answers whether it has something to send; if not, the place is free still.
+    /// Gives it a place. Returns whether it has something to send; if not, the place stays free.
     pub fn admit(&mut self, now: Instant) -> bool {
         if let Service::Rc(rc) = &mut self.service {
             rc.admit();
@@ -183,7 +183,7 @@ impl Qp {
         wants
     }
 
-    /// Take over attributes and change state. The caller has checked the transition against
+    /// Takes over attributes and changes state. The caller has checked the transition against
     /// [`weft_verbs::qp_state::check`] and resolved the address vector.
     pub fn modify(&mut self, now: Instant, attr: &QpAttr, mask: QpAttrMask, env: &mut impl Env) {
         self.core.now = now;
@@ -229,7 +229,7 @@ impl Qp {
         self.after(env);
     }
 
-    /// Post a send work request.
+    /// Posts a send work request.
     pub fn post_send(&mut self, now: Instant, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
         self.core.now = now;
         self.check_send(wr)?;
@@ -241,14 +241,14 @@ impl Qp {
         let signaled = self.core.init.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED);
         self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))?;
         if let Service::Local(local) = &mut self.service {
-            // No packets to be batched: at once is best.
+            // There are no packets to batch: send at once.
             local.on_post(&mut self.core, &mut self.sq, env);
             self.after(env);
         }
         Ok(())
     }
 
-    /// Whether [`Qp::post_send`] would take a work request behind `ahead` others that are posted first.
+    /// Returns whether [`Qp::post_send`] would accept a work request behind `ahead` others posted first.
     pub fn would_post(&self, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
         self.check_send(wr)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe) {
@@ -291,7 +291,7 @@ impl Qp {
             SendOp::CompareSwap { target, .. } | SendOp::FetchAdd { target, .. } => {
                 target.addr.is_multiple_of(8) && bytes >= 8
             }
-            // An address that is no multiple of 8 the responder refuses (IBA A19.4.2), as rxe has it.
+            // The responder refuses an address that is not a multiple of 8 (IBA A19.4.2), as rxe does.
             SendOp::AtomicWrite(_) => bytes == 8,
             _ => true,
         };
@@ -312,7 +312,7 @@ impl Qp {
         Ok(())
     }
 
-    /// Post a receive work request.
+    /// Posts a receive work request.
     #[inline]
     pub fn post_recv(&mut self, wr: &RecvWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
         if !self.qp_type().has_recv_queue() || self.core.init.srq.is_some() {
@@ -329,7 +329,7 @@ impl Qp {
         }
     }
 
-    /// A packet for this queue pair.
+    /// Handles a packet for this queue pair.
     pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>, env: &mut impl Env) {
         self.core.now = now;
         self.core.stats.rx_packets += 1;
@@ -349,7 +349,7 @@ impl Qp {
         let core = &mut self.core;
         match &mut self.service {
             Service::Rc(rc) => rc.handle_packet(core, &mut self.sq, &mut self.rq, now, rx, env),
-            // The peer knows that no packets are awaited; whoever sends some is not the peer.
+            // The peer knows to send no packets, so this sender is not the peer.
             Service::Local(_) => core.stats.dropped += 1,
             Service::Uc(uc) => uc.handle_packet(core, &mut self.rq, rx, env),
             Service::Ud(ud) => ud.handle_packet(core, &mut self.rq, rx, env),
@@ -357,7 +357,7 @@ impl Qp {
         self.after(env);
     }
 
-    /// The instant that [`Qp::poll_timeout`] named has come.
+    /// Handles the deadline that [`Qp::poll_timeout`] returned.
     pub fn handle_timeout(&mut self, now: Instant, env: &mut impl Env) {
         self.core.now = now;
         match &mut self.service {
@@ -368,7 +368,7 @@ impl Qp {
         self.after(env);
     }
 
-    /// Fill the batch with what may be sent now, at most [`TX_BURST_PACKETS`]. Answers whether there is more.
+    /// Fills the batch with at most [`TX_BURST_PACKETS`] packets that may be sent now. Returns whether there are more.
     pub fn poll_transmit(&mut self, now: Instant, tx: &mut TxBatch, env: &mut impl Env) -> bool {
         self.core.now = now;
         let core = &mut self.core;
@@ -382,7 +382,7 @@ impl Qp {
         self.wants_transmit(now)
     }
 
-    /// Whether [`Qp::poll_transmit`] would send something.
+    /// Returns whether [`Qp::poll_transmit`] would send something.
     #[inline]
     pub fn wants_transmit(&self, now: Instant) -> bool {
         match &self.service {
@@ -393,7 +393,7 @@ impl Qp {
         }
     }
 
-    /// When [`Qp::handle_timeout`] wants to be called.
+    /// Returns when [`Qp::handle_timeout`] must be called.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.service {
@@ -404,13 +404,13 @@ impl Qp {
         }
     }
 
-    /// Go to ERR and flush, because something around the queue pair failed (CQ overrun, device gone).
+    /// Enters ERR and flushes, because something around the queue pair failed (CQ overrun, device gone).
     pub fn to_error(&mut self, now: Instant, env: &mut impl Env) {
         self.core.now = now;
         self.enter_error(env, false);
     }
 
-    /// Act upon what the service found: errors, and the end of draining.
+    /// Acts on the findings of the service: errors, and the end of draining.
     fn after(&mut self, env: &mut impl Env) {
         match self.core.fault.take() {
             Some(Fault::Error) => self.enter_error(env, true),
@@ -437,8 +437,8 @@ impl Qp {
         }
     }
 
-    /// ERR: complete everything with a flush error, in order. `reply` lets answers that wait go out, the NAK that
-    /// tells the peer why among them.
+    /// Enters ERR: completes everything with a flush error, in order. With `reply`, queued answers are still sent,
+    /// among them the NAK that tells the peer the reason.
     fn enter_error(&mut self, env: &mut impl Env, reply: bool) {
         if self.state() == QpState::Err {
             return;
@@ -475,7 +475,7 @@ impl Qp {
         }
     }
 
-    /// RESET: work requests vanish without completions, attributes return to what they were at birth.
+    /// Enters RESET: work requests vanish without completions, attributes return to their initial values.
     fn reset(&mut self, env: &mut impl Env) {
         self.revoke(env);
         self.sq.clear();

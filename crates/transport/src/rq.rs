@@ -1,4 +1,4 @@
-//! The receive queue of a queue pair that has its own: a ring of slots made once.
+//! Receive queue of a queue pair without an SRQ: a ring of slots allocated once.
 
 use smallvec::SmallVec;
 use weft_verbs::{RecvWr, VerbsError};
@@ -30,7 +30,7 @@ impl RecvQueue {
         }
     }
 
-    /// Receives that wait to be taken.
+    /// Returns the number of queued receives.
     pub fn len(&self) -> u32 {
         (self.tail - self.head) as u32
     }
@@ -39,7 +39,7 @@ impl RecvQueue {
         self.head == self.tail
     }
 
-    /// Forget everything without a completion (RESET).
+    /// Drops everything without a completion (RESET).
     pub fn clear(&mut self) {
         self.head = self.tail;
     }
@@ -59,7 +59,7 @@ impl RecvQueue {
         Ok(())
     }
 
-    /// Take the oldest receive; its list's room changes hands with that of `into`, so nothing is allocated.
+    /// Takes the oldest receive by swapping its list with that of `into`, so nothing is allocated.
     #[inline]
     pub fn pop_into(&mut self, into: &mut RecvWqe) -> bool {
         if self.is_empty() {
@@ -72,7 +72,7 @@ impl RecvQueue {
         true
     }
 
-    /// Take the oldest receive's number (flushing).
+    /// Takes the oldest receive and returns its number (flushing).
     pub fn pop_id(&mut self) -> Option<u64> {
         let mut wqe = RecvWqe { wr_id: 0, sges: SmallVec::new() };
         self.pop_into(&mut wqe).then_some(wqe.wr_id)

@@ -1,4 +1,4 @@
-//! A packet on its way in, with what the layers beneath knew of it.
+//! A received packet, with information from the lower layers.
 
 use weft_verbs::{DeviceId, Gid, GidType};
 use weft_wire::packet::Packet;
@@ -16,29 +16,29 @@ pub struct RxPacket<'a> {
     pub traffic_class: u8,
     /// Hop limit (TTL) left, for the GRH of datagrams.
     pub hop_limit: u8,
-    /// Interface it came in by; 0 if unknown.
+    /// Interface that it arrived on; 0 if unknown.
     pub ifindex: u32,
-    /// How it was framed.
+    /// Its framing.
     pub gid_type: GidType,
-    /// What its local route header said, if it came over an InfiniBand fabric.
+    /// Its local route header, if it came over an InfiniBand fabric.
     pub local: Option<LocalRoute>,
 }
 
-/// What the local route header of a packet said.
+/// Fields of a packet's local route header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalRoute {
     /// LID of the sender.
     pub slid: u16,
-    /// LID that it was sent to, of a port or of a group.
+    /// Destination LID, of a port or of a group.
     pub dlid: u16,
     /// Service level.
     pub sl: u8,
-    /// Low bits of the LID that it was sent to.
+    /// Low bits of the destination LID.
     pub path_bits: u8,
-    /// A global route header followed.
+    /// Whether a global route header followed.
     pub global: bool,
-    /// Device and port that it came to, if it crossed the fabric hop by hop.
+    /// Device and port that received it, if it crossed the fabric hop by hop.
     pub came_to: Option<(DeviceId, u8)>,
-    /// Slot of the process that sent it, as the switches know it: the high bits of the numbers of its queue pairs.
+    /// Slot of the sending process, as the switches know it: the high bits of its queue pair numbers.
     pub sender: Option<u32>,
 }

@@ -1,9 +1,9 @@
 //! The other processes of this host, as a queue pair uses them: no packets pass between two queue pairs of one host.
 //!
-//! Two ways lead to a peer. A *lane* carries frames, in order and without loss, and the peer's own process carries out
-//! what they ask. A *direct* access is carried out by the initiator alone: it looks up the peer's key on the *board*
-//! that the peer published and copies. Whatever the direct way cannot do, or finds wrong in any way, goes as a frame, so
-//! that one place, the target, judges every fault.
+//! There are two paths to a peer. A *lane* carries frames, in order and without loss, and the peer's own process
+//! executes them. A *direct* access is executed by the initiator alone: it looks up the peer's key on the *board* that
+//! the peer published, and copies. A request that the direct path cannot execute, or finds faulty in any way, goes as a
+//! frame, so that one place, the target, reports every fault.
 //!
 //! ```text
 //!   initiator                                  target
@@ -12,20 +12,20 @@
 //!              ◀── frame (ack, RNR, NAK) ───── lane
 //! ```
 //!
-//! Everything here is hostile until checked: a peer may be another user's process, and what it writes into shared memory
-//! is bytes from outside. Implementations hand out frames whose kind is known and whose sizes fit; what the numbers in
-//! them mean is for the transport to check.
+//! All input here is hostile until checked: a peer may be another user's process, and its writes to shared memory are
+//! untrusted. Implementations return only frames of a known kind whose sizes fit; the transport checks the values in
+//! them.
 
 use weft_verbs::{Access, DeviceId, PdId, Qpn, Sge};
 
-/// Payload of one frame at most; longer messages are several.
+/// Most payload of one frame; longer messages take several.
 pub const FRAME_BYTES_MAX: u32 = 16 << 10;
 
-/// A process of this host that ours has met, our own among them. The number stays its own after it died.
+/// A process of this host that this process has met, or this process itself. Its number is not reused after its death.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerId(pub u32);
 
-/// What a frame asks or answers.
+/// Kind of a request or answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum FrameKind {
@@ -43,24 +43,24 @@ pub enum FrameKind {
     AtomicWrite = 6,
     /// FLUSH of `total` bytes; `code` is placement type and selectivity level.
     Flush = 7,
-    /// Everything before `ack` was carried out.
+    /// Everything before `ack` was executed.
     Ack = 8,
-    /// The frame `seq` found no receive; `code` is the timer.
+    /// The frame `seq` found no receive; `code` is the RNR timer.
     Rnr = 9,
-    /// The frame `seq` was refused; `code` says why. The connection is over.
+    /// The frame `seq` was refused; `code` gives the reason. The connection is over.
     Nak = 10,
-    /// The frame `seq` was not looked at: the queue pair was not ready, or waits for an earlier one.
+    /// The frame `seq` was not examined: the queue pair was not ready, or waits for an earlier one.
     Dropped = 11,
     /// Bytes of the READ `seq`, from offset `addr` on.
     ReadData = 12,
-    /// What the atomic operation `seq` found; the payload is the value.
+    /// Result of the atomic operation `seq`; the payload is the original value.
     AtomicResult = 13,
     /// A datagram.
     Datagram = 14,
 }
 
 impl FrameKind {
-    /// From its number in a lane.
+    /// Converts the number in a lane.
     #[inline]
     pub fn from_number(number: u8) -> Option<FrameKind> {
         use FrameKind::*;
@@ -83,7 +83,7 @@ impl FrameKind {
         ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// Whether it goes from requester to responder.
+    /// Returns whether it goes from requester to responder.
     #[inline]
     pub fn is_request(self) -> bool {
         (self as u8) < FrameKind::Ack as u8
@@ -104,35 +104,35 @@ bitflags::bitflags! {
         const INV = 1 << 3;
         /// The peer asked for a solicited event.
         const SOLICITED = 1 << 4;
-        /// The payload is a gather list: the bytes are to be fetched from the sender's memory.
+        /// The payload is a gather list: the receiver fetches the bytes from the sender's memory.
         const NAMED = 1 << 5;
-        /// The bytes of the WRITE stand in their place already.
+        /// The bytes of the WRITE are already in the destination memory.
         const PLACED = 1 << 6;
         /// `ack` is valid.
         const ACK = 1 << 7;
     }
 }
 
-/// What stands in a lane, the payload aside. Fields that a kind does not use are zero. It is laid out as it stands there, so
-/// that it is read and written by whole words.
+/// A frame in a lane, without the payload. Fields that a kind does not use are zero. Its layout is that of the lane, so
+/// that it is read and written in whole words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Frame {
-    /// What it is.
+    /// Its kind.
     pub kind: FrameKind,
     /// Its bits.
     pub flags: FrameFlags,
-    /// How often the requester began anew; answers repeat it.
+    /// Number of restarts of the requester; answers repeat it.
     pub epoch: u8,
     /// Syndrome, timer, or kind of FLUSH.
     pub code: u8,
-    /// Queue pair that it is for.
+    /// Destination queue pair.
     pub dest_qpn: Qpn,
-    /// Queue pair that it is from.
+    /// Source queue pair.
     pub src_qpn: Qpn,
     /// Number of the request.
     pub seq: u32,
-    /// Number of the first request that was not carried out yet.
+    /// Number of the first request not yet executed.
     pub ack: u32,
     /// Immediate data (network order as given), or a key.
     pub imm: u32,
@@ -144,12 +144,12 @@ pub struct Frame {
     pub srqn: u32,
     /// Bytes of payload; [`SameHost::push`] sets it.
     pub bytes: u32,
-    /// Address at the target; the LID that a datagram over a fabric was sent to.
+    /// Address at the target; for a datagram over a fabric, its destination LID.
     pub addr: u64,
 }
 
 impl Frame {
-    /// A frame from one queue pair to another, all else zero.
+    /// Creates a frame from one queue pair to another, all else zero.
     #[inline]
     pub fn new(kind: FrameKind, src_qpn: Qpn, dest_qpn: Qpn) -> Frame {
         Frame {
@@ -171,7 +171,7 @@ impl Frame {
     }
 }
 
-/// Memory of our own process that was checked: host address and bytes.
+/// Checked memory of this process: host address and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostRange {
     /// First byte.
@@ -180,14 +180,14 @@ pub struct HostRange {
     pub len: u64,
 }
 
-/// What goes with a frame, or into a peer's memory.
+/// Data of a frame, or for a peer's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
-    /// What stands in our memory.
+    /// The contents of local memory.
     Memory(&'a [HostRange]),
-    /// The list itself, for the peer to fetch what it names ([`FrameFlags::NAMED`]).
+    /// The list itself, from which the peer fetches the data ([`FrameFlags::NAMED`]).
     List(&'a [Sge]),
 }
 
@@ -195,7 +195,7 @@ impl Outgoing<'_> {
     /// Nothing.
     pub const NONE: Outgoing<'static> = Outgoing::Bytes(&[]);
 
-    /// Bytes in all.
+    /// Returns the total number of bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
@@ -205,7 +205,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -216,15 +216,15 @@ impl Outgoing<'_> {
 pub struct Direct {
     /// The peer.
     pub peer: PeerId,
-    /// Our queue pair.
+    /// The local queue pair.
     pub qpn: Qpn,
-    /// The peer's.
+    /// The peer's queue pair.
     pub dest_qpn: Qpn,
     /// R_Key.
     pub key: u32,
     /// Address.
     pub addr: u64,
-    /// Bytes from there on that the key must cover: those copied now, and what is left of the message.
+    /// Bytes from there on that the key must cover: this copy, and the rest of the message.
     pub whole: u64,
     /// The right that the key and the peer's queue pair must grant.
     pub need: Access,
@@ -233,11 +233,11 @@ pub struct Direct {
 /// An atomic operation on eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicOp {
-    /// Store `swap` if it is `compare`.
+    /// Store `swap` if the value is `compare`.
     CompareSwap {
-        /// What is to be found.
+        /// The expected value.
         compare: u64,
-        /// What is to be stored.
+        /// The new value.
         swap: u64,
     },
     /// Add.
@@ -246,26 +246,26 @@ pub enum AtomicOp {
     Store([u8; 8]),
 }
 
-/// A key of ours as peers may use it directly.
+/// A local key that peers may use directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyView {
     /// The key.
     pub key: u32,
     /// Its protection domain.
     pub pd: PdId,
-    /// The queue pair that alone may use it (windows of type 2).
+    /// The only queue pair that may use it (windows of type 2).
     pub qpn: Option<Qpn>,
-    /// Address by which it names its first byte.
+    /// Virtual address of its first byte.
     pub base: u64,
     /// Bytes.
     pub len: u64,
     /// Host address of its first byte.
     pub host: u64,
-    /// What it grants.
+    /// Its access rights.
     pub access: Access,
 }
 
-/// A connected queue pair of ours that peers may address directly.
+/// A connected local queue pair that peers may access directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QpView {
     /// Its number.
@@ -276,25 +276,25 @@ pub struct QpView {
     pub dest_qpn: Qpn,
     /// Its protection domain.
     pub pd: PdId,
-    /// What it lets its peer do.
+    /// Access rights of its peer.
     pub access: Access,
 }
 
-/// How bytes get to a peer, for people to read.
+/// How data reaches a peer, for people to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// Its memory can be copied into and out of, by plain copies where pages are shared.
+    /// Direct access to its memory, by plain copies where pages are shared.
     Memory,
-    /// Its memory can be copied into and out of by the kernel.
+    /// Direct access to its memory through the kernel.
     Kernel,
     /// Only through the lane.
     Lane,
 }
 
-/// A way over the InfiniBand fabric to a process of this host, as packets would go.
+/// A path over the InfiniBand fabric to a process of this host, as packets would take it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FabricWay {
-    /// Our device.
+    /// Local device.
     pub device: DeviceId,
     /// Its port.
     pub port: u8,
@@ -308,119 +308,119 @@ pub struct FabricWay {
     pub mtu: u16,
     /// Slot of the peer's process.
     pub slot: u32,
-    /// Answers must come back too.
+    /// Whether answers must arrive too.
     pub there_and_back: bool,
 }
 
-/// What is known of such a way.
+/// State of such a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WayState {
     /// Packets arrive at this process.
     Open(PeerId),
-    /// They do not.
+    /// Packets do not arrive.
     Closed,
-    /// Nobody knows yet; it is being asked.
+    /// Not known yet; a query is under way.
     Asked,
 }
 
-/// Lanes, boards and direct copies. The defaults are those of a process that met nobody.
+/// Lanes, boards and direct copies. The defaults are those of a process that has met no other.
 #[allow(unused_variables)]
 pub trait SameHost {
-    /// Put a frame into the lane to a peer. `false`: there is no room now; the transport asks again.
+    /// Puts a frame into the lane to a peer. `false`: there is no room now; the transport tries again.
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
         false
     }
 
-    /// How far the lane to a peer has been written.
+    /// Returns the write position of the lane to a peer.
     fn lane_mark(&self, peer: PeerId) -> u64 {
         0
     }
 
-    /// Whether the peer has taken everything before that mark out of the lane.
+    /// Returns whether the peer has taken everything before that mark out of the lane.
     fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
         true
     }
 
-    /// The same, of a peer that lives: one that has not come to its lane yet has taken nothing.
+    /// Returns the same for a living peer: one that has not opened its lane yet has taken nothing.
     fn has_taken(&self, peer: PeerId, mark: u64) -> bool {
         self.is_taken(peer, mark)
     }
 
-    /// The process that has this slot of the queue pair numbers, if ours met it. If it did not, it may do so now, for
-    /// the next time that it is asked.
+    /// Returns the process with this slot of the queue pair numbers, if this process has met it. If not, it may do so
+    /// now, for the next call.
     fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
         None
     }
 
-    /// Whether datagrams arrive by this way over the fabric. What is not known is asked, for the next time.
+    /// Returns whether datagrams arrive by this path over the fabric. An unknown state is queried for the next call.
     fn fabric_way(&mut self, way: &FabricWay) -> WayState {
         WayState::Closed
     }
 
-    /// The processes that datagrams to a group arrive at by this way over the fabric, ours among them if it listens.
-    /// `false`: it is not known; it is asked, for the next time.
+    /// Lists the processes that receive datagrams to a group by this path over the fabric, this one included if it
+    /// listens. `false`: not known; it is queried for the next call.
     fn fabric_group(&mut self, way: &FabricWay, peers: &mut Vec<PeerId>) -> bool {
         true
     }
 
-    /// Whether the peer's process is there.
+    /// Returns whether the peer's process is alive.
     fn is_alive(&self, peer: PeerId) -> bool {
         false
     }
 
-    /// A peer in whose lane a frame waits; peers take turns.
+    /// Returns a peer with a frame waiting in its lane; peers take turns.
     fn arrival(&mut self) -> Option<PeerId> {
         None
     }
 
-    /// The next frame from a peer. It is the current one until [`SameHost::end_frame`], which must follow.
+    /// Returns the next frame from a peer. It is the current one until [`SameHost::end_frame`], which must follow.
     fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
         None
     }
 
-    /// Copy payload of the current frame, from `offset` on, into our memory; what lies beyond its end is left out.
+    /// Copies payload of the current frame, from `offset` on, into local memory; bytes beyond its end are left out.
     fn place(&mut self, offset: u32, to: HostRange) {}
 
-    /// Copy payload of the current frame, from `offset` on; what lies beyond its end is left out.
+    /// Copies payload of the current frame, from `offset` on; bytes beyond its end are left out.
     fn peek(&self, offset: u32, out: &mut [u8]) {}
 
-    /// Give the current frame's room back.
+    /// Frees the current frame's room.
     fn end_frame(&mut self) {}
 
-    /// Copy from a peer's memory, `offset` bytes into what its list's element names. `false`: that cannot be.
+    /// Copies from a peer's memory, from `offset` in the element of its list. `false`: that is impossible.
     fn fetch(&mut self, peer: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
         false
     }
 
-    /// How a peer's memory is reached, as far as is known.
+    /// Returns how a peer's memory is accessed, as far as known.
     fn reach(&self, peer: PeerId) -> Reach {
         Reach::Lane
     }
 
-    /// WRITE into a peer's memory. `false`: nothing was written, or nobody knows how much; it is to be asked by frames.
+    /// WRITEs into a peer's memory. `false`: nothing was written, or an unknown part; use frames instead.
     fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
         false
     }
 
-    /// READ from a peer's memory; likewise.
+    /// READs from a peer's memory; `false`: as for [`SameHost::write_direct`].
     fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
         false
     }
 
-    /// An atomic operation on a peer's memory; `None`: nothing was done.
+    /// Executes an atomic operation on a peer's memory; `None`: nothing was done.
     fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
         None
     }
 
-    /// Let peers use a key directly. What stood under the number before is replaced.
+    /// Lets peers use a key directly. Replaces any earlier entry of that number.
     fn publish_key(&mut self, key: &KeyView) {}
 
-    /// End that. When it returns, no copy by this key is under way.
+    /// Ends direct use. When it returns, no copy by this key is in progress.
     fn revoke_key(&mut self, key: u32) {}
 
-    /// Let its peer address a queue pair directly. What stood under the number before is replaced.
+    /// Lets its peer access a queue pair directly. Replaces any earlier entry of that number.
     fn publish_qp(&mut self, qp: &QpView) {}
 
-    /// End that. When it returns, no copy through the queue pair is under way.
+    /// Ends direct access. When it returns, no copy through the queue pair is in progress.
     fn revoke_qp(&mut self, qpn: Qpn) {}
 }

@@ -1,5 +1,5 @@
-//! A message as packets, and a scatter/gather list as pieces: which packet carries which bytes, and where those bytes
-//! stand in registered memory.
+//! Splits a message into packets, and a scatter/gather list into pieces: finds the bytes of each packet in registered
+//! memory.
 
 use smallvec::SmallVec;
 use weft_verbs::{PdId, SendOp, Sge, WcStatus};
@@ -13,17 +13,17 @@ use crate::{Env, Memory, TxBatch};
 /// Pieces of one packet's payload: (host address, bytes).
 pub(crate) type Pieces = SmallVec<[(u64, u32); 4]>;
 
-/// Bytes that a list names.
+/// Returns the total bytes of a list.
 pub(crate) fn total(sges: &[Sge]) -> u64 {
     sges.iter().map(|s| u64::from(s.length)).sum()
 }
 
-/// Packets of a message: a message of no bytes is one packet of no bytes.
+/// Returns the number of packets of a message: a message of no bytes is one packet of no bytes.
 pub(crate) fn packets(length: u64, mtu: u32) -> u64 {
     length.div_ceil(u64::from(mtu)).max(1)
 }
 
-/// The parts of a list's elements that hold bytes `offset .. offset + len` of the message.
+/// Returns the parts of a list's elements that hold bytes `offset .. offset + len` of the message.
 pub(crate) fn parts(sges: &[Sge], offset: u64, len: u64) -> impl Iterator<Item = Sge> + '_ {
     let end = offset + len;
     let mut at = 0u64;
@@ -39,7 +39,7 @@ pub(crate) fn parts(sges: &[Sge], offset: u64, len: u64) -> impl Iterator<Item =
     })
 }
 
-/// Check every element of a list.
+/// Checks every element of a list.
 pub(crate) fn check<E: Env>(env: &E, pd: PdId, sges: &[Sge], write: bool) -> Result<(), WcStatus> {
     for sge in sges.iter().filter(|s| s.length != 0) {
         env.local(pd, sge, write)?;
@@ -47,7 +47,7 @@ pub(crate) fn check<E: Env>(env: &E, pd: PdId, sges: &[Sge], write: bool) -> Res
     Ok(())
 }
 
-/// Where the bytes of one packet are to be read. Keys are looked at now, because a region may have gone since.
+/// Finds the source memory of one packet. Keys are checked now, because a region may have gone since.
 pub(crate) fn gather<E: Env>(env: &E, pd: PdId, sges: &[Sge], offset: u64, len: u32) -> Result<Pieces, WcStatus> {
     let mut pieces = Pieces::new();
     for part in parts(sges, offset, u64::from(len)) {
@@ -56,7 +56,7 @@ pub(crate) fn gather<E: Env>(env: &E, pd: PdId, sges: &[Sge], offset: u64, len: 
     Ok(pieces)
 }
 
-/// Store `data` at `offset` of the message that a list receives.
+/// Stores `data` at `offset` of the message that a list receives.
 pub(crate) fn scatter<E: Env>(env: &mut E, pd: PdId, sges: &[Sge], offset: u64, data: &[u8]) -> Result<(), WcStatus> {
     let mut rest = data;
     for part in parts(sges, offset, data.len() as u64) {
@@ -68,7 +68,7 @@ pub(crate) fn scatter<E: Env>(env: &mut E, pd: PdId, sges: &[Sge], offset: u64, 
     if rest.is_empty() { Ok(()) } else { Err(WcStatus::LocLenErr) }
 }
 
-/// What the payload of one packet is, checked and ready to be added to a batch.
+/// Payload of one packet, checked and ready for a batch.
 pub(crate) enum Payload {
     /// Bytes of the work request's inline buffer.
     Inline(std::ops::Range<usize>),
@@ -77,21 +77,21 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// The payload of a SEND or WRITE packet.
+    /// Returns the payload of a SEND or WRITE packet.
     pub fn of<E: Env>(env: &E, pd: PdId, wqe: &Wqe, offset: u64, len: u32) -> Result<Payload, WcStatus> {
         if wqe.is_inline() {
             let start = offset as usize;
             return Ok(Payload::Inline(start..start + len as usize));
         }
-        // A list that is wrong further on is found before its first packet leaves: the fault is ours, and the peer is
-        // not to answer half a message first.
+        // A fault further on in the list is found before its first packet leaves: the fault is local, and the peer must
+        // not answer half a message first.
         if offset == 0 && u64::from(len) < wqe.length {
             check(env, pd, &wqe.sges, false)?;
         }
         gather(env, pd, &wqe.sges, offset, len).map(Payload::Pieces)
     }
 
-    /// Add it to the packet begun last.
+    /// Adds it to the packet begun last.
     pub fn add(&self, wqe: &Wqe, tx: &mut TxBatch) {
         match self {
             Payload::Inline(range) => tx.bytes(wqe.inline.get(range.clone()).unwrap_or_default()),
@@ -114,7 +114,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Packet number `n` of a SEND or WRITE message.
+    /// Returns packet number `n` of a SEND or WRITE message.
     pub fn of(wqe: &Wqe, n: u64, mtu: u32, xrc: bool) -> Segment {
         let offset = n * u64::from(mtu);
         let len = wqe.length.saturating_sub(offset).min(u64::from(mtu)) as u32;

@@ -1,5 +1,5 @@
-//! The send queue: a ring of slots made once, whose gather lists and inline buffers are used again lap after lap.
-//! Positions are counted from the queue's birth, so that "earlier" is a plain comparison.
+//! The send queue: a ring of slots allocated once, whose gather lists and inline buffers are reused lap after lap.
+//! Positions count from the queue's creation, so that "earlier" is a plain comparison.
 
 use smallvec::SmallVec;
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
@@ -7,32 +7,32 @@ use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode,
 use crate::env::refill;
 use crate::segment;
 
-/// A send work request on its way.
+/// A send work request in progress.
 #[derive(Debug)]
 pub(crate) struct Wqe {
     pub wr_id: u64,
     pub op: SendOp,
     pub flags: SendFlags,
-    /// Whether success makes a completion.
+    /// Whether success generates a completion.
     pub signaled: bool,
-    /// How it ended, if that is known before its turn to complete has come.
+    /// Its status, if known before its turn to complete.
     pub status: WcStatus,
     /// Bytes of the message.
     pub length: u64,
     /// First PSN, counted without wrapping; set when the transmission starts.
     pub first: u64,
-    /// PSNs that it takes.
+    /// Number of PSNs.
     pub psns: u64,
-    /// Number of the message, for end-to-end credits.
+    /// Message number, for end-to-end credits.
     pub ssn: u32,
     /// SRQ at the peer (XRC).
     pub srqn: u32,
-    /// Bytes of the answer that have come, or all of them if the peer's memory holds them already (same host).
+    /// Bytes of the answer received; all of them if direct access has stored them already (same host).
     pub answered: u64,
-    /// The peer fetches the payload (same host).
+    /// Whether the peer fetches the payload (same host).
     pub named: bool,
     pub sges: SmallVec<[Sge; 2]>,
-    /// Payload taken at posting, if the request was inline; that of an earlier one otherwise.
+    /// Payload copied at posting, if the request is inline; leftover of an earlier request otherwise.
     pub inline: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Wqe {
 }
 
 impl Wqe {
-    /// PSN after its last.
+    /// Returns the PSN after its last.
     pub fn end(&self) -> u64 {
         self.first + self.psns
     }
@@ -67,7 +67,8 @@ impl Wqe {
         self.flags.contains(SendFlags::INLINE)
     }
 
-    /// Whether the peer answers with data, or answers on its own (IBA: READ, atomics, FLUSH, ATOMIC WRITE).
+    /// Returns whether the peer answers with data, or with a response of its own (IBA: READ, atomics, FLUSH, ATOMIC
+    /// WRITE).
     pub fn has_response(&self) -> bool {
         matches!(
             self.op,
@@ -79,17 +80,17 @@ impl Wqe {
         )
     }
 
-    /// Whether an answer that it waits for has not come, or not all of it (same host).
+    /// Returns whether an answer is missing, or incomplete (same host).
     pub fn awaits_answer(&self) -> bool {
         self.has_response() && self.answered < self.length.max(1)
     }
 
-    /// Whether nothing of it goes to the wire.
+    /// Returns whether it sends nothing.
     pub fn is_local(&self) -> bool {
         matches!(self.op, SendOp::BindMw(_) | SendOp::LocalInv(_))
     }
 
-    /// Whether it uses up a receive at the peer.
+    /// Returns whether it uses up a receive at the peer.
     pub fn takes_receive(&self) -> bool {
         matches!(self.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) | SendOp::WriteImm(..))
     }
@@ -99,7 +100,7 @@ impl Wqe {
     }
 }
 
-/// The completion opcode of an operation.
+/// Returns the completion opcode of an operation.
 pub(crate) fn wc_opcode(op: &SendOp) -> WcOpcode {
     match op {
         SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => WcOpcode::Send,
@@ -143,12 +144,12 @@ impl SendQueue {
         }
     }
 
-    /// Position of the oldest request.
+    /// Returns the position of the oldest request.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Position after the newest request.
+    /// Returns the position after the newest request.
     pub fn tail(&self) -> u64 {
         self.tail
     }
@@ -169,18 +170,18 @@ impl SendQueue {
         self.targets.get((position & self.mask) as usize).copied().flatten()
     }
 
-    /// Drop the oldest request.
+    /// Drops the oldest request.
     pub fn pop(&mut self) {
         debug_assert!(self.head < self.tail);
         self.head += 1;
     }
 
-    /// Forget everything without a completion (RESET).
+    /// Drops everything without a completion (RESET).
     pub fn clear(&mut self) {
         self.head = self.tail;
     }
 
-    /// Whether a request would be taken in behind `ahead` others that are still to come; answers its bytes.
+    /// Checks that a request would be accepted behind `ahead` others posted first; returns its bytes.
     pub fn check(&self, wr: &SendWr<'_>, ahead: usize) -> Result<u64, VerbsError> {
         if wr.sges.len() > self.sge_max {
             return Err(VerbsError::Invalid("more scatter/gather elements than max_send_sge"));
@@ -200,7 +201,7 @@ impl SendQueue {
         Ok(length)
     }
 
-    /// Take a request in. `inline` data is read by `read(addr, out)`, from the caller's own memory.
+    /// Adds a request. `read(addr, out)` reads `inline` data from the caller's own memory.
     pub fn push(
         &mut self,
         wr: &SendWr<'_>,

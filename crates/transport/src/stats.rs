@@ -1,7 +1,6 @@
-//! What a queue pair counts. Plain additions where the thing happens, under whatever lock drives the queue pair: cheap
-//! enough to be always on.
+//! Counters of a queue pair: plain additions under the lock that drives the queue pair, cheap enough to be always on.
 
-/// A structure of counters: all of them by name, and their sums.
+/// Defines a structure of counters, with a list by name and a sum.
 macro_rules! counters {
     ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $field:ident,)* }) => {
         $(#[$outer])*
@@ -11,12 +10,12 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// All of them by name, in the order of their declaration.
+            /// Returns all counters by name, in the order of their declaration.
             pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// Add another's counts.
+            /// Adds another's counts.
             pub fn add(&mut self, other: &$name) {
                 $(self.$field = self.$field.wrapping_add(other.$field);)*
             }
@@ -35,9 +34,9 @@ counters! {
         rx_packets,
         /// Payload bytes received.
         rx_bytes,
-        /// Packets sent again.
+        /// Packets retransmitted.
         retransmits,
-        /// Times that the retry timer ran out.
+        /// Expiries of the retry timer.
         timeouts,
         /// Tail-loss probes sent.
         probes,
@@ -51,39 +50,40 @@ counters! {
         rnr_naks_received,
         /// Requests that arrived out of order.
         out_of_order,
-        /// Requests that arrived again.
+        /// Requests that arrived more than once.
         duplicates,
         /// Gaps in READ responses and acknowledgements that skip one.
         implied_naks,
-        /// Packets that were not for this queue pair's state, or made no sense.
+        /// Packets that did not fit this queue pair's state, or were invalid.
         dropped,
         /// Datagrams with a wrong Q_Key.
         qkey_violations,
         /// Frames put into the lane to a peer of this host.
         lane_frames_sent,
-        /// Bytes of payload that they carried.
+        /// Payload bytes of these frames.
         lane_bytes_sent,
         /// Frames taken out of a peer's lane.
         lane_frames_received,
-        /// Bytes of payload that they brought.
+        /// Payload bytes of these frames.
         lane_bytes_received,
-        /// Frames put into the lane again, because the peer had no receive posted for an earlier one.
+        /// Frames retransmitted in the lane, because the peer had no receive posted for an earlier one.
         lane_frames_resent,
-        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
+        /// Frames dropped because an earlier one found no receive posted; the peer retransmits them.
         lane_frames_skipped,
-        /// Direct accesses to a peer's memory by plain copies or on shared pages, atomics among them.
+        /// Direct accesses to a peer's memory by plain copies or on shared pages, including atomics.
         memcpy_ops,
-        /// Bytes copied so.
+        /// Bytes of these copies.
         memcpy_bytes,
         /// Direct accesses to a peer's memory by the kernel (process_vm_readv, process_vm_writev).
         process_vm_ops,
-        /// Bytes copied so.
+        /// Bytes of these copies.
         process_vm_bytes,
     }
 }
 
 impl QpStats {
-    /// Whether packets went astray on the way to the peer or back, so that its last ones may be under way once more.
+    /// Returns whether packets were lost on the way to the peer or back, so that the last ones may still be
+    /// retransmitted.
     pub fn met_loss(&self) -> bool {
         let on_lane = self.lane_frames_resent + self.lane_frames_skipped;
         self.retransmits + self.duplicates + self.out_of_order + self.implied_naks + on_lane != 0

@@ -1,5 +1,5 @@
-//! A small world for the tests: two queue pairs, memory that is a vector, a wire that can lose, repeat and reorder,
-//! and a log of what went over it.
+//! A small world for the tests: two queue pairs, memory in a vector, a wire that can lose, repeat and reorder, and a
+//! log of the packets on it.
 
 use std::collections::VecDeque;
 
@@ -16,15 +16,15 @@ mod memory;
 pub use log::describe;
 pub use memory::{Hall, VecMemory};
 
-/// Where the memory starts, so that addresses do not look like offsets.
+/// Start address of the memory, so that addresses do not look like offsets.
 pub const BASE: u64 = 0x10_0000;
-/// Bytes of memory a side has.
+/// Bytes of memory per side.
 pub const MEMORY: usize = 4 << 20;
 /// Local and remote key of a region over the whole memory with all rights.
 pub const KEY: u32 = 0x101;
 /// A region over the whole memory with local read only.
 pub const KEY_READ_ONLY: u32 = 0x202;
-/// A key that a window or an invalidation plays with.
+/// A key for tests of windows and invalidation.
 pub const KEY_WINDOW: u32 = 0x303;
 pub const PD: PdId = PdId { index: 1, generation: 1 };
 pub const SEND_CQ: CqId = CqId { index: 1, generation: 0 };
@@ -33,7 +33,7 @@ pub const XRC_CQ: CqId = CqId { index: 3, generation: 0 };
 pub const SRQ: SrqId = SrqId { index: 1, generation: 0 };
 pub const XRCD: XrcdId = XrcdId { index: 1, generation: 0 };
 pub const SRQN: u32 = 0x77;
-/// One way over the wire.
+/// One-way delay of the wire.
 const DELAY_NS: u64 = 10_000;
 
 /// A region: bytes `host..` of the memory under the addresses `iova..`.
@@ -92,7 +92,7 @@ impl World {
         Ok(found.host + (addr - found.iova))
     }
 
-    /// Completions of a CQ as (wr_id, status, bytes), and forget them.
+    /// Takes the completions of a CQ as (wr_id, status, bytes).
     pub fn take(&mut self, cq: CqId) -> Vec<(u64, WcStatus, u32)> {
         self.take_wcs(cq).iter().map(|w| (w.wr_id, w.status, w.byte_len)).collect()
     }
@@ -163,7 +163,7 @@ impl Env for World {
     }
 }
 
-/// What the wire does to one packet.
+/// Fate of one packet on the wire.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Deliver,
@@ -179,7 +179,7 @@ struct InFlight {
     bytes: Vec<u8>,
 }
 
-/// Decides what happens to each packet that a side sends.
+/// Decides the fate of each packet that a side sends.
 pub type Wire = Box<dyn FnMut(usize, &Packet<'_>) -> Fate>;
 
 /// Two queue pairs on a wire.
@@ -187,7 +187,7 @@ pub struct Pair {
     pub qps: [Qp; 2],
     pub worlds: [World; 2],
     pub now: Instant,
-    /// What went over the wire: "0 SEND Only 100000 A" (side, opcode, PSN in hex, marks).
+    /// Packets on the wire: "0 SEND Only 100000 A" (side, opcode, PSN in hex, marks).
     pub log: Vec<String>,
     pub fate: Wire,
     /// The packets themselves, with the side that sent them.
@@ -268,7 +268,7 @@ impl Pair {
         Pair::connect(inits, None, change)
     }
 
-    /// Two queue pairs of one host, whose lanes hold `room` frames each.
+    /// Creates two queue pairs of one host, whose lanes hold `room` frames each.
     pub fn on_one_host(qp_type: QpType, room: usize, change: impl Fn(usize, &mut QpAttr)) -> Pair {
         let other = if qp_type == QpType::XrcSend { QpType::XrcRecv } else { qp_type };
         Pair::connect([init(qp_type), init(other)], Some(room), change)
@@ -341,7 +341,7 @@ impl Pair {
         self.qps[side].post_recv(&RecvWr { wr_id, sges }, &mut self.worlds[side]).unwrap();
     }
 
-    /// Hand everything that wants to go to the wire.
+    /// Passes every waiting packet to the wire.
     pub fn transmit(&mut self) {
         for side in 0..2 {
             let mut rounds = 0;
@@ -389,7 +389,7 @@ impl Pair {
         self.sent.push((side, bytes));
     }
 
-    /// Deliver bytes to a side as a packet, whatever they are.
+    /// Delivers arbitrary bytes to a side as a packet.
     pub fn deliver(&mut self, to: usize, bytes: &[u8]) {
         let Ok(packet) = Packet::parse(bytes) else { return };
         let rx = RxPacket {
@@ -405,7 +405,7 @@ impl Pair {
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }
 
-    /// Let a side take one frame out of its peer's lane.
+    /// Lets a side take one frame out of its peer's lane.
     pub fn take_frame(&mut self, side: usize) -> bool {
         let world = &mut self.worlds[side];
         let Some(frame) = world.memory.next_frame(PeerId(1 - side as u32)) else { return false };
@@ -415,7 +415,7 @@ impl Pair {
         true
     }
 
-    /// Let both sides take all frames, and owed acknowledgements go out.
+    /// Lets both sides take all frames, and sends due acknowledgements.
     fn take_frames(&mut self) {
         loop {
             let taken = (0..2).filter(|&side| self.take_frame(side)).count();
@@ -430,7 +430,7 @@ impl Pair {
         }
     }
 
-    /// Run until nothing is under way, or `limit` of simulated time has passed. True if all is quiet.
+    /// Runs until nothing is in flight, or `limit` of simulated time has passed. Returns true if all is quiet.
     pub fn run(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
         loop {
@@ -465,7 +465,7 @@ impl Pair {
         }
     }
 
-    /// Run to quiet within a minute of simulated time.
+    /// Runs until quiet, for at most a minute of simulated time.
     pub fn finish(&mut self) {
         assert!(self.run(Duration::from_secs(60)), "not quiet: {:#?}\n{:?}", self.log, self.qps);
     }
@@ -479,7 +479,7 @@ pub fn remote(offset: u64) -> RemoteTarget {
     RemoteTarget { addr: BASE + offset, rkey: KEY }
 }
 
-/// A generator of numbers for faults: xorshift64*.
+/// Random number generator for faults: xorshift64*.
 pub struct Rng(pub u64);
 
 impl Rng {

@@ -1,5 +1,5 @@
-//! Unreliable connection: messages in packets, no acknowledgements. A gap costs the message it falls into; a message
-//! that cannot be delivered is dropped in silence (IBA 9.8).
+//! Unreliable connection: messages in packets, no acknowledgements. A gap loses the message that it hits; a message
+//! that cannot be delivered is dropped silently (IBA 9.8).
 
 use weft_verbs::{Access, MSG_SIZE_MAX, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
 use weft_verbs::{CqId, Instant, QpState};
@@ -14,10 +14,10 @@ use crate::segment::{self, Payload, Segment};
 use crate::sq::SendQueue;
 use crate::{Env, Memory, RecvWqe, RxPacket, TxBatch};
 
-/// The message that is being received.
+/// Message being received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Message {
-    /// None, or one that is being dropped: the next first packet begins one.
+    /// None, or one that is being dropped: the next first packet begins a message.
     #[default]
     Idle,
     Send {
@@ -31,7 +31,7 @@ enum Message {
     },
 }
 
-/// A message that is dropped.
+/// Marks a dropped message.
 struct Dropped;
 
 /// State of a UC queue pair.
@@ -39,13 +39,13 @@ struct Dropped;
 pub(crate) struct Uc {
     /// PSN sent next.
     next: Psn,
-    /// Packets of the oldest request that were sent.
+    /// Packets of the oldest request sent so far.
     sent: u64,
     pace: Pace,
     /// PSN expected next.
     expected: Psn,
     message: Message,
-    /// The receive taken last; it serves the next message if the one it was taken for was dropped.
+    /// The receive taken last; it serves the next message if its own message was dropped.
     recv: RecvWqe,
     holds_recv: bool,
 }
@@ -60,13 +60,13 @@ impl Uc {
         self.sent = 0;
     }
 
-    /// ERR was entered: the receive that was being filled.
+    /// Enters ERR. Returns the receive being filled.
     pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
         self.message = Message::Idle;
         std::mem::take(&mut self.holds_recv).then_some((self.recv.wr_id, None))
     }
 
-    /// Whether no message is half sent.
+    /// Returns whether no message is half sent.
     pub fn is_drained(&self) -> bool {
         self.sent == 0
     }
@@ -75,7 +75,7 @@ impl Uc {
         self.has_work(core, sq) && self.pace.is_open(now)
     }
 
-    /// When a send that the pace holds back may go on.
+    /// Returns when a send delayed by pacing may continue.
     pub fn poll_timeout(&self, core: &Core, sq: &SendQueue) -> Option<Instant> {
         self.has_work(core, sq).then(|| self.pace.opens_at())
     }
@@ -104,7 +104,7 @@ impl Uc {
                         let psn = u64::from(self.next.value());
                         core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
                         payload.add(wqe, tx);
-                        // Nobody would send it again.
+                        // UC has no retransmission to replace a damaged packet.
                         tx.unsteady();
                         self.pace.spend(core.now, segment.len);
                         self.next = self.next.next();
@@ -136,7 +136,7 @@ impl Uc {
         let starts = matches!(packet.info.place, Place::First | Place::Only);
         match packet.bth.psn().distance(self.expected) {
             0 => {}
-            // A packet that the network sent twice, or so late that its message is lost already.
+            // The network duplicated the packet, or it is so late that its message is lost already.
             ..0 => {
                 core.stats.duplicates += 1;
                 return;
@@ -219,7 +219,7 @@ impl Uc {
             segment::scatter(env, core.pd(), &self.recv.sges, offset, packet.payload)
         };
         if let Err(status) = stored {
-            // Our own receive is at fault: it completes in error, the queue pair lives on.
+            // The local receive is at fault: it completes in error, the queue pair lives on.
             self.complete(core, packet, status, WcOpcode::Recv, 0, env);
             return Err(Dropped);
         }
@@ -337,7 +337,7 @@ mod tests {
         }
         p.finish();
         assert_eq!(p.worlds[1].take(RECV_CQ), [(1, WcStatus::Success, 3000), (2, WcStatus::Success, 3000)]);
-        // No receive is left: dropped in silence.
+        // No receive is left: dropped silently.
         p.send(0, 3, SendOp::Send, &[sge(0, 10)]);
         p.finish();
         assert!(p.worlds[1].wcs.is_empty());

@@ -1,5 +1,5 @@
-//! Unreliable datagrams: one packet a message, to any queue pair that an address handle and a Q_Key reach. The first
-//! 40 bytes of each receive hold the network header the datagram came with (IBA 11.4.1.2, RoCE A17.4.5.1).
+//! Unreliable datagrams: one packet per message, to any queue pair that an address handle and a Q_Key reach. The first
+//! 40 bytes of each receive hold the network header of the datagram (IBA 11.4.1.2, RoCE A17.4.5.1).
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use crate::{Env, RecvWqe, RxPacket, TxBatch};
 
 /// Bytes of the network header in front of the payload.
 const GRH_LEN: usize = 40;
-/// A Q_Key with this bit set in a work request stands for the sender's own (IBA 10.2.5).
+/// A Q_Key with this bit set in a work request means the sender's own (IBA 10.2.5).
 const CONTROLLED_QKEY: u32 = 0x8000_0000;
 /// Next header and protocol value of UDP.
 const UDP: u8 = 17;
@@ -44,7 +44,7 @@ impl Ud {
         core.state() == QpState::Rts && !sq.is_empty() && self.pace.is_open(now)
     }
 
-    /// When a send that the pace holds back may go.
+    /// Returns when a send delayed by pacing may continue.
     pub fn poll_timeout(&self, core: &Core, sq: &SendQueue) -> Option<Instant> {
         (core.state() == QpState::Rts && !sq.is_empty()).then(|| self.pace.opens_at())
     }
@@ -101,7 +101,7 @@ impl Ud {
         let header = HeaderBuf::write(bth, &ext, len as usize);
         tx.begin(target.av, target.remote_qpn, core.qpn, header.as_slice());
         payload.add(wqe, tx);
-        // Nobody would send it again.
+        // UD has no retransmission to replace a damaged packet.
         tx.unsteady();
         self.next = self.next.next();
         core.stats.tx_packets += 1;
@@ -162,9 +162,10 @@ const KIND_GRH: u8 = 0;
 const KIND_IPV6: u8 = 1;
 const KIND_IPV4: u8 = 2;
 
-/// What the network header in front of the payload is, told in place of the service level, which Ethernet has not. Annex 17 of
-/// IBA (A17.4.5.1) has a completion tell it and the verbs have no place for it; ConnectX tells it here, and programs read it: where
-/// it is missing UCX before 1.18 takes the IPv4 header for a GRH and drops every datagram.
+/// Returns the kind of the network header in front of the payload, which is reported in place of the service level,
+/// because Ethernet has none. Annex 17 of IBA (A17.4.5.1) requires a completion to report it, but the verbs have no
+/// field for it; ConnectX reports it here, and programs read it: without it UCX before 1.18 takes the IPv4 header for a
+/// GRH and drops every datagram.
 fn header_kind(rx: &RxPacket<'_>) -> u8 {
     match (rx.gid_type, rx.sgid.ip(), rx.dgid.ip()) {
         (GidType::IbOrRoceV1, ..) => KIND_GRH,
@@ -173,8 +174,8 @@ fn header_kind(rx: &RxPacket<'_>) -> u8 {
     }
 }
 
-/// The 40 bytes in front of the payload: RoCE v1's GRH, the IPv6 header, or 20 bytes of zeros and the IPv4 header. Fields that a UDP
-/// socket does not tell (identification, flow label) have the values that RoCE senders use.
+/// Builds the 40 bytes in front of the payload: RoCE v1's GRH, the IPv6 header, or 20 bytes of zeros and the IPv4
+/// header. Fields that a UDP socket does not report (identification, flow label) have the values that RoCE senders use.
 fn network_header(rx: &RxPacket<'_>) -> [u8; GRH_LEN] {
     let payload = rx.packet.payload.len();
     let ib = rx.packet.info.header_len + payload + pad_for(payload) + ICRC_LEN;
@@ -243,7 +244,7 @@ mod tests {
         let mut ud = UdTarget {
             av: av(0),
             remote_qpn: 0x11,
-            remote_qkey: 0xffff_ffff, // Stands for our own.
+            remote_qkey: 0xffff_ffff, // Means the sender's own.
         };
         let flags = SendFlags::SIGNALED;
         let list = [sge(0, 33)];

@@ -1,4 +1,4 @@
-//! The connection or service that a datagram names, before anything is done with it.
+//! Connection or service that a datagram addresses, found without handling the datagram.
 
 use weft_mad::{GmpAddress, MadBytes};
 use weft_wire::cm::CmMessage;
@@ -7,7 +7,7 @@ use weft_wire::mad::Mad;
 use super::cm::Cm;
 use super::comm_id::ConnId;
 
-/// The connection or service that a datagram is for.
+/// Addressee of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressee {
     /// This connection.
@@ -17,7 +17,7 @@ pub enum Addressee {
 }
 
 impl Cm {
-    /// Returns the connection or service that a datagram is for; `None` if it is no message of a connection manager, or names nothing.
+    /// Returns the connection or service that a datagram addresses; `None` if it is no CM message or names neither.
     pub fn addressee(&self, from: &GmpAddress, bytes: &MadBytes) -> Option<Addressee> {
         let mad: Mad = zerocopy::transmute!(*bytes);
         let named = |local: u32| Some(Addressee::Connection(ConnId(local)));

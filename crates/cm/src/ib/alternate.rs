@@ -1,5 +1,5 @@
-//! Another alternate path for a connection that stands: LAP and APR (IBA 12.8). Linux takes no part in this on RoCE;
-//! a LAP without an answer ends by its timer.
+//! Loading of another alternate path into an established connection: LAP and APR (IBA 12.8). Linux does not answer a
+//! LAP on RoCE; an unanswered LAP ends by its timer.
 
 use weft_verbs::Instant;
 use weft_wire::cm::{ApStatus, Apr, Lap, Mra, PrivateData};
@@ -16,7 +16,7 @@ use super::path::Path;
 use super::receive::patience;
 use super::state::{Action, Input, State, lap_step, step};
 
-/// Time in which an answer to a LAP is expected: what Linux's RDMA CM expects of every answer, about four seconds.
+/// Response timeout of a LAP: the value that Linux's RDMA CM uses for all messages, about four seconds.
 const LAP_RESPONSE_TIMEOUT: u8 = 20;
 
 impl Cm {
@@ -96,7 +96,7 @@ impl Cm {
         }
     }
 
-    /// Nobody answers the LAP; the connection goes on as it is.
+    /// Ends a LAP that got no answer; the connection goes on as it is.
     pub(super) fn give_up_lap(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let (next, action) = lap_step(conn.lap, Input::GiveUp);
@@ -109,7 +109,7 @@ impl Cm {
 }
 
 impl Book {
-    /// Lets a message about the alternate path do what its table says. Whether the owner is to be told.
+    /// Applies the LAP table to a received message. Returns whether to tell the owner.
     fn take_lap(&mut self, rx: &Rx<'_>, conn: &mut Conn, input: Input) -> bool {
         let stands = conn.state == State::Established && step(conn.state, input).1 == Action::Alternate;
         let (next, action) = if stands { lap_step(conn.lap, input) } else { (conn.lap, Action::Refuse) };

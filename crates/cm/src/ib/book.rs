@@ -1,5 +1,5 @@
-//! What all connections share: timers, the tables that find a connection by its peer's names, and what waits to be
-//! fetched. A connection changes its state here and nowhere else, so that the tables always agree with it.
+//! State shared by all connections: timers, the tables that find a connection by its peer's identifiers, and the output
+//! queues. All changes of a connection's state go through this type, so that the tables always agree with it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,23 +15,23 @@ use super::limits::TRANSMIT_QUEUE_MAX;
 use super::state::State;
 use super::stats::{CmStats, column};
 
-/// A peer's queue pair: by address, adapter and number.
+/// A peer's queue pair: GID, CA GUID and number.
 pub(super) type RemoteQp = (Gid, u64, u32);
 
-/// See the module.
+/// Timers, lookup tables and queues of all connections; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub timers: BTreeSet<(Instant, ConnId)>,
-    /// By the peer's adapter and communication id: what a repeated REQ is known by.
+    /// By the peer's CA and communication id, which identify a repeated REQ.
     pub remote_ids: BTreeMap<(u64, u32), ConnId>,
-    /// By the peer, its adapter and its queue pair: what an old connection is known by. Adapters and queue pairs are easily
-    /// guessed: without the address a stranger who names a peer's would have the peer rejected as stale.
+    /// By the peer's GID, CA and queue pair, which identify an old connection. CAs and queue pairs are easily guessed:
+    /// without the GID, a stranger who names a peer's could get the peer rejected as stale.
     pub remote_qps: BTreeMap<RemoteQp, ConnId>,
-    /// Requests for services by the peer and its request id.
+    /// SIDR requests by the peer and its request id.
     pub remote_sidrs: BTreeMap<(Gid, u32), ConnId>,
-    /// Requests peer to peer that were sent, by service and peer.
+    /// Peer-to-peer REQs sent, by service and peer.
     pub peers: BTreeMap<(u64, Gid), ConnId>,
-    /// Requests that wait for their owner's answer.
+    /// Requests that await the owner's answer.
     pub pending: usize,
     /// Connections without an owner.
     pub orphans: usize,
@@ -41,7 +41,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Goes to another state (or enters the same one again): timers end, and the tables forget what they must.
+    /// Enters a state (or the same one again): stops timers, and removes table rows that no longer apply.
     pub fn enter(&mut self, now: Instant, conn: &mut Conn, next: State) {
         self.pending += usize::from(next.is_pending());
         self.pending -= usize::from(conn.state.is_pending());
@@ -55,7 +55,7 @@ impl Book {
             self.forget(|book| &mut book.remote_sidrs, (conn.to.dgid, conn.remote_comm_id), conn.id);
         }
         if matches!(next, State::MraReqRcvd | State::MraRepRcvd) {
-            // What was asked is still asked; the peer only needs time.
+            // The request stays pending; the peer only needs more time.
             return;
         }
         conn.ask = None;
@@ -65,7 +65,7 @@ impl Book {
         self.arm(conn, wait);
     }
 
-    /// Whether no table has a row, nothing is counted and nothing waits to be fetched.
+    /// Whether no table has a row, nothing is counted and the output queues are empty.
     pub fn is_empty(&self) -> bool {
         let tables = self.remote_ids.is_empty() && self.remote_qps.is_empty() && self.remote_sidrs.is_empty();
         let rest = self.peers.is_empty() && self.timers.is_empty();
@@ -73,12 +73,12 @@ impl Book {
         tables && rest && queues && (self.pending, self.orphans) == (0, 0)
     }
 
-    /// The peer's queue pair may connect anew.
+    /// Forgets the peer's queue pair, which may then connect anew.
     pub fn forget_remote_qp(&mut self, conn: &Conn) {
         self.forget(|book| &mut book.remote_qps, conn.remote_qp(), conn.id);
     }
 
-    /// Takes a row out of a table if it is this connection's.
+    /// Removes a row from a table if it is this connection's.
     fn forget<K: Ord>(&mut self, table: impl Fn(&mut Book) -> &mut BTreeMap<K, ConnId>, key: K, conn: ConnId) {
         let table = table(self);
         if table.get(&key) == Some(&conn) {
@@ -86,7 +86,7 @@ impl Book {
         }
     }
 
-    /// Sets or ends the timer of a connection.
+    /// Sets or stops the timer of a connection.
     pub fn arm(&mut self, conn: &mut Conn, deadline: Option<Instant>) {
         if let Some(old) = conn.deadline.take() {
             self.timers.remove(&(old, conn.id));
@@ -106,14 +106,14 @@ impl Book {
         self.arm(conn, Some(retry.deadline()));
     }
 
-    /// What was asked needs no answer any more.
+    /// Stops repeating the pending message.
     pub fn answered(&mut self, conn: &mut Conn) {
         conn.ask = None;
         conn.retry = None;
         self.arm(conn, None);
     }
 
-    /// Waits longer for the answer to what was asked.
+    /// Restarts the wait for the answer to the pending message, with this timeout.
     pub fn extend(&mut self, now: Instant, conn: &mut Conn, timeout: Duration) {
         if let Some(mut retry) = conn.retry {
             retry.extend(now, timeout);
@@ -122,13 +122,13 @@ impl Book {
         }
     }
 
-    /// Sends a message once, and remembers it for when what it answers comes again.
+    /// Sends a message once, and keeps it to answer repeats of the message that it answers.
     pub fn reply(&mut self, conn: &mut Conn, message: impl Into<CmMessage>) {
         let bytes = self.push(conn.to, &mad_of(message.into(), conn.tid, 0));
         conn.reply = Some(Box::new(bytes));
     }
 
-    /// Remembers a message for when what it answers comes again, without sending it.
+    /// Keeps a message to answer repeats of the message that it answers, without sending it.
     pub fn prepare(&mut self, conn: &mut Conn, message: impl Into<CmMessage>) {
         let mad = mad_of(message.into(), conn.tid, 0);
         conn.reply = Some(Box::new(zerocopy::transmute!(mad)));
@@ -144,7 +144,7 @@ impl Book {
         self.push(conn.to, &mad_of(message.into(), conn.tid, attr_mod));
     }
 
-    /// Sends an answer to somebody with whom there is no connection.
+    /// Sends an answer to a peer without a connection.
     pub fn say_to_stranger(&mut self, to: &GmpAddress, tid: u64, message: impl Into<CmMessage>) {
         if !self.has_room() {
             return;
@@ -152,7 +152,7 @@ impl Book {
         self.push(*to, &mad_of(message.into(), tid, 0));
     }
 
-    /// Sends the message that is being repeated, or the one that answers, again.
+    /// Sends the pending message, or else the kept answer, again.
     pub fn say_again(&mut self, conn: &Conn) {
         let message = if conn.state == State::RepSent { &conn.ask } else { &conn.reply };
         if let Some(bytes) = message {
@@ -160,14 +160,15 @@ impl Book {
         }
     }
 
-    /// Sends what is being repeated.
+    /// Sends the pending message again.
     pub fn ask_again(&mut self, conn: &Conn) {
         if let Some(bytes) = &conn.ask {
             self.push_again(conn.to, **bytes);
         }
     }
 
-    /// Whether one more message may wait that is an answer to what anybody may send at any rate, or comes again anyhow.
+    /// Returns whether the queue has room for a droppable message: an answer to a stranger, or one that will be
+    /// repeated.
     pub fn has_room(&mut self) -> bool {
         let room = self.transmit.len() < TRANSMIT_QUEUE_MAX;
         self.stats.tx_dropped += u64::from(!room);
@@ -197,13 +198,13 @@ impl Book {
         }
     }
 
-    /// Counts a message that came again.
+    /// Counts a repeated message.
     pub fn duplicate(&mut self, attr: AttrId) {
         self.stats.rx_duplicates[column(attr)] += 1;
     }
 }
 
-/// The datagram of a message.
+/// Builds the datagram of a message.
 fn mad_of(message: CmMessage, tid: u64, attr_mod: u32) -> Mad {
     let mad = message.to_mad(tid);
     Mad { header: mad.header.with_attr_mod(attr_mod), ..mad }

@@ -1,4 +1,4 @@
-//! The communication manager as a value: what comes in is led to its connection.
+//! Communication manager as a value: passes each received message to its connection.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::param::CaInfo;
 use super::state::{Action, Input, State, step};
 use super::stats::{CmStats, column};
 
-/// A datagram that is being dealt with.
+/// Received datagram in processing.
 #[derive(Clone, Copy)]
 pub(super) struct Rx<'a> {
     pub now: Instant,
@@ -31,7 +31,7 @@ pub(super) struct Rx<'a> {
     pub attr_mod: u32,
 }
 
-/// Every connection of a host, its listeners and timers.
+/// All connections of a host, with their listeners and timers.
 #[derive(Debug)]
 pub struct Cm {
     pub(super) ids: CommIds,
@@ -56,19 +56,19 @@ impl Cm {
         }
     }
 
-    /// A device is new or has changed. Datagrams of a device that is not known are dropped.
+    /// Adds or updates a device. Datagrams from an unknown device are dropped.
     pub fn set_device(&mut self, device: u32, info: CaInfo) {
         if self.devices.len() < DEVICES_MAX || self.devices.contains_key(&device) {
             self.devices.insert(device, info);
         }
     }
 
-    /// A device is gone: what comes from it is dropped. Its connections stay until their owner destroys them.
+    /// Removes a device: its datagrams are dropped. Its connections stay until their owner destroys them.
     pub fn remove_device(&mut self, device: u32) {
         self.devices.remove(&device);
     }
 
-    /// A datagram came to queue pair 1. Whatever it is, it is dealt with; what is wrong with it is counted.
+    /// Handles a datagram received on queue pair 1, however malformed; errors are counted.
     pub fn handle_mad(&mut self, now: Instant, from: &GmpAddress, bytes: &MadBytes) {
         let mad: Mad = zerocopy::transmute!(*bytes);
         let Ok(message) = CmMessage::from_mad(&mad) else {
@@ -88,7 +88,8 @@ impl Cm {
         }
     }
 
-    /// The service that a request wants and nobody listens to, unless it is a repetition or one between peers.
+    /// Returns the service that a new request wants but that has no listener yet; `None` for repeated and peer-to-peer
+    /// requests.
     fn is_early(&self, rx: &Rx<'_>, message: &CmMessage) -> Option<u64> {
         let (service_id, known) = match message {
             CmMessage::Req(req) => {
@@ -103,7 +104,7 @@ impl Cm {
         (!known && self.listeners.find(service_id).is_none()).then_some(service_id)
     }
 
-    /// Requests whose time to wait for a listener is over, or that have one now.
+    /// Handles early requests whose grace period is over or whose listener has arrived.
     fn on_early(&mut self, now: Instant) {
         while let Some(kept) = self.early.next(now) {
             let mad: Mad = zerocopy::transmute!(kept.mad);
@@ -131,7 +132,7 @@ impl Cm {
         }
     }
 
-    /// Lets everything happen that is due.
+    /// Handles everything that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.on_early(now);
         while let Some((deadline, id)) = self.book.timers.first().copied() {
@@ -165,7 +166,7 @@ impl Cm {
         }
     }
 
-    /// Time has brought a connection on.
+    /// Handles the expiry of a connection's timer.
     fn expire(&mut self, now: Instant, id: ConnId, input: Input) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let (next, action) = step(conn.state, input);
@@ -200,12 +201,12 @@ impl Cm {
         [first, self.early.deadline()].into_iter().flatten().min()
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
         self.book.transmit.pop_front()
     }
 
-    /// The next thing that happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.book.events.pop_front()
     }
@@ -215,17 +216,18 @@ impl Cm {
         &self.book.stats
     }
 
-    /// How many connections there are, in whatever state.
+    /// Returns the number of connections in any state.
     pub fn connections(&self) -> usize {
         self.conns.len()
     }
 
-    /// Whether nothing is kept but devices, listeners and counters: no connection, timer, name of a peer, or message.
+    /// Returns whether only devices, listeners and counters are left: no connection, timer, peer identifier, or
+    /// message.
     pub fn is_idle(&self) -> bool {
         self.conns.is_empty() && self.early.is_empty() && self.book.is_empty()
     }
 
-    /// A new connection, whose number no other has.
+    /// Creates a connection with an unused number.
     pub(super) fn create(&mut self, to: GmpAddress, service_id: u64, tid: Option<u64>) -> Result<ConnId, CmError> {
         if self.conns.len() >= CONNECTIONS_MAX {
             return Err(CmError::TooMany("connections"));
@@ -241,12 +243,12 @@ impl Cm {
         Ok(id)
     }
 
-    /// Transaction of a message that a connection begins on its own.
+    /// Returns the transaction id for a message that a connection sends on its own.
     pub(super) fn own_tid(&self, id: ConnId) -> u64 {
         u64::from(self.ids.secret(0)) << 32 | u64::from(id.0)
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub(super) fn remove(&mut self, now: Instant, id: ConnId) {
         if let Some(mut conn) = self.conns.remove(&id) {
             self.book.orphans -= usize::from(conn.orphan);

@@ -1,18 +1,18 @@
-//! Communication ids: by them a peer names a connection, so nobody else should be able to guess one.
+//! Communication ids. A peer names a connection by its id, so no third party should be able to guess one.
 //!
-//! Ids are a counter seen through a keyed permutation of 32 bits: none comes again before four thousand million others
-//! have, and who knows some of them knows nothing about the next.
+//! Ids are a counter seen through a keyed permutation of 32 bits: an id repeats only after some four thousand million
+//! others, and knowing some of them reveals nothing about the next.
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// A connection of [`super::Cm`]: the communication id that the wire knows it by, never 0.
+/// Communication id of a connection of [`super::Cm`], as used on the wire; never 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnId(pub u32);
 
 /// Rounds of the permutation: with four, a Feistel network of pseudo-random functions is a pseudo-random permutation.
 const ROUNDS: u8 = 4;
 
-/// Where communication ids come from.
+/// Source of communication ids.
 #[derive(Clone, Debug)]
 pub(crate) struct CommIds {
     seed: u64,
@@ -20,12 +20,12 @@ pub(crate) struct CommIds {
 }
 
 impl CommIds {
-    /// Ids in an order that only this seed gives.
+    /// Creates a source whose order depends only on the seed.
     pub(crate) fn new(seed: u64) -> CommIds {
         CommIds { seed, count: 0 }
     }
 
-    /// The next id.
+    /// Returns the next id.
     pub(crate) fn draw(&mut self) -> ConnId {
         loop {
             self.count = self.count.wrapping_add(1);
@@ -36,7 +36,7 @@ impl CommIds {
         }
     }
 
-    /// Upper half of every transaction id, and other numbers that shall not be guessed.
+    /// Returns an unpredictable number for a purpose, among them the upper half of every transaction id.
     pub(crate) fn secret(&self, purpose: u8) -> u32 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);

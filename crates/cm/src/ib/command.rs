@@ -1,5 +1,4 @@
-//! The commands about connections. Each looks up in the table whether the state allows it, makes its message, and
-//! sends it.
+//! Commands on connections. Each checks in the table that the state allows it, builds its message, and sends it.
 
 use weft_mad::{GmpAddress, exponent_to_duration};
 use weft_verbs::Instant;
@@ -23,20 +22,21 @@ const BITS_24: u32 = 0xff_ffff;
 
 impl Cm {
     /// Listens for requests whose service id is `service_id` in the bits of `mask` (all ones: exactly that one), on
-    /// every device. Whoever wants the same service once more gets the same listener, and must give it up as often; a
-    /// service that another listener's mask covers is refused. Requests that came a moment too early are due then.
+    /// every device. A second call for the same service returns the same listener, which then takes as many calls of
+    /// `unlisten`; a service that another listener's mask covers is refused. Requests that came a moment too early
+    /// become due.
     pub fn listen(&mut self, service_id: u64, mask: u64) -> Result<ListenId, CmError> {
         let id = self.listeners.add(service_id, mask)?;
         self.early.hasten(|service| self.listeners.find(service) == Some(id));
         Ok(id)
     }
 
-    /// Gives a listener up. Requests that came to it stay.
+    /// Releases a listener. Requests that it already received stay.
     pub fn unlisten(&mut self, listen: ListenId) -> Done {
         self.listeners.remove(listen)
     }
 
-    /// Asks for a connection (`ib_send_cm_req`).
+    /// Requests a connection (`ib_send_cm_req`).
     pub fn send_req(&mut self, now: Instant, params: &ReqParams) -> Result<ConnId, CmError> {
         check_req(params)?;
         let ca = *self.devices.get(&params.to.device).ok_or(CmError::NoDevice(params.to.device))?;
@@ -59,7 +59,7 @@ impl Cm {
         Ok(id)
     }
 
-    /// Answers a request (`ib_send_cm_rep`). It is repeated until the peer is ready.
+    /// Accepts a request (`ib_send_cm_rep`). The REP is repeated until the peer's RTU arrives.
     pub fn send_rep(&mut self, now: Instant, conn: ConnId, params: &RepParams) -> Done {
         if params.qpn > BITS_24 || params.starting_psn > BITS_24 {
             return Err(CmError::Invalid("queue pair numbers and PSNs have 24 bits"));
@@ -78,7 +78,7 @@ impl Cm {
         Ok(())
     }
 
-    /// Is ready to use the connection (`ib_send_cm_rtu`): it stands. Private data, 224 bytes at most.
+    /// Confirms the REP (`ib_send_cm_rtu`): the connection is established. Private data, 224 bytes at most.
     pub fn send_rtu(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendRtu)?;
         let (book, conn) = self.both(conn)?;
@@ -88,7 +88,7 @@ impl Cm {
         Ok(())
     }
 
-    /// Rejects a request, an answer, or the connection at any time before it stands (`ib_send_cm_rej`). 72 bytes of
+    /// Rejects a request, an answer, or a connection that is not yet established (`ib_send_cm_rej`). 72 bytes of
     /// additional information and 148 of private data at most.
     pub fn send_rej(
         &mut self,
@@ -106,8 +106,8 @@ impl Cm {
         Ok(())
     }
 
-    /// Asks the peer for patience, 4.096 µs · 2^`service_timeout` (`ib_send_cm_mra`). With `delay` it is only sent when
-    /// the peer repeats itself (`IB_CM_MRA_FLAG_DELAY`). Private data, 222 bytes at most.
+    /// Asks the peer for more time, 4.096 µs · 2^`service_timeout` (`ib_send_cm_mra`). With `delay` the MRA is sent
+    /// only when the peer repeats its message (`IB_CM_MRA_FLAG_DELAY`). Private data, 222 bytes at most.
     pub fn send_mra(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Cm {
         Ok(())
     }
 
-    /// Ends a connection that stands (`ib_send_cm_dreq`). Private data, 220 bytes at most.
+    /// Ends an established connection (`ib_send_cm_dreq`). Private data, 220 bytes at most.
     pub fn send_dreq(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendDreq)?;
         let tid = self.own_tid(conn);
@@ -144,7 +144,7 @@ impl Cm {
         Ok(())
     }
 
-    /// Agrees that the connection ends (`ib_send_cm_drep`). Private data, 224 bytes at most.
+    /// Confirms the end of the connection (`ib_send_cm_drep`). Private data, 224 bytes at most.
     pub fn send_drep(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendDrep)?;
         let (book, conn) = self.both(conn)?;
@@ -154,8 +154,8 @@ impl Cm {
         Ok(())
     }
 
-    /// The queue pair has seen the peer's first packet although no RTU came: the connection stands (`ib_cm_notify` with
-    /// `IB_EVENT_COMM_EST`). The event [`super::EventKind::UserEstablished`] follows.
+    /// Establishes the connection because the queue pair received the peer's first packet before the RTU
+    /// (`ib_cm_notify` with `IB_EVENT_COMM_EST`). The event [`super::EventKind::UserEstablished`] follows.
     pub fn establish(&mut self, now: Instant, conn: ConnId) -> Done {
         if self.state(conn) == Some(State::Established) {
             return Err(CmError::AlreadyEstablished);
@@ -167,17 +167,17 @@ impl Cm {
         Ok(())
     }
 
-    /// State of a connection.
+    /// Returns the state of a connection.
     pub fn state(&self, conn: ConnId) -> Option<State> {
         self.owned(conn).map(|conn| conn.state)
     }
 
-    /// What the queue pair of a connection is to be modified with (`ib_cm_init_qp_attr`).
+    /// Returns the parameters for modifying the queue pair of a connection (`ib_cm_init_qp_attr`).
     pub fn qp_params(&self, conn: ConnId) -> Option<QpParams> {
         self.owned(conn).map(Conn::qp_params)
     }
 
-    /// Where the peer of a connection is.
+    /// Returns the address of a connection's peer.
     pub fn address(&self, conn: ConnId) -> Option<GmpAddress> {
         self.owned(conn).map(|conn| conn.to)
     }
@@ -186,13 +186,13 @@ impl Cm {
         self.conns.get(&id).map(|conn| &**conn).filter(|conn| !conn.orphan)
     }
 
-    /// The connection, to be changed together with what all share.
+    /// Borrows a connection together with the shared state.
     pub(super) fn both(&mut self, id: ConnId) -> Result<(&mut Book, &mut Conn), CmError> {
         let conn = self.conns.get_mut(&id).filter(|conn| !conn.orphan).ok_or(CmError::NoSuchConnection)?;
         Ok((&mut self.book, conn))
     }
 
-    /// The state that a command leads to, if the table knows it.
+    /// Returns the next state if the table allows this command.
     pub(super) fn allowed(&self, id: ConnId, input: Input) -> Result<State, CmError> {
         let state = self.state(id).ok_or(CmError::NoSuchConnection)?;
         match step(state, input) {
@@ -202,7 +202,7 @@ impl Cm {
     }
 }
 
-/// The same for commands about the alternate path.
+/// Returns the next LAP state if its table allows this command.
 pub(super) fn allowed_lap(state: State, lap: LapState, input: Input) -> Result<LapState, CmError> {
     match lap_step(lap, input) {
         (_, Action::Refuse) => Err(CmError::State(state)),

@@ -1,4 +1,4 @@
-//! One connection: what was agreed on so far, what is repeated, and until when.
+//! One connection: its negotiated parameters, its pending message, and its timer.
 
 use weft_mad::{GmpAddress, MadBytes, Retry};
 use weft_verbs::{Duration, Gid, Instant, Mtu, QpType};
@@ -8,22 +8,22 @@ use super::comm_id::ConnId;
 use super::param::QpParams;
 use super::state::{LapState, State};
 
-/// A connection, or a request for a service.
+/// Connection, or SIDR request.
 #[derive(Debug)]
 pub(super) struct Conn {
     pub id: ConnId,
     pub state: State,
     pub lap: LapState,
-    /// Its owner has gone: it says goodbye on its own and tells nobody.
+    /// Whether its owner has destroyed it: it finishes the disconnect on its own and reports no events.
     pub orphan: bool,
-    /// Where the peer is.
+    /// Address of the peer.
     pub to: GmpAddress,
     /// GID of the peer on the alternate path.
     pub alternate_dgid: Option<Gid>,
-    /// Transaction of the message that is being answered, or of our own first.
+    /// Transaction id of the message to answer, or of the first message that this side sent.
     pub tid: u64,
     pub service_id: u64,
-    /// The peer's communication id, 0 while it is not known; of a request for a service its request id.
+    /// The peer's communication id, 0 until known; of a SIDR request, its request id.
     pub remote_comm_id: u32,
     pub remote_ca_guid: u64,
     pub qp_type: QpType,
@@ -37,23 +37,23 @@ pub(super) struct Conn {
     pub initiator_depth: u8,
     pub retry_count: u8,
     pub rnr_retry_count: u8,
-    /// Local ACK timeout, and the time of Timewait: 4.096 µs · 2ⁿ.
+    /// Local ACK timeout, and the duration of Timewait: 4.096 µs · 2ⁿ.
     pub ack_timeout: u8,
-    /// How long one try of a message waits.
+    /// Timeout of one try of a message.
     pub timeout: Duration,
     pub max_cm_retries: u8,
     pub peer_to_peer: bool,
-    /// The message that is repeated until it is answered.
+    /// Pending message, repeated until the peer answers it.
     pub ask: Option<Box<MadBytes>>,
     pub retry: Option<Retry>,
-    /// The message that is repeated when what it answers comes again.
+    /// Answer, sent again when the message that it answers is repeated.
     pub reply: Option<Box<MadBytes>>,
-    /// When the timer goes off.
+    /// Expiry of the timer.
     pub deadline: Option<Instant>,
 }
 
 impl Conn {
-    /// A connection of which nothing is known but where the peer is.
+    /// Creates a connection of which only the peer's address is known.
     pub fn new(id: ConnId, to: GmpAddress, service_id: u64, tid: u64) -> Conn {
         Conn {
             id,
@@ -88,18 +88,18 @@ impl Conn {
         }
     }
 
-    /// What an old connection of the peer's queue pair is known by.
+    /// Returns the identity of the peer's queue pair, by which an old connection is found.
     pub fn remote_qp(&self) -> RemoteQp {
         (self.to.dgid, self.remote_ca_guid, self.remote_qpn)
     }
 
-    /// Whether a datagram comes from the peer: on the path that is used, or on the alternate one.
+    /// Returns whether a datagram comes from the peer, on the primary or the alternate path.
     pub fn is_peer(&self, from: &GmpAddress) -> bool {
         let on_alternate = self.alternate_dgid == Some(from.dgid) && self.to.device == from.device;
         self.to.same_ends(from) || on_alternate
     }
 
-    /// What the queue pair is to be modified with.
+    /// Returns the parameters for modifying the queue pair.
     pub fn qp_params(&self) -> QpParams {
         use State::*;
         let known =

@@ -1,7 +1,7 @@
-//! Requests that came before somebody listens to their service. Programs that connect a second time, as perftest's do,
-//! ask as soon as the other side has said that it goes on, and its `rdma_listen` may be some microseconds away. On real
-//! adapters the way there hides that; here the request is quicker than the listener. So it waits a moment, and is
-//! rejected when still nobody listens.
+//! Requests that arrive before any program listens to their service. Programs that connect a second time, as perftest's
+//! do, send the request as soon as the other side says that it goes on, and its `rdma_listen` may be some microseconds
+//! away. On real adapters the network latency hides that; here the request overtakes the listener. So the request waits
+//! a moment, and is rejected if there is still no listener.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use weft_wire::mad::Mad;
 
 use super::limits::{EARLY_MAX, LISTENER_GRACE};
 
-/// A request, or one for a service's queue pair.
+/// A REQ or SIDR_REQ that waits.
 #[derive(Debug)]
 pub(super) struct Waiting {
     due: Instant,
@@ -20,15 +20,15 @@ pub(super) struct Waiting {
     pub mad: MadBytes,
 }
 
-/// What waits, the oldest first.
+/// Waiting requests, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Early {
     waiting: VecDeque<Waiting>,
 }
 
 impl Early {
-    /// Keeps a request until its time is over. `false`: there is no room, so it has to be dealt with now. One that comes
-    /// again is kept once.
+    /// Keeps a request until its grace period is over; a repeat is kept once. Returns `false` if there is no room: the
+    /// caller then handles the request now.
     pub fn keep(&mut self, now: Instant, service_id: u64, from: &GmpAddress, mad: &MadBytes) -> bool {
         if self.waiting.iter().any(|kept| kept.is(from, mad)) {
             return true;
@@ -40,20 +40,20 @@ impl Early {
         room
     }
 
-    /// The next one whose time is over.
+    /// Takes the next request whose grace period is over.
     pub fn next(&mut self, now: Instant) -> Option<Waiting> {
         let ripe = self.waiting.iter().position(|kept| kept.due <= now)?;
         self.waiting.remove(ripe)
     }
 
-    /// Somebody listens to services from now on: who asked for one of them has waited long enough.
+    /// Makes the requests for services that now have a listener due at once.
     pub fn hasten(&mut self, listened: impl Fn(u64) -> bool) {
         for kept in self.waiting.iter_mut().filter(|kept| listened(kept.service_id)) {
             kept.due = Instant(0);
         }
     }
 
-    /// When the next one's time is over.
+    /// Returns when the next grace period ends.
     pub fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|kept| kept.due).min()
     }

@@ -1,32 +1,32 @@
-//! Why a command was refused.
+//! Errors of commands.
 
 use weft_verbs::Errno;
 use weft_wire::cm::TooLong;
 
 use super::state::State;
 
-/// Why a command was refused.
+/// Reason why a command was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CmError {
-    /// There is no such connection or listener (any more).
+    /// No connection or listener with this number (any more).
     #[error("no such connection or listener")]
     NoSuchConnection,
-    /// The connection is in a state where this cannot be done.
+    /// The state of the connection does not allow the command.
     #[error("not possible in state {0:?}")]
     State(State),
-    /// The connection stands already.
+    /// The connection is established already.
     #[error("the connection is established already")]
     AlreadyEstablished,
-    /// More private data, or more additional information, than the message has room for.
+    /// The private data or additional information does not fit the message.
     #[error("{} bytes of data, room for {}", .0.len, .0.max)]
     TooLong(TooLong),
-    /// An argument is outside what the message can say.
+    /// An argument is out of the message's range.
     #[error("invalid argument: {0}")]
     Invalid(&'static str),
-    /// The device is not known.
+    /// Unknown device.
     #[error("no device with number {0}")]
     NoDevice(u32),
-    /// Somebody else listens there.
+    /// Another listener has the service id.
     #[error("service id {0:#018x} is listened to already")]
     InUse(u64),
     /// A limit is reached.
@@ -35,7 +35,7 @@ pub enum CmError {
 }
 
 impl CmError {
-    /// The errno that Linux's `ib_cm` answers with.
+    /// Returns the errno that Linux's `ib_cm` returns.
     pub fn errno(self) -> Errno {
         const ENOENT: Errno = 2;
         const ENOMEM: Errno = 12;

@@ -1,4 +1,4 @@
-//! What the owner of connections is told.
+//! Events for the owner of connections.
 
 use weft_mad::GmpAddress;
 use weft_verbs::QpType;
@@ -8,180 +8,180 @@ use super::comm_id::ConnId;
 use super::param::{Ece, ListenId};
 use super::path::Path;
 
-/// Something happened to a connection.
+/// Event of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The connection.
     pub conn: ConnId,
-    /// What happened.
+    /// The event.
     pub kind: EventKind,
-    /// The private data of the message that caused it, all that the message has room for: zeros at the end are not
-    /// told apart from data. Empty if there was no message.
+    /// Private data of the message that caused it, at the message's full length: trailing zeros are indistinguishable
+    /// from data. Empty if there was no message.
     pub private_data: Vec<u8>,
 }
 
-/// What happened.
+/// Kind of event, with its details.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// A request for a connection. The connection is new, except when both sides asked for it (peer to peer): then it
-    /// is the one that [`super::Cm::send_req`] gave, and this side answers. Answer by `send_rep`, `send_rej`, `send_mra`
-    /// or `destroy`.
+    /// A request for a connection. The connection is new, except when both sides requested it (peer to peer): then it
+    /// is the one that [`super::Cm::send_req`] returned, and this side is passive. Answer by `send_rep`, `send_rej`,
+    /// `send_mra` or `destroy`.
     ReqReceived(Box<ReqReceived>),
-    /// The request was answered. Go on by `send_rtu` or `send_rej`.
+    /// A REP to the request. Go on with `send_rtu` or `send_rej`.
     RepReceived(Box<RepReceived>),
-    /// The peer is ready: the connection stands.
+    /// The peer is ready: the connection is established.
     RtuReceived,
-    /// [`super::Cm::establish`] was called: the connection stands.
+    /// The owner called [`super::Cm::establish`]: the connection is established.
     UserEstablished,
-    /// The peer does not want the connection, or not any more.
+    /// The peer rejects the connection, or drops it later.
     RejReceived(RejReceived),
-    /// The peer asks for time: 4.096 µs · 2ⁿ.
+    /// The peer asks for more time: 4.096 µs · 2ⁿ.
     MraReceived {
         /// n.
         service_timeout: u8,
     },
-    /// The peer ends the connection. Answer by `send_drep`.
+    /// The peer ends the connection. Answer with `send_drep`.
     DreqReceived,
-    /// The peer has agreed that the connection ends.
+    /// The peer has confirmed the end of the connection.
     DrepReceived,
-    /// No packet of the old connection can come any more: the queue pair may be used again.
+    /// No packet of the old connection can arrive any more: the queue pair may be reused.
     TimewaitExit,
-    /// Nobody answered the request.
+    /// The REQ got no answer.
     ReqError,
-    /// Nobody took note of the answer.
+    /// The REP got no answer.
     RepError,
-    /// Nobody answered the end; it has ended all the same.
+    /// The DREQ got no answer; the connection has ended all the same.
     DreqError,
-    /// A request for a service. The connection is new and only serves for `send_sidr_rep`, after which it is gone.
+    /// A SIDR request. The connection is new and serves only for `send_sidr_rep`, which removes it.
     SidrReqReceived(SidrReqReceived),
-    /// The answer to a request for a service.
+    /// The answer to a SIDR request.
     SidrRepReceived(SidrRepReceived),
-    /// Nobody answered the request for a service.
+    /// The SIDR request got no answer.
     SidrReqError,
-    /// The peer wants another alternate path. Answer by `send_apr`.
+    /// The peer proposes another alternate path. Answer with `send_apr`.
     LapReceived(Box<Path>),
-    /// The answer about the alternate path.
+    /// The answer to a proposed alternate path.
     AprReceived(AprReceived),
-    /// Nobody answered about the alternate path.
+    /// The LAP got no answer.
     LapError,
 }
 
-/// A request, seen from the side that received it: "remote" is who asks, and the paths lead from here to there.
+/// A request as its receiver sees it: "remote" is the requester, and the paths lead from here to there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReqReceived {
-    /// The listener that it was for; `None` peer to peer.
+    /// The listener; `None` for peer to peer.
     pub listen: Option<ListenId>,
     /// Where it came from.
     pub from: GmpAddress,
-    /// The service that is wanted.
+    /// Requested service.
     pub service_id: u64,
     /// Path of the connection.
     pub primary: Path,
     /// Alternate path.
     pub alternate: Option<Path>,
-    /// The asking adapter.
+    /// Node GUID of the requester's CA.
     pub remote_ca_guid: u64,
     /// Its Q_Key.
     pub remote_qkey: u32,
     /// Its queue pair.
     pub remote_qpn: u32,
-    /// Type that the queue pair on this side must have: RC, UC, or the target of XRC.
+    /// Type that the queue pair on this side must have: RC, UC, or XRC target.
     pub qp_type: QpType,
-    /// The first PSN that this side is to use.
+    /// First PSN that this side must send.
     pub starting_psn: u32,
-    /// READs and atomics that the peer sends at once.
+    /// READs and atomics that the peer has outstanding at most.
     pub responder_resources: u8,
-    /// READs and atomics that the peer takes at once.
+    /// READs and atomics that the peer accepts at once.
     pub initiator_depth: u8,
-    /// Time in which this side is expected to answer: 4.096 µs · 2ⁿ.
+    /// Time in which this side must answer: 4.096 µs · 2ⁿ.
     pub local_cm_response_timeout: u8,
     /// Time in which the peer answers.
     pub remote_cm_response_timeout: u8,
-    /// Whether the peer has end-to-end flow control.
+    /// Whether the peer supports end-to-end flow control.
     pub flow_control: bool,
-    /// Retries without an answer.
+    /// Retries after a missing acknowledgement.
     pub retry_count: u8,
     /// Retries after RNR.
     pub rnr_retry_count: u8,
-    /// Whether the peer takes receives from a shared queue.
+    /// Whether the peer's queue pair uses a shared receive queue.
     pub srq: bool,
     /// Options offered.
     pub ece: Ece,
 }
 
-/// An answer, seen from the side that received it.
+/// A REP as its receiver sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RepReceived {
-    /// The answering adapter.
+    /// Node GUID of the answering CA.
     pub remote_ca_guid: u64,
     /// Its Q_Key.
     pub remote_qkey: u32,
     /// Its queue pair.
     pub remote_qpn: u32,
-    /// The first PSN that this side is to use.
+    /// First PSN that this side must send.
     pub starting_psn: u32,
-    /// READs and atomics that the peer sends at once.
+    /// READs and atomics that the peer has outstanding at most.
     pub responder_resources: u8,
-    /// READs and atomics that the peer takes at once.
+    /// READs and atomics that the peer accepts at once.
     pub initiator_depth: u8,
-    /// How long the peer may take to acknowledge.
+    /// Time that the peer may take to acknowledge.
     pub target_ack_delay: u8,
-    /// What became of the alternate path.
+    /// Whether the peer accepted the alternate path.
     pub failover: Failover,
-    /// Whether the peer has end-to-end flow control.
+    /// Whether the peer supports end-to-end flow control.
     pub flow_control: bool,
     /// Retries after RNR.
     pub rnr_retry_count: u8,
-    /// Whether the peer takes receives from a shared queue.
+    /// Whether the peer's queue pair uses a shared receive queue.
     pub srq: bool,
-    /// Options taken.
+    /// Options chosen.
     pub ece: Ece,
 }
 
 /// A rejection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RejReceived {
-    /// Why.
+    /// Reason.
     pub reason: RejectReason,
-    /// More about it.
+    /// Additional rejection information.
     pub ari: Vec<u8>,
 }
 
-/// A request for a service.
+/// A SIDR request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SidrReqReceived {
-    /// The listener that it was for.
+    /// The listener.
     pub listen: ListenId,
     /// Where it came from.
     pub from: GmpAddress,
     /// The service.
     pub service_id: u64,
-    /// Partition wanted.
+    /// Requested partition.
     pub pkey: u16,
 }
 
-/// An answer to a request for a service.
+/// An answer to a SIDR request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SidrRepReceived {
     /// Where it came from.
     pub from: GmpAddress,
-    /// Whether the service is there.
+    /// Whether the service exists.
     pub status: SidrStatus,
     /// The queue pair.
     pub qpn: u32,
     /// Its Q_Key.
     pub qkey: u32,
-    /// Options taken.
+    /// Options chosen.
     pub ece: Ece,
-    /// More about the status.
+    /// Additional information about the status.
     pub info: Vec<u8>,
 }
 
-/// An answer about an alternate path.
+/// An APR.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AprReceived {
-    /// What became of it.
+    /// Whether the peer accepted the path.
     pub status: ApStatus,
-    /// More about it.
+    /// Additional information about the status.
     pub info: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The end of a connection that its owner forgets, and the end of its afterlife.
+//! Destruction of a connection by its owner, and the orphaned disconnect that may follow.
 
 use weft_verbs::Instant;
 use weft_wire::cm::{RejectReason, SidrRep, SidrStatus};
@@ -11,9 +11,9 @@ use super::sidr::sidr_rep;
 use super::state::{Action, Input, State, step};
 
 impl Cm {
-    /// Forgets a connection, whatever its state (`ib_destroy_cm_id`); the peer is told as the state demands, by REJ or by
-    /// DREQ, which is repeated for a while without the owner. No event comes for it any more, though some may wait
-    /// already. Destroying what is gone is nothing.
+    /// Destroys a connection in any state (`ib_destroy_cm_id`). As the state demands, the peer gets a REJ or a DREQ,
+    /// which is repeated for a while without the owner. No new event is reported for it, though some may be queued
+    /// already. Destroying a connection that is gone has no effect.
     pub fn destroy(&mut self, now: Instant, conn: ConnId) {
         let Some(entry) = self.conns.get_mut(&conn).filter(|entry| !entry.orphan) else { return };
         let guid = self.devices.get(&entry.to.device).map_or(0, |ca| ca.node_guid);
@@ -43,7 +43,7 @@ impl Cm {
         self.remove(now, conn);
     }
 
-    /// Says goodbye for an owner that does not wait for the answer.
+    /// Disconnects on behalf of an owner that does not wait for the answer.
     fn orphan(&mut self, now: Instant, id: ConnId) {
         let tid = self.own_tid(id);
         let Some(conn) = self.conns.get_mut(&id) else { return };
@@ -62,11 +62,11 @@ impl Cm {
         if let Some(retry) = &mut conn.retry {
             retry.limit(ORPHAN_RETRIES_MAX);
         }
-        // Its owner's queue pair is gone, so nothing stands in the way of a new connection of the peer's.
+        // Its owner's queue pair is gone, so the peer may connect anew.
         self.book.forget_remote_qp(conn);
     }
 
-    /// Buries a connection without an owner once it has said goodbye.
+    /// Removes an orphan once its disconnect is finished.
     pub(super) fn reap(&mut self, now: Instant, id: ConnId) {
         let Some(conn) = self.conns.get(&id).filter(|conn| conn.orphan && conn.state != State::DreqSent) else {
             return;

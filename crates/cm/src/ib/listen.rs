@@ -1,4 +1,4 @@
-//! Who listens to which services.
+//! Listeners by service id.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::param::ListenId;
 struct Listener {
     service_id: u64,
     mask: u64,
-    /// How many share it.
+    /// Number of `listen` calls that share it.
     shares: u32,
 }
 
@@ -21,7 +21,7 @@ impl Listener {
     }
 }
 
-/// All listeners: exact ones are found by their service id, those with a mask one after the other.
+/// All listeners: exact ones are found by service id, those with a mask by linear search.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     all: BTreeMap<ListenId, Listener>,
@@ -31,7 +31,7 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// A listener for a service; see [`super::Cm::listen`].
+    /// Adds or shares a listener for a service; see [`super::Cm::listen`].
     pub fn add(&mut self, service_id: u64, mask: u64) -> Result<ListenId, CmError> {
         let service_id = service_id & mask;
         if let Some(id) = self.overlapping(service_id, mask) {
@@ -56,7 +56,7 @@ impl Listeners {
         Ok(id)
     }
 
-    /// Gives one share of a listener up.
+    /// Releases one share of a listener.
     pub fn remove(&mut self, id: ListenId) -> Result<(), CmError> {
         let listener = self.all.get_mut(&id).ok_or(CmError::NoSuchConnection)?;
         listener.shares -= 1;
@@ -70,7 +70,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Who listens to a service.
+    /// Returns the listener of a service.
     pub fn find(&self, service_id: u64) -> Option<ListenId> {
         self.overlapping(service_id, u64::MAX)
     }

@@ -1,4 +1,4 @@
-//! Messages made of parameters and connections, and events made of messages.
+//! Conversions: parameters and connections to messages, messages to events.
 
 use weft_mad::GmpAddress;
 use weft_verbs::{Gid, Mtu, QpType};
@@ -15,10 +15,10 @@ use super::param::{CaInfo, Ece, ListenId, RepParams, ReqParams};
 use super::path::{Path, ack_timeout};
 use super::state::State;
 
-/// Rejections of paths in requests: reason, and additional information.
+/// Rejection of a request: reason, and additional information.
 pub(super) type Refusal = (RejectReason, Vec<u8>);
 
-/// A path as a REQ or LAP says it.
+/// Converts a path to the form of a REQ or LAP.
 pub(super) fn wire_path(path: &Path, ack_delay: u8) -> WirePath {
     let subnet_local = path.hop_limit <= 1;
     WirePath {
@@ -36,7 +36,7 @@ pub(super) fn wire_path(path: &Path, ack_delay: u8) -> WirePath {
     }
 }
 
-/// The peer's path turned around: it leads from here to there.
+/// Reverses the peer's path: it leads from here to there.
 pub(super) fn path_back(path: &WirePath, pkey: u16, mtu: Mtu) -> Path {
     Path {
         sgid: Gid(path.remote_gid),
@@ -54,7 +54,7 @@ pub(super) fn path_back(path: &WirePath, pkey: u16, mtu: Mtu) -> Path {
     }
 }
 
-/// The transport that a type of queue pair asks for.
+/// Returns the transport of a queue pair type.
 fn transport(qp_type: QpType) -> Option<(TransportService, ExtendedTransport)> {
     match qp_type {
         QpType::Rc => Some((TransportService::RC, ExtendedTransport(0))),
@@ -64,7 +64,7 @@ fn transport(qp_type: QpType) -> Option<(TransportService, ExtendedTransport)> {
     }
 }
 
-/// The type of queue pair that a request asks for on this side.
+/// Returns the queue pair type that a request requires on this side.
 fn qp_type(req: &Req) -> Option<QpType> {
     match (req.transport_service, req.extended_transport) {
         (TransportService::RC, _) => Some(QpType::Rc),
@@ -74,10 +74,10 @@ fn qp_type(req: &Req) -> Option<QpType> {
     }
 }
 
-/// The REQ that parameters ask for; `None` if a queue pair of that type does not connect.
+/// Builds the REQ of these parameters; `None` if a queue pair of that type does not connect.
 pub(super) fn req(comm_id: u32, ca: &CaInfo, params: &ReqParams) -> Option<Result<Req, TooLong>> {
     let (transport_service, extended_transport) = transport(params.qp_type)?;
-    // The initiator of XRC receives nothing, so these belong to the target.
+    // An XRC initiator receives nothing, so these values are the target's.
     let receives = params.qp_type != QpType::XrcSend;
     Some(PrivateData::new(&params.private_data).map(|private_data| Req {
         local_comm_id: comm_id,
@@ -106,7 +106,7 @@ pub(super) fn req(comm_id: u32, ca: &CaInfo, params: &ReqParams) -> Option<Resul
     }))
 }
 
-/// What a request says, or why it cannot be served.
+/// Builds the event of a REQ, or the reason why it cannot be served.
 pub(super) fn req_received(
     from: &GmpAddress,
     req: &Req,
@@ -118,7 +118,7 @@ pub(super) fn req_received(
     let mtu = mtu.ok_or_else(|| (RejectReason::INVALID_MTU, vec![(Mtu::Mtu4096 as u8) << 4]))?;
     let mut primary = path_back(&req.primary, req.pkey, mtu);
     if primary.dgid != from.dgid || primary.sgid != from.sgid {
-        // The path must be the one that the request came on: an answer along another would reach a stranger.
+        // The path must be the one that the request took: an answer along another would reach a stranger.
         return Err((RejectReason::INVALID_GID, from.sgid.0.to_vec()));
     }
     if from.hop_limit != 0 {
@@ -147,7 +147,7 @@ pub(super) fn req_received(
     })
 }
 
-/// The REP that parameters ask for.
+/// Builds the REP of these parameters.
 pub(super) fn rep(conn: &Conn, ca: &CaInfo, params: &RepParams) -> Result<Rep, TooLong> {
     let target = conn.qp_type == QpType::XrcRecv;
     Ok(Rep {
@@ -170,12 +170,12 @@ pub(super) fn rep(conn: &Conn, ca: &CaInfo, params: &RepParams) -> Result<Rep, T
     })
 }
 
-/// The peer's queue pair in a REP to a request of this type.
+/// Returns the peer's queue pair in a REP to a request of this type.
 pub(super) fn rep_qpn(rep: &Rep, qp_type: QpType) -> u32 {
     if qp_type == QpType::XrcSend { rep.local_eecn } else { rep.local_qpn }
 }
 
-/// What an answer says.
+/// Builds the event of a REP.
 pub(super) fn rep_received(rep: &Rep, attr_mod: u32, qp_type: QpType) -> RepReceived {
     RepReceived {
         remote_ca_guid: rep.local_ca_guid,
@@ -193,13 +193,13 @@ pub(super) fn rep_received(rep: &Rep, attr_mod: u32, qp_type: QpType) -> RepRece
     }
 }
 
-/// An RTU.
+/// Builds an RTU.
 pub(super) fn rtu(conn: &Conn, private_data: &[u8]) -> Result<Rtu, TooLong> {
     let private_data = PrivateData::new(private_data)?;
     Ok(Rtu { local_comm_id: conn.id.0, remote_comm_id: conn.remote_comm_id, private_data })
 }
 
-/// An MRA for what was received last.
+/// Builds an MRA for the message received last.
 pub(super) fn mra(conn: &Conn, service_timeout: u8, private_data: &[u8]) -> Result<Mra, TooLong> {
     let message_mraed = match conn.state {
         State::ReqRcvd => MessageMraed::REQ,
@@ -216,7 +216,8 @@ pub(super) fn mra(conn: &Conn, service_timeout: u8, private_data: &[u8]) -> Resu
     })
 }
 
-/// A REJ in the state that the connection is in. The peer of a REQ never learnt an id of ours, so it gets none.
+/// Builds a REJ for the current state of the connection. After a REQ the peer knows no id of this side, so the REJ
+/// carries none.
 pub(super) fn rej(conn: &Conn, reason: RejectReason, ari: &[u8], private_data: &[u8]) -> Result<Rej, TooLong> {
     let message_rejected = match conn.state {
         State::ReqRcvd | State::MraReqSent => MessageRejected::REQ,
@@ -234,7 +235,7 @@ pub(super) fn rej(conn: &Conn, reason: RejectReason, ari: &[u8], private_data: &
     })
 }
 
-/// A REJ to somebody with whom there is no connection.
+/// Builds a REJ for a peer without a connection.
 pub(super) fn rej_stranger(local: u32, remote: u32, rejected: MessageRejected, refusal: &Refusal) -> Rej {
     let ari = PrivateData::new(&refusal.1).unwrap_or_default();
     Rej {
@@ -248,7 +249,7 @@ pub(super) fn rej_stranger(local: u32, remote: u32, rejected: MessageRejected, r
     }
 }
 
-/// A DREQ.
+/// Builds a DREQ.
 pub(super) fn dreq(conn: &Conn, private_data: &[u8]) -> Result<Dreq, TooLong> {
     Ok(Dreq {
         local_comm_id: conn.id.0,
@@ -258,13 +259,13 @@ pub(super) fn dreq(conn: &Conn, private_data: &[u8]) -> Result<Dreq, TooLong> {
     })
 }
 
-/// A DREP.
+/// Builds a DREP.
 pub(super) fn drep(conn: &Conn, private_data: &[u8]) -> Result<Drep, TooLong> {
     let private_data = PrivateData::new(private_data)?;
     Ok(Drep { local_comm_id: conn.id.0, remote_comm_id: conn.remote_comm_id, private_data })
 }
 
-/// A LAP.
+/// Builds a LAP.
 pub(super) fn lap(conn: &Conn, ca: &CaInfo, path: &Path, response: u8, private_data: &[u8]) -> Result<Lap, TooLong> {
     Ok(Lap {
         local_comm_id: conn.id.0,

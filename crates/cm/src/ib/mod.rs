@@ -12,8 +12,8 @@
 //!
 //! After every call that takes `&mut self`, the owner drains [`Cm::poll_event`] and [`Cm::poll_transmit`].
 //!
-//! The states and what each event does in each of them are one table in [`state`]. It behaves as Linux's `ib_cm` does,
-//! and where that is silent and the specification is not, as the specification says.
+//! The states and the effect of each event in each of them are one table in [`state`]. It behaves as Linux's `ib_cm`
+//! does; where Linux does nothing and the specification requires something, it follows the specification.
 
 mod addressee;
 mod alternate;

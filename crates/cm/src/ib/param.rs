@@ -1,4 +1,4 @@
-//! What commands are given.
+//! Parameters of commands.
 
 use weft_mad::GmpAddress;
 use weft_verbs::QpType;
@@ -6,64 +6,64 @@ use weft_wire::cm::{Failover, SidrStatus};
 
 use super::path::Path;
 
-/// A listener.
+/// Number of a listener.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListenId(pub u64);
 
-/// What the communication manager must know of a local device.
+/// Properties of a local device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaInfo {
-    /// Its node GUID: how peers tell adapters apart.
+    /// Node GUID, by which peers tell CAs apart.
     pub node_guid: u64,
-    /// How long it may take to acknowledge a packet: 4.096 µs · 2ⁿ; 15 of Soft-RoCE.
+    /// Time that it may take to acknowledge a packet: 4.096 µs · 2ⁿ; 15 for Soft-RoCE.
     pub ack_delay: u8,
 }
 
-/// Options of a vendor that the two sides agree on (enhanced connection establishment). A vendor of 0 offers nothing.
+/// Vendor options that the two sides negotiate (enhanced connection establishment). Vendor 0 offers nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ece {
     /// The vendor, 24 bits.
     pub vendor_id: u32,
-    /// Options as that vendor means them.
+    /// Vendor-defined options.
     pub attr_mod: u32,
 }
 
-/// A request for a connection. What the wire calls "local" is this side.
+/// A request for a connection. The wire's "local" is this side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReqParams {
-    /// Where the datagram goes.
+    /// Destination of the datagram.
     pub to: GmpAddress,
-    /// The service that is wanted.
+    /// Requested service.
     pub service_id: u64,
     /// Path of the connection.
     pub primary: Path,
-    /// Path to change over to when the primary fails. Its partition and MTU must be the primary's.
+    /// Path to migrate to when the primary fails. Its partition and MTU must be the primary's.
     pub alternate: Option<Path>,
     /// Number of the queue pair.
     pub qpn: u32,
-    /// Its type: RC, UC, or the initiator of XRC.
+    /// Its type: RC, UC, or XRC initiator.
     pub qp_type: QpType,
-    /// The first PSN that the peer shall use.
+    /// First PSN that the peer must send.
     pub starting_psn: u32,
-    /// READs and atomics taken from the peer at once.
+    /// READs and atomics that this side accepts at once.
     pub responder_resources: u8,
-    /// READs and atomics sent to the peer at once.
+    /// READs and atomics that this side has outstanding at most.
     pub initiator_depth: u8,
-    /// Whether end-to-end flow control is there.
+    /// Whether this side supports end-to-end flow control.
     pub flow_control: bool,
-    /// Retries that the peer's queue pair makes without an answer.
+    /// Retries of the peer's queue pair after a missing acknowledgement.
     pub retry_count: u8,
-    /// Retries that the peer's queue pair makes after RNR.
+    /// Retries of the peer's queue pair after RNR.
     pub rnr_retry_count: u8,
-    /// Whether the queue pair takes receives from a shared queue.
+    /// Whether the queue pair uses a shared receive queue.
     pub srq: bool,
-    /// Time in which the peer answers: 4.096 µs · 2ⁿ; 20 of Linux's RDMA CM.
+    /// Time in which the peer must answer: 4.096 µs · 2ⁿ; 20 in Linux's RDMA CM.
     pub remote_cm_response_timeout: u8,
-    /// Time in which this side answers.
+    /// Time in which this side must answer.
     pub local_cm_response_timeout: u8,
-    /// How often either side repeats a message that is not answered, [`super::limits::CM_RETRIES_MAX`] at most.
+    /// Retries of an unanswered message on either side, [`super::limits::CM_RETRIES_MAX`] at most.
     pub max_cm_retries: u8,
-    /// Whether the other side sends a request of the same kind to this one, and both mean one connection.
+    /// Whether both sides send each other a request, and both requests mean one connection.
     pub peer_to_peer: bool,
     /// Options offered.
     pub ece: Ece,
@@ -78,21 +78,21 @@ pub struct RepParams {
     pub qpn: u32,
     /// Its Q_Key; 0 for connections.
     pub qkey: u32,
-    /// The first PSN that the peer shall use.
+    /// First PSN that the peer must send.
     pub starting_psn: u32,
-    /// READs and atomics taken from the peer at once.
+    /// READs and atomics that this side accepts at once.
     pub responder_resources: u8,
-    /// READs and atomics sent to the peer at once.
+    /// READs and atomics that this side has outstanding at most.
     pub initiator_depth: u8,
-    /// What becomes of the alternate path.
+    /// Whether this side accepts the alternate path.
     pub failover: Failover,
-    /// Whether end-to-end flow control is there.
+    /// Whether this side supports end-to-end flow control.
     pub flow_control: bool,
-    /// Retries that the peer's queue pair makes after RNR.
+    /// Retries of the peer's queue pair after RNR.
     pub rnr_retry_count: u8,
-    /// Whether the queue pair takes receives from a shared queue.
+    /// Whether the queue pair uses a shared receive queue.
     pub srq: bool,
-    /// Options taken.
+    /// Options chosen.
     pub ece: Ece,
     /// Private data, 196 bytes at most.
     pub private_data: Vec<u8>,
@@ -101,68 +101,68 @@ pub struct RepParams {
 /// A request for the datagram queue pair behind a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SidrReqParams {
-    /// Where the datagram goes.
+    /// Destination of the datagram.
     pub to: GmpAddress,
-    /// The service that is wanted.
+    /// Requested service.
     pub service_id: u64,
     /// Partition.
     pub pkey: u16,
-    /// How long one try waits, in milliseconds; 4096 of Linux's RDMA CM.
+    /// Timeout of one try, in milliseconds; 4096 in Linux's RDMA CM.
     pub timeout_ms: u32,
-    /// How often it is repeated, [`super::limits::CM_RETRIES_MAX`] at most.
+    /// Number of repeats, [`super::limits::CM_RETRIES_MAX`] at most.
     pub max_cm_retries: u8,
     /// Private data, 216 bytes at most.
     pub private_data: Vec<u8>,
 }
 
-/// An answer to a request for a service.
+/// An answer to a SIDR request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SidrRepParams {
-    /// Whether the service is here.
+    /// Whether the service exists here.
     pub status: SidrStatus,
     /// Number of the queue pair.
     pub qpn: u32,
     /// Its Q_Key.
     pub qkey: u32,
-    /// Options taken.
+    /// Options chosen.
     pub ece: Ece,
-    /// More about the status, 72 bytes at most.
+    /// Additional information about the status, 72 bytes at most.
     pub info: Vec<u8>,
     /// Private data, 136 bytes at most.
     pub private_data: Vec<u8>,
 }
 
-/// What a connection has agreed on so far: what its queue pair is to be modified with.
+/// Parameters negotiated so far, with which to modify the connection's queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QpParams {
     /// Type of the queue pair.
     pub qp_type: QpType,
-    /// Where the peer is: GIDs, traffic class, port.
+    /// Address of the peer: GIDs, traffic class, port.
     pub address: GmpAddress,
     /// MTU of the path.
     pub path_mtu: weft_verbs::Mtu,
     /// Partition of the connection.
     pub pkey: u16,
-    /// The peer's queue pair; 0 while it is not known.
+    /// The peer's queue pair; 0 until known.
     pub remote_qpn: u32,
-    /// The first PSN that the peer will use.
+    /// First PSN that the peer sends.
     pub rq_psn: u32,
-    /// The first PSN that this side is to use.
+    /// First PSN that this side must send.
     pub sq_psn: u32,
-    /// READs and atomics taken from the peer at once.
+    /// READs and atomics that this side accepts at once.
     pub responder_resources: u8,
-    /// READs and atomics sent to the peer at once.
+    /// READs and atomics that this side has outstanding at most.
     pub initiator_depth: u8,
-    /// Retries without an answer.
+    /// Retries after a missing acknowledgement.
     pub retry_count: u8,
     /// Retries after RNR.
     pub rnr_retry_count: u8,
     /// Local ACK timeout.
     pub timeout: u8,
-    /// Whether the state of the connection allows the queue pair INIT.
+    /// Whether the state of the connection allows INIT.
     pub may_init: bool,
-    /// Whether it allows RTR: the peer's number and PSN are known.
+    /// Whether the state allows RTR: the peer's queue pair and PSN are known.
     pub may_rtr: bool,
-    /// Whether it allows RTS.
+    /// Whether the state allows RTS.
     pub may_rts: bool,
 }

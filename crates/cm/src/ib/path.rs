@@ -1,8 +1,8 @@
-//! A path between two ports, as the subnet administration would describe it.
+//! Path between two ports, as subnet administration describes it.
 
 use weft_verbs::{Gid, Mtu};
 
-/// One direction's path; the other is its mirror image. What RoCE has no use for keeps its value.
+/// A path in one direction; the reverse path mirrors it. Fields without a use on RoCE keep their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
     /// GID of this side.
@@ -15,7 +15,7 @@ pub struct Path {
     pub dlid: u16,
     /// Flow label.
     pub flow_label: u32,
-    /// Hop limit; 1 or less says that both ports are in one subnet.
+    /// Hop limit; 1 or less means that both ports are in one subnet.
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
@@ -27,12 +27,13 @@ pub struct Path {
     pub mtu: Mtu,
     /// Rate: a value of `enum ibv_rate`.
     pub rate: u8,
-    /// How long a packet may be under way: 4.096 µs · 2ⁿ.
+    /// Maximum time of a packet in the network: 4.096 µs · 2ⁿ.
     pub packet_life_time: u8,
 }
 
-/// The local ACK timeout of a queue pair whose peer takes 4.096 µs · 2^`ack_delay` to answer over a path of this life
-/// time. Doubling is the smallest step, so the sum is rounded up only where the two are of one size (as Linux does).
+/// Returns the local ACK timeout of a queue pair whose peer takes 4.096 µs · 2^`ack_delay` to answer over a path of
+/// this life time. The exponent's smallest step is doubling, so the sum is rounded up only if the two are of similar
+/// size (as in Linux).
 pub fn ack_timeout(ack_delay: u8, packet_life_time: u8) -> u8 {
     let both_ways = packet_life_time.saturating_add(1);
     let timeout = if both_ways >= ack_delay {

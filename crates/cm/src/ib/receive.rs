@@ -1,4 +1,4 @@
-//! The messages that name a connection: MRA, REJ, REP, RTU, DREQ, DREP.
+//! Messages that name a connection: MRA, REJ, REP, RTU, DREQ, DREP.
 
 use weft_mad::exponent_to_duration;
 use weft_verbs::Duration;
@@ -15,7 +15,7 @@ use super::path::ack_timeout;
 use super::state::{Action, Input, State, step};
 
 impl Book {
-    /// Lets a message that came from the peer do what the table says. Whether the owner is to be told.
+    /// Applies the table to a message from the peer. Returns whether to tell the owner.
     pub fn take(&mut self, rx: &Rx<'_>, conn: &mut Conn, input: Input) -> bool {
         let (next, action) = step(conn.state, input);
         match action {
@@ -45,7 +45,7 @@ impl Book {
         false
     }
 
-    /// The DREP once more, or the first one if the connection ended otherwise.
+    /// Sends the DREP again, or a first one if the connection ended otherwise.
     fn drep_again(&mut self, rx: &Rx<'_>, conn: &mut Conn) {
         if conn.reply.is_some() {
             self.say_again(conn);
@@ -59,8 +59,8 @@ impl Book {
 }
 
 impl Cm {
-    /// The connection that a message names by both ids, if it comes from the peer. `remote` is 0 when the peer's id
-    /// cannot be known yet.
+    /// Returns the connection that a message names by both ids, if the message comes from the peer. `remote` is 0 when
+    /// the peer's id cannot be known yet.
     pub(super) fn find(&mut self, rx: &Rx<'_>, local: u32, remote: u32) -> Option<(&mut Book, &mut Conn)> {
         let Some(conn) = self.conns.get_mut(&ConnId(local)) else {
             self.book.stats.rx_unexpected += 1;
@@ -79,7 +79,7 @@ impl Cm {
 
     pub(super) fn on_mra(&mut self, rx: &Rx<'_>, mra: &Mra) {
         let (input, remote) = match mra.message_mraed {
-            // Who waits for the answer to its REQ knows no id of the peer yet.
+            // A requester that awaits the answer to its REQ knows no id of the peer yet.
             MessageMraed::REQ => (Input::RxMraReq, 0),
             MessageMraed::REP => (Input::RxMraRep, mra.local_comm_id),
             MessageMraed::LAP => return self.on_mra_lap(rx, mra),
@@ -114,7 +114,8 @@ impl Cm {
         self.reap(rx.now, local);
     }
 
-    /// The connection that a REJ is about. A peer that gives up may not know our id, and names itself by its GUID.
+    /// Returns the connection that a REJ is about. A peer that gives up may not know this side's id; it then names
+    /// itself by its GUID.
     pub(super) fn rejected(&self, rej: &Rej) -> Option<ConnId> {
         let by_guid = || {
             let guid = u64::from_be_bytes(rej.ari().get(..8)?.try_into().ok()?);
@@ -126,7 +127,7 @@ impl Cm {
 
     pub(super) fn on_rep(&mut self, rx: &Rx<'_>, rep: &Rep) {
         let Some(conn) = self.conns.get(&ConnId(rep.remote_comm_id)) else {
-            // The request was given up, and the answer crossed the rejection that said so, or that was lost.
+            // The answer crossed the REJ that gave up the request, or that REJ was lost.
             let refusal = (RejectReason::INVALID_COMM_ID, Vec::new());
             let rej = message::rej_stranger(rep.remote_comm_id, rep.local_comm_id, MessageRejected::REP, &refusal);
             self.book.say_to_stranger(rx.from, rx.tid, rej);
@@ -154,7 +155,7 @@ impl Cm {
         }
     }
 
-    /// Whether an answer names a peer that no other connection has.
+    /// Returns whether the peer named in an answer is free of other connections.
     fn check_rep(&mut self, rx: &Rx<'_>, rep: &Rep, qpn: u32) -> bool {
         if self.book.remote_ids.contains_key(&(rep.local_ca_guid, rep.local_comm_id)) {
             self.book.duplicate(rx.attr_id);
@@ -180,7 +181,7 @@ impl Cm {
     pub(super) fn on_dreq(&mut self, rx: &Rx<'_>, dreq: &Dreq) {
         let id = ConnId(dreq.remote_comm_id);
         if !self.conns.contains_key(&id) {
-            // Forgotten here: the peer shall be free of it too.
+            // Forgotten here: let the peer end it too.
             let drep =
                 Drep { local_comm_id: dreq.remote_comm_id, remote_comm_id: dreq.local_comm_id, ..Drep::default() };
             self.book.duplicate(rx.attr_id);
@@ -222,7 +223,7 @@ impl Conn {
     }
 }
 
-/// How long the peer may take: as it asked for, within limits, and the way there and back.
+/// Returns how long the peer may take: the requested time, within limits, plus the round trip.
 pub(super) fn patience(conn: &Conn, service_timeout: u8) -> Duration {
     let both_ways = conn.ack_timeout.min(SERVICE_TIMEOUT_MAX);
     exponent_to_duration(service_timeout.min(SERVICE_TIMEOUT_MAX)) + exponent_to_duration(both_ways)

@@ -1,4 +1,4 @@
-//! A REQ comes: again, from a peer that asks for the same as we do, from one that has lost its memory, or as news.
+//! A received REQ: a repeat, a peer-to-peer counterpart, one from a restarted peer, or a new request.
 
 use weft_mad::exponent_to_duration;
 use weft_wire::cm::{LID_PERMISSIVE, MessageRejected, RejectReason, Req};
@@ -35,8 +35,8 @@ impl Cm {
         }
     }
 
-    /// Both sides have asked. The adapter with the greater GUID, or else the greater queue pair, stays active; the
-    /// other takes the peer's request and forgets its own.
+    /// Handles a crossing peer-to-peer REQ. The CA with the greater GUID, or else the greater queue pair, stays active;
+    /// the other side takes the peer's request and drops its own.
     fn on_peer_req(&mut self, rx: &Rx<'_>, req: &Req, id: ConnId) {
         let Some(conn) = self.conns.get(&id) else { return };
         let own_guid = self.devices.get(&conn.to.device).map_or(0, |ca| ca.node_guid);
@@ -58,7 +58,7 @@ impl Cm {
         }
     }
 
-    /// Whether the peer's queue pair is free, as far as we know.
+    /// Checks that the peer's queue pair is free, as far as this side knows.
     fn check_req(&mut self, rx: &Rx<'_>, req: &Req) -> Result<(), Refusal> {
         match self.book.remote_qps.get(&(rx.from.dgid, req.local_ca_guid, req.local_qpn)).copied() {
             Some(old) => {
@@ -88,10 +88,10 @@ impl Cm {
         self.book.say_to_stranger(rx.from, rx.tid, rej);
     }
 
-    /// A connection takes the passive side of a request.
+    /// Makes a connection the passive side of a request.
     fn enter_req(&mut self, rx: &Rx<'_>, req: &Req, id: ConnId, received: ReqReceived) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
-        // Before the peer's names are known: what is forgotten now are the names of the time as a sender.
+        // Called before the peer's identifiers are set: it removes those from the time as active side.
         self.book.enter(rx.now, conn, State::ReqRcvd);
         conn.tid = rx.tid;
         conn.to.traffic_class = received.primary.traffic_class;
@@ -99,7 +99,7 @@ impl Cm {
         conn.to.sl = received.primary.sl;
         conn.to.hop_limit = received.primary.hop_limit;
         if rx.from.dlid != 0 && received.primary.dlid != LID_PERMISSIVE {
-            // The connection's own path, which need not be that of its messages.
+            // The connection's own path may differ from that of its messages.
             conn.to.dlid = received.primary.dlid;
         }
         conn.alternate_dgid = received.alternate.map(|path| path.dgid);
@@ -122,11 +122,10 @@ impl Cm {
         self.book.tell(conn, EventKind::ReqReceived(Box::new(received)), req.private_data.as_slice());
     }
 
-    /// The peer's queue pair connects anew, so the connection that it had is none any more. Only the peer itself may
-    /// say so.
+    /// Ends the old connection of a peer's queue pair that connects anew. Only the peer itself may cause that.
     pub(super) fn end_stale(&mut self, rx: &Rx<'_>, old: ConnId) {
         if self.conns.get(&old).is_some_and(|conn| conn.is_peer(rx.from)) {
-            // In any other state than Established its own timers end it.
+            // In any state but Established, the connection's own timers end it.
             let _ = self.send_dreq(rx.now, old, &[]);
         }
     }

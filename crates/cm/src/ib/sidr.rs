@@ -1,5 +1,5 @@
-//! Service ID resolution (IBA 12.11): which datagram queue pair is behind a service. One request, one answer, no
-//! connection: on the side that is asked, the entry lives until it is answered.
+//! Service ID resolution (IBA 12.11): finds the datagram queue pair behind a service. One request, one answer, no
+//! connection: on the passive side, the entry lives until it is answered.
 
 use weft_verbs::{Duration, Instant};
 use weft_wire::cm::{PrivateData, ServiceId, SidrRep, SidrReq, SidrStatus};
@@ -15,7 +15,7 @@ use super::param::{Ece, SidrRepParams, SidrReqParams};
 use super::state::{Input, State};
 
 impl Cm {
-    /// Asks for the datagram queue pair behind a service (`ib_send_cm_sidr_req`).
+    /// Requests the datagram queue pair behind a service (`ib_send_cm_sidr_req`).
     pub fn send_sidr_req(&mut self, now: Instant, params: &SidrReqParams) -> Result<ConnId, CmError> {
         if params.max_cm_retries > CM_RETRIES_MAX {
             return Err(CmError::Invalid("more retries than the message has room for"));
@@ -35,7 +35,7 @@ impl Cm {
         Ok(id)
     }
 
-    /// Answers a request for a service (`ib_send_cm_sidr_rep`). The connection that stood for the request is gone then.
+    /// Answers a SIDR request (`ib_send_cm_sidr_rep`). The connection that stood for the request is removed.
     pub fn send_sidr_rep(&mut self, now: Instant, conn: ConnId, params: &SidrRepParams) -> Done {
         self.allowed(conn, Input::SendSidrRep)?;
         let (book, entry) = self.both(conn)?;
@@ -99,7 +99,7 @@ impl Cm {
     }
 }
 
-/// An answer that says nothing yet.
+/// Builds an answer without contents.
 pub(super) fn sidr_rep(conn: &Conn) -> SidrRep {
     SidrRep { request_id: conn.remote_comm_id, service_id: ServiceId(conn.service_id), ..SidrRep::default() }
 }

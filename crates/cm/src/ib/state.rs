@@ -1,5 +1,5 @@
-//! The states of a connection (IBA 12.9.7, figures "active" and "passive"), and what each event does in each of them, as
-//! one table.
+//! States of a connection (IBA 12.9.7, figures "active" and "passive"), and the effect of each event in each of them,
+//! as one table.
 //!
 //! ```text
 //!   active side                                            passive side
@@ -18,7 +18,7 @@
 //!                          send_dreq |                | DREQ
 //!                                    v                v
 //!                                DreqSent --DREQ--> DreqRcvd
-//!                           DREP, nobody |            | send_drep, DREP
+//!                          DREP, timeout |            | send_drep, DREP
 //!                                        v            v
 //!                                         Timewait --time--> Idle
 //!
@@ -27,8 +27,8 @@
 //!                 Idle --SIDR_REQ--> SidrReqRcvd --send_sidr_rep--> Idle
 //! ```
 //!
-//! A rejection before the connection stands leads to Idle, later to Timewait. What is not in the table does nothing: a
-//! message is dropped and counted, a command is refused.
+//! A rejection before the connection is established leads to Idle, later to Timewait. Combinations missing from the
+//! table have no effect: a message is dropped and counted, a command is refused.
 
 use Action::*;
 use Input::*;
@@ -38,35 +38,35 @@ use State::*;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum State {
-    /// Nothing is under way: before the first message, and after the last.
+    /// Nothing in progress: before the first message, and after the last.
     Idle = 0,
     /// A REQ was sent.
     ReqSent = 2,
     /// A REQ was received.
     ReqRcvd = 3,
-    /// The peer was told to wait for the answer to its REQ.
+    /// This side asked the peer to wait for the answer to its REQ.
     MraReqSent = 4,
-    /// The peer said to wait for the answer to our REQ.
+    /// The peer asked to wait for its answer to the REQ.
     MraReqRcvd = 5,
     /// A REP was sent.
     RepSent = 6,
     /// A REP was received.
     RepRcvd = 7,
-    /// The peer was told to wait for the RTU.
+    /// This side asked the peer to wait for the RTU.
     MraRepSent = 8,
-    /// The peer said to wait for the RTU.
+    /// The peer asked to wait for its RTU.
     MraRepRcvd = 9,
-    /// The connection stands.
+    /// The connection is established.
     Established = 10,
     /// A DREQ was sent.
     DreqSent = 11,
     /// A DREQ was received.
     DreqRcvd = 12,
-    /// Packets of the connection may still be under way.
+    /// Packets of the connection may still be in the network.
     Timewait = 13,
-    /// A request for a service was sent.
+    /// A SIDR_REQ was sent.
     SidrReqSent = 14,
-    /// A request for a service was received.
+    /// A SIDR_REQ was received.
     SidrReqRcvd = 15,
 }
 
@@ -90,15 +90,15 @@ impl State {
         SidrReqRcvd,
     ];
 
-    /// Whether a request waits here for its owner's answer.
+    /// Returns whether a request in this state awaits its owner's answer.
     pub(super) fn is_pending(self) -> bool {
         matches!(self, ReqRcvd | MraReqSent | SidrReqRcvd)
     }
 }
 
-/// What can happen to a connection.
+/// Input of a connection: a message, a command, or an expired timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)] // The messages and commands speak for themselves.
+#[allow(missing_docs)] // The names are those of messages and commands.
 pub enum Input {
     /// The REQ that made this connection came again.
     RxReq,
@@ -111,7 +111,7 @@ pub enum Input {
     /// An MRA for the LAP.
     RxMraLap,
     RxRej,
-    /// A REJ that says that the peer takes the connection for an old one.
+    /// A REJ by which the peer takes the connection for an old one.
     RxRejStale,
     RxRep,
     RxRtu,
@@ -133,9 +133,9 @@ pub enum Input {
     SendSidrRep,
     Establish,
     Destroy,
-    /// A message was repeated as often as was asked for, and nobody answered.
+    /// All repeats of a message are used up without an answer.
     GiveUp,
-    /// The time of Timewait is over.
+    /// The duration of Timewait is over.
     TimewaitEnd,
 }
 
@@ -174,40 +174,40 @@ impl Input {
     ];
 }
 
-/// What is done besides going to the next state.
+/// Action of a table row besides entering the next state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Nothing, and what came is counted as unexpected; a command is refused.
+    /// None; a message is counted as unexpected, a command is refused.
     Refuse,
-    /// Nothing: it came before.
+    /// None: it is a duplicate.
     Duplicate,
-    /// The owner is told.
+    /// Tell the owner.
     Tell,
-    /// The owner is told, and the peer gets the time that it asked for.
+    /// Tell the owner, and give the peer the time that it asked for.
     Patience,
-    /// The owner is told, and the peer too: a REJ with reason "timeout".
+    /// Tell the owner, and send the peer a REJ with reason "timeout".
     TellBoth,
-    /// The command's message is sent.
+    /// Send the command's message.
     Send,
-    /// The message that answers what came is sent again.
+    /// Send the answer to the repeated message again.
     SayAgain,
-    /// A REJ with reason "stale connection" is sent.
+    /// Send a REJ with reason "stale connection".
     SayStale,
-    /// A DREP is sent.
+    /// Send a DREP.
     SayDrep,
-    /// It concerns the alternate path: see [`lap_step`].
+    /// Apply the alternate path's table: see [`lap_step`].
     Alternate,
-    /// The connection is forgotten.
+    /// Remove the connection.
     Forget,
-    /// It is forgotten, and the peer gets a REJ with reason "timeout".
+    /// Remove the connection, and send a REJ with reason "timeout".
     ForgetRejTimeout,
-    /// It is forgotten, and the peer gets a REJ with reason "consumer".
+    /// Remove the connection, and send a REJ with reason "consumer".
     ForgetRej,
-    /// It is forgotten, and the peer gets a DREP.
+    /// Remove the connection, and send a DREP.
     ForgetDrep,
-    /// It is forgotten, and the peer gets a SIDR_REP with status "rejected".
+    /// Remove the connection, and send a SIDR_REP with status "rejected".
     ForgetSidr,
-    /// A DREQ is sent, and the connection lives on without its owner until that is answered.
+    /// Send a DREQ; the connection lives on without its owner until the peer answers.
     Orphan,
 }
 
@@ -225,7 +225,7 @@ const fn stay(input: Input, from: &'static [State], action: Action) -> Row {
 /// The table.
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // A REQ again: the answer to it may have been lost.
+    // A repeated REQ: the answer to it may have been lost.
     stay(RxReq,      &[MraReqSent, RepSent],                                    SayAgain),
     stay(RxReq,      &[ReqRcvd, MraRepRcvd, Established, DreqSent, DreqRcvd],   Duplicate),
     stay(RxReq,      &[Timewait],                                               SayStale),
@@ -290,7 +290,7 @@ const TABLE: &[Row] = &[
     to  (TimewaitEnd, &[Timewait],                              Idle,           Tell),
 ];
 
-/// What an input does in a state: the next state, and what is done on the way.
+/// Returns the next state and the action of an input in a state.
 pub fn step(state: State, input: Input) -> (State, Action) {
     match TABLE.iter().find(|row| row.0 == input && row.1.contains(&state)) {
         Some(row) => (row.2.unwrap_or(state), row.3),
@@ -298,27 +298,27 @@ pub fn step(state: State, input: Input) -> (State, Action) {
     }
 }
 
-/// What goes on about the alternate path of a connection that stands: `enum ib_cm_lap_state`.
+/// State of an alternate-path exchange on an established connection: `enum ib_cm_lap_state`.
 ///
 /// ```text
 ///   Uninit, Idle --send_lap--> Sent --MRA--> MraRcvd          Uninit, Idle --LAP--> Rcvd --send_mra--> MraSent
 ///                               |               |                                    |                   |
-///                               +-APR, nobody---+--> Idle                            +-----send_apr------+--> Idle
+///                               +-APR, timeout--+--> Idle                            +-----send_apr------+--> Idle
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum LapState {
-    /// Nothing so far.
+    /// None so far.
     Uninit = 0,
-    /// Nothing any more.
+    /// The last one is over.
     Idle = 1,
     /// A LAP was sent.
     Sent = 2,
     /// A LAP was received.
     Rcvd = 3,
-    /// The peer was told to wait for the APR.
+    /// This side asked the peer to wait for the APR.
     MraSent = 4,
-    /// The peer said to wait for the APR.
+    /// The peer asked to wait for its APR.
     MraRcvd = 5,
 }
 
@@ -328,7 +328,7 @@ impl LapState {
         [LapState::Uninit, LapState::Idle, LapState::Sent, LapState::Rcvd, LapState::MraSent, LapState::MraRcvd];
 }
 
-/// What an input about the alternate path does while the connection stands.
+/// Returns the next state and the action of an alternate-path input on an established connection.
 pub fn lap_step(lap: LapState, input: Input) -> (LapState, Action) {
     use LapState as L;
     match (input, lap) {
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    /// Every state times every input, and the same of alternate paths, as text.
+    /// Renders every state times every input, and the same of alternate paths, as text.
     fn render() -> String {
         let mut out = String::new();
         for state in State::ALL {
@@ -374,9 +374,9 @@ mod tests {
         out
     }
 
-    /// To accept a change of the table: `WEFT_BLESS=1 cargo test -p weft-cm`.
+    /// Run with `WEFT_BLESS=1 cargo test -p weft-cm` to accept a change of the table.
     #[test]
-    #[allow(clippy::disallowed_methods)] // A test may look at its environment.
+    #[allow(clippy::disallowed_methods)] // The test reads an environment variable.
     fn the_table_is_the_recorded_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ib/state.snapshot");
         let now = render();

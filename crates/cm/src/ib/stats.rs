@@ -2,14 +2,14 @@
 
 use weft_wire::mad::AttrId;
 
-/// Messages: REQ first, in the order of their attribute ids.
+/// Number of messages: REQ first, in the order of their attribute ids.
 pub const MESSAGES: usize = 11;
 
-/// Counters of one kind, one a message, in the order of the attribute ids: REQ, MRA, REJ, REP, RTU, DREQ, DREP,
-/// SIDR_REQ, SIDR_REP, LAP, APR.
+/// One counter per message, in the order of the attribute ids: REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP,
+/// LAP, APR.
 pub type PerMessage = [u64; MESSAGES];
 
-/// What was sent, received and dropped.
+/// Counters of sent, received and dropped messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CmStats {
     /// Messages sent, repeats included (`cm_tx_msgs`).
@@ -20,11 +20,11 @@ pub struct CmStats {
     pub rx_msgs: PerMessage,
     /// Messages received again (`cm_rx_duplicates`).
     pub rx_duplicates: PerMessage,
-    /// Datagrams that are no CM message.
+    /// Datagrams that are not CM messages.
     pub rx_malformed: u64,
-    /// Messages that name a connection and do not come from its peer.
+    /// Messages that name a connection but do not come from its peer.
     pub rx_spoofed: u64,
-    /// Messages that name no connection, or one in a state where they mean nothing.
+    /// Messages that name no connection, or that do not apply in its state.
     pub rx_unexpected: u64,
     /// Requests rejected because there was no room.
     pub rx_no_room: u64,
@@ -32,7 +32,7 @@ pub struct CmStats {
     pub tx_dropped: u64,
 }
 
-/// Column of a message.
+/// Returns the index of a message in [`PerMessage`].
 pub(crate) fn column(attr: AttrId) -> usize {
     usize::from(attr.0.saturating_sub(AttrId::CM_REQ.0)).min(MESSAGES - 1)
 }

@@ -1,17 +1,17 @@
-//! Addresses as programs give them to `rdma_bind_addr` and `rdma_resolve_addr`, and the port spaces they live in.
+//! Addresses as programs pass them to `rdma_bind_addr` and `rdma_resolve_addr`, and the port spaces that they live in.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-/// What identifies a service: values of `enum rdma_port_space`.
+/// Kind of service identifier: values of `enum rdma_port_space`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[repr(u16)]
 pub enum PortSpace {
     /// `RDMA_PS_IPOIB`: datagrams in IPoIB's own groups.
     Ipoib = 0x0002,
-    /// `RDMA_PS_IB`: any InfiniBand service, connected or datagram by the type of queue pair.
+    /// `RDMA_PS_IB`: any InfiniBand service, connected or datagram depending on the queue pair type.
     Ib = 0x013f,
     /// `RDMA_PS_TCP`: connected.
     Tcp = 0x0106,
@@ -20,13 +20,13 @@ pub enum PortSpace {
 }
 
 impl PortSpace {
-    /// From the number that a program gives.
+    /// Converts the number that a program passes.
     pub fn from_number(number: u16) -> Option<PortSpace> {
         [PortSpace::Ipoib, PortSpace::Ib, PortSpace::Tcp, PortSpace::Udp].into_iter().find(|ps| *ps as u16 == number)
     }
 }
 
-/// `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_ib`, everything in the byte order of the machine.
+/// `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_ib`, with all fields in host byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum SockAddr {
     /// `AF_INET`.
@@ -62,7 +62,7 @@ pub struct SockAddrIb {
     pub gid: [u8; 16],
     /// Service id.
     pub sid: u64,
-    /// Which bits of the service id count.
+    /// Significant bits of the service id.
     pub sid_mask: u64,
     /// Scope.
     pub scope_id: u64,
@@ -80,7 +80,7 @@ pub enum Family {
 }
 
 impl SockAddr {
-    /// An IP address and port, without scope.
+    /// Makes an address of an IP address and port, without scope.
     pub fn new(ip: IpAddr, port: u16) -> SockAddr {
         match ip {
             IpAddr::V4(addr) => SockAddr::V4 { addr, port },
@@ -88,7 +88,7 @@ impl SockAddr {
         }
     }
 
-    /// The wildcard of a family.
+    /// Returns the wildcard of a family.
     pub fn any(family: Family) -> SockAddr {
         match family {
             Family::Inet => SockAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
@@ -97,7 +97,7 @@ impl SockAddr {
         }
     }
 
-    /// Its family.
+    /// Returns its family.
     pub fn family(&self) -> Family {
         match self {
             SockAddr::V4 { .. } => Family::Inet,
@@ -106,7 +106,7 @@ impl SockAddr {
         }
     }
 
-    /// Its IP address: that of the GID for `AF_IB`.
+    /// Returns its IP address: for `AF_IB`, that of the GID.
     pub fn ip(&self) -> IpAddr {
         match self {
             SockAddr::V4 { addr, .. } => IpAddr::V4(*addr),
@@ -118,7 +118,7 @@ impl SockAddr {
         }
     }
 
-    /// Its port; of `AF_IB` the low 16 bits of the service id as far as the mask covers them.
+    /// Returns its port: for `AF_IB`, the low 16 bits of the service id as far as the mask covers them.
     pub fn port(&self) -> u16 {
         match self {
             SockAddr::V4 { port, .. } | SockAddr::V6 { port, .. } => *port,
@@ -126,7 +126,7 @@ impl SockAddr {
         }
     }
 
-    /// The same address with another port.
+    /// Returns the same address with another port.
     #[must_use]
     pub fn with_port(mut self, new: u16) -> SockAddr {
         match &mut self {
@@ -139,7 +139,7 @@ impl SockAddr {
         self
     }
 
-    /// Interface that a link-local IPv6 address is scoped to, 0 if none.
+    /// Returns the interface that a link-local IPv6 address is scoped to, 0 if none.
     pub fn scope_id(&self) -> u32 {
         match self {
             SockAddr::V6 { addr, scope_id, .. } if addr.is_unicast_link_local() || addr.is_multicast() => *scope_id,
@@ -147,7 +147,7 @@ impl SockAddr {
         }
     }
 
-    /// Whether the address is the wildcard.
+    /// Returns whether the address is the wildcard.
     pub fn is_zero(&self) -> bool {
         match self {
             SockAddr::V4 { addr, .. } => addr.is_unspecified(),
@@ -156,17 +156,17 @@ impl SockAddr {
         }
     }
 
-    /// Whether the address is of the loopback.
+    /// Returns whether it is a loopback address.
     pub fn is_loopback(&self) -> bool {
         !self.is_zero() && self.ip().is_loopback()
     }
 
-    /// Whether the address names no interface of its own: the wildcard or a loopback address.
+    /// Returns whether the address belongs to no particular interface: the wildcard or a loopback address.
     pub fn is_any(&self) -> bool {
         self.is_zero() || self.is_loopback()
     }
 
-    /// Whether the address is a group.
+    /// Returns whether it is a multicast address.
     pub fn is_multicast(&self) -> bool {
         self.ip().is_multicast()
     }
@@ -182,13 +182,13 @@ impl fmt::Display for SockAddr {
     }
 }
 
-/// The IP address that a RoCE GID is.
+/// Returns the IP address of a RoCE GID.
 pub fn ip_of_gid(gid: [u8; 16]) -> IpAddr {
     let v6 = Ipv6Addr::from(gid);
     v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
 }
 
-/// The RoCE GID that an IP address is.
+/// Returns the RoCE GID of an IP address.
 pub fn gid_of_ip(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),

@@ -1,4 +1,4 @@
-//! Datagrams and the programs that they are for: faults that a program asked for strike these alone.
+//! Programs that received datagrams are for. Faults that a program asked for affect these datagrams alone.
 
 use weft_mad::{GmpAddress, MadBytes};
 
@@ -9,8 +9,8 @@ use super::service::Service;
 use crate::ib::Addressee;
 
 impl Service {
-    /// The program that a datagram is for: the owner of the connection that it names, or of the youngest listener on
-    /// the port of the service that it asks for.
+    /// Returns the program that a datagram is for: the owner of the connection that it names, or of the newest listener
+    /// on the port of the requested service.
     pub fn addressee(&self, from: &GmpAddress, mad: &MadBytes) -> Option<ClientId> {
         let number = match self.ib.addressee(from, mad)? {
             Addressee::Connection(conn) => *self.owners.get(&conn)?,
@@ -23,7 +23,7 @@ impl Service {
         self.ids.look(number).map(|id| id.client)
     }
 
-    /// Whether an administrator changed what new ids start with, on any device.
+    /// Returns whether an administrator changed the defaults of new ids on any device.
     pub fn has_settings(&self) -> bool {
         self.devices.any_settings()
     }

@@ -11,11 +11,11 @@ use super::limits::BACKLOG_MAX;
 use super::ports::PRIVILEGED_PORTS_END;
 use super::service::Service;
 
-/// The bits of an `AF_IB` service id that say which port space it is in (`RDMA_IB_IP_PS_MASK`).
+/// Bits of an `AF_IB` service id that give its port space (`RDMA_IB_IP_PS_MASK`).
 const IB_PORT_SPACE_MASK: u64 = 0xffff_ffff_ffff_0000;
 
 impl Service {
-    /// `rdma_bind_addr`; of `rdma_resolve_addr` too, which knows the peer's address already.
+    /// `rdma_bind_addr`; also for `rdma_resolve_addr`, which knows the peer's address already.
     pub(super) fn bind(&mut self, number: IdNumber, addr: SockAddr, dst: Option<SockAddr>) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         if id.state != State::Idle {
@@ -44,7 +44,8 @@ impl Service {
         Ok(())
     }
 
-    /// The device of a local address: EADDRNOTAVAIL if the host does not have it, ENODEV if it is on no device.
+    /// Returns the device of a local address: EADDRNOTAVAIL if the host does not have the address, ENODEV if it is on
+    /// no device.
     fn local_device(&self, id: &Id, addr: SockAddr, ifindex: u32) -> Result<Attachment, Errno> {
         let ip: IpAddr = addr.ip();
         match self.devices.by_ip(ip, ifindex) {
@@ -56,7 +57,7 @@ impl Service {
         }
     }
 
-    /// Takes the port that the local address names, or any.
+    /// Takes the port that the local address names, or any free one.
     fn take_port(&mut self, number: IdNumber) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let src = id.src.ok_or(EINVAL)?;
@@ -80,14 +81,14 @@ impl Service {
         Ok(())
     }
 
-    /// `rdma_listen`. An id that is not bound is bound to the IPv4 wildcard first.
+    /// `rdma_listen`. An unbound id is bound to the IPv4 wildcard first.
     pub(super) fn listen(&mut self, number: IdNumber, backlog: i32) -> Result<(), Errno> {
         if self.ids.look(number).ok_or(ENOENT)?.state != State::AddrBound {
             self.bind(number, SockAddr::any(Family::Inet), None)?;
         }
         let id = self.ids.look(number).ok_or(ENOENT)?;
         if id.options.reuseaddr {
-            // A listener is alone: the address can be shared only as long as nobody listens.
+            // A listener needs its address alone: sharing is possible only while no id listens.
             let (port_space, port) = id.port.ok_or(EINVAL)?;
             self.ports.check(&self.ids, port_space, number, port, Some(false))?;
         }
@@ -105,7 +106,7 @@ impl Service {
     }
 }
 
-/// The interface that a link-local address names, which it must.
+/// Returns the interface of a link-local address, which must name one.
 fn scope_of(addr: SockAddr) -> Result<Option<u32>, Errno> {
     match addr {
         SockAddr::V6 { addr, scope_id, .. } if addr.is_unicast_link_local() => match scope_id {
@@ -116,8 +117,8 @@ fn scope_of(addr: SockAddr) -> Result<Option<u32>, Errno> {
     }
 }
 
-/// The port space that an id's local address is in, and the address with its service id made whole: an `AF_IB`
-/// address chooses the space by its service id (`cma_select_ib_ps`).
+/// Returns the port space of an id's local address, and the address with its complete service id: an `AF_IB` address
+/// selects the port space by its service id (`cma_select_ib_ps`).
 fn port_space_of(id: &Id, src: SockAddr) -> Option<(PortSpace, SockAddr)> {
     let SockAddr::Ib(ib) = src else { return Some((id.port_space, src)) };
     let mask = ib.sid_mask & IB_PORT_SPACE_MASK;
@@ -131,7 +132,7 @@ fn port_space_of(id: &Id, src: SockAddr) -> Option<(PortSpace, SockAddr)> {
     Some((chosen, SockAddr::Ib(SockAddrIb { sid, sid_mask: ib.sid_mask | IB_PORT_SPACE_MASK, ..ib })))
 }
 
-/// The local address with the port that was given to it; of an `AF_IB` address the whole service id counts from now on.
+/// Returns the local address with its assigned port; for `AF_IB` the mask then covers the whole service id.
 fn with_bound_port(src: SockAddr, port: u16) -> SockAddr {
     match src.with_port(port) {
         SockAddr::Ib(ib) => SockAddr::Ib(SockAddrIb { sid_mask: u64::MAX, ..ib }),

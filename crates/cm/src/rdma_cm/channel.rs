@@ -1,4 +1,4 @@
-//! Event channels: events wait in order until the connection to the program takes them.
+//! Event channels: queues of events until the connection to the program takes them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,39 +6,39 @@ use super::client::{ChannelId, ClientId};
 use super::command::{GroupNumber, IdNumber};
 use super::event::CmEvent;
 
-/// An event that waits, and whose it is.
+/// Queued event and its owner.
 #[derive(Debug)]
 pub struct Waiting {
-    /// The id whose event it is: of CONNECT_REQUEST the listener.
+    /// The id whose event it is: for CONNECT_REQUEST, the listener.
     pub owner: IdNumber,
     /// The event.
     pub event: CmEvent,
 }
 
-/// One channel.
+/// Event channel.
 #[derive(Debug)]
 pub struct Channel {
-    /// The process.
+    /// Process that owns the channel.
     pub client: ClientId,
-    /// The ids whose events come here.
+    /// Ids that report their events here.
     pub ids: BTreeSet<IdNumber>,
     waiting: VecDeque<Waiting>,
     ready: bool,
 }
 
-/// All channels, and which of them have something to tell.
+/// All channels, and which of them have events to deliver.
 #[derive(Debug, Default)]
 pub struct Channels {
     map: BTreeMap<ChannelId, Channel>,
     last: u32,
-    /// Channels that are ready and have events, in the order of their turn.
+    /// Channels that are ready and have events, in round-robin order.
     turns: VecDeque<ChannelId>,
-    /// The same, to look up.
+    /// The same channels as a set.
     in_turns: BTreeSet<ChannelId>,
 }
 
 impl Channels {
-    /// A number that no channel has.
+    /// Returns an unused channel number.
     pub fn unused(&mut self) -> ChannelId {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -49,7 +49,7 @@ impl Channels {
         }
     }
 
-    /// A new channel of a process; false if the number is taken.
+    /// Opens a channel of a process; false if the number is taken.
     #[must_use]
     pub fn open(&mut self, client: ClientId, id: ChannelId) -> bool {
         let free = !self.map.contains_key(&id);
@@ -60,32 +60,32 @@ impl Channels {
         free
     }
 
-    /// Forgets a channel and what waits there.
+    /// Removes a channel and its queued events.
     pub fn close(&mut self, id: ChannelId) -> Option<Channel> {
         self.map.remove(&id)
     }
 
-    /// One channel.
+    /// Returns a channel.
     pub fn look(&self, id: ChannelId) -> Option<&Channel> {
         self.map.get(&id)
     }
 
-    /// One channel, to change it.
+    /// Returns a channel, mutably.
     pub fn change(&mut self, id: ChannelId) -> Option<&mut Channel> {
         self.map.get_mut(&id)
     }
 
-    /// How many events wait on a channel.
+    /// Returns the number of events queued on a channel.
     pub fn waiting(&self, id: ChannelId) -> usize {
         self.map.get(&id).map_or(0, |channel| channel.waiting.len())
     }
 
-    /// How many of them match.
+    /// Returns the number of queued events that match.
     pub fn count(&self, id: ChannelId, matches: impl Fn(&Waiting) -> bool) -> usize {
         self.map.get(&id).map_or(0, |channel| channel.waiting.iter().filter(|waiting| matches(waiting)).count())
     }
 
-    /// Whether a channel's events may be taken.
+    /// Sets whether a channel's events may be taken.
     pub fn set_ready(&mut self, id: ChannelId, ready: bool) {
         if let Some(channel) = self.map.get_mut(&id) {
             channel.ready = ready;
@@ -101,7 +101,7 @@ impl Channels {
         self.schedule(id);
     }
 
-    /// The next event of whoever's turn it is.
+    /// Takes the next event, round robin over the channels.
     pub fn pop(&mut self) -> Option<(ChannelId, Waiting)> {
         while let Some(id) = self.turns.pop_front() {
             self.in_turns.remove(&id);
@@ -114,7 +114,7 @@ impl Channels {
         None
     }
 
-    /// Takes the events that match out of a channel, in their order.
+    /// Removes the matching events from a channel and returns them in order.
     pub fn withdraw(&mut self, id: ChannelId, mut matches: impl FnMut(&Waiting) -> bool) -> Vec<Waiting> {
         let Some(channel) = self.map.get_mut(&id) else { return Vec::new() };
         let (taken, kept) = std::mem::take(&mut channel.waiting).into_iter().partition(|waiting| matches(waiting));
@@ -122,7 +122,7 @@ impl Channels {
         Vec::from_iter::<VecDeque<Waiting>>(taken)
     }
 
-    /// Puts an event back to the front, from where it was taken too early.
+    /// Puts an event that was taken too early back to the front.
     pub fn put_back(&mut self, id: ChannelId, waiting: Waiting) {
         if let Some(channel) = self.map.get_mut(&id) {
             channel.waiting.push_front(waiting);
@@ -130,7 +130,7 @@ impl Channels {
         self.schedule(id);
     }
 
-    /// All channels of a process.
+    /// Returns all channels of a process.
     pub fn of_client(&self, client: ClientId) -> Vec<ChannelId> {
         self.map.iter().filter(|(_, channel)| channel.client == client).map(|(id, _)| *id).collect()
     }
@@ -143,7 +143,7 @@ impl Channels {
     }
 }
 
-/// Whether an event is one of a membership.
+/// Returns whether an event belongs to a membership.
 pub fn is_of_group(waiting: &Waiting, group: GroupNumber) -> bool {
     waiting.event.group == Some(group)
 }

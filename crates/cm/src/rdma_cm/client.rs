@@ -1,6 +1,6 @@
-//! Who asks: processes and their event channels.
+//! Clients: processes and their event channels.
 
-/// A process, as the owner of connections numbers it.
+/// Number that the owner of connections gave a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId(pub u64);
 
@@ -8,7 +8,7 @@ pub struct ClientId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub u32);
 
-/// What is known about a process.
+/// Identity and privileges of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
     /// Its number.
@@ -19,6 +19,6 @@ pub struct Credentials {
     pub comm: String,
     /// Whether it may bind ports below 1024 (`CAP_NET_BIND_SERVICE`).
     pub privileged_ports: bool,
-    /// Whether it may change what new ids start with (`CAP_NET_ADMIN`).
+    /// Whether it may change the defaults of new ids (`CAP_NET_ADMIN`).
     pub admin: bool,
 }

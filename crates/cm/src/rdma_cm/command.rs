@@ -1,21 +1,21 @@
-//! What a program asks of the connection manager, and what it is answered: the commands of Linux's `rdma_ucm` device.
-//! Channels are opened and closed by whoever owns the connections to programs, see [`super::Service::open_channel`].
+//! Commands that programs send to the connection manager, and its replies: those of Linux's `rdma_ucm` device. The
+//! owner of the connections to programs opens and closes channels, see [`super::Service::open_channel`].
 
 use serde::{Deserialize, Serialize};
 
 use super::address::{PortSpace, SockAddr};
 use super::param::{ConnParam, Ece, PathRecord, QpAttributes};
 
-/// Number of an id (`struct rdma_cm_id`), never 0. Numbers are not used again soon.
+/// Number of an id (`struct rdma_cm_id`), never 0. Numbers are not reused soon.
 pub type IdNumber = u32;
 
 /// Number of a membership in a group, never 0.
 pub type GroupNumber = u32;
 
-/// A request. Every id named must belong to the client that asks: `ENOENT` otherwise, as in Linux.
+/// A request. Every id that it names must belong to the requesting client: `ENOENT` otherwise, as in Linux.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Command {
-    /// `rdma_create_id`; answered by [`Reply::Id`].
+    /// `rdma_create_id`; returns [`Reply::Id`].
     CreateId {
         /// Number of the event channel, of the same client.
         channel: u32,
@@ -23,16 +23,16 @@ pub enum Command {
         port_space: PortSpace,
         /// Value of `enum ibv_qp_type`: RC 2, UC 3, UD 4, XRC_SEND 9, XRC_RECV 10.
         qp_type: u8,
-        /// Comes back in events; not 0.
+        /// Reported in events; not 0.
         cookie: u64,
     },
-    /// `rdma_destroy_id`; answered by [`Reply::EventsReported`]. What waits for this id is forgotten; requests for
-    /// connections that wait on a listener are rejected.
+    /// `rdma_destroy_id`; returns [`Reply::EventsReported`]. Events queued for this id are dropped; requests that wait
+    /// on a listener are rejected.
     DestroyId {
         /// The id.
         id: IdNumber,
     },
-    /// `rdma_bind_addr`. Port 0 is given a free one. Answered by [`Reply::Route`].
+    /// `rdma_bind_addr`. Port 0 selects a free one. Returns [`Reply::Route`].
     Bind {
         /// The id.
         id: IdNumber,
@@ -47,22 +47,22 @@ pub enum Command {
         src: Option<SockAddr>,
         /// Peer's address.
         dst: SockAddr,
-        /// How long it may take.
+        /// Timeout.
         timeout_ms: u32,
     },
     /// `rdma_resolve_route`; ROUTE_RESOLVED or ROUTE_ERROR follows.
     ResolveRoute {
         /// The id.
         id: IdNumber,
-        /// How long it may take.
+        /// Timeout.
         timeout_ms: u32,
     },
-    /// Everything about an id's addresses and route; answered by [`Reply::Route`].
+    /// Addresses and route of an id; returns [`Reply::Route`].
     Query {
         /// The id.
         id: IdNumber,
     },
-    /// `rdma_init_qp_attr`; answered by [`Reply::QpAttributes`].
+    /// `rdma_init_qp_attr`; returns [`Reply::QpAttributes`].
     InitQpAttr {
         /// The id.
         id: IdNumber,
@@ -78,22 +78,22 @@ pub enum Command {
         /// Options offered (`rdma_set_local_ece`).
         ece: Ece,
     },
-    /// `rdma_listen`; answered by [`Reply::Route`].
+    /// `rdma_listen`; returns [`Reply::Route`].
     Listen {
         /// The id.
         id: IdNumber,
-        /// Requests that may wait; out of range means the most there may be.
+        /// Requests that may wait; a value out of range means the maximum.
         backlog: i32,
     },
-    /// `rdma_accept`; without parameters it completes a connection whose CONNECT_RESPONSE was taken.
+    /// `rdma_accept`; without parameters it completes a connection after CONNECT_RESPONSE.
     Accept {
         /// The id.
         id: IdNumber,
-        /// The cookie for this id from now on; events of a new id are told only once it has one. 0 changes nothing.
+        /// The cookie for this id from now on; a new id reports events only once it has one. 0 changes nothing.
         cookie: u64,
         /// Parameters.
         param: Option<ConnParam>,
-        /// Options taken.
+        /// Options chosen.
         ece: Ece,
     },
     /// `rdma_reject` and `rdma_reject_ece`.
@@ -114,34 +114,34 @@ pub enum Command {
     Notify {
         /// The id.
         id: IdNumber,
-        /// Value of `enum ibv_event_type`; COMM_EST (4) counts.
+        /// Value of `enum ibv_event_type`; only COMM_EST (4) has an effect.
         event: u32,
     },
     /// `rdma_set_option`.
     SetOption {
         /// The id.
         id: IdNumber,
-        /// Which, and to what.
+        /// The option and its value.
         option: IdOption,
     },
-    /// `rdma_join_multicast` and `rdma_join_multicast_ex`; answered by [`Reply::Group`]; MULTICAST_JOIN or
-    /// MULTICAST_ERROR follows.
+    /// `rdma_join_multicast` and `rdma_join_multicast_ex`; returns [`Reply::Group`]; MULTICAST_JOIN or MULTICAST_ERROR
+    /// follows.
     JoinMulticast {
         /// The id.
         id: IdNumber,
         /// The group.
         addr: SockAddr,
-        /// What kind of member.
+        /// Kind of member.
         join: JoinKind,
-        /// Comes back in events of this membership; not 0.
+        /// Reported in events of this membership; not 0.
         cookie: u64,
     },
-    /// `rdma_leave_multicast`; answered by [`Reply::EventsReported`].
+    /// `rdma_leave_multicast`; returns [`Reply::EventsReported`].
     LeaveMulticast {
         /// The membership.
         group: GroupNumber,
     },
-    /// `rdma_migrate_id`: events of the id go to this channel, those that wait too; answered by
+    /// `rdma_migrate_id`: moves the id's events, queued ones included, to this channel; returns
     /// [`Reply::EventsReported`].
     MigrateId {
         /// The id.
@@ -149,34 +149,35 @@ pub enum Command {
         /// Number of the new channel, of the same client.
         channel: u32,
     },
-    /// `rdma_write_cm_event`: an event of the program's own.
+    /// `rdma_write_cm_event`: a user-defined event.
     WriteEvent {
         /// The id.
         id: IdNumber,
-        /// Which: 18 for programs, 19 for libraries.
+        /// Number: 18 for programs, 19 for libraries.
         event: u32,
         /// Its status.
         status: i32,
-        /// What it carries.
+        /// Argument.
         arg: u64,
     },
-    /// What new ids on a device start with; answered by [`Reply::Defaults`]. Anybody may ask.
+    /// Reads the defaults of new ids on a device; returns [`Reply::Defaults`]. Needs no privilege.
     QueryDefaults {
         /// Index of the device.
         device: u32,
     },
-    /// Sets it; needs privilege (`EPERM`), and a GID of that framing (`EINVAL`). Answered by [`Reply::Defaults`].
+    /// Sets these defaults; needs privilege (`EPERM`), and a GID of that framing (`EINVAL`). Returns
+    /// [`Reply::Defaults`].
     SetDefaults {
         /// Index of the device.
         device: u32,
-        /// What to set; what is `None` stays.
+        /// Framing; `None` keeps the current one.
         roce_mode: Option<RoceMode>,
-        /// The same.
+        /// Type of service; `None` keeps the current one.
         roce_tos: Option<u8>,
     },
-    /// Ids of all clients that this one may see, for `rdma resource show cm_id`; answered by [`Reply::Ids`].
+    /// Ids of all clients that this one may see, for `rdma resource show cm_id`; returns [`Reply::Ids`].
     ListIds {
-        /// Number to begin after, 0 at first.
+        /// Number after which to begin, 0 at first.
         after: IdNumber,
     },
 }
@@ -192,11 +193,11 @@ pub enum IdOption {
     AfOnly(bool),
     /// `RDMA_OPTION_ID_ACK_TIMEOUT`: 5 bits.
     AckTimeout(u8),
-    /// `RDMA_OPTION_IB_PATH`: the route, in place of resolving it; ROUTE_RESOLVED follows.
+    /// `RDMA_OPTION_IB_PATH`: sets the route instead of resolving it; ROUTE_RESOLVED follows.
     IbPath(Vec<PathRecord>),
 }
 
-/// What kind of member of a group: `RDMA_MC_JOIN_FLAG_*`.
+/// Kind of member of a group: `RDMA_MC_JOIN_FLAG_*`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum JoinKind {
     /// Sends and receives.
@@ -205,7 +206,7 @@ pub enum JoinKind {
     SendOnlyFullMember,
 }
 
-/// Framing of RoCE packets that new ids choose.
+/// Framing of RoCE packets, a default of new ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RoceMode {
     /// RoCE v1.
@@ -214,15 +215,15 @@ pub enum RoceMode {
     V2,
 }
 
-/// An answer.
+/// A reply.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// Done, and there is nothing to tell.
+    /// Success without further data.
     Done,
     /// Number of a new id.
     Id(IdNumber),
-    /// How many events of the id, or the membership, [`super::Service::poll_event`] gave out: the library waits until
-    /// as many were acknowledged.
+    /// Number of events of the id, or the membership, that [`super::Service::poll_event`] returned: the library waits
+    /// until the program has acknowledged as many.
     EventsReported(u32),
     /// Addresses and route.
     Route(Box<RouteInfo>),
@@ -230,7 +231,7 @@ pub enum Reply {
     QpAttributes(Box<QpAttributes>),
     /// Number of a new membership.
     Group(GroupNumber),
-    /// What new ids on a device start with.
+    /// Defaults of new ids on a device.
     Defaults {
         /// Framing.
         roce_mode: RoceMode,
@@ -246,7 +247,7 @@ pub enum Reply {
     },
 }
 
-/// Addresses and route of an id: the answers to `QUERY_ADDR`, `QUERY_PATH` and `QUERY_GID` in one.
+/// Addresses and route of an id: the replies to `QUERY_ADDR`, `QUERY_PATH` and `QUERY_GID` in one.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RouteInfo {
     /// Local address, once there is one.

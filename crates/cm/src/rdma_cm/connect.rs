@@ -1,5 +1,5 @@
-//! What a program does to a connection: `rdma_connect`, `rdma_accept`, `rdma_reject`, `rdma_disconnect` and
-//! `rdma_notify`, with the values that Linux's `cma.c` puts into the messages.
+//! Connection commands of programs: `rdma_connect`, `rdma_accept`, `rdma_reject`, `rdma_disconnect` and `rdma_notify`,
+//! with the values that Linux's `cma.c` puts into the messages.
 
 use weft_mad::GmpAddress;
 use weft_verbs::{Gid, GidType, Instant, Mtu, QpType};
@@ -16,13 +16,13 @@ use super::route::PKEY_DEFAULT;
 use super::service::Service;
 use crate::ib;
 
-/// Time in which either side answers: 4.096 µs × 2^20, about four seconds.
+/// Time in which either side must answer: 4.096 µs × 2^20, about four seconds.
 pub const RESPONSE_TIMEOUT: u8 = 20;
 
-/// How often a message is repeated.
+/// Number of repeats of a message.
 pub const RETRIES: u8 = 15;
 
-/// Most retries that three bits can say.
+/// Largest retry count in three bits.
 const RETRY_COUNT_MAX: u8 = 7;
 
 /// Bits of a queue pair number.
@@ -56,8 +56,8 @@ impl Service {
         Ok(())
     }
 
-    /// `rdma_accept`: answers a request, or, without parameters, takes note of an answer. If that fails the peer is
-    /// told by a reject.
+    /// `rdma_accept`: answers a request, or, without parameters, confirms an answer. If that fails, the peer gets a
+    /// reject.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -85,7 +85,7 @@ impl Service {
             None => self.ib.send_rtu(now, conn, &[]).map_err(errno_of),
         };
         if answered.is_err() {
-            // What cannot be rejected any more has gone already.
+            // If the reject fails, the connection is gone already.
             let _ = self.send_reject(now, number, &[], RejectReason::CONSUMER_DEFINED);
         } else if let Some(id) = self.ids.change(number)
             && param.is_some()
@@ -134,8 +134,8 @@ impl Service {
         self.ib.send_rej(now, conn, reason, &[], private_data).map_err(errno_of)
     }
 
-    /// `rdma_disconnect`: asks the peer to end the connection, or agrees with its asking. There is nothing to report of
-    /// a connection that cannot be ended.
+    /// `rdma_disconnect`: asks the peer to end the connection, or confirms the peer's request. Succeeds also if the
+    /// connection cannot be ended.
     pub(super) fn disconnect(&mut self, now: Instant, number: IdNumber) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let conn = id.conn.filter(|_| id.attachment.is_some()).ok_or(EINVAL)?;
@@ -146,7 +146,7 @@ impl Service {
         Ok(())
     }
 
-    /// `rdma_notify`: a packet came before the message that says that the connection stands.
+    /// `rdma_notify`: a packet arrived before the message that establishes the connection.
     pub(super) fn notify(&mut self, now: Instant, number: IdNumber, event: u32) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let conn = id.conn.filter(|_| id.attachment.is_some()).ok_or(EINVAL)?;
@@ -158,7 +158,7 @@ impl Service {
         Ok(())
     }
 
-    /// Lets go of the connection underneath, whose peer is told, and of the service that an id listens to.
+    /// Releases the underlying connection, which informs the peer, and the service that an id listens to.
     pub(super) fn drop_connection(&mut self, now: Instant, number: IdNumber) {
         let Some(id) = self.ids.change(number) else { return };
         let (conn, service) = (id.conn.take(), id.service.take());
@@ -169,7 +169,7 @@ impl Service {
             self.drain(now);
         }
         if let Some(service) = service {
-            // It was listened to, so giving it up cannot fail.
+            // The service is listened to, so `unlisten` cannot fail.
             let _ = self.ib.unlisten(service);
         }
     }
@@ -179,12 +179,12 @@ fn check_private_data(data: &[u8]) -> Result<(), Errno> {
     if data.len() > PRIVATE_DATA_BYTES_MAX { Err(EINVAL) } else { Ok(()) }
 }
 
-/// The errno of a refusal from below.
+/// Returns the errno of an error of the layer below.
 pub fn errno_of(error: ib::CmError) -> Errno {
     error.errno()
 }
 
-/// A REQ as Linux sends it.
+/// Builds a REQ as Linux sends it.
 fn request(id: &Id, param: &ConnParam) -> Result<ib::ReqParams, Errno> {
     let (attachment, path, dst) = route_of(id)?;
     Ok(ib::ReqParams {
@@ -210,7 +210,7 @@ fn request(id: &Id, param: &ConnParam) -> Result<ib::ReqParams, Errno> {
     })
 }
 
-/// A REP as Linux sends it.
+/// Builds a REP as Linux sends it.
 fn reply(id: &Id, param: &ConnParam) -> ib::RepParams {
     ib::RepParams {
         qpn: id.qp_num,
@@ -227,7 +227,7 @@ fn reply(id: &Id, param: &ConnParam) -> ib::RepParams {
     }
 }
 
-/// What a connected route consists of.
+/// Returns the parts of a connected route.
 pub fn route_of(id: &Id) -> Result<(Attachment, PathRecord, SockAddr), Errno> {
     match (id.attachment, id.path, id.dst) {
         (Some(attachment), Some(path), Some(dst)) => Ok((attachment, path, dst)),
@@ -235,7 +235,7 @@ pub fn route_of(id: &Id) -> Result<(Attachment, PathRecord, SockAddr), Errno> {
     }
 }
 
-/// The private data of a request: behind the header that says whose addresses connect, except for `AF_IB`.
+/// Returns the private data of a request: after the header with the addresses of both ends, except for `AF_IB`.
 pub fn with_header(id: &Id, data: &[u8]) -> Result<Vec<u8>, Errno> {
     let (src, dst) = (id.src.ok_or(EINVAL)?, id.dst.ok_or(EINVAL)?);
     let addresses = match (src, dst) {
@@ -248,7 +248,7 @@ pub fn with_header(id: &Id, data: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok([&header.encode()[..], data].concat())
 }
 
-/// Where messages of a route go.
+/// Returns the destination of messages along a route.
 pub fn gmp_address(attachment: &Attachment, path: &PathRecord) -> GmpAddress {
     GmpAddress {
         device: attachment.device,
@@ -271,7 +271,7 @@ pub fn gmp_address(attachment: &Attachment, path: &PathRecord) -> GmpAddress {
     }
 }
 
-/// The partition of a route's messages. RoCE has one alone, whatever a program put into its path.
+/// Returns the partition of a route's messages. RoCE has only one, whatever a program put into its path.
 pub fn pkey_of(path: &PathRecord) -> u16 {
     if path.dlid == 0 { PKEY_DEFAULT } else { path.pkey }
 }
@@ -293,7 +293,7 @@ fn ib_path(path: &PathRecord) -> Result<ib::Path, Errno> {
     })
 }
 
-/// The type of a connected queue pair.
+/// Converts the type of a connected queue pair.
 pub fn qp_type(number: u8) -> Option<QpType> {
     match number {
         QPT_RC => Some(QpType::Rc),
@@ -304,12 +304,12 @@ pub fn qp_type(number: u8) -> Option<QpType> {
     }
 }
 
-/// The same options, as the layer below names them.
+/// Converts options to the type of the layer below.
 pub fn ece_below(ece: Ece) -> ib::Ece {
     ib::Ece { vendor_id: ece.vendor_id, attr_mod: ece.attr_mod }
 }
 
-/// And back.
+/// Converts options from the type of the layer below.
 pub fn ece_above(ece: ib::Ece) -> Ece {
     Ece { vendor_id: ece.vendor_id, attr_mod: ece.attr_mod }
 }

@@ -1,4 +1,4 @@
-//! Datagram ids: the queue pair behind a service is asked for by SIDR messages, there is no connection.
+//! Datagram ids: SIDR messages resolve the queue pair behind a service; there is no connection.
 
 use weft_wire::cm::SidrStatus;
 
@@ -13,13 +13,13 @@ use super::route::ah_of_path;
 use super::service::Service;
 use crate::ib;
 
-/// `RDMA_UDP_QKEY`: the Q_Key of all who name none.
+/// `RDMA_UDP_QKEY`: the default Q_Key.
 pub const UDP_QKEY: u32 = 0x0123_4567;
 
-/// How long one request waits, in milliseconds: 2^20 × 4.096 µs, rounded as Linux does.
+/// Timeout of one request, in milliseconds: 2^20 × 4.096 µs, rounded as in Linux.
 const REQUEST_TIMEOUT_MS: u32 = 1 << (RESPONSE_TIMEOUT - 8);
 
-/// The Q_Key of an id that names none.
+/// Returns the Q_Key of an id that names none.
 pub fn default_qkey(port_space: PortSpace) -> u32 {
     match port_space {
         PortSpace::Udp | PortSpace::Ib | PortSpace::Ipoib => UDP_QKEY,
@@ -27,7 +27,7 @@ pub fn default_qkey(port_space: PortSpace) -> u32 {
     }
 }
 
-/// Whether an id may take a Q_Key: any, but only one.
+/// Checks that an id may take a Q_Key: any, but only one.
 fn take_qkey(id: &mut Id, qkey: u32) -> Result<(), Errno> {
     if qkey == 0 || (id.qkey != 0 && id.qkey != qkey) {
         return Err(EINVAL);
@@ -36,7 +36,7 @@ fn take_qkey(id: &mut Id, qkey: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A SIDR_REQ as Linux sends it.
+/// Builds a SIDR_REQ as Linux sends it.
 pub fn sidr_request(id: &Id, param: &ConnParam) -> Result<ib::SidrReqParams, Errno> {
     let (attachment, path, dst) = route_of(id)?;
     Ok(ib::SidrReqParams {
@@ -49,7 +49,7 @@ pub fn sidr_request(id: &Id, param: &ConnParam) -> Result<ib::SidrReqParams, Err
     })
 }
 
-/// The answer that gives a queue pair. A Q_Key counts only for `AF_IB`, as in Linux.
+/// Builds the answer that gives a queue pair. A Q_Key counts only for `AF_IB`, as in Linux.
 pub fn sidr_reply(id: &mut Id, param: Option<&ConnParam>) -> Result<ib::SidrRepParams, Errno> {
     let own = param.map_or(0, |param| param.qkey);
     if id.family() == Some(super::Family::Ib) && own != 0 {
@@ -67,7 +67,7 @@ pub fn sidr_reply(id: &mut Id, param: Option<&ConnParam>) -> Result<ib::SidrRepP
     })
 }
 
-/// The answer that gives none.
+/// Builds the answer that gives no queue pair.
 pub fn sidr_refusal(private_data: &[u8]) -> ib::SidrRepParams {
     ib::SidrRepParams {
         status: SidrStatus::REJECT,
@@ -77,7 +77,7 @@ pub fn sidr_refusal(private_data: &[u8]) -> ib::SidrRepParams {
 }
 
 impl Service {
-    /// An answer came.
+    /// Handles an answer.
     pub(super) fn on_sidr_reply(&mut self, number: IdNumber, reply: &ib::SidrRepReceived, private_data: Vec<u8>) {
         let Some(id) = self.ids.change(number).filter(|id| id.state == State::Connect) else { return };
         let mut ud = UdParam { private_data, ..UdParam::default() };
@@ -97,7 +97,7 @@ impl Service {
         self.emit_ece(number, EventKind::Established, 0, EventParam::Ud(ud), ece_above(reply.ece));
     }
 
-    /// None came.
+    /// Handles a missing answer.
     pub(super) fn on_sidr_silence(&mut self, number: IdNumber) {
         if self.ids.look(number).is_some_and(|id| id.state == State::Connect) {
             self.emit(number, EventKind::Unreachable, -ETIMEDOUT, EventParam::None);

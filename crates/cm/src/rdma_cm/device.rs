@@ -1,13 +1,13 @@
-//! What the connection manager is told about devices and about the host's own addresses.
+//! Devices and host addresses, as their owner describes them to the connection manager.
 
 use std::net::IpAddr;
 
 use super::command::RoceMode;
 
-/// A port of a device, as the owner of devices describes it; a later description of the same port replaces the earlier one.
+/// A port of a device; a later description of the same port replaces the earlier one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
-    /// Index of the device; the loopback's device and others alike.
+    /// Index of the device, the loopback's included.
     pub index: u32,
     /// Number of the port, from 1 on.
     pub port: u8,
@@ -15,17 +15,17 @@ pub struct Device {
     pub name: String,
     /// Its node GUID.
     pub node_guid: u64,
-    /// The interface it stands on.
+    /// Network interface of the device.
     pub ifindex: u32,
-    /// Whether that is the loopback.
+    /// Whether that interface is the loopback.
     pub loopback: bool,
-    /// Whether its port is active.
+    /// Whether the port is active.
     pub active: bool,
     /// Path MTU of the port, a value of `enum ibv_mtu`.
     pub active_mtu: u8,
-    /// Rate of the port as a path record has it, a value of `enum ibv_rate`.
+    /// Rate of the port as in a path record, a value of `enum ibv_rate`.
     pub rate: u8,
-    /// What its port is linked to.
+    /// Link layer of the port.
     pub link_layer: LinkLayer,
     /// Its P_Key table.
     pub pkeys: Vec<u16>,
@@ -37,38 +37,38 @@ pub struct Device {
 pub type Place = (u32, u8);
 
 impl Device {
-    /// Which port of which device it is.
+    /// Returns the device index and port number.
     pub fn place(&self) -> Place {
         (self.index, self.port)
     }
 }
 
-/// What a port is linked to.
+/// Link layer of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LinkLayer {
     /// RoCE: paths follow from addresses.
     #[default]
     Ethernet,
-    /// Paths are asked of the subnet administration.
+    /// Subnet administration resolves paths.
     InfiniBand,
 }
 
-/// A row of a device's GID table.
+/// An entry of a device's GID table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceGid {
-    /// Row.
+    /// Index.
     pub index: u8,
     /// The GID.
     pub gid: [u8; 16],
-    /// The IP address that it answers to: on RoCE the GID itself says it, on InfiniBand it is the interface's.
+    /// IP address of the entry: on RoCE the GID itself gives it; on InfiniBand it is the interface's.
     pub ip: IpAddr,
     /// Its framing.
     pub mode: RoceMode,
-    /// The interface it belongs to.
+    /// The interface that it belongs to.
     pub ifindex: u32,
 }
 
-/// An address of the host, on whatever interface.
+/// An address of the host, on any interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalAddress {
     /// The interface.

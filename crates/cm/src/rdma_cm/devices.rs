@@ -1,4 +1,4 @@
-//! The devices and which of them an address belongs to.
+//! The devices, and the mapping of addresses to them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use super::device::{Device, DeviceGid, LocalAddress, Place};
 use super::id::Attachment;
 use super::limits::{DEVICES_MAX, GIDS_PER_DEVICE_MAX};
 
-/// A port of a device, and what new ids on it start with.
+/// A port of a device, and the defaults of new ids on it.
 #[derive(Debug)]
 pub struct Entry {
     /// The port.
@@ -28,7 +28,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Adds a port or replaces what is known of it; answers what was known before.
+    /// Adds or replaces a port; returns the previous description.
     pub fn set(&mut self, mut device: Device) -> Option<Device> {
         device.gids.truncate(GIDS_PER_DEVICE_MAX);
         if let Some(entry) = self.map.get_mut(&device.place()) {
@@ -41,44 +41,45 @@ impl Devices {
         None
     }
 
-    /// Forgets a device.
+    /// Removes a device.
     pub fn remove(&mut self, index: u32) -> bool {
         let before = self.map.len();
         self.map.retain(|place, _| place.0 != index);
         self.map.len() < before
     }
 
-    /// A port.
+    /// Returns a port.
     pub fn look(&self, place: Place) -> Option<&Entry> {
         self.map.get(&place)
     }
 
-    /// The ports of a device.
+    /// Returns the ports of a device.
     pub fn of_device(&self, index: u32) -> impl Iterator<Item = &Entry> {
         self.map.range((index, 0)..=(index, u8::MAX)).map(|(_, entry)| entry)
     }
 
-    /// The ports of a device, to change what new ids start with.
+    /// Returns the ports of a device, mutably, to change their defaults.
     pub fn change(&mut self, index: u32) -> impl Iterator<Item = &mut Entry> {
         self.map.range_mut((index, 0)..=(index, u8::MAX)).map(|(_, entry)| entry)
     }
 
-    /// Whether new ids start on any port with something else than they did at first.
+    /// Returns whether any port's defaults differ from the initial ones.
     pub fn any_settings(&self) -> bool {
         self.map.values().any(|entry| entry.roce_mode != RoceMode::V2 || entry.roce_tos != 0)
     }
 
-    /// The host's addresses.
+    /// Sets the host's addresses.
     pub fn set_local(&mut self, addresses: Vec<LocalAddress>) {
         self.local = addresses;
     }
 
-    /// Whether the host has an address, on a device or not.
+    /// Returns whether the host has an address, on a device or not.
     pub fn is_local(&self, ip: IpAddr) -> bool {
         self.local.iter().any(|local| local.ip == ip) || self.by_ip(ip, 0).is_some()
     }
 
-    /// The device and GID that a local address is (`cma_acquire_dev_by_src_ip`); `ifindex` narrows it if not 0.
+    /// Returns the device and GID of a local address (`cma_acquire_dev_by_src_ip`); a nonzero `ifindex` restricts the
+    /// search.
     pub fn by_ip(&self, ip: IpAddr, ifindex: u32) -> Option<Attachment> {
         let gid = gid_of_ip(ip);
         self.map.values().find_map(|entry| {
@@ -87,7 +88,8 @@ impl Devices {
         })
     }
 
-    /// The device of a loopback address: the one that has it, or has any of the loopback in that family.
+    /// Returns the device of a loopback address: the one with this address, or with any loopback address of that
+    /// family.
     pub fn loopback(&self, ip: IpAddr) -> Option<Attachment> {
         let localhost: IpAddr = match ip {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -97,25 +99,25 @@ impl Devices {
         named.or_else(|| self.first_active(ip.is_ipv4()))
     }
 
-    /// The first device with an active port and an address of a family: what Linux takes for the loopback.
+    /// Returns the first device with an active port and an address of a family: Linux's choice for the loopback.
     fn first_active(&self, v4: bool) -> Option<Attachment> {
         let active = self.map.values().filter(|entry| entry.device.active);
         active.into_iter().find_map(|entry| entry.attach(|row| row.ip.is_ipv4() == v4))
     }
 
-    /// The row of a port that a local address is.
+    /// Returns the GID entry of a local address on a port.
     pub fn by_ip_on(&self, place: Place, ip: IpAddr) -> Option<Attachment> {
         self.map.get(&place)?.attach(|row| row.ip == ip)
     }
 
-    /// A row of a port that a packet came to.
+    /// Returns the GID entry of a port that received a packet.
     pub fn by_gid(&self, place: Place, gid: [u8; 16]) -> Option<Attachment> {
         self.map.get(&place)?.attach(|row| row.gid == gid)
     }
 }
 
 impl Entry {
-    /// The first row that fits, one with the default framing if there is such a one.
+    /// Returns the first entry that fits, preferably one with the default framing.
     fn attach(&self, fits: impl Fn(&&DeviceGid) -> bool) -> Option<Attachment> {
         let rows = || self.device.gids.iter().filter(|row| fits(row));
         let row = rows().find(|row| row.mode == self.roce_mode).or_else(|| rows().next())?;
@@ -130,7 +132,7 @@ impl Entry {
     }
 }
 
-/// The loopback's address in a family.
+/// Returns the loopback address of a family.
 pub fn localhost(family: Family) -> IpAddr {
     match family {
         Family::Inet => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! The errno values that commands are refused with, as Linux numbers them on every architecture that Weft runs on.
+//! Errno values of refused commands, as Linux numbers them on every architecture that Weft runs on.
 
 pub use weft_verbs::Errno;
 

@@ -1,4 +1,4 @@
-//! What a program learns through an event channel.
+//! Events that programs receive through an event channel.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,15 +37,15 @@ pub enum EventKind {
 pub struct CmEvent {
     /// Kind.
     pub kind: EventKind,
-    /// The id it is about; of CONNECT_REQUEST the new one, which has no cookie until it is accepted.
+    /// The id that the event is about; for CONNECT_REQUEST the new one, which has no cookie until it is accepted.
     pub id: IdNumber,
-    /// Of CONNECT_REQUEST: the listener. The event counts as the listener's.
+    /// For CONNECT_REQUEST: the listener, to which the event counts.
     pub listener: Option<IdNumber>,
-    /// Of MULTICAST_JOIN and MULTICAST_ERROR: the membership.
+    /// For MULTICAST_JOIN and MULTICAST_ERROR: the membership.
     pub group: Option<GroupNumber>,
-    /// Cookie of the id; of CONNECT_REQUEST the listener's, of the multicast events the membership's.
+    /// Cookie of the id; for CONNECT_REQUEST the listener's, for the multicast events the membership's.
     pub cookie: u64,
-    /// 0, a negative errno, or of REJECTED the reason from the wire.
+    /// 0, a negative errno, or for REJECTED the reason from the wire.
     pub status: i32,
     /// Parameters.
     pub param: EventParam,
@@ -59,10 +59,10 @@ pub enum EventParam {
     /// None: all zero.
     #[default]
     None,
-    /// Of a connection. Its `qp_num` is the peer's.
+    /// Parameters of a connection. Its `qp_num` is the peer's.
     Conn(ConnParam),
-    /// Of an event that the program wrote itself.
+    /// Argument of an event that the program wrote itself.
     User(u64),
-    /// Of datagrams (port spaces UDP and IPOIB, queue pairs of type UD).
+    /// Parameters of datagrams (port spaces UDP and IPOIB, queue pairs of type UD).
     Ud(UdParam),
 }

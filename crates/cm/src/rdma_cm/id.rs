@@ -1,4 +1,4 @@
-//! An id: one end of a connection, or a listener, from its creation to its destruction; and the table of all of them.
+//! Ids: one end of a connection, or a listener, from creation to destruction; and the table of all ids.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,21 @@ use crate::ib::{ConnId, ListenId};
 ///          AddrQuery <-> AddrResolved -> RouteQuery -> RouteResolved -> Connect -> Disconnect
 /// ```
 ///
-/// A failed query goes back to the state before it. A removed device ends in DeviceRemoval from everywhere.
+/// A failed query returns to the state before it. Device removal leads to DeviceRemoval from every state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum State {
     /// New.
     Idle = 0,
-    /// Its peer's address is being resolved.
+    /// The peer's address is being resolved.
     AddrQuery = 1,
-    /// That is done.
+    /// The peer's address is resolved.
     AddrResolved = 2,
-    /// Its route is being resolved.
+    /// The route is being resolved.
     RouteQuery = 3,
-    /// That is done.
+    /// The route is resolved.
     RouteResolved = 4,
-    /// Connecting, asked for a connection, or connected.
+    /// Connecting, requested by a peer, or connected.
     Connect = 5,
     /// Disconnected by either side.
     Disconnect = 6,
@@ -42,29 +42,29 @@ pub enum State {
     AddrBound = 7,
     /// Listens.
     Listen = 8,
-    /// Its device is gone.
+    /// Its device was removed.
     DeviceRemoval = 9,
 }
 
-/// Types of queue pairs, as `enum ibv_qp_type` numbers them: reliable connections.
+/// Queue pair types, as `enum ibv_qp_type` numbers them: reliable connections.
 pub const QPT_RC: u8 = 2;
 /// Unreliable connections.
 pub const QPT_UC: u8 = 3;
 /// Unreliable datagrams.
 pub const QPT_UD: u8 = 4;
-/// The sending side of XRC.
+/// XRC initiator.
 pub const QPT_XRC_SEND: u8 = 9;
-/// The receiving side of XRC.
+/// XRC target.
 pub const QPT_XRC_RECV: u8 = 10;
 
-/// The port that an id uses, and the row of its GID table.
+/// Port and GID of an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attachment {
     /// Index of the device.
     pub device: u32,
     /// Its port.
     pub port: u8,
-    /// Row of the local GID.
+    /// Index of the local GID.
     pub sgid_index: u8,
     /// The local GID.
     pub sgid: [u8; 16],
@@ -75,39 +75,39 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Which port of which device it is.
+    /// Returns the device index and port number.
     pub fn place(&self) -> Place {
         (self.device, self.port)
     }
 }
 
-/// Options that a program may have set.
+/// Options that a program may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Type of service.
     pub tos: Option<u8>,
     /// Local ACK timeout.
     pub ack_timeout: Option<u8>,
-    /// Whether an address may be shared with other ids that say so too.
+    /// Whether an address may be shared with other ids that also set this option.
     pub reuseaddr: bool,
-    /// Whether only the own address family is listened to.
+    /// Whether to listen only in the id's own address family.
     pub afonly: bool,
-    /// Whether the program said so.
+    /// Whether the program set that option.
     pub afonly_set: bool,
 }
 
 /// One id.
 #[derive(Debug)]
 pub struct Id {
-    /// Who owns it.
+    /// Client that owns it.
     pub client: ClientId,
-    /// Where its events go.
+    /// Channel for its events.
     pub channel: ChannelId,
     /// Its port space.
     pub port_space: PortSpace,
     /// Type of queue pair.
     pub qp_type: u8,
-    /// The owner's cookie; a new id of a listener has none until it is accepted, and tells no events until then.
+    /// The owner's cookie; a new id of a listener has none until it is accepted, and reports no events until then.
     pub cookie: Option<u64>,
     /// State.
     pub state: State,
@@ -115,7 +115,7 @@ pub struct Id {
     pub src: Option<SockAddr>,
     /// Peer's address.
     pub dst: Option<SockAddr>,
-    /// Interface that a link-local address binds it to, 0 if none.
+    /// Interface to which a link-local address binds it, 0 if none.
     pub bound_if: u32,
     /// Device, once there is one.
     pub attachment: Option<Attachment>,
@@ -129,29 +129,29 @@ pub struct Id {
     pub path: Option<PathRecord>,
     /// Options.
     pub options: Options,
-    /// First PSN that the peer shall send.
+    /// First PSN that the peer must send.
     pub starting_psn: u32,
-    /// Number of the queue pair, once a call gave it.
+    /// Number of the queue pair, once a call has given it.
     pub qp_num: u32,
-    /// Whether that takes receives from a shared queue.
+    /// Whether that queue pair uses a shared receive queue.
     pub srq: bool,
     /// Q_Key, 0 before it is chosen.
     pub qkey: u32,
-    /// Options offered or taken.
+    /// Options offered or chosen.
     pub ece: Ece,
-    /// The service that a listener listens to.
+    /// Service of a listener.
     pub service: Option<ListenId>,
-    /// The connection underneath.
+    /// The underlying connection.
     pub conn: Option<ConnId>,
-    /// Of a listener: requests that may still come before events are fetched.
+    /// Of a listener: the number of requests that it can still accept before events are fetched.
     pub backlog: u32,
     /// Memberships in groups.
     pub groups: Vec<GroupNumber>,
-    /// The question to the host that is under way, and until when it may be.
+    /// The pending request to the host, and its deadline.
     pub question: Option<(QuestionId, Instant)>,
-    /// Events that were given out.
+    /// Number of events given out.
     pub events_reported: u32,
-    /// Events that wait.
+    /// Number of events queued.
     pub events_waiting: u32,
 }
 
@@ -189,17 +189,17 @@ impl Id {
         }
     }
 
-    /// Address family, that of the local address.
+    /// Returns the family of the local address.
     pub fn family(&self) -> Option<Family> {
         self.src.map(|src| src.family())
     }
 
-    /// Whether it exchanges datagrams.
+    /// Returns whether it exchanges datagrams.
     pub fn is_datagram(&self) -> bool {
         self.qp_type == QPT_UD
     }
 
-    /// The service id that an address of this id's port space stands for (IBA A11.4, `rdma_get_service_id`).
+    /// Returns the service id of an address in this id's port space (IBA A11.4, `rdma_get_service_id`).
     pub fn service_id(&self, addr: SockAddr) -> u64 {
         match addr {
             SockAddr::Ib(ib) => ib.sid,
@@ -208,12 +208,12 @@ impl Id {
     }
 }
 
-/// The service id of a port of a port space.
+/// Returns the service id of a port in a port space.
 pub fn service_id(port_space: PortSpace, port: u16) -> u64 {
     (u64::from(port_space as u16) << 16) | u64::from(port)
 }
 
-/// All ids by their numbers.
+/// All ids by number.
 #[derive(Debug, Default)]
 pub struct Ids {
     map: BTreeMap<IdNumber, Id>,
@@ -221,7 +221,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Adds one under a new number. Numbers go up and come around only after four thousand million.
+    /// Adds an id under a new number. Numbers increase and wrap around only after four thousand million.
     pub fn insert(&mut self, id: Id) -> IdNumber {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -232,27 +232,27 @@ impl Ids {
         }
     }
 
-    /// The id of a number.
+    /// Returns the id with a number.
     pub fn look(&self, number: IdNumber) -> Option<&Id> {
         self.map.get(&number)
     }
 
-    /// The id of a number, to change it.
+    /// Returns the id with a number, mutably.
     pub fn change(&mut self, number: IdNumber) -> Option<&mut Id> {
         self.map.get_mut(&number)
     }
 
-    /// Takes one out.
+    /// Removes an id.
     pub fn remove(&mut self, number: IdNumber) -> Option<Id> {
         self.map.remove(&number)
     }
 
-    /// How many there are.
+    /// Returns the number of ids.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Those after a number, in order.
+    /// Returns the ids after a number, in order.
     pub fn after(&self, number: IdNumber) -> impl Iterator<Item = (IdNumber, &Id)> {
         self.map
             .range((std::ops::Bound::Excluded(number), std::ops::Bound::Unbounded))

@@ -1,4 +1,4 @@
-//! What comes from the network: datagrams for the InfiniBand connection manager, and what that makes of them.
+//! Received datagrams: passed to the InfiniBand connection manager, whose events this module handles.
 
 use weft_mad::{GmpAddress, MadBytes};
 use weft_verbs::Instant;
@@ -12,40 +12,41 @@ use super::param::{ConnParam, Ece};
 use super::service::Service;
 use crate::ib;
 
-/// How long a peer is asked to wait for a program, once it repeats itself: 4.096 µs × 2^24, about a minute.
+/// Service timeout in the MRA to a peer that repeats its message while the program is slow: 4.096 µs × 2^24, about a
+/// minute.
 pub const PATIENCE: u8 = 24;
 
 impl Service {
-    /// A datagram came to queue pair 1 of a device. Whatever it is, it is dealt with; what is wrong with it is counted.
+    /// Handles a datagram received on queue pair 1 of a device, however malformed; errors are counted.
     pub fn handle_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         self.ib.handle_mad(now, from, mad);
         self.drain(now);
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
         self.ib.poll_transmit()
     }
 
-    /// Lets everything happen that is due.
+    /// Handles everything that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.expire_questions(now);
         self.ib.handle_timeout(now);
         self.drain(now);
     }
 
-    /// When [`Service::handle_timeout`] must be called next.
+    /// Returns when [`Service::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let question = self.deadlines.first().map(|(deadline, _)| *deadline);
         [question, self.ib.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// The counters of the layer below.
+    /// Returns the counters of the layer below.
     pub fn stats(&self) -> &ib::CmStats {
         self.ib.stats()
     }
 
-    /// Deals with everything that the layer below has to tell. Called after every call into it.
+    /// Handles all events of the layer below. Called after every call into it.
     pub(super) fn drain(&mut self, now: Instant) {
         while let Some(event) = self.ib.poll_event() {
             self.on_event(now, event);
@@ -59,13 +60,13 @@ impl Service {
             ib::EventKind::SidrReqReceived(request) => self.on_sidr_request(now, conn, &request, private_data),
             kind => match self.owners.get(&conn) {
                 Some(number) => self.on_progress(now, *number, conn, kind, private_data),
-                // Nobody owns it, so nobody can end it but we.
+                // The connection has no owner, so only this layer can end it.
                 None => self.ib.destroy(now, conn),
             },
         }
     }
 
-    /// Something happened to a connection of an id (`cma_ib_handler`). Only TIMEWAIT_EXIT counts once it is over.
+    /// Handles an event of an id's connection (`cma_ib_handler`). After its end only TIMEWAIT_EXIT counts.
     fn on_progress(
         &mut self,
         now: Instant,
@@ -90,7 +91,7 @@ impl Service {
                 self.emit(number, EventKind::Unreachable, -ETIMEDOUT, EventParam::None);
             }
             ib::EventKind::RepReceived(reply) => {
-                // The program may take its time: the peer learns so if it repeats its answer.
+                // The program may be slow: the peer learns so if it repeats its answer.
                 let _ = self.ib.send_mra(now, conn, PATIENCE, true, &[]);
                 let (param, ece) = answer(&reply, private_data);
                 self.emit_ece(number, EventKind::ConnectResponse, 0, EventParam::Conn(param), ece);
@@ -106,7 +107,7 @@ impl Service {
             }
             ib::EventKind::SidrRepReceived(reply) => self.on_sidr_reply(number, &reply, private_data),
             ib::EventKind::SidrReqError => self.on_sidr_silence(number),
-            // Patience, and alternate paths, which are not offered.
+            // MRA events, and alternate paths, which this layer does not offer.
             _ => {}
         }
     }
@@ -119,7 +120,7 @@ impl Service {
     }
 }
 
-/// What an answer says, as `cma_set_rep_event_data` passes it on.
+/// Converts a REP's event as `cma_set_rep_event_data` does.
 fn answer(reply: &ib::RepReceived, private_data: Vec<u8>) -> (ConnParam, Ece) {
     let param = ConnParam {
         qp_num: reply.remote_qpn,

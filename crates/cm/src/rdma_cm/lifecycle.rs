@@ -1,5 +1,5 @@
-//! Birth and death of ids, channels and clients. Whatever way an id ends, its peer is told, its port is free again, its
-//! groups are left, and what waited for it is forgotten.
+//! Creation and destruction of ids, channels and clients. In whatever way an id ends, this side informs its peer, frees
+//! its port, leaves its groups, and drops its pending requests and events.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::{PortSpace, command::Reply};
 /// First PSNs have 24 bits.
 const PSN_MASK: u32 = 0xff_ffff;
 
-/// A process and how much it has.
+/// Process and its resource counts.
 #[derive(Debug)]
 pub struct Client {
     credentials: Credentials,
@@ -30,7 +30,7 @@ pub struct Client {
     channels: usize,
 }
 
-/// All processes, and how many ids each user has.
+/// All processes, and the number of ids of each user.
 #[derive(Debug, Default)]
 pub struct Clients {
     map: BTreeMap<ClientId, Client>,
@@ -38,12 +38,12 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// What is known about a process.
+    /// Returns the identity and privileges of a process.
     pub fn credentials(&self, client: ClientId) -> Option<&Credentials> {
         self.map.get(&client).map(|client| &client.credentials)
     }
 
-    /// Counts one more id of a process, if it may have one.
+    /// Counts one more id of a process, unless it has reached a limit.
     fn charge(&mut self, client: ClientId) -> Result<(), Errno> {
         let client = self.map.get_mut(&client).ok_or(ENOENT)?;
         let of_user = self.ids_of_user.entry(client.credentials.uid).or_default();
@@ -69,14 +69,14 @@ impl Clients {
 }
 
 impl Service {
-    /// A process has come.
+    /// Adds a process.
     pub fn open_client(&mut self, client: ClientId, mut credentials: Credentials) {
         let end = credentials.comm.char_indices().map(|(at, _)| at).find(|at| *at >= COMM_BYTES_MAX);
         credentials.comm.truncate(end.unwrap_or(credentials.comm.len()));
         self.clients.map.entry(client).or_insert(Client { credentials, ids: 0, channels: 0 });
     }
 
-    /// A process has gone: everything that it had is cleaned away, and its peers are told.
+    /// Removes a process: everything that it had is destroyed, and its peers are informed.
     pub fn close_client(&mut self, now: Instant, client: ClientId) {
         for channel in self.channels.of_client(client) {
             self.close_channel(now, channel);
@@ -84,13 +84,13 @@ impl Service {
         self.clients.map.remove(&client);
     }
 
-    /// A new event channel of a process. `EMFILE` if it has too many.
+    /// Opens an event channel of a process. `EMFILE` if it has too many.
     pub fn open_channel(&mut self, client: ClientId) -> Result<ChannelId, Errno> {
         let number = self.channels.unused();
         self.open_channel_as(client, number).map(|()| number)
     }
 
-    /// The same with a number that the owner of several services chose: `EINVAL` if it is taken.
+    /// Opens an event channel with a number that the owner of several services chose: `EINVAL` if it is taken.
     pub fn open_channel_as(&mut self, client: ClientId, number: ChannelId) -> Result<(), Errno> {
         let owner = self.clients.map.get_mut(&client).ok_or(ENOENT)?;
         if owner.channels >= CHANNELS_PER_CLIENT_MAX {
@@ -103,7 +103,7 @@ impl Service {
         Ok(())
     }
 
-    /// An event channel was closed: its ids are destroyed.
+    /// Closes an event channel: its ids are destroyed.
     pub fn close_channel(&mut self, now: Instant, channel: ChannelId) {
         let Some(closed) = self.channels.close(channel) else { return };
         for number in closed.ids {
@@ -137,7 +137,7 @@ impl Service {
         self.add_id(client, channel, port_space, qp_type, Some(cookie))
     }
 
-    /// A new id; one without a cookie belongs to a listener and is not yet accepted.
+    /// Adds an id; one without a cookie belongs to a listener and is not yet accepted.
     pub(super) fn add_id(
         &mut self,
         client: ClientId,
@@ -159,12 +159,12 @@ impl Service {
         Ok(number)
     }
 
-    /// `rdma_destroy_id`; answers how many of its events were given out.
+    /// `rdma_destroy_id`; returns how many of its events were given out.
     pub(super) fn destroy_id(&mut self, now: Instant, number: IdNumber) -> u32 {
         self.forget_question(number);
         let Some(id) = self.ids.look(number) else { return 0 };
         for group in id.groups.clone() {
-            // It is a member, so leaving cannot fail.
+            // The id is a member, so leaving cannot fail.
             let _ = self.leave_multicast(group);
         }
         self.drop_connection(now, number);
@@ -186,7 +186,7 @@ impl Service {
         id.events_reported
     }
 
-    /// `rdma_migrate_id`: events that wait go along, and so do new ids that only such an event names.
+    /// `rdma_migrate_id`: moves queued events, and the new ids that only such an event names.
     pub(super) fn migrate_id(&mut self, number: IdNumber, channel: ChannelId) -> Result<Reply, Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let (old, client, reported) = (id.channel, id.client, id.events_reported);
@@ -219,12 +219,12 @@ impl Service {
         }
     }
 
-    /// Tells the owner of an id something about it. An id that was not accepted yet has no owner to tell.
+    /// Reports an event to the owner of an id. An id not yet accepted has no owner.
     pub(super) fn emit(&mut self, number: IdNumber, kind: EventKind, status: i32, param: EventParam) {
         self.emit_ece(number, kind, status, param, Ece::default());
     }
 
-    /// The same with what the peer offered.
+    /// Reports an event with the options that the peer offered.
     pub(super) fn emit_ece(&mut self, number: IdNumber, kind: EventKind, status: i32, param: EventParam, ece: Ece) {
         let Some(cookie) = self.ids.look(number).and_then(|id| id.cookie) else { return };
         let event = CmEvent { kind, id: number, listener: None, group: None, cookie, status, param, ece };
@@ -238,8 +238,8 @@ impl Service {
         self.channels.push(id.channel, Waiting { owner, event });
     }
 
-    /// The next event of any channel that is ready. Those of one channel come in their order; an event given out counts
-    /// as reported, and one of a listener makes room in its backlog.
+    /// Returns the next event of any ready channel. Those of one channel come in order. An event given out counts as
+    /// reported, and one of a listener frees a slot in its backlog.
     pub fn poll_event(&mut self) -> Option<(ChannelId, CmEvent)> {
         let (channel, Waiting { owner, event }) = self.channels.pop()?;
         if let Some(id) = self.ids.change(owner) {
@@ -255,7 +255,7 @@ impl Service {
         Some((channel, event))
     }
 
-    /// A page of the ids that a client may see: its own user's, or all if that is root.
+    /// Returns a page of the ids that a client may see: its own user's, or all if the client is root.
     pub(super) fn list_ids(&self, client: ClientId, after: IdNumber) -> Reply {
         let viewer = self.clients.credentials(client).map(|credentials| credentials.uid);
         let visible = |id: &Id| {
@@ -288,12 +288,12 @@ impl Service {
         }
     }
 
-    /// Whether a process may bind ports below 1024.
+    /// Returns whether a process may bind ports below 1024.
     pub(super) fn may_take_privileged_ports(&self, client: ClientId) -> bool {
         self.clients.credentials(client).is_some_and(|credentials| credentials.privileged_ports)
     }
 
-    /// Tells the ids of a port whose local GID it has not any more.
+    /// Informs the ids of a port whose local GID was removed.
     pub(super) fn tell_address_change(&mut self, place: Place, gone: &[[u8; 16]]) {
         let uses = |(number, id): (IdNumber, &Id)| {
             let used = |own: Attachment| own.place() == place && gone.contains(&own.sgid);
@@ -308,7 +308,8 @@ impl Service {
         }
     }
 
-    /// Tells every id of a device that it is gone. What it had underneath is dropped; it can only be destroyed.
+    /// Reports the removal of a device to each of its ids and drops their connections; such an id can only be
+    /// destroyed.
     pub(super) fn detach_all(&mut self, now: Instant, device: u32) {
         let on_device = |(number, id): (IdNumber, &Id)| {
             id.attachment.is_some_and(|attachment| attachment.device == device).then_some(number)

@@ -1,4 +1,4 @@
-//! Requests that come to listeners (`cma_ib_req_handler`): which listener a request is for, and the new id that it makes.
+//! Requests received by listeners (`cma_ib_req_handler`): the choice of the listener, and the new id for the request.
 
 use std::net::IpAddr;
 
@@ -24,20 +24,20 @@ use crate::ib;
 struct Request<'a> {
     place: Place,
     service_id: u64,
-    /// The local GID that it names, and the peer's.
+    /// Local and peer's GID in the request.
     sgid: [u8; 16],
     dgid: [u8; 16],
-    /// What type this side's queue pair must have.
+    /// Type that this side's queue pair must have.
     qp_type: u8,
-    /// Whose addresses connect; none if `AF_IB`.
+    /// Addresses of both ends; none if `AF_IB`.
     header: Option<IpCmHeader>,
-    /// The program's part of the private data.
+    /// Program's part of the private data.
     data: &'a [u8],
     path: Option<PathRecord>,
 }
 
 impl Service {
-    /// A request for a connection.
+    /// Handles a request for a connection.
     pub(super) fn on_request(&mut self, now: Instant, conn: ib::ConnId, req: &ib::ReqReceived, private: Vec<u8>) {
         let path = path_record(req);
         let request = Request::new((req.from.device, req.from.port), req.service_id, req.qp_type as u8, &private);
@@ -48,17 +48,17 @@ impl Service {
             self.announce(listener, child, conn, param, ece_above(req.ece));
         });
         match made {
-            // The program may take its time: the peer learns so if it repeats its request.
+            // The program may be slow: the peer learns so if it repeats its request.
             Ok(()) => drop(self.ib.send_mra(now, conn, PATIENCE, true, &[])),
             Err((reason, information)) => {
-                // Gone is gone, rejected or not.
+                // An error means that the connection is gone already.
                 let _ = self.ib.send_rej(now, conn, reason, &information, &[]);
                 self.ib.destroy(now, conn);
             }
         }
     }
 
-    /// A request for a datagram service.
+    /// Handles a request for a datagram service.
     pub(super) fn on_sidr_request(
         &mut self,
         now: Instant,
@@ -78,15 +78,15 @@ impl Service {
         }
     }
 
-    /// Refuses a request whose path MTU the port cannot have, and names the largest (IBA 12.6.7.2): the queue pair could not
-    /// go to RTR, so that the program's `rdma_accept` would fail.
+    /// Refuses a request with a path MTU beyond the port's, and names the largest one (IBA 12.6.7.2): the queue pair
+    /// could not enter RTR, so the program's `rdma_accept` would fail.
     fn check_mtu(&self, req: &ib::ReqReceived) -> Result<(), (RejectReason, Vec<u8>)> {
         let active = self.devices.look((req.from.device, req.from.port)).map_or(0, |entry| entry.device.active_mtu);
         let fits = active == 0 || req.primary.mtu as u8 <= active;
         if fits { Ok(()) } else { Err((RejectReason::INVALID_MTU, vec![active << 4])) }
     }
 
-    /// The listener that a request is for, and a new id for it; or why there is none.
+    /// Returns the listener that a request is for, and a new id for the request; or the reason for a rejection.
     fn new_child(&mut self, request: &Request) -> Result<(IdNumber, IdNumber), RejectReason> {
         let attachment = self.attachment_of(request).ok_or(RejectReason::CONSUMER_DEFINED)?;
         let number = self.listener_of(request, &attachment).ok_or(RejectReason::CONSUMER_DEFINED)?;
@@ -110,7 +110,8 @@ impl Service {
         Ok((number, child))
     }
 
-    /// The device and GID that a request is for: by the address in its header, as in Linux, or its path's GID.
+    /// Returns the device and GID that a request is for: by the address in its header, as in Linux, or by its path's
+    /// GID.
     fn attachment_of(&self, request: &Request) -> Option<Attachment> {
         let by_path = self.devices.by_gid(request.place, request.sgid)?;
         match request.header.map(|header| header.addresses.destination()) {
@@ -119,14 +120,14 @@ impl Service {
         }
     }
 
-    /// The youngest listener on the service's port that the request fits.
+    /// Returns the newest listener on the service's port that accepts the request.
     fn listener_of(&self, request: &Request, attachment: &Attachment) -> Option<IdNumber> {
         let port_space = PortSpace::from_number((request.service_id >> 16) as u16)?;
         let mut owners = self.ports.owners(port_space, request.service_id as u16);
         owners.find(|owner| self.ids.look(*owner).is_some_and(|id| request.fits(id, attachment)))
     }
 
-    /// Tells a listener of its new id.
+    /// Reports a new id to its listener.
     fn announce(&mut self, listener: IdNumber, child: IdNumber, conn: ib::ConnId, param: EventParam, ece: Ece) {
         self.owners.insert(conn, child);
         if let Some(id) = self.ids.change(child) {
@@ -150,7 +151,7 @@ impl Service {
 }
 
 impl<'a> Request<'a> {
-    /// A request by its private data: with a header of the IP service in front, or without one if `AF_IB`.
+    /// Parses a request by its private data: with a header of the IP CM service in front, or without one if `AF_IB`.
     fn new(place: Place, service_id: u64, qp_type: u8, private: &'a [u8]) -> Request<'a> {
         let (header, data) = match IpCmHeader::parse(private) {
             Ok((header, data)) => (Some(header), data),
@@ -160,7 +161,7 @@ impl<'a> Request<'a> {
         Request { place, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None }
     }
 
-    /// Whether it is for a listener (`cma_match_private_data` and `cma_match_net_dev`).
+    /// Returns whether a listener accepts it (`cma_match_private_data` and `cma_match_net_dev`).
     fn fits(&self, listener: &Id, attachment: &Attachment) -> bool {
         let (State::Listen, Some(addr)) = (listener.state, listener.src) else { return false };
         let device = listener.attachment.is_none_or(|own| own.place() == self.place);
@@ -182,7 +183,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Local and peer's address of the new id.
+    /// Returns the local and the peer's address of the new id.
     fn addresses(&self, listener: &Id, attachment: &Attachment) -> (SockAddr, SockAddr) {
         match (self.header, listener.src) {
             (Some(header), Some(SockAddr::V4 { .. } | SockAddr::V6 { .. })) => {
@@ -200,7 +201,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a request says, as `cma_set_req_event_data` passes it on.
+/// Converts a request's parameters as `cma_set_req_event_data` does.
 fn param_of(req: &ib::ReqReceived, data: &[u8]) -> ConnParam {
     ConnParam {
         qp_num: req.remote_qpn,
@@ -215,7 +216,7 @@ fn param_of(req: &ib::ReqReceived, data: &[u8]) -> ConnParam {
     }
 }
 
-/// The path of a request as a program may query it.
+/// Returns the path of a request in the form that a program can query.
 fn path_record(req: &ib::ReqReceived) -> PathRecord {
     let path = &req.primary;
     PathRecord {

@@ -1,6 +1,6 @@
-//! The RDMA connection manager: what programs see of connections. Ids that are bound, that listen, resolve addresses
-//! and connect; event channels; port spaces. It does what Linux's `cma.c` and `ucma.c` do, as a value without sockets
-//! and clocks, on top of the InfiniBand connection manager in [`crate::ib`].
+//! The RDMA connection manager, the layer that programs use: ids that bind, listen, resolve addresses and connect;
+//! event channels; port spaces. It does what Linux's `cma.c` and `ucma.c` do, as a value without sockets and clocks, on
+//! top of the InfiniBand connection manager in [`crate::ib`].
 //!
 //! ```text
 //!   programs:  handle_command -> Reply          poll_event -> (channel, CmEvent)
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! After every call that takes `&mut self`, the owner drains `poll_event`, `poll_transmit`, `poll_resolve` and
-//! `poll_multicast`, and asks `poll_timeout` when to come again.
+//! `poll_multicast`, and gets the time of the next call from `poll_timeout`.
 
 mod address;
 mod addressee;

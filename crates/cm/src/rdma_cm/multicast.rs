@@ -1,6 +1,6 @@
 //! Groups: `rdma_join_multicast` (`cma_iboe_join_multicast`, `cma_join_ib_multicast`). The group's GID follows from its
-//! address; the host is asked to join the group on the interface, or at the subnet administration of an InfiniBand fabric,
-//! once for all members there.
+//! address. The host joins the group on the interface, or at the subnet administration of an InfiniBand fabric, once
+//! for all members there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use super::param::{AhAttr, Ece, UdParam};
 use super::route::{HOP_LIMIT_DEFAULT, PKEY_DEFAULT};
 use super::service::Service;
 
-/// Number of the queue pair that a group's packets are for.
+/// Destination queue pair of a group's packets.
 const MULTICAST_QPN: u32 = 0xff_ffff;
 
 /// A membership of an id in a group.
@@ -26,13 +26,13 @@ const MULTICAST_QPN: u32 = 0xff_ffff;
 pub struct Membership {
     id: IdNumber,
     cookie: u64,
-    /// Interface and address joined, none for one that only sends.
+    /// Interface and address joined; none for a send-only member.
     joined: Option<Place>,
     ud: UdParam,
     events_reported: u32,
 }
 
-/// All memberships, and what the host has joined for them.
+/// All memberships, and the groups that the host has joined for them.
 #[derive(Debug, Default)]
 pub struct Groups {
     map: BTreeMap<GroupNumber, Membership>,
@@ -51,31 +51,31 @@ struct OnHost {
     request: u32,
     port: device::Place,
     members: BTreeSet<GroupNumber>,
-    /// The host's yes: the group's multicast LID, 0 on RoCE.
+    /// Multicast LID from the host's confirmation, 0 on RoCE.
     confirmed: Option<u16>,
 }
 
 impl Groups {
-    /// The next group to join or to leave.
+    /// Returns the next group to join or to leave.
     pub fn poll(&mut self) -> Option<MulticastRequest> {
         self.out.pop_front()
     }
 
-    /// Counts an event that was given out.
+    /// Counts an event given out.
     pub fn count_reported(&mut self, group: GroupNumber) {
         if let Some(membership) = self.map.get_mut(&group) {
             membership.events_reported += 1;
         }
     }
 
-    /// Takes that back: the program had not fetched it yet.
+    /// Reverts that count: the program had not fetched the event yet.
     pub fn uncount_reported(&mut self, group: GroupNumber) {
         if let Some(membership) = self.map.get_mut(&group) {
             membership.events_reported = membership.events_reported.wrapping_sub(1);
         }
     }
 
-    /// The id of a membership.
+    /// Returns the id of a membership.
     pub fn id_of(&self, group: GroupNumber) -> Option<IdNumber> {
         self.map.get(&group).map(|membership| membership.id)
     }
@@ -90,8 +90,7 @@ impl Groups {
         }
     }
 
-    /// Joins the host to a group for a member; answers whether it is joined already, and
-    /// with which LID.
+    /// Joins the host to a group for a member. If it is joined already, returns the LID.
     fn join_host(&mut self, place: Place, port: device::Place, group: GroupNumber) -> Option<u16> {
         if let Some(on_host) = self.on_host.get_mut(&place) {
             on_host.members.insert(group);
@@ -176,7 +175,7 @@ impl Service {
         Ok(group)
     }
 
-    /// `rdma_leave_multicast`: events that wait for the membership are forgotten.
+    /// `rdma_leave_multicast`: drops the events queued for the membership.
     pub(super) fn leave_multicast(&mut self, group: GroupNumber) -> Result<u32, Errno> {
         let membership = self.groups.map.remove(&group).ok_or(ENOENT)?;
         if let Some(place) = membership.joined {
@@ -190,7 +189,7 @@ impl Service {
         Ok(membership.events_reported)
     }
 
-    /// The host's answer to a join, for all members.
+    /// Applies the host's answer to a join to all members.
     pub(super) fn on_multicast(&mut self, request: u32, result: MulticastResult) {
         let asked = self
             .groups
@@ -235,8 +234,8 @@ impl Service {
     }
 }
 
-/// The GID of a group on RoCE (`cma_iboe_set_mgid`): an IPv6 group is its own; an IPv4 group is mapped, on RoCE v1 into
-/// the transient groups of InfiniBand.
+/// Returns the GID of a group on RoCE (`cma_iboe_set_mgid`): an IPv6 group is its own; an IPv4 group is mapped, on RoCE
+/// v1 into the transient groups of InfiniBand.
 fn mgid_of(addr: SockAddr, mode: RoceMode) -> [u8; 16] {
     match addr {
         SockAddr::V4 { addr, .. } => {
@@ -251,11 +250,11 @@ fn mgid_of(addr: SockAddr, mode: RoceMode) -> [u8; 16] {
     }
 }
 
-/// The GID of a group on InfiniBand (`cma_set_mgid`): IPv4 and IPv6 groups are mapped as IPoIB does (RFC 4391 §4), those of
-/// `RDMA_PS_UDP` with a signature of their own; a GID of multicast is its own, and so is one that the subnet administration
-/// gave.
+/// Returns the GID of a group on InfiniBand (`cma_set_mgid`): IPv4 and IPv6 groups are mapped as in IPoIB (RFC 4391
+/// §4), those of `RDMA_PS_UDP` with a signature of their own. A multicast GID stays as it is, and so does one that
+/// subnet administration assigned.
 fn ib_mgid_of(addr: SockAddr, port_space: PortSpace, pkey: u16) -> [u8; 16] {
-    /// Transient, of link-local scope, as IPoIB's broadcast group.
+    /// Transient, of link-local scope, like IPoIB's broadcast group.
     const FLAGS_AND_SCOPE: [u8; 2] = [0xff, 0x12];
     let signature = if port_space == PortSpace::Udp { 0x01 } else { 0x1b };
     let mapped = |family: u8, tail: [u8; 10]| {

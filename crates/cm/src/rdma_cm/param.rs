@@ -1,26 +1,26 @@
-//! What programs pass and get besides addresses: parameters of a connection, address handles, path records, and the
-//! attributes a queue pair is to be modified with. All of it crosses between a program and the daemon.
+//! Parameters besides addresses: connection parameters, address handles, path records, and queue pair attributes. All
+//! of them pass between a program and the daemon.
 
 use serde::{Deserialize, Serialize};
 
-/// Parameters of a connection: `struct rdma_conn_param` and what `rdma_connect` takes from the queue pair.
+/// Parameters of a connection: `struct rdma_conn_param` and the values that `rdma_connect` takes from the queue pair.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ConnParam {
     /// Number of the queue pair.
     pub qp_num: u32,
     /// Q_Key (datagrams; 0 for the default).
     pub qkey: u32,
-    /// Private data, [`super::limits::PRIVATE_DATA_BYTES_MAX`] at most; how much a call can carry depends on the message.
+    /// Private data, [`super::limits::PRIVATE_DATA_BYTES_MAX`] at most; the message type may allow less.
     pub private_data: Vec<u8>,
-    /// Whether the queue pair takes receives from a shared queue.
+    /// Whether the queue pair uses a shared receive queue.
     pub srq: bool,
-    /// READs and atomics taken from the peer at once.
+    /// READs and atomics that this side accepts at once.
     pub responder_resources: u8,
-    /// READs and atomics sent to the peer at once.
+    /// READs and atomics that this side has outstanding at most.
     pub initiator_depth: u8,
-    /// Whether end-to-end flow control is there.
+    /// Whether end-to-end flow control is supported.
     pub flow_control: u8,
-    /// Retries without an answer.
+    /// Retries after a missing acknowledgement.
     pub retry_count: u8,
     /// Retries after RNR.
     pub rnr_retry_count: u8,
@@ -33,18 +33,18 @@ pub struct UdParam {
     pub qp_num: u32,
     /// Q_Key to send with.
     pub qkey: u32,
-    /// What to make an address handle of.
+    /// Attributes for an address handle.
     pub ah_attr: AhAttr,
     /// Private data.
     pub private_data: Vec<u8>,
 }
 
-/// Enhanced connection establishment: `struct ibv_ece`. A vendor of 0 offers nothing.
+/// Enhanced connection establishment: `struct ibv_ece`. Vendor 0 offers nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Ece {
     /// Vendor.
     pub vendor_id: u32,
-    /// Options as that vendor means them.
+    /// Vendor-defined options.
     pub attr_mod: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct AhAttr {
     pub port_num: u8,
 }
 
-/// `struct ibv_sa_path_rec`, in the byte order of the machine.
+/// `struct ibv_sa_path_rec`, in host byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names are sa.h's.
 pub struct PathRecord {
@@ -92,7 +92,7 @@ pub struct PathRecord {
     pub preference: u8,
 }
 
-/// What `rdma_init_qp_attr` gives: the attributes for one state, and which of them count.
+/// Result of `rdma_init_qp_attr`: the attributes for one state, and the mask of valid ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names are verbs.h's.
 pub struct QpAttributes {

@@ -1,5 +1,5 @@
-//! Port spaces: who holds which port, and who else may have it. The rules are those of Linux's `cma.c`: an address is
-//! free if every owner of the port differs in address, or says like the newcomer that it may be shared.
+//! Port spaces: the owners of ports, and when ids may share a port. The rules are those of Linux's `cma.c`: an address
+//! is free if every owner of the port either has a different address or, like the new id, permits sharing.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::command::IdNumber;
 use super::errno::{EADDRINUSE, EADDRNOTAVAIL, Errno};
 use super::id::{Id, Ids};
 
-/// Ports that 0 chooses from, unless the host says otherwise (`net.ipv4.ip_local_port_range`).
+/// Default range of ports for port 0, unless the host sets another (`net.ipv4.ip_local_port_range`).
 const LOCAL_PORTS: (u16, u16) = (32768, 60999);
 
-/// Ports below this need privilege.
+/// First port that needs no privilege.
 pub const PRIVILEGED_PORTS_END: u16 = 1024;
 
 /// The owners of all ports.
@@ -29,14 +29,14 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// Sets which ports 0 chooses from; a range the wrong way round is left out.
+    /// Sets the range of ports for port 0; ignores a reversed range.
     pub fn set_range(&mut self, low: u16, high: u16) {
         if low != 0 && low <= high {
             self.range = (low, high);
         }
     }
 
-    /// Owners of a port, the youngest first.
+    /// Returns the owners of a port, newest first.
     pub fn owners(&self, port_space: PortSpace, port: u16) -> impl Iterator<Item = IdNumber> + '_ {
         self.owners.get(&(port_space, port)).into_iter().flatten().rev().copied()
     }
@@ -48,7 +48,8 @@ impl Ports {
         Ok(())
     }
 
-    /// Whether an id may have a port, or may start to listen on it: then it must be alone (`reuse` is `Some(false)`).
+    /// Checks whether an id may have a port, or start to listen on it, for which it must be alone (`reuse` is
+    /// `Some(false)`).
     pub fn check(
         &self,
         ids: &Ids,
@@ -66,7 +67,7 @@ impl Ports {
         Ok(())
     }
 
-    /// Gives an id any free port, searching from where `random` points.
+    /// Gives an id any free port, searching from a random start.
     pub fn take_any(&mut self, ids: &Ids, port_space: PortSpace, number: IdNumber, random: u32) -> Result<u16, Errno> {
         let Some(newcomer) = ids.look(number) else { return Err(EADDRNOTAVAIL) };
         let (low, high) = self.range;
@@ -75,7 +76,7 @@ impl Ports {
         for step in 0..count {
             let offset = (start + step) % count;
             let port = low + u16::try_from(offset).unwrap_or(0);
-            // A port that was just closed may have packets under way.
+            // A port that was just closed may still have packets in the network.
             if port == self.last_used && count > 1 {
                 continue;
             }
@@ -89,7 +90,7 @@ impl Ports {
         Err(EADDRNOTAVAIL)
     }
 
-    /// Whether nobody holds any.
+    /// Returns whether no id holds a port.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.owners.is_empty()
@@ -106,7 +107,7 @@ impl Ports {
     }
 }
 
-/// Whether an owner keeps a newcomer from binding the same port by its number.
+/// Checks whether an owner keeps a new id from binding the same explicit port.
 fn conflict(newcomer: &Id, reuse: bool, owner: &Id) -> Result<(), Errno> {
     let (Some(addr), Some(owned)) = (newcomer.src, owner.src) else { return Ok(()) };
     if reuse && owner.options.reuseaddr {
@@ -121,7 +122,7 @@ fn conflict(newcomer: &Id, reuse: bool, owner: &Id) -> Result<(), Errno> {
     if same_address(addr, owned) { Err(EADDRINUSE) } else { Ok(()) }
 }
 
-/// Whether two ids that were given the same port of our choice can be told apart by what else is known of them.
+/// Returns whether two ids with the same automatically chosen port differ in their other known addresses and ports.
 fn differs(newcomer: &Id, owner: &Id) -> bool {
     let pair = |a: Option<SockAddr>, b: Option<SockAddr>| match (a, b) {
         (Some(a), Some(b)) => !a.is_any() && !b.is_any() && !same_address(a, b),
@@ -134,7 +135,7 @@ fn differs(newcomer: &Id, owner: &Id) -> bool {
         || pair(newcomer.dst, owner.dst)
 }
 
-/// Whether two addresses are the same, ports aside.
+/// Returns whether two addresses are the same, ports aside.
 pub fn same_address(a: SockAddr, b: SockAddr) -> bool {
     match (a, b) {
         (SockAddr::V6 { addr: x, scope_id: scope_x, .. }, SockAddr::V6 { addr: y, scope_id: scope_y, .. }) => {

@@ -1,4 +1,4 @@
-//! The attributes that a queue pair is to be modified with (`rdma_init_qp_attr`): what the connection has agreed on.
+//! Attributes for modifying a queue pair (`rdma_init_qp_attr`), as negotiated by the connection.
 
 use weft_mad::GmpAddress;
 use weft_verbs::{Access, QpAttrMask, QpType};
@@ -11,7 +11,7 @@ use super::param::{AhAttr, QpAttributes};
 use super::service::Service;
 use crate::ib::QpParams;
 
-/// Bits of a P_Key that name the partition.
+/// Partition bits of a P_Key.
 const PARTITION_MASK: u16 = 0x7fff;
 
 /// Values of `enum ibv_qp_state`.
@@ -21,7 +21,7 @@ const RTS: u32 = 3;
 const ERR: u32 = 6;
 
 impl Service {
-    /// `rdma_init_qp_attr`. Before there is a connection, and for datagrams, every state gets what INIT needs.
+    /// `rdma_init_qp_attr`. Before there is a connection, and for datagrams, every state gets the attributes of INIT.
     pub(super) fn init_qp_attr(&mut self, number: IdNumber, qp_state: u32) -> Result<QpAttributes, Errno> {
         let pkey_index = self.pkey_index(number)?;
         let id = self.ids.change(number).ok_or(ENOENT)?;
@@ -60,7 +60,8 @@ impl Service {
         Ok(attributes)
     }
 
-    /// Where the partition of an id's route stands in its device's P_Key table: full or limited, the same partition.
+    /// Returns the index of the partition of an id's route in its device's P_Key table; full and limited membership
+    /// match.
     fn pkey_index(&self, number: IdNumber) -> Result<u16, Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let attachment = id.attachment.ok_or(EINVAL)?;
@@ -76,7 +77,7 @@ fn first_attributes(port_num: u8, qp_state: u32) -> QpAttributes {
     QpAttributes { mask: mask.bits(), qp_state, port_num, ..QpAttributes::default() }
 }
 
-/// `ib_cm_init_qp_attr`: `None` in states of the connection, or for states of the queue pair, that have none.
+/// `ib_cm_init_qp_attr`: `None` for states of the connection, or of the queue pair, without attributes.
 fn agreed_attributes(agreed: &QpParams, port_num: u8, qp_state: u32) -> Option<QpAttributes> {
     let mut attributes = QpAttributes { qp_state, port_num, ..QpAttributes::default() };
     let reads = agreed.responder_resources != 0;

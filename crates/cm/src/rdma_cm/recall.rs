@@ -1,6 +1,5 @@
-//! Events that were given out and never fetched. The connection to a program carries a few events ahead of its fetching
-//! them; before a command that forgets or moves events, its owner calls those back, so that nothing counts as reported
-//! that no program saw.
+//! Events that were given out and never fetched. The connection to a program prefetches a few events; before a command
+//! that drops or moves events, its owner returns those, so that no event counts as reported that no program saw.
 
 use super::channel::Waiting;
 use super::client::ChannelId;
@@ -9,8 +8,8 @@ use super::event::{CmEvent, EventKind};
 use super::service::Service;
 
 impl Service {
-    /// The channel whose events a command forgets or moves: give back by [`Service::put_back`] what was not fetched from
-    /// it before the command is handled.
+    /// Returns the channel whose events a command drops or moves. Before handling the command, return its unfetched
+    /// events with [`Service::put_back`].
     pub fn recalls(&self, command: &Command) -> Option<ChannelId> {
         let id: IdNumber = match command {
             Command::DestroyId { id } | Command::MigrateId { id, .. } => *id,
@@ -20,11 +19,12 @@ impl Service {
         self.ids.look(id).map(|id| id.channel)
     }
 
-    /// Events that [`Service::poll_event`] gave out for a channel last, in the same order, and that were not fetched.
+    /// Takes back the latest events that [`Service::poll_event`] gave out for a channel and that were not fetched, in
+    /// the same order.
     pub fn put_back(&mut self, channel: ChannelId, events: Vec<CmEvent>) {
         for event in events.into_iter().rev() {
             let owner = event.listener.unwrap_or(event.id);
-            // Of an id that is gone nothing is told.
+            // Events of an id that is gone are dropped.
             let Some(id) = self.ids.change(owner) else { continue };
             id.events_waiting += 1;
             id.events_reported = id.events_reported.wrapping_sub(1);

@@ -1,4 +1,4 @@
-//! Resolving: from a peer's address to a device and a local address (by the host's routing), and from there to a path.
+//! Resolution: from a peer's address to a device and a local address (by the host's routing), and from there to a path.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ use super::id::{Attachment, State};
 use super::limits::QUESTIONS_MAX;
 use super::service::Service;
 
-/// The least time for the host to answer, whatever a program asks for: the answer never comes at once here.
+/// Minimum time for the host to answer, whatever timeout a program passes: the answer is always asynchronous here.
 const ANSWER_MIN: Duration = Duration::from_millis(100);
 
-/// The most time.
+/// Maximum time for the host to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 
 impl Service {
@@ -33,7 +33,7 @@ impl Service {
         self.prepare_source(number, src, dst)?;
         let started = match dst.is_any() {
             true => self.resolve_loopback(number, dst),
-            // GIDs of RoCE are addresses of the host's network like others.
+            // GIDs of RoCE are addresses of the host's network like any others.
             false => self.ask_host(now, number, dst, timeout_ms),
         };
         if started.is_err()
@@ -44,7 +44,7 @@ impl Service {
         started
     }
 
-    /// Binds the id if it is not bound yet, and goes to AddrQuery. The address given counts only for an unbound one.
+    /// Binds the id if it is unbound, and enters AddrQuery. `src` counts only for an unbound id.
     fn prepare_source(&mut self, number: IdNumber, src: Option<SockAddr>, dst: SockAddr) -> Result<(), Errno> {
         let id = self.ids.change(number).ok_or(ENOENT)?;
         if id.state != State::AddrBound {
@@ -63,7 +63,7 @@ impl Service {
         Ok(())
     }
 
-    /// The wildcard and the addresses of the loopback are on the device that the loopback has.
+    /// Resolves the wildcard and loopback addresses to the loopback's device.
     fn resolve_loopback(&mut self, number: IdNumber, dst: SockAddr) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let target = if dst.is_zero() { localhost(dst.family()) } else { dst.ip() };
@@ -100,7 +100,7 @@ impl Service {
         Ok(())
     }
 
-    /// A question to somebody that an id waits for, so long at most.
+    /// Adds a request on behalf of an id, with a bounded timeout.
     pub(super) fn new_question(
         &mut self,
         now: Instant,
@@ -120,7 +120,7 @@ impl Service {
         Ok(question)
     }
 
-    /// Forgets the question of an id that is under way, if any; the host is told when it has not answered.
+    /// Cancels the pending request of an id, if any; tells the host if the host has not answered.
     pub(super) fn forget_question(&mut self, number: IdNumber) {
         let Some((question, deadline)) = self.ids.change(number).and_then(|id| id.question.take()) else { return };
         self.deadlines.remove(&(deadline, number));
@@ -138,7 +138,7 @@ impl Service {
         }
     }
 
-    /// The host's answer.
+    /// Handles the host's answer.
     pub(super) fn on_resolved(&mut self, question: QuestionId, result: ResolveResult) {
         let Some(number) = self.questions.remove(&question) else { return };
         self.forget_question(number);
@@ -151,8 +151,8 @@ impl Service {
         }
     }
 
-    /// The host knows at once that there is no way: the command that asked fails, in place of an event, as in Linux. The
-    /// id stays bound.
+    /// Handles the host's immediate answer that there is no route: as in Linux, the command itself fails, without an
+    /// event. The id stays bound.
     pub fn refuse_question(&mut self, question: QuestionId) {
         let Some(number) = self.questions.remove(&question) else { return };
         self.forget_question(number);
@@ -161,7 +161,7 @@ impl Service {
         }
     }
 
-    /// Lets questions fail whose time is over.
+    /// Fails the requests whose time is over.
     pub(super) fn expire_questions(&mut self, now: Instant) {
         while let Some(&(deadline, number)) = self.deadlines.first()
             && deadline <= now
@@ -209,7 +209,7 @@ impl Service {
     }
 }
 
-/// The wildcard of the peer's family and scope, for a program that names no local address.
+/// Returns the wildcard of the peer's family and scope, for a program that names no local address.
 fn wildcard_for(dst: SockAddr) -> SockAddr {
     match (SockAddr::any(dst.family()), dst) {
         (SockAddr::V6 { addr, port, flowinfo, .. }, SockAddr::V6 { scope_id, .. }) => {
@@ -227,7 +227,7 @@ fn link_local_scope(src: SockAddr) -> u32 {
     if src.is_zero() { 0 } else { src.scope_id() }
 }
 
-/// The address with another IP address in it, scoped to its device's interface if that is link-local.
+/// Returns the address with another IP address, scoped to its device's interface if link-local.
 pub fn with_ip(addr: SockAddr, ip: IpAddr, attachment: Attachment) -> SockAddr {
     match addr {
         SockAddr::V4 { port, .. } => match ip {

@@ -1,4 +1,4 @@
-//! Random numbers of the service's own (xoshiro256**), so that a test can repeat a run and a peer cannot guess them.
+//! The service's own random numbers (xoshiro256**), so that a test can repeat a run and a peer cannot guess them.
 
 /// A generator; equal seeds give equal sequences.
 #[derive(Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// From a seed, which is stirred so that a small one is as good as others.
+    /// Creates a generator. The seed is mixed, so that a small one is as good as any other.
     pub fn new(seed: u64) -> Rng {
         let mut mixer = seed;
         let state = [(); 4].map(|()| {
@@ -20,7 +20,7 @@ impl Rng {
         Rng { state }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let out = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -34,7 +34,7 @@ impl Rng {
         out
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }

@@ -1,5 +1,5 @@
-//! The path of a route. On RoCE nobody is asked, everything follows from the addresses, the device and the options
-//! (`cma_resolve_iboe_route`); on InfiniBand the subnet administration is asked (`cma_resolve_ib_route`).
+//! Resolution of a route to a path. On RoCE it follows from the addresses, the device and the options alone
+//! (`cma_resolve_iboe_route`); on InfiniBand subnet administration resolves it (`cma_resolve_ib_route`).
 
 use weft_verbs::Instant;
 
@@ -14,16 +14,16 @@ use super::limits::PATHS_MAX;
 use super::param::{AhAttr, PathRecord};
 use super::service::Service;
 
-/// P_Key of the default partition: the only one of RoCE.
+/// P_Key of the default partition: the only one on RoCE.
 pub const PKEY_DEFAULT: u16 = 0xffff;
 
 /// Hop limit where the route names none.
 pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
-/// Packet life time of a path where no ACK timeout was asked for: 4.096 µs × 2^18.
+/// Packet life time of a path without an ACK timeout option: 4.096 µs × 2^18.
 const PACKET_LIFE_TIME: u8 = 18;
 
-/// `IB_SA_EQ`: the value is exactly this.
+/// `IB_SA_EQ`: exactly this value.
 const SELECTOR_EXACT: u8 = 2;
 
 const FLOW_LABEL_MASK: u32 = 0xf_ffff;
@@ -49,7 +49,7 @@ impl Service {
         self.set_path(number, path)
     }
 
-    /// The subnet administration's answer.
+    /// Handles subnet administration's answer.
     pub(super) fn on_path(&mut self, question: QuestionId, result: PathResult) {
         let Some(number) = self.questions.remove(&question) else { return };
         self.forget_question(number);
@@ -61,7 +61,7 @@ impl Service {
         }
     }
 
-    /// There is no path, or nobody says so in time.
+    /// Fails a route: there is no path, or no answer in time.
     pub(super) fn fail_route(&mut self, number: IdNumber, errno: Errno) {
         if let Some(id) = self.ids.change(number) {
             id.state = State::AddrResolved;
@@ -69,7 +69,7 @@ impl Service {
         self.emit(number, EventKind::RouteError, -errno, EventParam::None);
     }
 
-    /// `RDMA_OPTION_IB_PATH`: a path in place of resolving one.
+    /// `RDMA_OPTION_IB_PATH`: sets a path instead of resolving one.
     pub(super) fn set_ib_path(&mut self, number: IdNumber, paths: &[PathRecord]) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let (Some(path), true) = (paths.first(), paths.len() <= PATHS_MAX) else { return Err(EINVAL) };
@@ -87,7 +87,7 @@ impl Service {
         Ok(())
     }
 
-    /// Everything about an id's addresses and route.
+    /// Returns the addresses and route of an id.
     pub(super) fn route_info(&self, number: IdNumber) -> Result<RouteInfo, Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
         let mut info = RouteInfo { src: id.src, dst: id.dst, ..RouteInfo::default() };
@@ -102,7 +102,7 @@ impl Service {
     }
 }
 
-/// What the subnet administration is asked for (`cma_query_ib_route`).
+/// Returns the path record to request from subnet administration (`cma_query_ib_route`).
 fn wanted_path(id: &Id, pkey: u16) -> Option<PathRecord> {
     let (src, dst) = (id.src?, id.dst?);
     let flow_label = match src {
@@ -122,7 +122,7 @@ fn wanted_path(id: &Id, pkey: u16) -> Option<PathRecord> {
     })
 }
 
-/// The path between an id's GIDs, `None` without an MTU.
+/// Returns the path between an id's GIDs, `None` without an MTU.
 fn roce_path(id: &Id, mtu: u8, rate: u8, default_tos: u8) -> Option<PathRecord> {
     if mtu == 0 {
         return None;
@@ -155,8 +155,8 @@ fn roce_path(id: &Id, mtu: u8, rate: u8, default_tos: u8) -> Option<PathRecord> 
     })
 }
 
-/// The flow label of the local IPv6 address, or one made of both ports: it becomes the UDP source port and spreads
-/// connections over the ways of a fabric.
+/// Returns the flow label of the local IPv6 address, or one derived from both ports: it becomes the UDP source port and
+/// spreads connections over the paths of a fabric.
 fn flow_label(src: SockAddr, dst: SockAddr) -> u32 {
     let given = match src {
         SockAddr::V6 { flowinfo, .. } => flowinfo & FLOW_LABEL_MASK,
@@ -168,7 +168,7 @@ fn flow_label(src: SockAddr, dst: SockAddr) -> u32 {
     }
 }
 
-/// The address handle that a path is for.
+/// Returns the address handle of a path.
 pub fn ah_of_path(path: &PathRecord, sgid_index: u8) -> AhAttr {
     AhAttr {
         dgid: path.dgid,
@@ -195,7 +195,7 @@ mod tests {
         let addr = |ip: &str, port| SockAddr::new(ip.parse().unwrap(), port);
         // A capture of rping against Linux: source port 44450, port 7174.
         assert_eq!(flow_label(addr("10.77.0.2", 44450), addr("10.77.0.1", 7174)), 0x522a4);
-        // Of ucmatose: source port 37941, port 7471.
+        // A capture of ucmatose: source port 37941, port 7471.
         assert_eq!(flow_label(addr("10.77.0.2", 0x9435), addr("10.77.0.1", 0x1d2f)), 0x20f9a);
         let v6 = SockAddr::V6 { addr: "fd77::2".parse().unwrap(), port: 1, flowinfo: 0x0123_4567, scope_id: 0 };
         assert_eq!(flow_label(v6, v6), 0x3_4567);

@@ -1,5 +1,6 @@
-//! The connection manager as a value: commands, packets, answers of the host and the time go in; replies, events,
-//! packets and questions come out. Nothing in here waits. What each command does stands in the files beside this one.
+//! The connection manager as a value. Its inputs are commands, packets, results from the host, and the time; its
+//! outputs are replies, events, packets and requests to the host. No call blocks. The files beside this one implement
+//! the commands.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,10 +23,10 @@ use super::ports::Ports;
 use super::rng::Rng;
 use crate::ib;
 
-/// How long a device may take to acknowledge a packet, 4.096 µs × 2^15: what Soft-RoCE says (`local_ca_ack_delay`).
+/// Time that a device may take to acknowledge a packet, 4.096 µs × 2^15: the value of Soft-RoCE (`local_ca_ack_delay`).
 const CA_ACK_DELAY: u8 = 15;
 
-/// What Linux's `rdma_cm` and `rdma_ucm` modules do for one network namespace.
+/// Equivalent of Linux's `rdma_cm` and `rdma_ucm` modules for one network namespace.
 #[derive(Debug)]
 pub struct Service {
     pub(super) clients: Clients,
@@ -34,22 +35,22 @@ pub struct Service {
     pub(super) ports: Ports,
     pub(super) devices: Devices,
     pub(super) groups: Groups,
-    /// Questions to the host that are under way, and which ids wait for them.
+    /// Pending requests to the host, and the ids that wait for them.
     pub(super) questions: FxHashMap<QuestionId, IdNumber>,
-    /// When their time is over.
+    /// Their deadlines.
     pub(super) deadlines: BTreeSet<(Instant, IdNumber)>,
     pub(super) resolve_out: VecDeque<ResolveRequest>,
     pub(super) last_question: u64,
-    /// The InfiniBand connection manager underneath.
+    /// The underlying InfiniBand connection manager.
     pub(super) ib: ib::Cm,
-    /// Whose connection of it is whose.
+    /// Ids by their underlying connections.
     pub(super) owners: BTreeMap<ib::ConnId, IdNumber>,
     pub(super) rng: Rng,
 }
 
 impl Service {
-    /// A service without devices and clients. `seed` must not be predictable: communication ids, transaction ids and
-    /// starting ports come from it.
+    /// Creates a service without devices and clients. `seed` must not be predictable: communication ids, transaction
+    /// ids and starting ports derive from it.
     pub fn new(seed: u64) -> Service {
         let mut rng = Rng::new(seed);
         let ib = ib::Cm::new(rng.next_u64());
@@ -70,8 +71,7 @@ impl Service {
         }
     }
 
-    /// A device is new or has changed. What new ids on it start with is kept; ids whose GID is gone are told by
-    /// ADDR_CHANGE.
+    /// Adds or updates a device. The defaults of new ids are kept; ids whose GID was removed get ADDR_CHANGE.
     pub fn set_device(&mut self, _now: Instant, device: Device) {
         let info = ib::CaInfo { node_guid: device.node_guid, ack_delay: CA_ACK_DELAY };
         self.ib.set_device(device.index, info);
@@ -83,7 +83,7 @@ impl Service {
         }
     }
 
-    /// A device is gone: every id on it gets DEVICE_REMOVAL.
+    /// Removes a device: every id on it gets DEVICE_REMOVAL.
     pub fn remove_device(&mut self, now: Instant, index: u32) {
         if self.devices.remove(index) {
             self.detach_all(now, index);
@@ -91,48 +91,49 @@ impl Service {
         }
     }
 
-    /// All addresses of the host, of interfaces without a device too: `bind` tells by them EADDRNOTAVAIL from ENODEV.
+    /// Sets all addresses of the host, including those of interfaces without a device: `bind` needs them to distinguish
+    /// EADDRNOTAVAIL from ENODEV.
     pub fn set_local_addresses(&mut self, addresses: Vec<LocalAddress>) {
         self.devices.set_local(addresses);
     }
 
-    /// The ports that port 0 chooses from, as `net.ipv4.ip_local_port_range` says; 32768 to 60999 at first.
+    /// Sets the range of ports for port 0, as in `net.ipv4.ip_local_port_range`; 32768 to 60999 at first.
     pub fn set_local_ports(&mut self, low: u16, high: u16) {
         self.ports.set_range(low, high);
     }
 
-    /// Whether events of the channel may come out of [`Service::poll_event`]: `false` while the connection that carries
-    /// them is full. They wait here and are not lost. A new channel is ready.
+    /// Sets whether [`Service::poll_event`] may return events of the channel: `false` while the connection that carries
+    /// them is full. They stay queued here. A new channel is ready.
     pub fn set_channel_ready(&mut self, channel: ChannelId, ready: bool) {
         self.channels.set_ready(channel, ready);
     }
 
-    /// The answer to a question of [`Service::poll_resolve`].
+    /// Handles the result of a request of [`Service::poll_resolve`].
     pub fn handle_resolved(&mut self, _now: Instant, question: QuestionId, result: ResolveResult) {
         self.on_resolved(question, result);
     }
 
-    /// The subnet administration's answer to a question of [`Service::poll_resolve`]; one that comes late is forgotten.
+    /// Handles subnet administration's answer to a request of [`Service::poll_resolve`]; a late one is dropped.
     pub fn handle_path(&mut self, _now: Instant, question: QuestionId, result: PathResult) {
         self.on_path(question, result);
     }
 
-    /// Whether a join of [`Service::poll_multicast`] was done.
+    /// Handles the result of a join of [`Service::poll_multicast`].
     pub fn handle_multicast(&mut self, _now: Instant, group: u32, result: MulticastResult) {
         self.on_multicast(group, result);
     }
 
-    /// The next question to the host's routing and neighbour tables.
+    /// Returns the next request to the host's routing and neighbour tables.
     pub fn poll_resolve(&mut self) -> Option<ResolveRequest> {
         self.resolve_out.pop_front()
     }
 
-    /// The next group to join or to leave on an interface.
+    /// Returns the next group to join or to leave on an interface.
     pub fn poll_multicast(&mut self) -> Option<MulticastRequest> {
         self.groups.poll()
     }
 
-    /// A command of a process.
+    /// Executes a command of a process.
     pub fn handle_command(&mut self, now: Instant, client: ClientId, command: Command) -> Result<Reply, Errno> {
         if let Some(number) = subject(&command) {
             self.check_owner(client, number)?;
@@ -165,7 +166,7 @@ impl Service {
                 if !self.clients.credentials(client).is_some_and(|credentials| credentials.admin) {
                     return Err(EPERM);
                 }
-                // Soft-RoCE has no RoCE v1: as in Linux a framing is refused that no GID has.
+                // Soft-RoCE has no RoCE v1. As in Linux, a framing that no GID has is refused.
                 let lacks = |entry: &Entry, wanted| entry.device.gids.iter().all(|row| row.mode != wanted);
                 let refused =
                     |entry: &Entry| roce_mode.is_some_and(|mode| mode != entry.roce_mode && lacks(entry, mode));
@@ -183,7 +184,7 @@ impl Service {
         }
     }
 
-    /// The commands that are answered by nothing but their success.
+    /// Executes the commands whose only reply is success.
     fn act(&mut self, now: Instant, command: Command) -> Result<(), Errno> {
         match command {
             Command::ResolveAddr { id, src, dst, timeout_ms } => self.resolve_addr(now, id, src, dst, timeout_ms),
@@ -211,7 +212,7 @@ impl Service {
         Ok(Reply::Defaults { roce_mode: entry.roce_mode, roce_tos: entry.roce_tos })
     }
 
-    /// `rdma_write_cm_event`. A program that writes and does not read is stopped.
+    /// `rdma_write_cm_event`. A limit stops a program that writes and does not read.
     fn write_event(&mut self, number: IdNumber, event: u32, status: i32, arg: u64) -> Result<(), Errno> {
         let kind =
             [EventKind::User, EventKind::Internal].into_iter().find(|kind| *kind as u32 == event).ok_or(EINVAL)?;
@@ -253,7 +254,7 @@ impl Service {
     }
 }
 
-/// The id that a command is about, which must be the client's own.
+/// Returns the id that a command is about, which must be the client's own.
 fn subject(command: &Command) -> Option<IdNumber> {
     match command {
         Command::DestroyId { id }

@@ -1,4 +1,4 @@
-//! PortCounters: the counters that every port has, which stop at their fields' ends.
+//! PortCounters: the counters that every port has, which stop at their fields' maximum.
 
 use super::{Bank, answer};
 use crate::counters::Counter;

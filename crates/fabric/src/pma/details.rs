@@ -1,4 +1,4 @@
-//! Details of what PortCounters adds up: why packets were bad, why they were discarded.
+//! Breakdown of PortCounters' totals: why packets were bad, why they were discarded.
 
 use super::Bank;
 use crate::counters::Counter;
@@ -30,7 +30,7 @@ pub(super) fn xmit_discards(bank: &mut Bank<'_>, data: &mut [u8], set: bool) -> 
     serve(bank, data, set, XMIT_DISCARDS)
 }
 
-/// Both attributes: port, CounterSelect, and 16 bits a counter.
+/// Serves both attributes: port, CounterSelect, and 16 bits per counter.
 fn serve(bank: &mut Bank<'_>, data: &mut [u8], set: bool, counters: &[Counter]) -> Result<(), Status> {
     let (head, registers) = data.split_at_mut_checked(4).ok_or(Status::INVALID_FIELD)?;
     let select = u16::from_be_bytes([head[2], head[3]]);

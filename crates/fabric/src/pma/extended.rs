@@ -1,4 +1,5 @@
-//! PortCountersExtended: 64 bits that do not come to their end. They are cleared apart from PortCounters.
+//! PortCountersExtended: 64-bit counters, which do not saturate in practice. They are cleared independently of
+//! PortCounters.
 
 use super::{Bank, answer};
 use crate::counters::Counter;

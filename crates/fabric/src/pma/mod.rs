@@ -1,5 +1,5 @@
-//! The agent of performance management at every port (IBA 16.1). A switch's answers for all its ports; port 255 stands
-//! for all of them. What is not in the table is answered as unsupported.
+//! Performance management agent (PMA) of every port (IBA 16.1). A switch has one for all its ports; port 255 means all
+//! of them. Attributes missing from the table are answered as unsupported.
 
 mod counters;
 mod details;
@@ -15,12 +15,12 @@ use crate::topology::NodeKind;
 use weft_wire::mad::perf::{ALL_PORTS, CLASS_VERSION, Capability, Capability2};
 use weft_wire::mad::{AttrId, Attribute, ClassPortInfo, Mad, MadHeader, Method, Status};
 
-/// Where the attribute stands in a datagram's data.
+/// Offset of the attribute in a datagram's data.
 const ATTRIBUTE: usize = 40;
 /// RespTimeValue of ClassPortInfo: about a quarter of a second.
 const RESP_TIME: u8 = 16;
 
-/// Carry out a Get, or a Set and the Get after it, on the attribute's bytes.
+/// Serves a Get, or a Set and the Get after it, on the attribute's bytes.
 type Serve = fn(&mut Bank<'_>, &mut [u8], bool) -> Result<(), Status>;
 
 const TABLE: &[(AttrId, View, Serve)] = &[
@@ -34,7 +34,7 @@ const TABLE: &[(AttrId, View, Serve)] = &[
     (AttrId::SW_PORT_VL_CONGESTION, View::Short, splits::congestion),
 ];
 
-/// Some ports and a register of theirs.
+/// Selected ports and one set of their registers.
 struct Bank<'a> {
     fabric: &'a mut Fabric,
     places: std::ops::RangeInclusive<u32>,
@@ -42,7 +42,7 @@ struct Bank<'a> {
 }
 
 impl Bank<'_> {
-    /// The sum over the ports.
+    /// Returns the sum over the ports.
     fn read(&self, counter: Counter) -> u64 {
         let of = |place| self.fabric.ports[place as usize].counters.register(self.view, counter);
         self.places.clone().map(of).fold(0, u64::saturating_add)
@@ -73,7 +73,7 @@ impl Bank<'_> {
 }
 
 impl Fabric {
-    /// Answer a GMP of performance management in place; says whether there is an answer.
+    /// Answers a performance management GMP in place; returns whether there is an answer.
     pub(crate) fn answer_perf(&mut self, at: u32, mad: &mut Mad) -> bool {
         let header = mad.header;
         let status = if header.base_version() != MadHeader::BASE_VERSION || header.class_version() != CLASS_VERSION {
@@ -107,11 +107,11 @@ impl Fabric {
         serve(&mut Bank { fabric: self, places, view }, data, set)
     }
 
-    /// The ports that PortSelect names.
+    /// Returns the ports that PortSelect names.
     fn selected(&self, at: u32, number: u8) -> Result<std::ops::RangeInclusive<u32>, Status> {
         let node = &self.nodes[self.ports[at as usize].node as usize];
         if number == ALL_PORTS {
-            // Of a switch all that have cables; port 0 has none.
+            // On a switch, all external ports; port 0 has no cable.
             let first = node.base.wrapping_add(1);
             let last = node.base.wrapping_add(u32::from(node.ports));
             return Ok(if node.kind == NodeKind::Switch { first..=last } else { node.places() });

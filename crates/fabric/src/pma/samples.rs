@@ -1,5 +1,5 @@
 //! PortSamplesControl and PortSamplesResult (IBA 16.1.3.2 and 16.1.3.4): count for an interval, then read. Every agent
-//! has one mechanism, for whichever of its ports; while it is at work it takes no other order.
+//! has one sampling mechanism for all its ports; while it runs, it accepts no other request.
 
 use super::answer;
 use crate::Fabric;
@@ -9,23 +9,23 @@ use weft_verbs::{Duration, Instant};
 use weft_wire::mad::perf::{PortSamplesControl, PortSamplesResult, SampleStatus};
 use weft_wire::mad::{Attribute, Status};
 
-/// A tick in units of four nanoseconds, as it is told.
+/// A tick in units of four nanoseconds, as reported.
 const TICK: u8 = (TICK_NS / 4) as u8;
 
 /// CounterWidth of 32 bits.
 const WIDTH_32: u8 = 4;
 
-/// CounterMask of a counter that counts whatever there is, 3 bits each.
+/// CounterMask of counters that accept any selection, 3 bits each.
 const ANY: u32 = 0o111_111_111;
 
 /// Counters of one sampling.
 const COUNTERS: usize = 15;
 
-/// What CounterSelect names, from 1 on.
+/// Counters that CounterSelect names, from 1 on.
 const SELECTABLE: [Counter; 5] =
     [Counter::XmitData, Counter::RcvData, Counter::XmitPackets, Counter::RcvPackets, Counter::XmitWait];
 
-/// A sampling of an agent: the last that was ordered.
+/// The latest requested sampling of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampling {
     order: PortSamplesControl,
@@ -34,7 +34,7 @@ pub(crate) struct Sampling {
     status: SampleStatus,
     /// When the next step is due.
     due: Instant,
-    /// What the counters were when it began, and how much they grew.
+    /// Counter values at the beginning, then their growth.
     counts: [u64; COUNTERS],
 }
 
@@ -79,7 +79,7 @@ impl Fabric {
         answer(data, &result)
     }
 
-    /// What a sampling has counted so far.
+    /// Returns the counts of a sampling so far.
     fn sampled(&self, sampling: &Sampling) -> [u64; COUNTERS] {
         match sampling.status {
             SampleStatus::DONE => sampling.counts,
@@ -90,7 +90,7 @@ impl Fabric {
 
     fn grown(&self, sampling: &Sampling) -> [u64; COUNTERS] {
         let now = self.totals(sampling);
-        // A port that was without power meanwhile counts from nothing.
+        // The counters of a port that lost power meanwhile restarted from 0.
         std::array::from_fn(|at| now[at].saturating_sub(sampling.counts[at]))
     }
 
@@ -109,7 +109,7 @@ impl Fabric {
         }
     }
 
-    /// The next step of an agent's sampling, if it is due.
+    /// Takes the next step of an agent's sampling, if it is due.
     pub(crate) fn on_sampling(&mut self, at: u32) {
         let Some(mut sampling) = self.samplings.remove(&at) else { return };
         if sampling.due <= self.now && sampling.status == SampleStatus::STARTED {

@@ -1,6 +1,6 @@
 //! Counters by service level and by virtual lane: PortXmitDataSL, PortRcvDataSL, PortVLXmitWaitCounters,
-//! SwPortVLCongestion. Those of operations, of flow control and of congestion control are of things that do not happen
-//! here, and are not answered.
+//! SwPortVLCongestion. Those of operations, flow control and congestion control are answered as unsupported, because
+//! the fabric does not model these.
 
 use super::Bank;
 use crate::counters::Split;
@@ -27,7 +27,7 @@ pub(super) fn congestion(bank: &mut Bank<'_>, data: &mut [u8], set: bool) -> Res
     }
 }
 
-/// All of them: port, CounterSelect, and a register of `BYTES` for each level or lane, which stops at its top.
+/// Serves these attributes: port, CounterSelect, and a saturating register of `BYTES` for each level or lane.
 fn serve<const BYTES: usize>(bank: &mut Bank<'_>, data: &mut [u8], set: bool, split: Split) -> Result<(), Status> {
     let (head, registers) = data.split_at_mut_checked(4).ok_or(Status::INVALID_FIELD)?;
     let select = u16::from_be_bytes([head[2], head[3]]);

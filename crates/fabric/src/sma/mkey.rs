@@ -1,5 +1,5 @@
-//! M_Keys (IBA 14.2.4): who may read and write a port. A port that was asked with a wrong key begins to count down its
-//! lease, so that a manager who lost the key is not locked out for ever; a right key stops that.
+//! M_Keys (IBA 14.2.4) protect a port's settings. A request with a wrong key starts the lease period, so that a manager
+//! that lost the key is not locked out for ever; a right key stops the lease timer.
 
 use super::Ask;
 use crate::Fabric;
@@ -10,7 +10,7 @@ use weft_wire::mad::subn::Smp;
 use weft_wire::mad::{AttrId, Method};
 
 impl Port {
-    /// What the M_Key guards now: nothing once its lease ran out.
+    /// Removes the protection of the M_Key once its lease period is over.
     pub(crate) fn expire_mkey(&mut self, now: Instant) {
         if self.lease_end.is_some_and(|end| end <= now) {
             self.lease_end = None;
@@ -18,7 +18,7 @@ impl Port {
         }
     }
 
-    /// Whether an SMP with this key may do this.
+    /// Returns whether an SMP with this key may do this.
     fn admits_mkey(&mut self, mkey: u64, method: Method, now: Instant) -> bool {
         self.expire_mkey(now);
         let info = &self.info;
@@ -38,7 +38,7 @@ impl Port {
 }
 
 impl Fabric {
-    /// Whether an SMP may do what it asks. A Set of another port's PortInfo needs both ports' keys.
+    /// Returns whether an SMP passes the M_Key check. A Set of another port's PortInfo needs both ports' keys.
     pub(super) fn admits_mkey(&mut self, ask: &Ask, smp: &Smp) -> bool {
         let now = self.now;
         let (mkey, method) = (smp.mkey(), smp.header.method());

@@ -1,5 +1,5 @@
-//! The agent of subnet management at every port (IBA 14.2): a table of attributes, each with what Get and Set do. Who
-//! may ask is judged by the M_Key first; who is refused by it hears nothing.
+//! Subnet management agent (SMA) of every port (IBA 14.2): a table of attributes, each with its Get and Set. The M_Key
+//! check comes first; a request that fails it gets no answer.
 
 mod mkey;
 mod node;
@@ -12,19 +12,19 @@ use crate::topology::NodeKind;
 use weft_wire::mad::subn::{CLASS_VERSION, Smp};
 use weft_wire::mad::{AttrId, MadHeader, Method, Status};
 
-/// What an agent does about a datagram.
+/// The agent's reaction to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It wrote its answer into it.
+    /// Send the answer that the agent wrote into it.
     Reply,
-    /// Nothing is sent.
+    /// Send nothing.
     Silence,
 }
 
-/// Who is asked, and about what.
+/// The ports that an SMP concerns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
-    /// The port that the question came by.
+    /// The port by which the request arrived.
     at: u32,
     /// The port whose agent answers.
     agent: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Ask {
     modifier: u32,
 }
 
-/// Carry out a Get, or a Set, whose answer a Get then fills in. What is refused has a status.
+/// Serves a Get, or a Set; a Get then fills in the answer. A refusal returns a status.
 type Serve = fn(&mut Fabric, Ask, &mut Smp) -> Result<(), Status>;
 
-/// An attribute: its number, its Get, its Set if it has one. The most frequent first.
+/// An attribute: its number, its Get, and its Set if it has one. The most frequent come first.
 struct Row(AttrId, Serve, Option<Serve>);
 
 const TABLE: &[Row] = &[
@@ -60,7 +60,7 @@ const TABLE: &[Row] = &[
 const UNSUPPORTED: Status = Status::BAD_METHOD_ATTRIBUTE;
 
 impl Fabric {
-    /// Answer an SMP that came by port `at`.
+    /// Answers an SMP that arrived by port `at`.
     pub(crate) fn answer_smp(&mut self, at: u32, packet: &mut Packet) -> Answer {
         let header: MadHeader = packet.mad.header;
         let smp = Smp::mut_from_mad(&mut packet.mad);
@@ -103,7 +103,7 @@ impl Fabric {
             return get(self, ask, smp);
         }
         let set = set.ok_or(UNSUPPORTED)?;
-        // What could not be set is told by the status, beside what the attribute is now.
+        // The status reports what could not be set; the answer carries the attribute's present value.
         let done = set(self, ask, smp);
         if done != Err(UNSUPPORTED) {
             get(self, ask, smp)?;
@@ -111,14 +111,14 @@ impl Fabric {
         done
     }
 
-    /// The port that a Set may change: any of a switch; of other nodes only the one that the SMP came by, since each of their
-    /// ports has an agent of its own.
+    /// Returns the port that a Set may change: on a switch, any port; on other nodes only the one that received the
+    /// SMP, since each of their ports has an agent of its own.
     fn settable_port(&self, ask: &Ask, number: u8) -> Result<u32, Status> {
         let place = self.named_port(ask, number)?;
         if ask.kind == NodeKind::Switch || place == ask.at { Ok(place) } else { Err(Status::INVALID_FIELD) }
     }
 
-    /// The port that a modifier names: of a switch any, of others the one that was asked for 0 or itself.
+    /// Returns the port that a modifier names: on a switch, any port; on other nodes, 0 or the receiving port's number.
     fn named_port(&self, ask: &Ask, number: u8) -> Result<u32, Status> {
         let number = match (ask.kind, number) {
             (NodeKind::Switch, number) => number,

@@ -1,4 +1,4 @@
-//! What a node is: NodeInfo, NodeDescription, SwitchInfo, LedInfo.
+//! Node attributes: NodeInfo, NodeDescription, SwitchInfo, LedInfo.
 
 use super::{Ask, UNSUPPORTED};
 use crate::limits::{LINEAR_FDB_CAP, PKEYS, PKEYS_PORT0};
@@ -30,7 +30,7 @@ pub(super) fn info(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), S
     Ok(())
 }
 
-/// VendorDiag (IBA 14.2.5.14): PortInfo's DiagCode says that the port is well, so there is one piece with nothing in it.
+/// VendorDiag (IBA 14.2.5.14): PortInfo's DiagCode reports a healthy port, so there is one empty block.
 pub(super) fn vendor_diag(_: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
     if ask.modifier != 0 {
         return Err(Status::INVALID_FIELD);
@@ -50,7 +50,7 @@ pub(super) fn set_description(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> R
 }
 
 impl Fabric {
-    /// A node is called something else now.
+    /// Changes a node's description.
     pub(crate) fn describe(&mut self, node: u32, description: NodeDescription) {
         if self.nodes[node as usize].description == description {
             return;

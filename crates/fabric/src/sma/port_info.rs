@@ -1,5 +1,5 @@
-//! PortInfo (IBA 14.2.5.6): all that a manager sees of a port and does to it. A Set does what it can; what cannot be
-//! leaves its field as it was, and the answer says invalid field.
+//! PortInfo (IBA 14.2.5.6): a manager's view and settings of a port. A Set applies the valid fields; an invalid one
+//! keeps its value, and the answer reports an invalid field.
 
 use super::{Ask, UNSUPPORTED};
 use crate::fec::Fec;
@@ -15,7 +15,7 @@ use weft_wire::mad::subn::{
     PortInfoExtended, PortState, Smp,
 };
 
-/// The vendor whose tools ask for FDR10.
+/// The vendor whose tools read FDR10.
 const MELLANOX: u32 = 0x2c9;
 
 pub(super) fn get(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
@@ -46,14 +46,14 @@ pub(super) fn set(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), St
     valid &= set_link(fabric, place, &asked);
     set_counts(&mut fabric.ports[place as usize].info, &asked);
     told(fabric, place, &before, &asked);
-    // The state last: what else was set is to hold when the link comes up.
+    // The state comes last: the other settings must apply when the link comes up.
     valid &= set_state(fabric, ask.at, place, &asked);
-    // A manager that sets its own key is answered by it.
+    // A manager that sets its own key gets the answer with that key.
     smp.set_mkey(fabric.ports[ask.agent as usize].info.mkey);
     if valid { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
-/// What only ports with an agent of their own have: LIDs, keys, timeouts.
+/// Sets the fields that only ports with an agent of their own have: LIDs, keys, timeouts.
 fn set_agent(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     let port = &fabric.ports[place as usize];
     let node = &fabric.nodes[port.node as usize];
@@ -83,7 +83,7 @@ fn set_agent(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     valid
 }
 
-/// Widths and speeds that the next training may choose from.
+/// Sets the widths and speeds allowed for the next training.
 fn set_enabled(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     let info = &mut fabric.ports[place as usize].info;
     let mut valid = true;
@@ -119,7 +119,7 @@ fn set_enabled(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     valid
 }
 
-/// How the link is used: MTU, lanes, partitions, thresholds.
+/// Sets how the link is used: MTU, lanes, partitions, thresholds.
 fn set_link(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     let port = &mut fabric.ports[place as usize];
     let external = port.is_external();
@@ -154,7 +154,7 @@ fn set_link(fabric: &mut Fabric, place: u32, asked: &PortInfo) -> bool {
     valid
 }
 
-/// Counts of violations are set to 0, and to nothing else.
+/// Sets violation counters, to 0 only.
 fn set_counts(info: &mut PortInfo, asked: &PortInfo) {
     for (count, asked) in [
         (&mut info.mkey_violations, asked.mkey_violations),
@@ -169,7 +169,7 @@ fn set_counts(info: &mut PortInfo, asked: &PortInfo) {
 
 fn set_state(fabric: &mut Fabric, at: u32, place: u32, asked: &PortInfo) -> bool {
     if fabric.ports[place as usize].number == 0 {
-        // Port 0 has no link: what is asked of it is what it is.
+        // Port 0 has no link: a Set may only name its actual state.
         return matches!(asked.port_state, PortState::NO_CHANGE | PortState::ARMED | PortState::ACTIVE);
     }
     let physical = match asked.port_physical_state {
@@ -192,11 +192,11 @@ fn set_state(fabric: &mut Fabric, at: u32, place: u32, asked: &PortInfo) -> bool
         (None, Some(LinkEvent::SetDown)) => PhysEvent::Lost,
         (None, Some(event)) => return fabric.link_event(place, event),
         (None, None) => return true,
-        // A physical state that takes the link down, and a state that needs one.
+        // A physical state that takes the link down contradicts a logical state that needs one.
         (Some(_), Some(_)) => return false,
     };
     if place == at {
-        // The answer goes back by this link.
+        // The answer returns by this link, so the change waits.
         fabric.deferred = Some((place, event));
     } else {
         fabric.set_physical(place, event);
@@ -204,7 +204,7 @@ fn set_state(fabric: &mut Fabric, at: u32, place: u32, asked: &PortInfo) -> bool
     true
 }
 
-/// Who is to hear of what changed.
+/// Reports changes to the host and to the subnet manager.
 fn told(fabric: &mut Fabric, place: u32, before: &PortInfo, asked: &PortInfo) {
     let info = fabric.ports[place as usize].info;
     let mut changes = Changes::empty();
@@ -242,7 +242,7 @@ pub(super) fn extended(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(
     let place = fabric.named_port(&ask, ask.modifier as u8)?;
     let port = &fabric.ports[place as usize];
     if port.number == 0 {
-        // There is no link behind it.
+        // Port 0 has no link.
         smp.set_attribute(&PortInfoExtended::default());
         return Ok(());
     }

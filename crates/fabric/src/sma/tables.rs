@@ -1,5 +1,4 @@
-//! Tables, block by block: forwarding, partitions, lanes, GUIDs. A block that the table does not have is an invalid
-//! modifier.
+//! Block-wise tables: forwarding, partitions, lanes, GUIDs. A block beyond the table is an invalid modifier.
 
 use super::{Ask, UNSUPPORTED};
 use crate::limits::{GUIDS, PKEYS, PKEYS_PORT0, VL_ARBITRATION_CAP};
@@ -33,7 +32,7 @@ pub(super) fn set_lft(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<()
     Ok(())
 }
 
-/// Block and position of a multicast table.
+/// Returns block and position in a multicast table.
 fn mft_place(modifier: u32) -> (usize, usize) {
     ((modifier & 0x0fff_ffff) as usize, (modifier >> 28) as usize)
 }
@@ -54,7 +53,7 @@ pub(super) fn set_mft(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<()
     let switch = switch(fabric, &ask)?;
     let positions = switch.positions;
     switch.mft.block(block, position, positions).ok_or(NO_BLOCK)?;
-    // Ports that are none are not kept.
+    // Bits of nonexistent ports are dropped.
     let last = usize::from(ports) % Mft::POSITION;
     if position + 1 == positions && last + 1 < Mft::POSITION {
         masks.iter_mut().for_each(|mask| *mask &= (1 << (last + 1)) - 1);
@@ -65,7 +64,7 @@ pub(super) fn set_mft(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<()
     Ok(())
 }
 
-/// The port, the block, and how many entries the port's table has.
+/// Returns the port, the block, and the number of entries of the port's table.
 fn pkey_place(fabric: &Fabric, ask: &Ask) -> Result<(u32, usize, usize), Status> {
     let place = match ask.kind {
         NodeKind::Switch => fabric.named_port(ask, u8::try_from(ask.modifier >> 16).map_err(|_| NO_BLOCK)?)?,
@@ -114,7 +113,7 @@ pub(super) fn sl2vl(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), 
 }
 
 pub(super) fn set_sl2vl(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
-    /// Modifier bits that stand for every output and every input port.
+    /// Modifier bits that select every output and every input port.
     const ALL_OUT: u32 = 1 << 16;
     const ALL_IN: u32 = 1 << 17;
     let lanes = smp.data.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
@@ -151,7 +150,7 @@ pub(super) fn set_sl2vl(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<
     Ok(())
 }
 
-/// The port, and which of its two tables. Only the lower half of each exists.
+/// Returns the port, and the index of its table. Only the lower half of each table exists.
 fn arbitration_place(fabric: &Fabric, ask: &Ask) -> Result<(u32, usize), Status> {
     let place = match ask.kind {
         NodeKind::Switch => fabric.named_port(ask, ask.modifier as u8)?,
@@ -164,7 +163,7 @@ fn arbitration_place(fabric: &Fabric, ask: &Ask) -> Result<(u32, usize), Status>
     }
 }
 
-/// Both tables before a manager writes them: every lane in turn.
+/// Returns both tables; before a manager writes them, they serve every lane in turn.
 fn arbitration(port: &Port) -> [[(u8, u8); VL_ARBITRATION_CAP as usize]; 2] {
     let every = std::array::from_fn(|lane| (lane as u8, 1));
     port.tables.as_ref().and_then(|tables| tables.vl_arbitration).unwrap_or([every; 2])
@@ -206,7 +205,7 @@ pub(super) fn guids(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), 
     Ok(())
 }
 
-/// Entry 0 is the port's own and stays; a switch's port 0 has no other.
+/// Entry 0 is the port's own and read-only; a switch's port 0 has no other.
 pub(super) fn set_guids(fabric: &mut Fabric, ask: Ask, smp: &mut Smp) -> Result<(), Status> {
     guid_block(&ask)?;
     let asked: GuidInfo = smp.attribute().ok_or(NO_BLOCK)?;

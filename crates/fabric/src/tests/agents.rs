@@ -1,4 +1,4 @@
-//! Management agents that lie, are slow or say nothing, and are well again.
+//! Management agents that answer wrongly, slowly or not at all, and that recover.
 
 use super::*;
 use crate::{AgentFault, FaultError};

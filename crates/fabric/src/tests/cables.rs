@@ -1,4 +1,4 @@
-//! Links that come and go: training, widths and speeds, faults, and what ports count and hosts hear of it.
+//! Links that go down and up: training, widths and speeds, faults, port counters, and events for hosts.
 
 use super::*;
 use crate::limits::TRAINING;
@@ -70,7 +70,7 @@ fn a_cable_that_flaps_comes_back_by_itself() {
     lab.pass(TRAINING);
     assert_eq!(lab.states(S1, 3), INIT);
 
-    // Cut meanwhile: it stays cut.
+    // A cable that is cut meanwhile stays cut.
     lab.fabric.flap(lab.now, port, Duration::from_millis(50)).expect("a cable");
     lab.fabric.join(lab.now, port, PortRef::new(S1, 3)).expect("free ports");
     lab.fabric.cut(lab.now, port).expect("a cable");
@@ -239,7 +239,7 @@ fn what_takes_time_arrives_later() {
     assert!(lab.fabric.poll_delivery().is_some());
     assert_eq!(lab.fabric.poll_timeout(), None);
 
-    // Whose power is gone when it arrives hears nothing.
+    // A node powered off before the datagram arrives receives nothing.
     smp.header.set_tid(99);
     lab.smp(S1, smp);
     lab.fabric.power_off(lab.now, S1).expect("a node");
@@ -251,7 +251,7 @@ fn what_takes_time_arrives_later() {
 
 #[test]
 fn bad_cables_are_counted_where_packets_arrive() {
-    // Without LIDs nobody tells the manager, by the same cable.
+    // Without LIDs, no trap reaches the manager over the same cable.
     let mut lab = Lab::new();
     let (near, far) = (PortRef::new(S0, 3), PortRef::new(S1, 3));
     lab.fabric.set_errors(near, 1_000_000).expect("a cable");

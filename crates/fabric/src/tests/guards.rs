@@ -1,11 +1,11 @@
-//! M_Keys: who may read, who may set, how long a key guards (IBA 14.2.4).
+//! M_Keys: protection of reads and writes, and the lease period (IBA 14.2.4).
 
 use super::*;
 
 const KEY: u64 = 0x1234_5678;
 const OTHER: u64 = 0x666;
 
-/// A host whose port has a key, with these protection bits and a lease of 10 seconds.
+/// Creates a lab whose host port has a key, with these protection bits and a lease of 10 seconds.
 fn guarded(protect: u8) -> Lab {
     let mut lab = Lab::up();
     lab.set_port(H1, 1, |info| {
@@ -16,7 +16,7 @@ fn guarded(protect: u8) -> Lab {
     lab
 }
 
-/// The M_Key that Get(PortInfo) shows to who has this one; `None` if there is no answer.
+/// Returns the M_Key that Get(PortInfo) shows to a manager with this one; `None` if there is no answer.
 fn shown(lab: &mut Lab, mkey: u64) -> Option<u64> {
     let smp = lab.ask_as(mkey, H1, Method::GET, AttrId::PORT_INFO, 1, &[0; 64])?;
     smp.attribute::<PortInfo>().map(|info| info.mkey)
@@ -103,7 +103,7 @@ fn a_key_of_a_switch_guards_all_its_ports() {
 #[test]
 fn another_port_of_an_adapter_is_guarded_by_its_own_key() {
     let mut lab = Lab::up();
-    // Its own agent alone sets it, and its cable is missing.
+    // Only the port's own agent sets it, and its cable is missing.
     let second = lab.fabric.place(PortRef::new(H1, 2)).expect("a port");
     lab.fabric.ports[second as usize].info.mkey = KEY;
     assert!(lab.ask_as(0, H1, Method::SET, AttrId::PORT_INFO, 2, &lab.info(H1, 2).encode()).is_none());

@@ -1,4 +1,4 @@
-//! Packets of data, byte for byte: what comes out of the last cable, who counts what, who drops what.
+//! Data packets, byte for byte: what leaves the last cable, and which port counts or drops a packet.
 
 use super::*;
 use crate::counters::Split;
@@ -9,7 +9,7 @@ use weft_wire::link_packet::{self, LinkPacket};
 use weft_wire::packet::{HeaderBuf, ICRC_LEN};
 use weft_wire::{Bth, Headers, Opcode, Psn, icrc};
 
-/// An RC packet of this payload, sealed.
+/// Builds an RC packet with this payload length and valid CRCs.
 fn packet(lids: [u16; 2], pkey: u16, payload: usize) -> Vec<u8> {
     packet_with(None, lids, pkey, payload)
 }

@@ -1,4 +1,4 @@
-//! Datagrams of chance by the hundred thousand: whatever they are, nothing falls over and nothing grows.
+//! Hundreds of thousands of random datagrams: nothing panics and no memory grows.
 
 use super::*;
 use crate::limits::{DELIVERIES_MAX, LINEAR_FDB_CAP, TRAPS_PENDING_MAX};
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const DATAGRAMS: u32 = 300_000;
 
-/// A datagram of chance, often one that something answers to.
+/// Builds a random datagram, often one that an agent answers.
 fn random(rng: &mut Rng) -> Mad {
     let mut bytes = [0; 256];
     for chunk in bytes.chunks_mut(8) {
@@ -61,7 +61,7 @@ fn soak(lab: &mut Lab, seed: u64) {
         };
         let from = PortRef::new(H0 + rng.next() as u32 % 4, 1);
         let _ = lab.fabric.send(lab.now, from, &MadOut { to, mad });
-        // Nobody fetches what came, for a while.
+        // Deliveries stay unfetched for a while.
         if round % 100_000 == 0 {
             while lab.fabric.poll_delivery().is_some() {}
         }
@@ -93,14 +93,14 @@ fn nothing_falls_over_and_nothing_grows() {
             assert!(switch.info.linear_fdb_top < LINEAR_FDB_CAP);
         }
     }
-    // What is on its way ends.
+    // Everything in flight ends.
     for _ in 0..1000 {
         let Some(at) = lab.fabric.poll_timeout() else { break };
         lab.now = lab.now.max(at);
         lab.fabric.handle_timeout(lab.now);
     }
     assert_eq!(lab.fabric.poll_timeout(), None, "everything comes to rest");
-    // And who has power again works again.
+    // Nodes with power work again.
     for node in 0..6 {
         lab.fabric.reboot(lab.now, node, Duration::from_millis(1)).expect("a node");
     }
@@ -112,7 +112,7 @@ fn nothing_falls_over_and_nothing_grows() {
 #[test]
 fn the_longest_of_everything() {
     let mut lab = Lab::up();
-    // 63 hops to and fro between the switches.
+    // 63 hops back and forth between the switches.
     let path: Vec<u8> = [&[1][..], &[3; 62]].concat();
     let smp = Smp::directed(Method::GET, 1, AttrId::NODE_INFO, 0, 0, &path).expect("63 hops");
     let back = lab.smp(S0, smp).expect("an answer");

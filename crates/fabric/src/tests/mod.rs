@@ -1,4 +1,4 @@
-//! The fabric as its users drive it: a small one, asked and set by SMPs as a subnet manager does.
+//! The fabric as its users drive it: a small one, read and configured by SMPs as a subnet manager does.
 
 mod agents;
 mod cables;
@@ -20,16 +20,16 @@ use weft_wire::mad::perf::CLASS_VERSION;
 use weft_wire::mad::subn::{LinearForwardingTable, PKeyTable, PhysState, PortInfo, PortState, Smp, SwitchInfo};
 use weft_wire::mad::{AttrId, Attribute, Class, Mad, MadHeader, Method, Status};
 
-/// Places of the nodes: two switches, joined at their ports 3, each with two hosts at ports 1 and 2.
+/// Indexes of the nodes: two switches, joined at their ports 3, each with two hosts at ports 1 and 2.
 const S0: u32 = 0;
 const S1: u32 = 1;
 const H0: u32 = 2;
 const H1: u32 = 3;
 const H2: u32 = 4;
 const H3: u32 = 5;
-/// LIDs that [`Lab::up`] gives them, by place.
+/// LIDs that [`Lab::up`] assigns, by node index.
 const LIDS: [u16; 6] = [1, 2, 4, 5, 6, 7];
-/// The way from the first host to each node, by place.
+/// Directed route from the first host to each node, by node index.
 const WAYS: [&[u8]; 6] = [&[1], &[1, 3], &[], &[1, 2], &[1, 3, 1], &[1, 3, 2]];
 
 fn node(kind: NodeKind, name: &str, guid: u64, ports: u8) -> Node {
@@ -74,14 +74,14 @@ struct Lab {
 }
 
 impl Lab {
-    /// The small fabric as it is after power came.
+    /// Creates the small fabric in its power-on state.
     fn new() -> Lab {
         let topology = small();
         topology.check().expect("a fabric that can be");
         Lab { fabric: Fabric::new(&topology, 7), now: Instant(0), tid: 0 }
     }
 
-    /// The small fabric as a manager at the first host leaves it.
+    /// Creates the small fabric as configured by a manager at the first host.
     fn up() -> Lab {
         let mut lab = Lab::new();
         for place in [H0, S0, S1, H1, H2, H3] {
@@ -108,7 +108,7 @@ impl Lab {
         lab
     }
 
-    /// Bring every link to Active.
+    /// Brings every link to Active.
     fn activate(&mut self) {
         for state in [PortState::ARMED, PortState::ACTIVE] {
             for (place, ports) in [(S0, 1..=3), (S1, 1..=3), (H0, 1..=1), (H1, 1..=1), (H2, 1..=1), (H3, 1..=1)] {
@@ -130,7 +130,7 @@ impl Lab {
         self.fabric.handle_timeout(self.now);
     }
 
-    /// A directed SMP from the first host, as it comes back.
+    /// Sends a directed SMP from the first host; returns the answer.
     fn smp(&mut self, place: u32, mut smp: Smp) -> Option<Smp> {
         self.tid += 1;
         smp.header.set_tid(self.tid);
@@ -178,7 +178,7 @@ impl Lab {
         smp
     }
 
-    /// Set(PortInfo) as managers do: what is there, with changes.
+    /// Changes PortInfo as managers do: Get, modify, Set.
     fn try_port(&mut self, place: u32, number: u8, change: impl FnOnce(&mut PortInfo)) -> Smp {
         let mut info: PortInfo = self.get(place, AttrId::PORT_INFO, number.into());
         info.port_state = PortState::NO_CHANGE;
@@ -210,13 +210,13 @@ impl Lab {
         (info.port_state, info.port_physical_state)
     }
 
-    /// A datagram by LID from port 1 of a host, and whatever came of it.
+    /// Sends a datagram by LID from port 1 of a host; returns the resulting deliveries.
     fn lid(&mut self, from: u32, to: MadAddress, mad: Mad) -> Vec<Delivery> {
         self.fabric.send(self.now, PortRef::new(from, 1), &MadOut { to, mad }).expect("a host's port");
         std::iter::from_fn(|| self.fabric.poll_delivery()).collect()
     }
 
-    /// A question to the agent of performance management of a LID, from a host.
+    /// Sends a host's request to the performance management agent of a LID; returns the answer.
     fn perf<A: Attribute>(&mut self, from: u32, lid: u16, method: Method, attr: AttrId, asked: &A) -> Option<Mad> {
         self.tid += 1;
         let header = MadHeader::new(Class::PERF, CLASS_VERSION, method, self.tid, attr);

@@ -1,4 +1,4 @@
-//! Packets to groups are copied along the tables, once for each port, whatever the tables say.
+//! Switches copy packets to groups along their tables, once for each port, whatever the tables contain.
 
 use super::*;
 use crate::{Counter, PacketInfo, Why};

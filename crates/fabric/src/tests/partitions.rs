@@ -1,4 +1,4 @@
-//! Partitions: who may talk to whom, and who counts and tells what was tried.
+//! Partitions: which nodes may communicate, and which ports count and report violations.
 
 use super::*;
 use crate::{Counter, Why};
@@ -13,7 +13,7 @@ fn vendor() -> Mad {
     Mad { header: MadHeader::new(Class(0x32), 1, Method::GET, 5, AttrId(1)), data: [3; 232] }
 }
 
-/// Whether a datagram with this P_Key comes from host 1 to host 2 or 3.
+/// Returns whether a datagram with this P_Key from host 1 reaches host 2 or 3.
 fn hears(lab: &mut Lab, to: u32, pkey: u16) -> bool {
     let heard = lab.lid(H1, MadAddress::gsi(LIDS[to as usize], pkey), vendor());
     heard.iter().any(|delivery| delivery.port == PortRef::new(to, 1))

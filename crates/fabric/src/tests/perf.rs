@@ -1,4 +1,4 @@
-//! The agent of performance management: registers, selections, all ports at once, what it has not.
+//! Performance management agent: registers, selections, all ports at once, unsupported attributes.
 
 use super::*;
 use crate::{Counter, Counters};

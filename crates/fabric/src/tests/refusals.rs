@@ -1,4 +1,4 @@
-//! What the agents of subnet management say to everything that can be asked, and what they refuse (IBA 13.4.7, 14.2).
+//! Answers of the subnet management agents to every attribute and method, and their refusals (IBA 13.4.7, 14.2).
 
 use super::*;
 use weft_wire::mad::subn::{LinkSpeed, LinkSpeedExt, LinkWidth, MulticastForwardingTable, NodeInfo, SmInfo};
@@ -9,7 +9,7 @@ const METHOD: u16 = 8;
 const ABSENT: u16 = 12;
 const FIELD: u16 = 28;
 
-/// Status of Get at a switch and at a host, status of Set at both; the data are zeros.
+/// Status of a Get at a switch and at a host, and of a Set at both; the data are zeros.
 #[test]
 fn every_attribute_has_its_status() {
     let rows: &[(AttrId, u32, [u16; 4])] = &[
@@ -18,7 +18,7 @@ fn every_attribute_has_its_status() {
         (AttrId::SWITCH_INFO, 0, [OK, ABSENT, OK, ABSENT]),
         (AttrId::GUID_INFO, 0, [OK, OK, OK, OK]),
         (AttrId::GUID_INFO, 1, [FIELD, FIELD, FIELD, FIELD]),
-        // Zeros are no LIDs; external ports of switches have none.
+        // Zero is no valid LID; external ports of switches have none.
         (AttrId::PORT_INFO, 0, [OK, OK, FIELD, FIELD]),
         (AttrId::PORT_INFO, 1, [OK, OK, OK, FIELD]),
         (AttrId::PORT_INFO, 4, [OK, FIELD, OK, FIELD]),
@@ -46,7 +46,7 @@ fn every_attribute_has_its_status() {
         (AttrId::MULTICAST_FORWARDING_TABLE, 127, [OK, ABSENT, OK, ABSENT]),
         (AttrId::MULTICAST_FORWARDING_TABLE, 128, [FIELD, ABSENT, FIELD, ABSENT]),
         (AttrId::MULTICAST_FORWARDING_TABLE, 1 << 28, [FIELD, ABSENT, FIELD, ABSENT]),
-        // No subnet manager is there.
+        // There is no subnet manager.
         (AttrId::SM_INFO, 0, [ABSENT; 4]),
         (AttrId::VENDOR_DIAG, 0, [OK, OK, ABSENT, ABSENT]),
         (AttrId::VENDOR_DIAG, 1, [FIELD, FIELD, ABSENT, ABSENT]),
@@ -94,7 +94,7 @@ fn versions_and_methods_that_are_none() {
         (Method(0x04), Some(METHOD)),
         (Method::GET_TABLE, Some(METHOD)),
         (Method::DELETE, Some(METHOD)),
-        // What asks for no answer gets none.
+        // Methods without an answer get none.
         (Method::SEND, None),
         (Method::TRAP_REPRESS, None),
         (Method::TRAP, None),
@@ -105,7 +105,7 @@ fn versions_and_methods_that_are_none() {
     }
 }
 
-/// Fields of PortInfo that a host's port, or a switch's external port, refuses or takes.
+/// Fields of PortInfo that a host's port, or a switch's external port, refuses or accepts.
 #[test]
 fn every_field_of_portinfo_has_its_bounds() {
     type Change = fn(&mut PortInfo);
@@ -193,7 +193,7 @@ fn a_subnet_manager_answers_for_itself() {
     assert_eq!(back.first().map(|delivery| delivery.port), Some(PortRef::new(H2, 1)));
 }
 
-/// Managers that never set NeighborMTU find it as large as the port can; so do those that only lower it.
+/// Managers that never set NeighborMTU find the port's maximum there; so do those that only lower it.
 #[test]
 fn the_mtu_of_a_link_starts_at_what_the_port_can() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! Datagrams by LID, directed routes with parts by LID, verdicts, and the counters of every port on the way.
+//! Datagrams by LID, directed routes with parts by LID, verdicts, and the counters of every port on the path.
 
 use super::*;
 use crate::walk::{MAD_WORDS, MAD_WORDS_GRH};
@@ -108,7 +108,7 @@ fn directed_routes_have_parts_by_lid_at_both_ends() {
     smp.set_dr_lids(LID_PERMISSIVE, LIDS[H3 as usize]);
     let back = lab.lid(H0, MadAddress::smi(LID_PERMISSIVE), smp.to_mad());
     assert_eq!(back.iter().map(|delivery| guid(delivery.mad)).collect::<Vec<_>>(), [Some(0x4000)]);
-    // Both.
+    // A part by LID at both ends.
     let mut smp = Smp::directed(Method::GET, 3, AttrId::NODE_INFO, 0, 0, &[3]).expect("one hop");
     smp.set_dr_lids(own, LIDS[H2 as usize]);
     let back = lab.lid(H0, MadAddress::smi(LIDS[S0 as usize]), smp.to_mad());

@@ -1,4 +1,4 @@
-//! Traps reach the manager, are sent again until it represses them, and end by themselves.
+//! Traps reach the manager, are repeated until it represses them, and stop by themselves.
 
 use super::*;
 use crate::BadQkey;
@@ -7,7 +7,7 @@ use weft_wire::mad::Notice;
 use weft_wire::mad::notice::{NoticeDetails, TrapNumber};
 use weft_wire::mad::subn::CapabilityMask;
 
-/// What the manager at the first host hears now.
+/// Returns the traps that the manager at the first host receives now.
 fn heard(lab: &mut Lab) -> Vec<(Smp, Notice)> {
     std::iter::from_fn(|| lab.fabric.poll_delivery())
         .filter(|delivery| delivery.port == PortRef::new(H0, 1) && delivery.mad.header.method() == Method::TRAP)
@@ -77,7 +77,7 @@ fn bad_keys_are_told() {
     let lid = LIDS[H1 as usize];
     lab.set_port(H1, 1, |info| info.mkey = 0xabcd);
     assert!(lab.ask_as(0x666, H1, Method::SET, AttrId::LED_INFO, 3, &[0; 64]).is_none());
-    // The helper took what came while it waited for its answer.
+    // The helper discarded deliveries while it waited for its answer.
     lab.pass(Duration::from_millis(250));
     let traps = heard(&mut lab);
     let Some((_, notice)) = traps.first() else { panic!("a trap") };

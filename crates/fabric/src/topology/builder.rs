@@ -1,13 +1,13 @@
-//! Puts a topology together node by node and cable by cable, and refuses what cannot be as soon as it is said.
+//! Builds a topology node by node and cable by cable, and refuses an invalid one at once.
 
 use super::{Cable, End, Error, Node, NodeKind, Port, Result, Topology, limits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// First GUID of the nodes that nobody gave one: locally administered, so that it is nobody else's. The node's kind
+/// First GUID of the nodes without a given one: locally administered, so that it belongs to no vendor. The node's kind
 /// and number follow.
 const GUID_BASE: u64 = 0x0257_4500_0000_0000;
 
-/// A topology that is being put together.
+/// A topology under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     topology: Topology,
@@ -18,13 +18,13 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty one with a title.
+    /// Creates an empty topology with a title.
     pub fn new(title: impl Into<String>) -> Builder {
         Builder { topology: Topology { title: title.into(), ..Topology::default() }, ..Builder::default() }
     }
 
-    /// Takes a node, and says its place. GUIDs that are 0 are filled in; those given are taken as they are, and must
-    /// not be another node's.
+    /// Adds a node, and returns its index. Fills in GUIDs that are 0; takes others as they are, which must not be
+    /// another node's.
     pub fn node(&mut self, mut node: Node) -> Result<u32> {
         let place = self.topology.nodes.len();
         if place >= limits::NODES_MAX {
@@ -49,7 +49,7 @@ impl Builder {
         Ok(place)
     }
 
-    /// Takes a cable between ports that exist and have none.
+    /// Adds a cable between existing, free ports.
     pub fn cable(&mut self, cable: Cable) -> Result<()> {
         for end in [cable.a, cable.b] {
             if self.topology.port(end).is_none() {
@@ -83,22 +83,22 @@ impl Builder {
         Ok(())
     }
 
-    /// The cable in a port.
+    /// Returns the cable in a port.
     pub fn cable_at(&self, end: End) -> Option<&Cable> {
         self.topology.cables.get(*self.cabled.get(&end)? as usize)
     }
 
-    /// The place of a node by its name.
+    /// Returns the index of a node by its name.
     pub fn place(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()
     }
 
-    /// What there is so far.
+    /// Returns the topology so far.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// GUIDs that were left out: a port has its node's plus its number (an adapter's), or its node's own (a switch's).
+    /// Fills in missing GUIDs: an adapter's port gets its node's plus its number, a switch's port its node's own.
     fn fill_guids(&self, node: &mut Node, place: u32) {
         if node.guid == 0 {
             let kind = u64::from(node.kind.node_type()) << 32;
@@ -114,7 +114,7 @@ impl Builder {
         }
     }
 
-    /// Notes the GUIDs of a node and, for an adapter or router, of its ports. A port may have its node's.
+    /// Records the GUIDs of a node and, for an adapter or router, of its ports. A port may have its node's.
     fn take_guids(&mut self, node: &Node) -> Result<()> {
         let own: &[Port] = if node.kind == NodeKind::Switch { &[] } else { &node.ports };
         let ports = own.iter().map(|port| port.guid).filter(|guid| *guid != node.guid);
@@ -143,13 +143,13 @@ impl Builder {
         self.topology.spell(end)
     }
 
-    /// The topology.
+    /// Returns the finished topology.
     pub fn finish(self) -> Topology {
         self.topology
     }
 }
 
-/// Whether a node is within its limits.
+/// Checks a node against its limits.
 fn judge(node: &Node, ports_in_all: usize) -> Result<()> {
     let name = &node.name;
     if name.is_empty() || name.len() > limits::NAME_LEN_MAX || name.contains(|c: char| c.is_control()) {

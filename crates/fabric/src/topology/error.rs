@@ -1,28 +1,28 @@
-//! What is wrong with a description: where, what, and what to do.
+//! Errors in a description: location, problem, and fix.
 
 use std::fmt;
 
-/// A mistake in a topology.
+/// An error in a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Line of the file, from 1; 0 where there is no file.
+    /// Line of the file, from 1; 0 without a file.
     pub line: u32,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// How to mend it.
+    /// How to fix it.
     pub mend: String,
 }
 
-/// What a loader or a generator gives.
+/// Result of a loader or a generator.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A mistake at a line of a file.
+    /// Creates an error at a line of a file.
     pub fn at(line: u32, what: impl Into<String>, mend: impl Into<String>) -> Error {
         Error { line, what: what.into(), mend: mend.into() }
     }
 
-    /// A mistake that has no line: a generator's parameter.
+    /// Creates an error without a line: a generator's parameter.
     pub fn of(what: impl Into<String>, mend: impl Into<String>) -> Error {
         Error::at(0, what, mend)
     }

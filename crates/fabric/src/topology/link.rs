@@ -1,4 +1,4 @@
-//! Widths and speeds of a link, with the bits that PortInfo has for them and the words that people have.
+//! Width and speed of a link, with their PortInfo bits and their names.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Speed {
     Ddr,
     /// 10 Gb/s.
     Qdr,
-    /// 10.3125 Gb/s, one vendor's own.
+    /// 10.3125 Gb/s, vendor-specific.
     Fdr10,
     /// 14.0625 Gb/s.
     Fdr,
@@ -46,7 +46,7 @@ impl Width {
     /// Every width, narrowest first.
     pub const ALL: [Width; 5] = [Width::X1, Width::X2, Width::X4, Width::X8, Width::X12];
 
-    /// How many lanes.
+    /// Returns the number of lanes.
     pub const fn lanes(self) -> u8 {
         match self {
             Width::X1 => 1,
@@ -57,7 +57,7 @@ impl Width {
         }
     }
 
-    /// Its bit in LinkWidthSupported, LinkWidthEnabled and LinkWidthActive.
+    /// Returns its bit in LinkWidthSupported, LinkWidthEnabled and LinkWidthActive.
     pub const fn bit(self) -> u8 {
         match self {
             Width::X1 => 1,
@@ -68,8 +68,8 @@ impl Width {
         }
     }
 
-    /// LinkWidthSupported of a port whose widest width this is: 1x always, and what the rest names.
-    /// 2x came with HDR, so a port has it only if `speed` allows.
+    /// Returns LinkWidthSupported of a port with this largest width: always 1x, and the widths below it that exist. 2x
+    /// came with HDR, so a port has it only if `speed` allows.
     pub const fn supported(self, speed: Speed) -> u8 {
         let two = if matches!(speed, Speed::Hdr | Speed::Ndr | Speed::Xdr) { 16 } else { 0 };
         match self {
@@ -81,7 +81,7 @@ impl Width {
         }
     }
 
-    /// The widest that ports of widest widths `self` and `other` have in common.
+    /// Returns the largest common width of ports with largest widths `self` and `other`.
     pub const fn common(self, other: Width) -> Width {
         let (narrow, wide) = if self.lanes() < other.lanes() { (self, other) } else { (other, self) };
         // 12x hardware has no 8x.
@@ -91,7 +91,7 @@ impl Width {
         }
     }
 
-    /// From a number of lanes.
+    /// Converts a number of lanes.
     pub const fn from_lanes(lanes: u8) -> Option<Width> {
         match lanes {
             1 => Some(Width::X1),
@@ -103,12 +103,12 @@ impl Width {
         }
     }
 
-    /// From a bit of LinkWidthActive.
+    /// Converts a bit of LinkWidthActive.
     pub fn from_bit(bit: u8) -> Option<Width> {
         Width::ALL.into_iter().find(|width| width.bit() == bit)
     }
 
-    /// From `4x` or `4`.
+    /// Parses `4x` or `4`.
     pub fn parse(word: &str) -> Option<Width> {
         let digits = word.strip_suffix(['x', 'X']).unwrap_or(word);
         Width::from_lanes(digits.parse().ok()?)
@@ -120,7 +120,7 @@ impl Speed {
     pub const ALL: [Speed; 9] =
         [Speed::Sdr, Speed::Ddr, Speed::Qdr, Speed::Fdr10, Speed::Fdr, Speed::Edr, Speed::Hdr, Speed::Ndr, Speed::Xdr];
 
-    /// Its name in capitals.
+    /// Returns its name in capitals.
     pub const fn word(self) -> &'static str {
         match self {
             Speed::Sdr => "SDR",
@@ -135,7 +135,8 @@ impl Speed {
         }
     }
 
-    /// Its bit in LinkSpeedActive, 1, 2 or 4; a faster one runs at QDR's there and says more in the extended field.
+    /// Returns its bit in LinkSpeedActive, 1, 2 or 4; faster ones report QDR's there and the actual speed in the
+    /// extended field.
     pub const fn bit(self) -> u8 {
         match self {
             Speed::Sdr => 1,
@@ -144,7 +145,7 @@ impl Speed {
         }
     }
 
-    /// LinkSpeedSupported of a port whose fastest speed this is.
+    /// Returns LinkSpeedSupported of a port with this highest speed.
     pub const fn supported(self) -> u8 {
         match self {
             Speed::Sdr => 1,
@@ -153,8 +154,8 @@ impl Speed {
         }
     }
 
-    /// Its bit in LinkSpeedExtActive, 0 for what the plain field says (FDR 1, EDR 2, HDR 4, NDR 8).
-    /// XDR has none here: see [`Speed::bit_ext2`].
+    /// Returns its bit in LinkSpeedExtActive (FDR 1, EDR 2, HDR 4, NDR 8), 0 for speeds of the plain field. XDR has
+    /// none here: see [`Speed::bit_ext2`].
     pub const fn bit_ext(self) -> u8 {
         match self {
             Speed::Fdr => 1,
@@ -165,7 +166,7 @@ impl Speed {
         }
     }
 
-    /// LinkSpeedExtSupported of a port whose fastest speed this is.
+    /// Returns LinkSpeedExtSupported of a port with this highest speed.
     pub const fn supported_ext(self) -> u8 {
         match self {
             Speed::Fdr => 1,
@@ -176,17 +177,17 @@ impl Speed {
         }
     }
 
-    /// Its bit in LinkSpeedExt2Active: 1 for XDR, else 0.
+    /// Returns its bit in LinkSpeedExt2Active: 1 for XDR, else 0.
     pub const fn bit_ext2(self) -> u8 {
         matches!(self, Speed::Xdr) as u8
     }
 
-    /// LinkSpeedExt2Supported of a port whose fastest speed this is.
+    /// Returns LinkSpeedExt2Supported of a port with this highest speed.
     pub const fn supported_ext2(self) -> u8 {
         self.bit_ext2()
     }
 
-    /// Megabits a second of one lane, as data sheets round them.
+    /// Returns the data rate of one lane in Mb/s, as data sheets round it.
     pub const fn lane_mbps(self) -> u32 {
         match self {
             Speed::Sdr => 2_500,
@@ -201,7 +202,7 @@ impl Speed {
         }
     }
 
-    /// From its name, in capitals or not.
+    /// Parses its name, in either case.
     pub fn parse(word: &str) -> Option<Speed> {
         Speed::ALL.into_iter().find(|speed| speed.word().eq_ignore_ascii_case(word))
     }

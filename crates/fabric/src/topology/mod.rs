@@ -1,5 +1,5 @@
-//! What a fabric is made of: nodes, ports and cables, before anything runs. A [`Topology`] is a plain description that
-//! generators make, files give and take, and pictures are drawn of.
+//! Description of a fabric: nodes, ports and cables, before anything runs. Generators make a [`Topology`], files store
+//! it, and drawings show it.
 
 mod builder;
 pub mod draw;
@@ -17,9 +17,9 @@ pub use picture::{LinkState, NodeState, Picture};
 
 use serde::{Deserialize, Serialize};
 
-/// Limits of a description, whatever it comes from. What exceeds them is refused with the limit's name.
+/// Limits of a description from any source. A description beyond them is refused with the limit's name.
 pub mod limits {
-    /// Nodes of a fabric: more than unicast LIDs exist (0xBFFF), so that nobody meets this before the LIDs' end.
+    /// Nodes of a fabric: more than there are unicast LIDs (0xBFFF), which run out first.
     pub const NODES_MAX: usize = 80_000;
     /// External ports of a switch or router; the port number is a byte, 255 is not a port (IBA 14.2.5.3).
     pub const PORTS_MAX: u8 = 254;
@@ -29,7 +29,7 @@ pub mod limits {
     pub const DESCRIPTION_LEN: usize = 64;
     /// Bytes of a node's name, as `weft cable cut NAME:PORT` takes it.
     pub const NAME_LEN_MAX: usize = 128;
-    /// Bytes of a file with a topology: an ibnetdiscover dump of the largest fabric that fits has half of that.
+    /// Size of a topology file in bytes: an ibnetdiscover dump of the largest possible fabric is half of that.
     pub const FILE_LEN_MAX: usize = 256 << 20;
     /// The longest latency of a cable, in nanoseconds: half the way around the earth.
     pub const LATENCY_NS_MAX: u32 = 100_000_000;
@@ -38,15 +38,15 @@ pub mod limits {
 /// A whole fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
-    /// A few words for people: the file's name, the generator's parameters.
+    /// Title for people: the file's name, the generator's parameters.
     pub title: String,
-    /// Every node, in the order in which it was described. A cable's end names a node by its place here.
+    /// Every node, in the order of the description. A cable's end names a node by its index here.
     pub nodes: Vec<Node>,
     /// Every cable. No port has two.
     pub cables: Vec<Cable>,
 }
 
-/// What a node is (IBA 14.2.5.3 NodeType).
+/// Kind of a node (IBA 14.2.5.3 NodeType).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum NodeKind {
     /// A host's channel adapter.
@@ -60,11 +60,11 @@ pub enum NodeKind {
 /// An adapter, a switch or a router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// Its name in commands (`weft cable cut NAME:PORT ...`), unique in the fabric.
     pub name: String,
-    /// The host that it is in, for an adapter: `weft run --host HOST`. Several adapters may share one. Empty otherwise.
+    /// An adapter's host: `weft run --host HOST`. Several adapters may share one. Empty otherwise.
     pub host: String,
     /// NodeDescription, at most 64 bytes.
     pub description: String,
@@ -84,21 +84,21 @@ pub struct Node {
     pub ports: Vec<Port>,
 }
 
-/// One external port, with what its hardware supports.
+/// One external port, with the capabilities of its hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// PortGUID; for a switch's port that of the switch.
     pub guid: u64,
-    /// The widest width that it supports; narrower ones that exist are supported too.
+    /// Largest width that it supports; it also supports the smaller ones that exist.
     pub width: Width,
-    /// The fastest speed that it supports; slower ones are supported too.
+    /// Highest speed that it supports; it also supports the lower ones.
     pub speed: Speed,
 }
 
-/// One end of a cable: a node by its place in [`Topology::nodes`], and a port number from 1.
+/// One end of a cable: the index of a node in [`Topology::nodes`], and a port number from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct End {
-    /// Place of the node in [`Topology::nodes`].
+    /// Index of the node in [`Topology::nodes`].
     pub node: u32,
     /// Port number, from 1.
     pub port: u8,
@@ -111,18 +111,18 @@ pub struct Cable {
     pub a: End,
     /// The other.
     pub b: End,
-    /// The widest that it carries; `None`: any width.
+    /// Largest width that it carries; `None`: any width.
     pub width: Option<Width>,
-    /// The fastest that it carries; `None`: any speed.
+    /// Highest speed that it carries; `None`: any speed.
     pub speed: Option<Speed>,
-    /// How long a packet takes through it, in nanoseconds.
+    /// Latency of a packet, in nanoseconds.
     pub latency_ns: u32,
-    /// Of a million packets, how many arrive damaged, are counted by the receiving port and dropped.
+    /// Packets damaged, per million; the receiving port counts and drops them.
     pub errors_ppm: u32,
 }
 
 impl NodeKind {
-    /// NodeInfo's NodeType.
+    /// Returns NodeInfo's NodeType.
     pub const fn node_type(self) -> u8 {
         match self {
             NodeKind::Ca => 1,
@@ -131,7 +131,7 @@ impl NodeKind {
         }
     }
 
-    /// `CA`, `switch` or `router`, for people.
+    /// Returns `CA`, `switch` or `router`, for people.
     pub const fn word(self) -> &'static str {
         match self {
             NodeKind::Ca => "CA",
@@ -142,36 +142,36 @@ impl NodeKind {
 }
 
 impl Node {
-    /// External port `number`, from 1.
+    /// Returns external port `number`, from 1.
     pub fn port(&self, number: u8) -> Option<&Port> {
         self.ports.get(usize::from(number).checked_sub(1)?)
     }
 
-    /// How many external ports it has.
+    /// Returns the number of external ports.
     pub fn port_count(&self) -> u8 {
         u8::try_from(self.ports.len()).unwrap_or(limits::PORTS_MAX)
     }
 }
 
 impl Cable {
-    /// A cable without limits, delay or errors.
+    /// Creates a cable without limits, delay or errors.
     pub const fn new(a: End, b: End) -> Cable {
         Cable { a, b, width: None, speed: None, latency_ns: 0, errors_ppm: 0 }
     }
 }
 
 impl Topology {
-    /// The node at an end of a cable.
+    /// Returns the node at an end of a cable.
     pub fn node(&self, end: End) -> Option<&Node> {
         self.nodes.get(end.node as usize)
     }
 
-    /// The port at an end of a cable.
+    /// Returns the port at an end of a cable.
     pub fn port(&self, end: End) -> Option<&Port> {
         self.node(end)?.port(end.port)
     }
 
-    /// An end of a cable as commands name it, `NAME:PORT`.
+    /// Returns an end of a cable as commands name it, `NAME:PORT`.
     pub fn spell(&self, end: End) -> String {
         match self.node(end) {
             Some(node) => format!("{}:{}", node.name, end.port),
@@ -179,12 +179,12 @@ impl Topology {
         }
     }
 
-    /// The place of the node that commands call `name`.
+    /// Returns the index of the node that commands call `name`.
     pub fn by_name(&self, name: &str) -> Option<u32> {
         self.nodes.iter().position(|node| node.name == name).and_then(|place| u32::try_from(place).ok())
     }
 
-    /// Width and speed that a cable's link trains to: the best that both ports and the cable support.
+    /// Returns the width and speed that a cable's link trains to: the best that both ports and the cable support.
     pub fn trained(&self, cable: &Cable) -> Option<(Width, Speed)> {
         let (a, b) = (self.port(cable.a)?, self.port(cable.b)?);
         let width = a.width.common(b.width);
@@ -193,8 +193,8 @@ impl Topology {
         Some((width, cable.speed.map_or(speed, |limit| speed.min(limit))))
     }
 
-    /// Whether it holds what its types do not promise: unique names and GUIDs, ports that exist and have one cable
-    /// each, numbers within their [`limits`]. Loaders and generators give only what does.
+    /// Checks what the types do not ensure: unique names and GUIDs, ports that exist and have at most one cable each,
+    /// numbers within their [`limits`]. The topologies of loaders and generators pass.
     pub fn check(&self) -> Result<()> {
         let mut builder = Builder::default();
         for node in &self.nodes {
@@ -203,14 +203,14 @@ impl Topology {
         self.cables.iter().try_for_each(|cable| builder.cable(*cable))
     }
 
-    /// The names of all hosts, each once, in the order of the description.
+    /// Returns the names of all hosts, each once, in the order of the description.
     pub fn host_names(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();
         let adapters = self.nodes.iter().filter(|node| node.kind == NodeKind::Ca && !node.host.is_empty());
         adapters.map(|node| node.host.as_str()).filter(|host| seen.insert(*host)).collect()
     }
 
-    /// The host of this name, or the twelfth of the description for `h0012`.
+    /// Returns the host of this name; `h0012` also means the twelfth host.
     pub fn host_called(&self, name: &str) -> Option<&str> {
         let names = self.host_names();
         names.iter().copied().find(|host| *host == name).or_else(|| {
@@ -219,7 +219,7 @@ impl Topology {
         })
     }
 
-    /// How many nodes of a kind there are.
+    /// Returns the number of nodes of a kind.
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.iter().filter(|node| node.kind == kind).count()
     }

@@ -1,31 +1,31 @@
-//! How a fabric stands at one moment, over its description: what files cannot say, and people ask for.
+//! Snapshot of a running fabric: the description together with the state of links and nodes.
 
 use serde::{Deserialize, Serialize};
 
 use super::net::Lids;
 use super::{End, NodeKind, Topology};
 
-/// A fabric that is up, as it was when somebody asked.
+/// Snapshot of a fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
-    /// What it was made from, with cables as they are limited now.
+    /// Its description, with the present limits of cables.
     pub topology: Topology,
-    /// For each cable in order, what its link does.
+    /// State of each cable's link, in order.
     pub links: Vec<LinkState>,
-    /// For each node in order, what it does.
+    /// State of each node, in order.
     pub nodes: Vec<NodeState>,
 }
 
 /// A link: the lower state of its two ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LinkState {
-    /// The cable is pulled.
+    /// The cable is unplugged.
     Cut,
-    /// No link: a node without power, a port disabled, training.
+    /// No link: a node without power, a port disabled, or training.
     Down,
-    /// Trained, and not managed.
+    /// Trained, not yet configured by a manager.
     Init,
-    /// Managed, and not yet for data.
+    /// Configured, not yet open for data.
     Armed,
     /// Carries data.
     Active,
@@ -41,11 +41,11 @@ pub struct NodeState {
 }
 
 impl LinkState {
-    /// Every state, in the order in which a table of them reads.
+    /// Every state, in the order for tables.
     pub const ALL: [LinkState; 5] =
         [LinkState::Active, LinkState::Armed, LinkState::Init, LinkState::Down, LinkState::Cut];
 
-    /// One word for it.
+    /// Returns one word for it.
     pub const fn word(self) -> &'static str {
         match self {
             LinkState::Cut => "cut",
@@ -56,26 +56,26 @@ impl LinkState {
         }
     }
 
-    /// Whether something passes.
+    /// Returns whether packets can pass.
     pub const fn is_up(self) -> bool {
         matches!(self, LinkState::Init | LinkState::Armed | LinkState::Active)
     }
 }
 
 impl Picture {
-    /// A description that is not up: every link as it would train, no LIDs.
+    /// Makes a snapshot of a fabric that is not running: every link as it would train, no LIDs.
     pub fn of(topology: Topology) -> Picture {
         let links = vec![LinkState::Init; topology.cables.len()];
         let nodes = topology.nodes.iter().map(|_| NodeState { powered: true, lids: Vec::new() }).collect();
         Picture { topology, links, nodes }
     }
 
-    /// What a cable's link does.
+    /// Returns the state of a cable's link.
     pub fn link(&self, cable: u32) -> LinkState {
         self.links.get(cable as usize).copied().unwrap_or(LinkState::Down)
     }
 
-    /// Whether a daemon may have told it.
+    /// Returns whether the snapshot is consistent, as a daemon's must be.
     pub fn is_sane(&self) -> bool {
         self.links.len() == self.topology.cables.len()
             && self.nodes.len() == self.topology.nodes.len()

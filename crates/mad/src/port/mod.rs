@@ -1,8 +1,8 @@
-//! A port's management datagrams, as the kernel's MAD layer treats them: agents register, what they ask waits for its
-//! answer and is asked again, long ones go as multi-packet transfers, and what comes goes to whom it is for.
+//! MAD layer of one port, like the kernel's: it registers agents, matches responses to requests, retransmits requests,
+//! runs RMPP for long datagrams, and delivers received datagrams to their agents.
 //!
-//! A value like the other protocol objects: the port is told of time, hands out what is to be sent and what is to be
-//! delivered. How datagrams are addressed is its user's matter.
+//! A sans-I/O value like the other protocol objects: the caller passes in the time and fetches datagrams to send and
+//! deliveries. The caller also defines how datagrams are addressed.
 
 mod receive;
 mod requests;
@@ -25,41 +25,41 @@ use receive::Incoming;
 use requests::{Request, Requests};
 use timers::{TimerKey, Timers};
 
-/// How a datagram is addressed. The address that a datagram came with sends the answer back.
+/// Address of a datagram's other end. The address of a received datagram also routes the reply.
 pub trait Peer: Clone {
-    /// Whether both name the same other end.
+    /// Returns whether both addresses name the same other end.
     fn same_end(&self, other: &Self) -> bool;
 }
 
-/// What an agent sends.
+/// Datagram that an agent sends.
 #[derive(Clone, Debug)]
 pub struct Send<P> {
-    /// Who sends.
+    /// Sending agent.
     pub agent: AgentId,
-    /// To whom.
+    /// Destination.
     pub peer: P,
-    /// The datagram: at most 256 bytes, more where the port carries multi-packet transfers out for the agent.
+    /// The datagram: at most 256 bytes, more if the port runs RMPP for the agent.
     pub bytes: Vec<u8>,
-    /// How long each try waits for the answer; zero for what is not answered.
+    /// Response timeout of each try; zero for datagrams without a response.
     pub timeout: Duration,
-    /// How often it is sent again.
+    /// Number of retransmissions.
     pub retries: u32,
 }
 
-/// Why a datagram cannot be sent.
+/// Reason why a datagram cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
     /// No such agent.
     NoAgent,
     /// Shorter than the common header.
     TooShort,
-    /// Longer than 256 bytes and no multi-packet transfer.
+    /// Longer than 256 bytes without RMPP.
     TooLong,
-    /// A request with this transaction ID waits already.
+    /// A request with this transaction ID is pending already.
     Duplicate,
-    /// Too many requests or transfers wait.
+    /// Too many requests or transfers are pending.
     TooMany,
-    /// No multi-packet transfer can be made of it.
+    /// RMPP cannot carry it.
     Transfer(TransferError),
 }
 
@@ -78,16 +78,16 @@ impl std::fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// What an agent gets.
+/// Datagram, or timeout of one, delivered to an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery<P> {
-    /// Who.
+    /// Receiving agent.
     pub agent: AgentId,
-    /// Nobody answered: `bytes` is the header of what was sent.
+    /// No response arrived in time: `bytes` is the header of the request.
     pub timed_out: bool,
-    /// From whom; of what nobody answered, to whom it went.
+    /// Source of the datagram; after a timeout, the destination of the request.
     pub peer: P,
-    /// The datagram, or all of a multi-packet transfer behind the headers of its first segment.
+    /// The datagram, or all data of a multi-packet transfer after the headers of its first segment.
     pub bytes: Vec<u8>,
 }
 
@@ -97,7 +97,7 @@ pub struct Port<P> {
     agents: Agents,
     requests: Requests<P>,
     incoming: Vec<Incoming<P>>,
-    /// Numbers the incoming transfers.
+    /// Number of the latest incoming transfer.
     last_incoming: u32,
     timers: Timers,
     transmit: VecDeque<(P, Mad)>,
@@ -119,17 +119,17 @@ impl<P> Default for Port<P> {
 }
 
 impl<P: Peer> Port<P> {
-    /// One whose agents are numbered from here on, for users whose transaction IDs are not to be guessed.
+    /// Creates a port that numbers its agents from `first`, for users whose transaction IDs must not be predictable.
     pub fn numbered_from(first: u32) -> Port<P> {
         Port { agents: Agents::numbered_from(first), ..Port::default() }
     }
 
-    /// Register an agent.
+    /// Registers an agent.
     pub fn register(&mut self, spec: AgentSpec) -> Result<AgentId, RegisterError> {
         self.agents.register(spec)
     }
 
-    /// Take an agent off. What it waits for is forgotten, and so is what came for it.
+    /// Unregisters an agent. Its pending requests and undelivered datagrams are dropped.
     pub fn unregister(&mut self, agent: AgentId) -> bool {
         if !self.agents.unregister(agent) {
             return false;
@@ -149,17 +149,17 @@ impl<P: Peer> Port<P> {
         true
     }
 
-    /// Requests and outgoing transfers that wait for something.
+    /// Returns the number of pending requests and outgoing transfers.
     pub fn waiting(&self) -> usize {
         self.requests.len()
     }
 
-    /// Bytes of outgoing transfers that are not acknowledged.
+    /// Returns the bytes of outgoing transfers that are not yet acknowledged.
     pub fn outgoing_bytes(&self) -> usize {
         self.requests.transfer_bytes()
     }
 
-    /// Send a datagram. Of what is no response the upper half of the transaction ID becomes the agent's.
+    /// Sends a datagram. Unless it is a response, the upper half of its transaction ID becomes the agent's number.
     pub fn send(&mut self, now: Instant, send: Send<P>) -> Result<(), SendError> {
         let spec = *self.agents.spec(send.agent).ok_or(SendError::NoAgent)?;
         if send.bytes.len() < MadHeader::LEN {
@@ -172,7 +172,7 @@ impl<P: Peer> Port<P> {
         }
         let data_at = data_offset(mad.header.class());
         let head = header(&mad);
-        // That it is active is all that a sender has to say: the rest of the header is the port's to write.
+        // The sender sets only the active flag; the port writes the rest of the RMPP header.
         let transfer = spec.rmpp && data_at.is_some() && head.is_active();
         if !transfer && send.bytes.len() > weft_wire::mad::MAD_LEN {
             return Err(SendError::TooLong);
@@ -203,7 +203,7 @@ impl<P: Peer> Port<P> {
         Ok(())
     }
 
-    /// Send what a request has to send now, and wait.
+    /// Sends what a request may send now, and starts its timer.
     fn begin(&mut self, now: Instant, key: usize) {
         let Some(request) = self.requests.get_mut(key) else { return };
         let before = request.deadline;
@@ -219,7 +219,7 @@ impl<P: Peer> Port<P> {
         self.timers.move_to(before, request.deadline, TimerKey::Request(key));
     }
 
-    /// Forget a request.
+    /// Removes a request.
     fn finish(&mut self, key: usize) -> Option<Request<P>> {
         let request = self.requests.remove(key)?;
         self.timers.cancel(request.deadline, TimerKey::Request(key));
@@ -230,23 +230,23 @@ impl<P: Peer> Port<P> {
         self.deliveries.push_back(Delivery { agent, timed_out: false, peer, bytes });
     }
 
-    /// Tell an agent that nobody answered.
+    /// Reports a timed-out request to its agent.
     fn give_up(&mut self, request: Request<P>) {
         let bytes = request.mad.header.as_bytes().to_vec();
         self.deliveries.push_back(Delivery { agent: request.agent, timed_out: true, peer: request.peer, bytes });
     }
 
-    /// What is to be sent.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(P, Mad)> {
         self.transmit.pop_front()
     }
 
-    /// What an agent gets.
+    /// Returns the next delivery to an agent.
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
         self.deliveries.pop_front()
     }
 
-    /// When [`Port::handle_timeout`] has something to do.
+    /// Returns when [`Port::handle_timeout`] must run next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }

@@ -1,4 +1,4 @@
-//! What comes to a port.
+//! Receive path of a port.
 
 use weft_verbs::Instant;
 use weft_wire::mad::rmpp::{RmppHeader, RmppStatus, RmppType, data_offset};
@@ -12,13 +12,13 @@ use crate::agent::is_response;
 use crate::limits::{INCOMING_BYTES_MAX, INCOMING_TRANSFERS_MAX, RMPP_LINGER, RMPP_RECEIVE_TIMEOUT};
 use crate::rmpp::{AckOutcome, Received, Receiver, header, set_header};
 
-/// A transfer on its way to an agent.
+/// Transfer that a port receives for an agent.
 #[derive(Debug)]
 pub(super) struct Incoming<P> {
     pub number: u32,
     pub agent: AgentId,
     pub peer: P,
-    /// Its first datagram, whose header the acknowledgements have.
+    /// Its first datagram, whose header the acknowledgements copy.
     pub first: Mad,
     pub receiver: Receiver,
     pub deadline: Instant,
@@ -34,7 +34,8 @@ impl<P: Peer> Incoming<P> {
 }
 
 impl<P: Peer> Port<P> {
-    /// A datagram came from `peer`. `false`: it is for no agent, nobody asked or nobody wants it.
+    /// Handles a datagram from `peer`. Returns `false` if it is for no agent: it answers no request, or no agent wants
+    /// it.
     pub fn handle(&mut self, now: Instant, peer: P, mad: &Mad) -> bool {
         let response = is_response(&mad.header);
         let agent = if response { self.agents.asker(&mad.header) } else { self.agents.wanting(mad) };
@@ -49,7 +50,7 @@ impl<P: Peer> Port<P> {
                     self.deliver(agent, peer, mad.as_bytes().to_vec());
                     true
                 }
-                // Of a transfer that the agent carries out by itself all segments are its own.
+                // An agent that runs RMPP itself gets every segment.
                 None => {
                     let own = !carried && data_offset(mad.header.class()).is_some() && header(mad).is_active();
                     if own {
@@ -135,7 +136,8 @@ impl<P: Peer> Port<P> {
         true
     }
 
-    /// The place of the transfer that a segment belongs to; a new one for the first segment of what is asked or wanted.
+    /// Returns the index of the transfer that a segment belongs to. The first segment of a response, or of a request
+    /// that an agent wants, starts a new one.
     fn incoming_at(
         &mut self,
         now: Instant,
@@ -169,12 +171,12 @@ impl<P: Peer> Port<P> {
         Some(self.incoming.len() - 1)
     }
 
-    /// Bytes of transfers that are not complete.
+    /// Returns the bytes of incomplete transfers.
     pub fn incoming_bytes(&self) -> usize {
         self.incoming.iter().map(|transfer| transfer.receiver.held()).sum()
     }
 
-    /// Where too many transfers are remembered, forget the one that has been complete for the longest time.
+    /// When too many transfers are remembered, forgets the one that completed longest ago.
     fn make_room(&mut self) {
         if self.incoming.len() < INCOMING_TRANSFERS_MAX {
             return;
@@ -185,14 +187,14 @@ impl<P: Peer> Port<P> {
         self.timers.cancel(transfer.deadline, TimerKey::Incoming(transfer.number));
     }
 
-    /// What was asked is answered.
+    /// Ends the request that `mad` answers.
     fn answered(&mut self, agent: AgentId, peer: &P, mad: &Mad) {
         if let Some(key) = self.requests.find(agent, mad, peer, true) {
             self.finish(key);
         }
     }
 
-    /// The answer is on its way: who asked waits as long again.
+    /// Restarts a request's wait: its answer is arriving in segments.
     fn still_coming(&mut self, now: Instant, agent: AgentId, peer: &P, mad: &Mad) {
         let Some(key) = self.requests.find(agent, mad, peer, true) else { return };
         let Some(request) = self.requests.get_mut(key) else { return };
@@ -229,7 +231,7 @@ impl<P: Peer> Port<P> {
         true
     }
 
-    /// The other end stops or aborts a transfer, its own or ours.
+    /// Handles a STOP or ABORT of a transfer, incoming or outgoing.
     fn handle_end(&mut self, agent: AgentId, peer: &P, mad: &Mad) -> bool {
         if let Some(key) = self.requests.find(agent, mad, peer, false) {
             self.end(key);
@@ -246,24 +248,24 @@ impl<P: Peer> Port<P> {
         true
     }
 
-    /// A request has no answer any more.
+    /// Ends a request that will get no answer.
     fn end(&mut self, key: usize) {
         if let Some(request) = self.finish(key) {
             self.give_up(request);
         }
     }
 
-    /// Tell the sender of `mad` that its transfer is at an end.
+    /// Tells the sender of `mad` that its transfer has ended.
     pub(super) fn reject(&mut self, mad: &Mad, peer: P, status: RmppStatus) {
         self.transmit.push_back((peer, reply(mad, RmppHeader::end(status))));
     }
 }
 
-/// A datagram of the protocol that answers this one: its header with the response bit turned over.
+/// Builds the RMPP datagram that answers this one: its header with the response bit inverted.
 fn reply(mad: &Mad, head: RmppHeader) -> Mad {
     let mut reply = Mad { header: mad.header, data: [0; weft_wire::mad::DATA_LEN] };
     reply.header.set_method(Method(mad.header.method().0 ^ Method::RESPONSE_BIT));
-    // What the class puts into each segment goes back as it came.
+    // The bytes that the class puts into each segment are echoed.
     let class_header = mad.data.len().min(32);
     reply.data[..class_header].copy_from_slice(&mad.data[..class_header]);
     set_header(&mut reply, head);

@@ -1,4 +1,4 @@
-//! What a port's agents sent and wait for: an answer, or acknowledgements of a transfer.
+//! Pending datagrams of a port's agents, awaiting a response or acknowledgements of a transfer.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -12,19 +12,19 @@ use crate::limits::{
 };
 use crate::rmpp::Sender;
 
-/// Something that waits.
+/// Pending datagram or transfer.
 #[derive(Debug)]
 pub(super) struct Request<P> {
     pub agent: AgentId,
     pub peer: P,
-    /// The datagram; of a transfer its first bytes.
+    /// The datagram; of a transfer, its first bytes.
     pub mad: Mad,
-    /// It is an answer itself: nothing is waited for but acknowledgements.
+    /// Whether it is a response itself, which awaits only acknowledgements.
     pub response: bool,
     /// The transfer, if it is one.
     pub sender: Option<Sender>,
     pub timeout: Duration,
-    /// Tries in all after the first; a transfer that gets on has them all again.
+    /// Retries in total after the first try; a transfer that makes progress gets all of them back.
     retries: u32,
     left: u32,
     pub deadline: Instant,
@@ -43,7 +43,7 @@ impl<P> Request<P> {
         Request { agent, peer, mad, response, sender, timeout, retries, left: retries, deadline: Instant(u64::MAX) }
     }
 
-    /// How long it waits now.
+    /// Returns how long the current try waits.
     pub fn wait(&self) -> Duration {
         match &self.sender {
             Some(sender) if !sender.is_done() && self.timeout.is_zero() => RMPP_ACK_TIMEOUT,
@@ -52,13 +52,13 @@ impl<P> Request<P> {
         }
     }
 
-    /// Bytes of the transfer that it holds.
+    /// Returns the bytes of the transfer that it holds.
     fn transfer_bytes(&self) -> usize {
         self.sender.as_ref().map_or(0, Sender::len)
     }
 
-    /// Use up a try; `false` if none is left. A transfer begins again with what is not acknowledged, and one whose answer
-    /// does not come, from its first segment.
+    /// Uses up a try; `false` if none is left. A transfer resumes with the unacknowledged segments; if all are
+    /// acknowledged and the response is missing, it restarts from the first segment.
     pub fn try_again(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
@@ -70,12 +70,12 @@ impl<P> Request<P> {
         true
     }
 
-    /// There was progress: all tries are to be had again.
+    /// Records progress: all tries become available again.
     pub fn progress(&mut self) {
         self.left = self.retries;
     }
 
-    /// Whether its end is an answer, not the last acknowledgement.
+    /// Returns whether it ends with a response rather than the last acknowledgement.
     pub fn wants_answer(&self) -> bool {
         !self.response && !self.timeout.is_zero()
     }
@@ -83,7 +83,7 @@ impl<P> Request<P> {
 
 type Tid = (u64, Class);
 
-/// All of them, found by transaction ID and class.
+/// All pending datagrams, found by transaction ID and class.
 #[derive(Debug)]
 pub(super) struct Requests<P> {
     slots: Vec<Option<Request<P>>>,
@@ -110,12 +110,12 @@ impl<P: Peer> Requests<P> {
         self.slots.len() - self.free.len()
     }
 
-    /// Bytes of all transfers.
+    /// Returns the bytes of all transfers.
     pub fn transfer_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there is room for a transfer of so many bytes to this end.
+    /// Returns whether a transfer of this many bytes to this peer fits the bounds.
     pub fn may_transfer(&self, bytes: usize, peer: &P) -> bool {
         let same = |key: &usize| self.get(*key).filter(|request| request.peer.same_end(peer));
         let to_peer: usize = self.transfers.iter().filter_map(same).map(Request::transfer_bytes).sum();
@@ -124,7 +124,8 @@ impl<P: Peer> Requests<P> {
             && bytes <= OUTGOING_BYTES_PER_PEER_MAX.saturating_sub(to_peer)
     }
 
-    /// Whether another with this transaction ID waits: of requests any, of responses one to the same end.
+    /// Returns whether another one with this transaction ID is pending: among requests any; among responses, one to the
+    /// same end.
     pub fn is_duplicate(&self, mad: &Mad, response: bool, peer: &P) -> bool {
         self.keys(mad).iter().filter_map(|key| self.get(*key)).any(|other| match (response, other.response) {
             (false, false) => true,
@@ -181,9 +182,10 @@ impl<P: Peer> Requests<P> {
         Some(request)
     }
 
-    /// The one of this agent that a datagram from `peer` is about. `answer`: what it answers; else what it acknowledges.
+    /// Returns the pending datagram of this agent that a datagram from `peer` concerns: the request that it responds to
+    /// if `answer`, else the transfer that it acknowledges.
     pub fn find(&self, agent: AgentId, mad: &Mad, peer: &P, answer: bool) -> Option<usize> {
-        // A directed route names its end by the way to it: there is no address to compare.
+        // A directed route names its end by the path to it: there is no address to compare.
         let directed = mad.header.class() == Class::SUBN_DIRECTED_ROUTE;
         self.keys(mad).iter().copied().find(|key| {
             self.get(*key).is_some_and(|request| {
@@ -194,7 +196,7 @@ impl<P: Peer> Requests<P> {
         })
     }
 
-    /// Remove all of an agent; their keys and deadlines.
+    /// Removes everything of an agent and returns the keys and deadlines.
     pub fn remove_all_of(&mut self, agent: AgentId) -> Vec<(usize, Instant)> {
         let of_agent = |(key, slot): (usize, &Option<Request<P>>)| {
             slot.as_ref().filter(|request| request.agent == agent).map(|request| (key, request.deadline))

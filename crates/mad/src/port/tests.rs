@@ -39,7 +39,7 @@ fn send(agent: AgentId, lid: u16, bytes: Vec<u8>, retries: u32) -> Send<Lid> {
     Send { agent, peer: Lid(lid), bytes, timeout: T, retries }
 }
 
-/// Answers to a request.
+/// Response to a request.
 fn answer(mad: &Mad) -> Mad {
     let mut answer = *mad;
     answer.header.set_method(mad.header.method().response());
@@ -113,7 +113,7 @@ fn what_nobody_wants_is_not_taken() {
     assert_eq!(port.send(at(0), Send { agent: AgentId(99), ..short }), Err(SendError::NoAgent));
 }
 
-/// An administrator and a host that asks it, and what is between them.
+/// An administrator and a host that queries it, with the link between them.
 struct Pair {
     host: Port<Lid>,
     admin: Port<Lid>,
@@ -134,7 +134,7 @@ impl Pair {
         Pair { host, admin, asker, server, now: at(0), carried: 0 }
     }
 
-    /// Carry what is to be sent but for what `lose` says, counted from 1; `true` if there was something.
+    /// Carries queued datagrams, except those that `lose` selects, counted from 1. Returns `true` if there were any.
     fn carry(&mut self, lose: &dyn Fn(usize) -> bool) -> bool {
         let mut any = false;
         loop {
@@ -186,7 +186,7 @@ impl Pair {
     }
 }
 
-/// Ask and answer with these lengths over a way that loses; what came is what was sent.
+/// Exchanges a request and a response of these lengths over a lossy link, and checks that both arrive intact.
 fn converse(method: Method, asked: usize, answered: usize, lose: &dyn Fn(usize) -> bool) {
     let mut pair = Pair::new();
     pair.ask(method, asked);
@@ -228,7 +228,7 @@ fn a_table_is_answered_over_a_way_that_loses() {
     }
 }
 
-/// A number that seems to be any.
+/// Pseudo-random number.
 fn scatter(n: usize) -> usize {
     let mixed = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize
@@ -281,17 +281,17 @@ fn unasked_transfers_take_bounded_room() {
     assert_eq!(pair.admin.incoming.len(), INCOMING_TRANSFERS_MAX);
     let rejected = sent(&mut pair.admin).iter().filter(|mad| header(mad).status().is_stop()).count();
     assert_eq!(rejected, INCOMING_TRANSFERS_MAX);
-    // In time all are forgotten.
+    // All are forgotten in time.
     while let Some(next) = pair.admin.poll_timeout() {
         pair.admin.handle_timeout(next);
     }
     assert!(pair.admin.incoming.is_empty() && pair.admin.poll_delivery().is_none());
-    // An answer that nobody asked for takes none.
+    // An unsolicited response takes no slot.
     mad.header.set_method(Method::GET_TABLE_RESP);
     assert!(!pair.host.handle(at(0), ADMIN, &mad));
 }
 
-/// Who asks and asks and acknowledges nothing is one of several, and all of them are bounded.
+/// A peer that sends many requests and acknowledges nothing is one of several, and all of them are bounded.
 #[test]
 fn transfers_that_nobody_acknowledges_take_bounded_room() {
     const BYTES: usize = OUTGOING_BYTES_PER_PEER_MAX / 4;
@@ -315,7 +315,7 @@ fn transfers_that_nobody_acknowledges_take_bounded_room() {
     assert!(port.send(at(3000), answer(1, 7, BYTES)).is_ok(), "there is room again");
 }
 
-/// OpenSM sets the flag alone and leaves version and type at 0.
+/// OpenSM sets only the flag and leaves version and type at 0.
 #[test]
 fn a_sender_need_not_say_more_than_that_it_is_a_transfer() {
     let mut port = Port::default();

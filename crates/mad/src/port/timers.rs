@@ -1,4 +1,4 @@
-//! When a port's requests and transfers wait no longer, and what then happens.
+//! Timers of a port's requests and transfers, and what the port does when they expire.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use weft_wire::mad::rmpp::{RmppHeader, RmppStatus};
 use super::{Peer, Port};
 use crate::rmpp::set_header;
 
-/// Whose time is up.
+/// Owner of an expired deadline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TimerKey {
     Request(usize),
-    /// An incoming transfer by its number.
+    /// Incoming transfer by its number.
     Incoming(u32),
 }
 
-/// Deadlines in their order.
+/// Deadlines in order.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BTreeSet<(Instant, TimerKey)>);
 
@@ -44,7 +44,7 @@ impl Timers {
 }
 
 impl<P: Peer> Port<P> {
-    /// It is `now`: ask again what was not answered, give up what was asked often enough.
+    /// Handles the deadlines up to `now`: retransmits unanswered requests, and gives up those without tries left.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(key) = self.timers.due(now) {
             match key {
@@ -69,7 +69,8 @@ impl<P: Peer> Port<P> {
         self.give_up(request);
     }
 
-    /// The sender of a transfer is silent for too long, or the transfer is complete and need not be remembered.
+    /// Handles an expired incoming transfer: its sender is silent for too long, or it is complete and need not be
+    /// remembered.
     fn incoming_due(&mut self, number: u32) {
         let Some(at) = self.incoming.iter().position(|transfer| transfer.number == number) else { return };
         let transfer = self.incoming.swap_remove(at);

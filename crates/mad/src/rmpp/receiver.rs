@@ -1,5 +1,5 @@
-//! The receiver of a transfer: puts segments in order, keeps those that come early, acknowledges when the sender's window
-//! is used up and at the end.
+//! Receiver of a transfer: puts segments in order, keeps early ones, and acknowledges at the end of the sender's window
+//! and of the transfer.
 
 use std::collections::BTreeMap;
 
@@ -10,62 +10,62 @@ use zerocopy::IntoBytes;
 use super::{HEADER_AT, PAYLOAD_AT, header};
 use crate::limits::{RMPP_WINDOW, TRANSFER_BYTES_MAX};
 
-/// What came of a segment.
+/// Result of a received segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// Nothing is to be said.
+    /// Send nothing.
     Quiet,
     /// Acknowledge: [`Receiver::ack`].
     Ack,
     /// Acknowledge; the transfer is complete: [`Receiver::take`].
     Complete,
-    /// It cannot be: end the transfer with this status.
+    /// Protocol error: abort the transfer with this status.
     Abort(RmppStatus),
 }
 
-/// A transfer on its way in.
+/// Incoming transfer.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// The first segment's headers, and data as far as it is in order.
+    /// Headers of the first segment, and the data received in order.
     bytes: Vec<u8>,
     data_at: usize,
-    /// Last segment in order.
+    /// Last segment received in order.
     in_order: u32,
     /// Last segment that the sender may send.
     window: u32,
-    /// Segments that came early, at most a window of them.
+    /// Segments received early, at most a window of them.
     early: BTreeMap<u32, Mad>,
     complete: bool,
 }
 
 impl Receiver {
-    /// A transfer of a class whose data begins at `data_at`.
+    /// Starts a transfer of a class whose data begins at `data_at`.
     pub fn new(data_at: usize) -> Receiver {
         debug_assert!((PAYLOAD_AT..MAD_LEN).contains(&data_at));
         Receiver { bytes: Vec::new(), data_at, in_order: 0, window: 1, early: BTreeMap::new(), complete: false }
     }
 
-    /// Bytes that it holds.
+    /// Returns the bytes that it holds.
     pub fn held(&self) -> usize {
         self.bytes.len() + self.early.len() * MAD_LEN
     }
 
-    /// Whether all of it has come.
+    /// Returns whether all of it has arrived.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// The acknowledgement of what has come.
+    /// Returns the acknowledgement of everything received so far.
     pub fn ack(&self) -> RmppHeader {
         RmppHeader::ack(self.in_order, self.window)
     }
 
-    /// The whole, once it is complete: the first segment's headers and all data.
+    /// Returns the whole transfer, once it is complete: the first segment's headers and all data.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// A segment of data.
+    /// Handles a data segment.
     pub fn on_data(&mut self, mad: &Mad) -> Received {
         let head = header(mad);
         let number = head.segment();
@@ -93,7 +93,7 @@ impl Receiver {
         Received::Ack
     }
 
-    /// Put the next segment at the end; whether it was the last.
+    /// Appends the next segment; returns whether it was the last.
     fn append(&mut self, mad: &Mad) -> Result<bool, RmppStatus> {
         let head = header(mad);
         self.in_order += 1;
@@ -109,13 +109,13 @@ impl Receiver {
         if head.is_last() {
             self.complete = true;
             self.early.clear();
-            // No more is to come: a window beyond would be room for nothing.
+            // The transfer is complete: a larger window would be useless.
             self.window = self.window.max(self.in_order);
         }
         Ok(head.is_last())
     }
 
-    /// Bytes of data in a last segment; one that says nonsense is taken as full, as Linux does.
+    /// Returns the bytes of data in a last segment; an invalid length counts as a full segment, as in Linux.
     fn len_of_last(&self, payload_len: u32) -> usize {
         let room = MAD_LEN - self.data_at;
         let class_header = self.data_at - PAYLOAD_AT;

@@ -1,5 +1,5 @@
-//! The sender of a transfer: cuts it into segments, sends what the receiver's window lets it, goes back to what is not
-//! acknowledged.
+//! Sender of a transfer: cuts it into segments, sends those that the receiver's window permits, and goes back to the
+//! unacknowledged ones.
 
 use weft_wire::mad::rmpp::{RmppHeader, RmppStatus};
 use weft_wire::mad::{MAD_LEN, Mad};
@@ -7,10 +7,10 @@ use weft_wire::mad::{MAD_LEN, Mad};
 use super::{PAYLOAD_AT, first_mad, set_header};
 use crate::limits::TRANSFER_BYTES_MAX;
 
-/// Why a transfer cannot be sent.
+/// Reason why a transfer cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferError {
-    /// Its class has no place for segments.
+    /// Its class has no RMPP header.
     Class,
     /// It is shorter than the headers of its class.
     TooShort,
@@ -30,38 +30,38 @@ impl std::fmt::Display for TransferError {
 
 impl std::error::Error for TransferError {}
 
-/// What an acknowledgement means.
+/// Meaning of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckOutcome {
-    /// An old one.
+    /// Outdated.
     Old,
-    /// Nothing new has arrived, and the window is no smaller.
+    /// No new segment has arrived, and the window is no smaller.
     Window,
-    /// Segments have arrived.
+    /// More segments have arrived.
     Progress,
-    /// All have.
+    /// All segments have arrived.
     Done,
-    /// It cannot be: end the transfer with this status.
+    /// Protocol error: abort the transfer with this status.
     Abort(RmppStatus),
 }
 
-/// A transfer on its way out.
+/// Outgoing transfer.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Headers of the class and data after them.
+    /// Headers of the class and the data after them.
     bytes: Vec<u8>,
     data_at: usize,
     segments: u32,
-    /// Last segment that was acknowledged.
+    /// Last acknowledged segment.
     acked: u32,
     /// Last segment that may be sent.
     window: u32,
-    /// Last segment that was sent since the sender went back.
+    /// Last segment sent since the sender went back.
     sent: u32,
 }
 
 impl Sender {
-    /// Send these bytes: the datagram's headers, and data from `data_at` on, of any length.
+    /// Prepares to send these bytes: the datagram's headers, and data of any length from `data_at` on.
     pub fn new(bytes: Vec<u8>, data_at: Option<usize>) -> Result<Sender, TransferError> {
         let data_at = data_at.ok_or(TransferError::Class)?;
         if bytes.len() < data_at {
@@ -75,28 +75,28 @@ impl Sender {
         Ok(Sender { bytes, data_at, segments, acked: 0, window: 1, sent: 0 })
     }
 
-    /// The datagram as the sender's headers have it, its first bytes of data with it.
+    /// Returns the first datagram: the sender's headers and the first bytes of data.
     pub fn first(&self) -> Mad {
         first_mad(&self.bytes)
     }
 
-    /// Bytes of the whole, headers of the class included.
+    /// Returns the length of the transfer in bytes, headers of the class included.
     #[expect(clippy::len_without_is_empty, reason = "a transfer has headers")]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub fn segments(&self) -> u32 {
         self.segments
     }
 
-    /// Whether all have been acknowledged.
+    /// Returns whether all segments have been acknowledged.
     pub fn is_done(&self) -> bool {
         self.acked == self.segments
     }
 
-    /// The next segment that may be sent.
+    /// Returns the next segment that may be sent.
     pub fn next_segment(&mut self) -> Option<Mad> {
         if self.sent >= self.segments.min(self.window) {
             return None;
@@ -105,17 +105,17 @@ impl Sender {
         Some(self.segment(self.sent))
     }
 
-    /// Begin again with what is not acknowledged.
+    /// Goes back to the first unacknowledged segment.
     pub fn go_back(&mut self) {
         self.sent = self.acked;
     }
 
-    /// Begin anew, as if nothing had been acknowledged.
+    /// Restarts from the first segment, as if nothing had been acknowledged.
     pub fn restart(&mut self) {
         (self.acked, self.window, self.sent) = (0, 1, 0);
     }
 
-    /// An acknowledgement of everything up to `segment`; segments up to `window` may be sent.
+    /// Handles an acknowledgement of everything up to `segment`; segments up to `window` may be sent.
     pub fn on_ack(&mut self, segment: u32, window: u32) -> AckOutcome {
         if window < segment {
             return AckOutcome::Abort(RmppStatus::NEW_WINDOW_TOO_SMALL);
@@ -146,7 +146,7 @@ impl Sender {
         mad
     }
 
-    /// The first says how long the whole is, the last how long itself is; each counts its class's header.
+    /// Builds a segment's header. The first carries the total length, the last its own; both count the class's header.
     fn segment_header(&self, number: u32, len: usize) -> RmppHeader {
         let class_header = (self.data_at - PAYLOAD_AT) as u32;
         let (mut flags, mut payload) = (0, 0);

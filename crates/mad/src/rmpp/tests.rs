@@ -2,7 +2,7 @@ use super::*;
 use crate::limits::RMPP_WINDOW;
 use weft_wire::mad::rmpp::{RmppStatus, RmppType};
 
-/// Where the data of subnet administration begins.
+/// Offset of the data in subnet administration.
 const AT: usize = 56;
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -11,7 +11,8 @@ fn bytes(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Carry a transfer; `lose` says which datagrams, counted from 0, do not arrive. Answers what came and how many were sent.
+/// Carries a transfer without the datagrams that `lose` selects, counted from 0. Returns the received bytes and the
+/// number of datagrams sent.
 fn carry(whole: &[u8], lose: impl Fn(usize) -> bool) -> (Vec<u8>, usize) {
     let mut sender = Sender::new(whole.to_vec(), Some(AT)).expect("a transfer");
     let mut receiver = Receiver::new(AT);
@@ -57,7 +58,7 @@ fn every_length_arrives_as_it_was() {
     for len in [AT, AT + 1, AT + 199, AT + 200, AT + 201, AT + 400, AT + 12_345, AT + 200 * 65, AT + 200 * 200 + 7] {
         let whole = bytes(len);
         let (mut got, _) = carry(&whole, |_| false);
-        // The multi-packet header is the first segment's.
+        // The RMPP header is the first segment's.
         got[24..36].fill(0);
         assert_eq!(got, whole, "{len} bytes");
     }
@@ -75,7 +76,7 @@ fn what_is_lost_comes_again() {
     }
 }
 
-/// A number that seems to be any.
+/// Pseudo-random number.
 fn scatter(n: usize) -> usize {
     let mixed = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize

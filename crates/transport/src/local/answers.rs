@@ -1,4 +1,4 @@
-//! What comes back to the requester, and what it does when nothing comes.
+//! The requester's handling of answers, and of their absence.
 
 use weft_verbs::{Instant, SendOp, WcStatus};
 use weft_wire::NakCode;
@@ -15,11 +15,11 @@ use super::execute::CANNOT_FETCH;
 use super::requester::{Requester, frames};
 use super::watch::Look;
 
-/// Times to try again that mean "for ever".
+/// Retry count that means "for ever".
 const RNR_FOREVER: u8 = 7;
 
 impl Requester {
-    /// The peer carried out everything before `ack`.
+    /// Handles an acknowledgement: the peer executed everything before `ack`.
     #[inline]
     pub fn on_ack<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ack: u32, env: &mut E) {
         let ahead = u64::from(ack.wrapping_sub(self.una as u32));
@@ -41,11 +41,11 @@ impl Requester {
         self.watch.on_progress();
     }
 
-    /// An answer.
+    /// Handles an answer.
     pub fn on_answer<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frame: &Frame, env: &mut E) {
         let past = u64::from((self.max as u32).wrapping_sub(frame.seq));
         if past == 0 || past > self.max {
-            // It answers nothing that was sent, or is an acknowledgement and no more.
+            // It answers no sent frame, or is only an acknowledgement.
             return;
         }
         let seq = self.max - past;
@@ -77,7 +77,7 @@ impl Requester {
 
     fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, code: u8, env: &mut E) {
         let at = self.find(sq, seq);
-        // The next request, or a READ that was taken and whose region went while it was answered.
+        // The next request, or a READ that was accepted but lost its region while the peer answered it.
         if seq != self.una && self.awaits(sq, at, seq).is_none() {
             return;
         }
@@ -90,7 +90,7 @@ impl Requester {
         self.fail_now(core, sq, at, status, env);
     }
 
-    /// The peer cannot fetch what a frame named: from that request on, bytes go through the lane.
+    /// Switches to sending bytes in frames, because the peer cannot fetch the memory that a frame named.
     fn send_bytes(&mut self, sq: &mut SendQueue) {
         self.bytes_only = true;
         let from = self.find(sq, self.una);
@@ -108,7 +108,7 @@ impl Requester {
         self.go_back(sq);
     }
 
-    /// Bytes of a READ.
+    /// Handles bytes of a READ.
     fn on_read_data<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
         let at = self.find(sq, seq);
         let Some((offset, length)) = self.awaits(sq, at, seq) else { return };
@@ -117,7 +117,7 @@ impl Requester {
             return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
         }
         if frame.addr < offset {
-            // It was asked for twice.
+            // A duplicate request caused it.
             return;
         }
         let end = offset + u64::from(frame.bytes);
@@ -133,7 +133,7 @@ impl Requester {
         self.on_part(core, sq, last, env);
     }
 
-    /// What an atomic operation found, or that a FLUSH or ATOMIC WRITE was done.
+    /// Handles the result of an atomic operation, or the completion of a FLUSH or ATOMIC WRITE.
     fn on_result<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
         let at = self.find(sq, seq);
         let Some((_, length)) = self.awaits(sq, at, seq) else { return };
@@ -152,8 +152,8 @@ impl Requester {
         self.on_part(core, sq, true, env);
     }
 
-    /// How much of the answer that the request at `at` awaits has come, and how much it is; `None` if frame `seq` is not
-    /// that request's, or its answer is complete.
+    /// Returns the received and the total length of the answer to the request at `at`; `None` if frame `seq` does not
+    /// belong to that request, or its answer is complete.
     fn awaits(&self, sq: &SendQueue, at: u64, seq: u64) -> Option<(u64, u64)> {
         if at >= self.started {
             return None;
@@ -163,7 +163,7 @@ impl Requester {
         open.then_some((wqe.answered, wqe.length))
     }
 
-    /// A part of an answer was stored, the last one perhaps.
+    /// Handles a stored part of an answer, possibly the last.
     fn on_part<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, last: bool, env: &mut E) {
         self.awaited -= u32::from(last);
         self.on_progress(core);
@@ -172,7 +172,7 @@ impl Requester {
         }
     }
 
-    /// The position of the started request that holds frame `seq`, or the one to be started next.
+    /// Returns the position of the started request that holds frame `seq`, or of the next one to start.
     pub(super) fn find(&self, sq: &SendQueue, seq: u64) -> u64 {
         let (mut low, mut high) = (sq.head(), self.started);
         while low < high {
@@ -191,7 +191,7 @@ impl Requester {
         self.cur = self.find(sq, seq);
     }
 
-    /// Send again what was not answered.
+    /// Goes back to the first unanswered frame.
     fn go_back(&mut self, sq: &SendQueue) {
         let head = sq.head();
         let oldest = (head < self.started).then(|| sq.get(head)).filter(|wqe| wqe.has_response() && wqe.psns == 1);
@@ -201,7 +201,7 @@ impl Requester {
         self.rewind(sq, from);
     }
 
-    /// A deadline has come.
+    /// Handles a deadline.
     pub fn on_timeout<E: Env>(
         &mut self,
         core: &mut Core,
@@ -226,7 +226,7 @@ impl Requester {
         }
         let (alive, taken) = (env.memory().is_alive(way.peer), env.memory().is_taken(way.peer, way.mark));
         if alive && !taken {
-            // The peer's process does not run at the moment. An adapter would answer for it; so nothing is lost.
+            // The peer's process does not run at the moment. An adapter would answer in its place, so nothing is lost.
             return self.watch.excuse(now);
         }
         if look == Look::TimedOut {
@@ -239,7 +239,7 @@ impl Requester {
         self.go_back(sq);
     }
 
-    /// The request at `at` has failed for good: earlier ones that did not end are flushed, and the queue pair goes to ERR.
+    /// Fails the request at `at` for good: flushes earlier unfinished ones, and puts the queue pair into ERR.
     fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
         while sq.head() <= at && sq.head() < sq.tail() {
             let wqe = sq.get(sq.head());
@@ -253,7 +253,7 @@ impl Requester {
     }
 }
 
-/// Store payload of the current frame at `offset` of what a list receives.
+/// Stores payload of the current frame at `offset` of a receiving list.
 fn place<E: Env>(env: &mut E, core: &Core, sges: &[weft_verbs::Sge], offset: u64, bytes: u32) -> Result<(), WcStatus> {
     let mut at = 0;
     for part in segment::parts(sges, offset, u64::from(bytes)) {

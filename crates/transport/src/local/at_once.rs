@@ -1,5 +1,5 @@
-//! The commonest request, sent as it is posted: a short SEND that nothing stands before. [`Requester::advance`] would do the
-//! same by more steps; here what the peer waits for comes first, and the books are kept behind it.
+//! Fast path for the most common request, a short SEND with none before it, sent when it is posted.
+//! [`Requester::advance`] does the same in more steps; here the frame goes out first, and the bookkeeping follows.
 
 use weft_verbs::{QpState, QpType, SendFlags, SendOp};
 
@@ -12,8 +12,8 @@ use super::Way;
 use super::requester::{NAMED_MIN, Ranges, Requester, gather};
 
 impl Requester {
-    /// Send the request that was just posted, if that can be done here. Whether it was: else nothing has changed, but for
-    /// the lane's having no room.
+    /// Sends the request that was just posted, if the fast path applies. Returns whether it did; if not, nothing has
+    /// changed, except that the lane may be marked full.
     #[inline]
     pub fn send_at_once<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
         let at = self.cur;
@@ -54,7 +54,7 @@ impl Requester {
     }
 }
 
-/// Whether a request is one frame that carries its bytes, and waits for nothing.
+/// Returns whether a request is one frame that carries its bytes, and waits for nothing.
 #[inline]
 fn is_plain(wqe: &Wqe) -> bool {
     matches!(wqe.op, SendOp::Send) && wqe.length <= NAMED_MIN && !wqe.flags.contains(SendFlags::FENCE)

@@ -1,5 +1,6 @@
-//! What the initiator does alone, in the peer's memory. A request comes here only when everything before it is done, so
-//! the order of requests holds by itself; whatever is refused here goes by the lane, where the peer says why.
+//! Direct access: the initiator alone reads or writes the peer's memory. A request takes this path only when everything
+//! before it is done, so requests stay in order. A refused request goes through the lane, where the peer reports the
+//! reason.
 
 use weft_verbs::{Access, RemoteTarget, SendOp, WcStatus};
 
@@ -11,21 +12,22 @@ use crate::{Env, Memory, SameHost, segment};
 use super::Way;
 use super::requester::{Ranges, Requester, gather};
 
-/// Bytes copied in one go: so long, at most, do other queue pairs of the process wait, and whoever revokes the key.
+/// Bytes copied in one step. Meanwhile other queue pairs of the process wait, and so does a thread that revokes the
+/// key.
 const COPY_STEP_MAX: u64 = 4 << 20;
 
-/// What became of an attempt.
+/// Result of an attempt.
 enum Tried {
-    /// All of it is done.
+    /// The whole request is done.
     Done,
-    /// A part is.
+    /// A part is done.
     Part(u64),
-    /// It is not for this way.
+    /// The direct path cannot do it.
     Refused,
 }
 
 impl Requester {
-    /// Carry out, or go on with, the request at `cur`. Whether frames of it are to be sent.
+    /// Executes, or continues, the request at `cur`. Returns whether it must send frames.
     #[inline]
     pub(super) fn copy_direct<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
         let wqe = sq.get(self.cur);
@@ -112,7 +114,7 @@ impl Requester {
         Ok(verdict(done, offset + len, wqe))
     }
 
-    /// Offset and length of what is copied next.
+    /// Returns offset and length of the next part to copy.
     fn next_part(&self, wqe: &Wqe) -> (u64, u64) {
         (self.copied, (wqe.length - self.copied).min(COPY_STEP_MAX))
     }
@@ -142,7 +144,7 @@ fn fetch_and_op<E: Env>(core: &Core, wqe: &Wqe, at: Direct, op: AtomicOp, env: &
     Ok(Tried::Done)
 }
 
-/// The value of an ATOMIC WRITE.
+/// Returns the value of an ATOMIC WRITE.
 fn eight_bytes<E: Env>(core: &Core, wqe: &Wqe, env: &mut E) -> Result<[u8; 8], WcStatus> {
     let mut value = [0; 8];
     if wqe.is_inline() {

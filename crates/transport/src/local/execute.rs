@@ -1,4 +1,4 @@
-//! Frames carried out: rights and lengths checked, memory written, receives completed (IBA 9.7.4).
+//! Execution of frames: checks rights and lengths, writes memory, completes receives (IBA 9.7.4).
 
 use smallvec::SmallVec;
 use weft_verbs::{Access, MSG_SIZE_MAX, PdId, QpType, SGE_MAX, Sge, WcFlags, WcOpcode, WcStatus};
@@ -12,29 +12,29 @@ use crate::{Env, SameHost, access, segment};
 use super::replies::Found;
 use super::responder::{Message, Responder};
 
-/// The code of a frame that was not looked at because what it names cannot be fetched: the bytes are to be sent.
+/// Code of a frame dropped because the peer cannot fetch the memory that it names: the requester must send the bytes.
 pub(super) const CANNOT_FETCH: u8 = 1;
 
-/// Bytes of an element of a list in a lane.
+/// Size of a list element in a lane.
 const SGE_BYTES: usize = size_of::<Sge>();
 
-/// Why a request is not carried out.
+/// Reason why a request is not executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
-    /// There is no receive: the peer may try again.
+    /// There is no receive: the peer may retry.
     NotReady,
-    /// The peer's memory cannot be read by us.
+    /// This process cannot read the peer's memory.
     CannotFetch,
     /// The connection ends.
     Fatal {
-        /// What the peer is told.
+        /// The NAK code for the peer.
         code: NakCode,
-        /// How the receive in use completes, if there is one.
+        /// Completion status of the receive in use, if there is one.
         recv: Option<WcStatus>,
     },
 }
 
-/// The request is not one that can be carried out.
+/// The request is invalid.
 const INVALID: Refusal = Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: None };
 /// The key, the range or the right is wrong.
 const NO_ACCESS: Refusal = Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: None };
@@ -45,13 +45,13 @@ impl From<NakCode> for Refusal {
     }
 }
 
-/// Our own receive is at fault.
+/// A fault of the local receive.
 fn local_fault(status: WcStatus) -> Refusal {
     Refusal::Fatal { code: NakCode::REMOTE_OPERATIONAL, recv: Some(status) }
 }
 
 impl Responder {
-    /// Carry out the frame that is expected.
+    /// Executes the expected frame.
     #[inline]
     pub(super) fn execute<E: Env>(
         &mut self,
@@ -68,10 +68,10 @@ impl Responder {
         }
     }
 
-    /// A request that is answered with more than an acknowledgement.
+    /// Executes a request whose answer is more than an acknowledgement.
     fn answer<E: Env>(&mut self, core: &Core, frame: &Frame, env: &mut E) -> Result<(), Refusal> {
         let depth = usize::from(core.attr.max_dest_rd_atomic);
-        // The peer may have so many of these outstanding and no more (IBA C9-115).
+        // The peer may have this many outstanding, and no more (IBA C9-115).
         if self.message != Message::Idle || self.replies.fresh() >= depth {
             return Err(INVALID);
         }
@@ -107,7 +107,7 @@ impl Responder {
         Ok(())
     }
 
-    /// The protection domain that a request is checked against: XRC takes it from the SRQ that the frame names.
+    /// Returns the protection domain to check a request against: XRC takes it from the SRQ that the frame names.
     fn domain<E: Env>(&mut self, core: &Core, frame: &Frame, env: &E) -> Result<PdId, Refusal> {
         if core.qp_type() != QpType::XrcRecv {
             return Ok(core.pd());
@@ -122,7 +122,7 @@ impl Responder {
         self.xrc.map_or(core.pd(), |(_, x)| x.pd)
     }
 
-    /// Take the receive that a message is to fill, unless it is held since the message came first.
+    /// Takes the receive for a message, unless an earlier attempt still holds it.
     #[inline]
     fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Refusal> {
         if self.holds_recv {
@@ -137,7 +137,7 @@ impl Responder {
         if taken { Ok(()) } else { Err(Refusal::NotReady) }
     }
 
-    /// Complete the receive.
+    /// Completes the receive.
     #[inline]
     fn complete<E: Env>(&mut self, core: &Core, frame: &Frame, opcode: WcOpcode, bytes: u64, env: &mut E) {
         let mut wc = core.wc(self.recv.wr_id, WcStatus::Success, opcode);
@@ -198,7 +198,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Store the frame's payload at `offset` of the message.
+    /// Stores the frame's payload at `offset` of the message.
     #[inline]
     fn place<E: Env>(&self, core: &Core, offset: u64, bytes: u32, env: &mut E) -> Result<(), Refusal> {
         let pd = self.pd(core);
@@ -211,7 +211,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Fetch a whole message from the sender's memory.
+    /// Fetches a whole message from the sender's memory.
     fn fetch<E: Env>(&self, core: &Core, peer: PeerId, frame: &Frame, env: &mut E) -> Result<(), Refusal> {
         let list = named_list(frame, env)?;
         if segment::total(&list) != u64::from(frame.total) {
@@ -254,7 +254,7 @@ impl Responder {
         };
         let placed = first && last && frame.flags.contains(FrameFlags::PLACED);
         let len = if placed { left } else { u64::from(frame.bytes) };
-        // Neither more nor fewer bytes than the first frame announced.
+        // The length must be exactly what the first frame announced.
         if if last { len != left } else { len >= left || len == 0 } {
             return Err(INVALID);
         }
@@ -277,7 +277,7 @@ impl Responder {
         Ok(())
     }
 
-    /// The first frame of a WRITE: right, length, and key for the whole of it.
+    /// Checks the first frame of a WRITE: right, length, and key for the whole message.
     fn open_write<E: Env>(&mut self, core: &Core, frame: &Frame, env: &E) -> Result<(), Refusal> {
         if !core.attr.qp_access.contains(Access::REMOTE_WRITE) || frame.total > MSG_SIZE_MAX {
             return Err(INVALID);
@@ -291,7 +291,7 @@ impl Responder {
     }
 }
 
-/// The list that a frame's payload is.
+/// Returns the list in a frame's payload.
 fn named_list<E: Env>(frame: &Frame, env: &mut E) -> Result<SmallVec<[Sge; 4]>, Refusal> {
     let bytes = frame.bytes as usize;
     if !bytes.is_multiple_of(SGE_BYTES) || bytes / SGE_BYTES > SGE_MAX as usize {

@@ -1,11 +1,12 @@
-//! Connections between two processes of one host, reliable or not: no packets, no loss. What the initiator can do alone it does
-//! at once ([`direct`]); the rest are frames in a lane ([`requester`]), which the peer's [`responder`] carries out.
+//! Connections between two processes of one host, reliable or not: no packets, no loss. Where possible, the initiator
+//! accesses the peer's memory directly ([`direct`]); all else goes as frames through a lane ([`requester`]), and the
+//! peer's [`responder`] executes them.
 //!
-//! The rules are those of [`crate::rc`]: requests are carried out in order, receives that are missing are waited for by
-//! RNR, what is refused ends the connection with the completion that the specification names. A frame can be lost in one
-//! way only: the peer's queue pair was not ready for it. Nobody says so, as on the wire, so what was taken out of the
-//! lane and is not answered soon is asked again; the number of each frame tells a repetition. On an unreliable connection
-//! nothing is answered: a message that finds no receive, or is refused, is dropped in silence (IBA 9.8).
+//! The rules are those of [`crate::rc`]: requests are executed in order, a missing receive causes RNR, and a refusal
+//! ends the connection with the completion that the specification defines. A frame is lost only if the peer's queue
+//! pair was not ready for it. As on the wire, no message reports that, so the requester repeats a frame that the peer
+//! took out of the lane and does not answer soon; frame numbers identify duplicates. On an unreliable connection there
+//! are no answers: a message without a receive, or a refused one, is dropped silently (IBA 9.8).
 
 mod answers;
 mod at_once;
@@ -29,9 +30,9 @@ use crate::{Env, SameHost};
 use requester::Requester;
 use responder::Responder;
 
-/// When a lane that was full is asked again; something comes from the peer sooner, usually.
+/// Time until a full lane is tried again; usually something arrives from the peer sooner.
 const LANE_RETRY: Duration = Duration::from_micros(50);
-/// How often that time is doubled while the peer takes nothing.
+/// How many times that time doubles while the peer takes nothing.
 const LANE_RETRY_DOUBLINGS: u32 = 7;
 
 /// Both halves.
@@ -42,31 +43,31 @@ pub(crate) struct Local {
     responder: Responder,
 }
 
-/// The lane to the peer, and what every frame in it carries.
+/// The lane to the peer, and the fields common to all its frames.
 #[derive(Debug)]
 pub(crate) struct Way {
     /// The peer's process.
     pub peer: PeerId,
-    /// The number that the peer is to hear next: everything before it was carried out.
+    /// Number of the next expected frame, for acknowledgements: everything before it was executed.
     pub expected: u32,
-    /// The peer has not heard it yet.
+    /// Whether the peer must still be told that number.
     pub ack_due: bool,
-    /// The lane had no room when it was asked last: when it is asked again.
+    /// If the lane was full at the last try: when to try again.
     pub full_until: Option<Instant>,
-    /// How often it was asked in vain, in a row.
+    /// Number of failed tries in a row.
     refusals: u32,
-    /// How far the lane was written behind our last frame.
+    /// Write position of the lane after the last own frame.
     pub mark: u64,
 }
 
 impl Way {
-    /// Send a frame; an acknowledgement that is due goes along. `false`: there is no room now.
+    /// Sends a frame, with any due acknowledgement. `false`: there is no room now.
     #[inline]
     pub fn push<E: Env>(&mut self, core: &mut Core, mut frame: Frame, payload: Outgoing<'_>, env: &mut E) -> bool {
         frame.flags |= FrameFlags::ACK;
         frame.ack = self.expected;
         let memory = env.memory();
-        // What is sent to a process that died is lost, as it would be on a wire.
+        // A frame for a dead process is lost, as it would be on a wire.
         if !memory.push(self.peer, &frame, payload) && memory.is_alive(self.peer) {
             self.full_until = Some(core.now + LANE_RETRY * (1 << self.refusals));
             self.refusals = (self.refusals + 1).min(LANE_RETRY_DOUBLINGS);
@@ -81,14 +82,14 @@ impl Way {
         true
     }
 
-    /// Whether the lane may have room.
+    /// Returns whether the lane may have room.
     pub fn is_open(&self, now: Instant) -> bool {
         self.full_until.is_none_or(|until| until <= now)
     }
 }
 
 impl Local {
-    /// RTR: the peer's first request is awaited.
+    /// Enters RTR: the peer's first request is expected.
     pub fn new(peer: PeerId) -> Local {
         let way = Way { peer, expected: 0, ack_due: false, full_until: None, refusals: 0, mark: 0 };
         Local { way, requester: Requester::default(), responder: Responder::default() }
@@ -99,23 +100,23 @@ impl Local {
         self.way.peer
     }
 
-    /// RTS: requests may go out, for the first time or after a send error.
+    /// Enters RTS: requests may be sent, for the first time or after a send error.
     pub fn start_requester(&mut self, core: &Core, sq: &SendQueue) {
         self.requester.start(core, sq);
     }
 
-    /// Whether every request that was started has ended.
+    /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.requester.is_drained(sq)
     }
 
-    /// ERR was entered: the receive that was being filled, with its CQ if that is not the queue pair's.
+    /// Enters ERR. Returns the partially filled receive, with its CQ if that is not the queue pair's.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.requester = Requester::default();
         self.responder.stop(reply)
     }
 
-    /// A request was posted: send it, or do what can be done now.
+    /// Handles a posted request: sends it, or does what is possible now.
     #[inline]
     pub fn on_post<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         if !self.requester.send_at_once(core, sq, &mut self.way, env) {
@@ -123,13 +124,13 @@ impl Local {
         }
     }
 
-    /// Send, or do, what can be done now.
+    /// Sends and executes requests as far as possible now.
     pub fn advance<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let now = core.now;
         self.requester.advance(core, sq, &mut self.way, now, env);
     }
 
-    /// A frame from the peer.
+    /// Handles a frame from the peer.
     pub fn handle_frame<E: Env>(
         &mut self,
         core: &mut Core,
@@ -138,7 +139,7 @@ impl Local {
         frame: &Frame,
         env: &mut E,
     ) {
-        // It runs, so it may have made room.
+        // The peer runs, so it may have made room.
         self.way.full_until = None;
         core.stats.lane_frames_received += 1;
         core.stats.lane_bytes_received += u64::from(frame.bytes);
@@ -159,13 +160,13 @@ impl Local {
         }
     }
 
-    /// A deadline has come.
+    /// Handles a deadline.
     pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let now = core.now;
         self.requester.on_timeout(core, sq, &mut self.way, now, env);
     }
 
-    /// Answers first, then requests.
+    /// Sends answers first, then requests.
     pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         self.responder.transmit(core, &mut self.way, env);
         if core.fault.is_none() && matches!(core.state(), QpState::Rts | QpState::Sqd) {
@@ -173,20 +174,20 @@ impl Local {
         }
     }
 
-    /// Tell the peer how far we are, if it has not heard.
+    /// Sends the due acknowledgement, if any.
     pub fn flush_ack<E: Env>(&mut self, core: &mut Core, env: &mut E) {
         if self.way.ack_due {
             self.responder.acknowledge(core, &mut self.way, env);
         }
     }
 
-    /// Whether [`Local::flush_ack`] has something to tell.
+    /// Returns whether [`Local::flush_ack`] has something to send.
     pub fn owes_ack(&self) -> bool {
         self.way.ack_due
     }
 
-    /// Whether [`Local::poll_transmit`] would do something; an acknowledgement alone is no reason: it waits for company
-    /// until somebody asks for it.
+    /// Returns whether [`Local::poll_transmit`] would do something. A due acknowledgement alone is no reason: it waits
+    /// for a frame to ride on, or for [`Local::flush_ack`].
     #[inline]
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
         self.way.is_open(now)
@@ -195,7 +196,7 @@ impl Local {
                     && self.requester.step(core, sq, &self.way, now).is_some())
     }
 
-    /// When [`Local::handle_timeout`] wants to be called.
+    /// Returns when [`Local::handle_timeout`] must be called.
     #[inline]
     pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
         let own = match core.state() {

@@ -1,5 +1,5 @@
-//! What the responder has to say, in the order of the requests: bytes of READs and results of atomic operations first,
-//! as there is room in the lane; then whether a request was refused.
+//! The responder's output, in the order of the requests: bytes of READs and results of atomic operations first, as far
+//! as the lane has room; then any refusal.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange,
 
 use super::Way;
 
-/// Replies that wait at most, beyond the depth granted to the peer: it may have asked again for each.
+/// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPEATED_MAX: usize = 64;
 
-/// What a request asked for, or what it found.
+/// Parameters of a READ, or the result of another request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// READ of a range.
@@ -30,29 +30,29 @@ pub(crate) enum Found {
     },
     /// The value before an atomic operation.
     Value(u64),
-    /// FLUSH or ATOMIC WRITE: done, nothing to say.
+    /// FLUSH or ATOMIC WRITE: done, without a value.
     Done,
 }
 
-/// A reply that waits.
+/// A queued reply.
 #[derive(Clone, Copy, Debug)]
 struct Reply {
     seq: u32,
     epoch: u8,
     found: Found,
-    /// Bytes of a READ that were sent.
+    /// Bytes of a READ sent so far.
     sent: u64,
     /// First answer to the request, not a repetition.
     fresh: bool,
 }
 
-/// What is to be said once all replies are out.
+/// Answer to send after all replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Verdict {
     /// Nothing.
     #[default]
     None,
-    /// A frame of this kind and code about the frame that is expected, in this epoch.
+    /// A frame of this kind and code about the expected frame, in this epoch.
     Say(FrameKind, u8, u8),
 }
 
@@ -60,23 +60,23 @@ pub(crate) enum Verdict {
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     queue: VecDeque<Reply>,
-    /// The last requests of this kind, so that one that comes again gets the same answer.
+    /// The last requests of this kind, so that a repeated one gets the same answer.
     past: VecDeque<(u32, Found)>,
     pub verdict: Verdict,
 }
 
 impl Replies {
-    /// Whether something waits.
+    /// Returns whether nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.verdict == Verdict::None
     }
 
-    /// First answers that still wait.
+    /// Returns the number of queued first answers.
     pub fn fresh(&self) -> usize {
         self.queue.iter().filter(|reply| reply.fresh).count()
     }
 
-    /// ERR: nothing is answered any more, but why it is ERR may be told.
+    /// Enters ERR: forgets past answers. With `reply`, queued replies and the refusal are still sent.
     pub fn stop(&mut self, reply: bool) {
         self.past.clear();
         if !reply {
@@ -85,7 +85,7 @@ impl Replies {
         }
     }
 
-    /// Answer a new request, and remember the answer; `depth` are remembered.
+    /// Answers a new request, and remembers the answer, as one of the last `depth`.
     pub fn push(&mut self, seq: u32, epoch: u8, found: Found, depth: usize) {
         while self.past.len() >= depth.max(1) {
             self.past.pop_front();
@@ -94,7 +94,7 @@ impl Replies {
         self.queue.push_back(Reply { seq, epoch, found, sent: 0, fresh: true });
     }
 
-    /// Answer a request that came again, unless its answer still waits.
+    /// Answers a repeated request, unless its answer is still queued.
     pub fn repeat(&mut self, seq: u32, epoch: u8, depth: usize) {
         let known = self.past.iter().rev().find(|(past, _)| *past == seq).copied();
         let waits = self.queue.iter().any(|reply| reply.seq == seq);
@@ -106,7 +106,7 @@ impl Replies {
         }
     }
 
-    /// Send what there is room for. `Err`: a READ can no longer be answered, which ends the connection.
+    /// Sends as much as the lane has room for. `Err`: a READ can no longer be answered, which ends the connection.
     pub fn transmit<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) -> Result<(), u32> {
         while let Some(reply) = self.queue.front_mut() {
             match send(core, reply, way, env) {
@@ -132,7 +132,7 @@ impl Replies {
     }
 }
 
-/// Send frames of a reply. Whether that was the last.
+/// Sends frames of a reply. Returns whether that was the last.
 fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) -> Result<bool, ()> {
     let mut frame = Frame::new(FrameKind::AtomicResult, core.qpn, core.attr.dest_qpn);
     (frame.seq, frame.epoch) = (reply.seq, reply.epoch);
@@ -145,7 +145,7 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) 
     loop {
         let offset = reply.sent;
         let bytes = (len - offset).min(u64::from(FRAME_BYTES_MAX));
-        // The key is looked at for each frame: the region may go while a long READ streams.
+        // Each frame checks the key: the region may go while a long READ streams.
         let range = match bytes {
             0 => None,
             _ => {

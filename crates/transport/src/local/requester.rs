@@ -1,5 +1,5 @@
-//! Requests on their way to a peer of this host. Each frame has a number, counted without wrapping here; `una` is the
-//! first that the peer has not carried out, `nxt` the next to be sent, `max` the one after the last that ever was.
+//! Requester for a peer on this host. Each frame has a number, counted without wrapping here; `una` is the first that
+//! the peer has not executed, `nxt` the next to send, `max` the one after the last ever sent.
 //!
 //! ```text
 //!   una          nxt          max
@@ -18,22 +18,22 @@ use crate::{Env, SameHost};
 use super::Way;
 use super::watch::Watch;
 
-/// Frames and direct copies of one call at most, so that queue pairs take turns.
+/// Most frames and direct copies per call, so that queue pairs take turns.
 const STEPS_MAX: u32 = 64;
-/// A SEND longer than this is fetched by the peer from where it stands, instead of being copied into the lane and out.
+/// The peer fetches a SEND longer than this from the sender's memory, which avoids the copies into and out of the lane.
 pub(super) const NAMED_MIN: u64 = 2048;
 
-/// Where a request's bytes stand.
+/// Host memory of a request's bytes.
 pub(super) type Ranges = SmallVec<[HostRange; 4]>;
 
-/// What is to be done next.
+/// Next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// Send the frame at `nxt`, of a request that was started before.
+    /// Send the frame at `nxt`, of a request already started.
     Continue,
     /// Start the next request.
     Start,
-    /// Go on with a direct copy.
+    /// Continue a direct copy.
     Copy,
 }
 
@@ -43,33 +43,33 @@ pub(crate) struct Requester {
     pub(super) una: u64,
     pub(super) nxt: u64,
     pub(super) max: u64,
-    /// Position of the request that `nxt` belongs to.
+    /// Position of the request to which `nxt` belongs.
     pub(super) cur: u64,
-    /// Position after the last request that was started.
+    /// Position after the last started request.
     pub(super) started: u64,
-    /// How often frames were sent again.
+    /// Number of retransmissions.
     pub(super) epoch: u8,
-    /// Requests in the lane whose answers are awaited; at most max_rd_atomic.
+    /// Requests in the lane that await answers; at most max_rd_atomic.
     pub(super) awaited: u32,
     pub(super) watch: Watch,
     pub(super) rnr_until: Option<Instant>,
     pub(super) rnr_left: u8,
     pub(super) retry_left: u8,
-    /// A request has failed; it completes when its turn comes, and nothing new is sent.
+    /// A request has failed: it completes in its turn, and nothing new is sent.
     pub(super) stopped: bool,
-    /// Bytes of the request at `cur` that were copied directly; the request is started when the last is.
+    /// Bytes of the request at `cur` copied directly so far; the request counts as started after the last.
     pub(super) copied: u64,
-    /// The request at this position is not one for the direct way.
+    /// Position of a request that cannot take the direct path.
     pub(super) by_lane: Option<u64>,
-    /// The peer cannot fetch from our memory.
+    /// Whether the peer cannot fetch from local memory.
     pub(super) bytes_only: bool,
 }
 
 impl Requester {
-    /// RTS.
+    /// Enters RTS.
     pub fn start(&mut self, core: &Core, sq: &SendQueue) {
         *self = Requester {
-            // A request that nobody answers is over before its bytes could be fetched.
+            // A request without an answer would end before the peer could fetch its bytes.
             bytes_only: core.qp_type() == QpType::Uc,
             cur: sq.head(),
             started: sq.head(),
@@ -79,12 +79,12 @@ impl Requester {
         };
     }
 
-    /// Whether every request that was started has ended.
+    /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.started <= sq.head() && self.copied == 0
     }
 
-    /// What can be done now, if anything.
+    /// Returns the next possible action, if any.
     #[inline]
     pub(super) fn step(&self, core: &Core, sq: &SendQueue, way: &Way, now: Instant) -> Option<Step> {
         if !way.is_open(now) || self.rnr_until.is_some_and(|until| now < until) {
@@ -106,8 +106,8 @@ impl Requester {
         if core.state() != QpState::Rts || (wqe.flags.contains(SendFlags::FENCE) && self.awaited > 0) {
             return None;
         }
-        // A key must not vanish under requests that may have to be sent again, and a direct copy must not overtake what
-        // the peer has yet to carry out.
+        // A key must not vanish under requests that may be retransmitted, and a direct copy must not overtake requests
+        // that the peer has yet to execute.
         let waits = matches!(wqe.op, SendOp::LocalInv(_)) || self.goes_direct(core, wqe);
         if waits && sq.head() != self.cur {
             return None;
@@ -118,7 +118,7 @@ impl Requester {
         Some(Step::Start)
     }
 
-    /// Whether the direct way is to be tried for a request.
+    /// Returns whether to try the direct path for a request.
     #[inline]
     fn goes_direct(&self, core: &Core, wqe: &Wqe) -> bool {
         core.direct
@@ -135,7 +135,7 @@ impl Requester {
             )
     }
 
-    /// Do what can be done.
+    /// Does everything possible now.
     #[inline]
     pub fn advance<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, now: Instant, env: &mut E) {
         if self.rnr_until.is_some_and(|until| until <= now) {
@@ -155,7 +155,7 @@ impl Requester {
                 return;
             }
             if self.copied > 0 {
-                // The rest of a long copy: others have a turn first.
+                // The rest of a long copy waits: others have a turn first.
                 break;
             }
         }
@@ -164,7 +164,7 @@ impl Requester {
         }
     }
 
-    /// Start the request at `cur`. Whether frames of it are to be sent.
+    /// Starts the request at `cur`. Returns whether it must send frames.
     #[inline]
     fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
         let (pd, qpn, at) = (core.pd(), core.qpn, self.cur);
@@ -177,7 +177,7 @@ impl Requester {
             SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
                 segment::check(env, pd, &wqe.sges, true).map(|()| true)
             }
-            // What goes in one piece is checked when it is gathered.
+            // A request of one frame is checked when it is gathered.
             _ if wqe.is_inline() || wqe.length <= NAMED_MIN => Ok(true),
             _ => segment::check(env, pd, &wqe.sges, false).map(|()| true),
         };
@@ -201,7 +201,7 @@ impl Requester {
         }
     }
 
-    /// The request at `cur` goes by the lane: number its frames.
+    /// Sends the request at `cur` through the lane: numbers its frames.
     #[inline]
     pub(super) fn open(&mut self, sq: &mut SendQueue) {
         let (first, bytes_only) = (self.max, self.bytes_only);
@@ -214,7 +214,7 @@ impl Requester {
         self.awaited += u32::from(wqe.has_response());
     }
 
-    /// The request at `cur` is carried out; `frames` more tell the peer.
+    /// Records that the request at `cur` is executed; `frames` more tell the peer.
     #[inline]
     pub(super) fn finish_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frames: u64, env: &mut E) {
         let first = self.max;
@@ -231,7 +231,7 @@ impl Requester {
         }
     }
 
-    /// The request at `cur` cannot be carried out, for a local reason: what went before it still ends as it may.
+    /// Fails the request at `cur` for a local reason: earlier ones still end normally.
     pub(super) fn fail_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, status: WcStatus, env: &mut E) {
         let nxt = self.nxt;
         let fresh = self.cur >= self.started;
@@ -251,16 +251,16 @@ impl Requester {
         self.retire(core, sq, env);
     }
 
-    /// Send the frame at `nxt`. `false` if there was no room.
+    /// Sends the frame at `nxt`. `false` if there was no room.
     #[inline]
     fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
         let wqe = sq.get(self.cur);
         if !wqe.awaits_answer() {
-            // Between READs that are asked again stands what the peer has carried out.
+            // Repeated READs may have requests between them that the peer has already executed.
             self.nxt = self.nxt.max(self.una.min(wqe.end()));
         }
         if self.nxt >= wqe.end() {
-            // It has no frames: it was carried out when it was started, and waits for those before it.
+            // It has no frames: it was executed when it was started, and waits for those before it.
             self.cur += 1;
             return true;
         }
@@ -272,7 +272,7 @@ impl Requester {
             }
         };
         if pushed && core.qp_type() == QpType::Uc {
-            // Nobody answers: what is in the lane is done.
+            // There are no answers: a frame in the lane is done.
             self.nxt += 1;
             (self.max, self.una) = (self.nxt, self.nxt);
             if self.nxt >= wqe.end() {
@@ -325,7 +325,7 @@ impl Requester {
         Ok(way.push(core, frame, payload, env))
     }
 
-    /// A frame of a SEND, WRITE or ATOMIC WRITE.
+    /// Builds a frame of a SEND, WRITE or ATOMIC WRITE.
     fn part<'a, E: Env>(
         &self,
         core: &Core,
@@ -369,7 +369,7 @@ impl Requester {
         Ok(Outgoing::Memory(ranges))
     }
 
-    /// Complete requests whose turn has come, oldest first.
+    /// Completes requests in their turn, oldest first.
     #[inline]
     pub(super) fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         while sq.head() < self.started {
@@ -395,13 +395,13 @@ impl Requester {
             }
         }
         if self.cur < sq.head() {
-            // What was being asked again has been answered meanwhile.
+            // The request to repeat has been answered meanwhile.
             self.cur = sq.head();
             self.nxt = if self.cur < self.started { self.nxt.max(sq.get(self.cur).first) } else { self.max };
         }
     }
 
-    /// When something is to be done though nothing comes.
+    /// Returns the next deadline.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.rnr_until.is_some() {
@@ -411,20 +411,20 @@ impl Requester {
     }
 }
 
-/// Point a frame at the peer's memory.
+/// Sets a frame's remote address and key.
 fn aim(frame: &mut Frame, kind: FrameKind, target: weft_verbs::RemoteTarget) {
     frame.kind = kind;
     frame.key = target.rkey;
     frame.addr = target.addr;
 }
 
-/// Whether a request's payload is fetched by the peer.
+/// Returns whether the peer fetches a request's payload.
 fn is_named(wqe: &Wqe, bytes_only: bool) -> bool {
     let send = matches!(wqe.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_));
     send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
 }
 
-/// Frames of a request.
+/// Returns the number of frames of a request.
 pub(super) fn frames(wqe: &Wqe) -> u64 {
     match wqe.op {
         _ if wqe.is_local() => 0,
@@ -433,7 +433,7 @@ pub(super) fn frames(wqe: &Wqe) -> u64 {
     }
 }
 
-/// Where `len` bytes of a request, from `offset` on, stand in our memory.
+/// Finds the local memory of `len` bytes of a request, from `offset` on.
 pub(super) fn gather<E: Env>(
     env: &E,
     core: &Core,
@@ -450,7 +450,7 @@ pub(super) fn gather<E: Env>(
     Ok(())
 }
 
-/// Whether the request's list is written to.
+/// Returns whether the request writes to its list.
 fn reads_into(wqe: &Wqe) -> bool {
     matches!(wqe.op, SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
 }

@@ -1,10 +1,10 @@
-//! Requests of a peer on this host, taken in the order of their numbers. Execution stands in [`super::execute`].
+//! Responder for a peer on this host: takes requests in the order of their numbers. [`super::execute`] executes them.
 //!
-//! | number against the expected one | what is done |
+//! | number against the expected one | action |
 //! |---|---|
 //! | equal | execute |
-//! | behind | a repetition: acknowledge again, or answer the READ or atomic again |
-//! | ahead | nothing: it follows one that found no receive, or that came before the queue pair was ready |
+//! | behind | a duplicate: acknowledge again, or answer the READ or atomic again |
+//! | ahead | none: it follows one that found no receive, or that came before the queue pair was ready |
 
 use weft_verbs::{AsyncEvent, CqId, WcOpcode, WcStatus};
 use weft_wire::NakCode;
@@ -18,15 +18,15 @@ use super::Way;
 use super::execute::{CANNOT_FETCH, Refusal};
 use super::replies::{Replies, Verdict};
 
-/// The message that is being received.
+/// Message being received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Message {
-    /// None: the next frame begins one.
+    /// None: the next frame begins a message.
     #[default]
     Idle,
     /// A SEND; bytes so far.
     Send { offset: u64 },
-    /// An RDMA WRITE; where the next byte goes.
+    /// An RDMA WRITE; address of the next byte.
     Write { key: u32, addr: u64, left: u64, total: u64 },
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Message {
 #[derive(Debug, Default)]
 pub(crate) struct Responder {
     pub(super) message: Message,
-    /// The receive that is being filled, if `holds_recv`.
+    /// The receive being filled, if `holds_recv`.
     pub(super) recv: RecvWqe,
     pub(super) holds_recv: bool,
     /// The SRQ that the message named (XRC).
@@ -43,7 +43,7 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// ERR was entered. Answers the receive that was being filled, and its CQ if XRC named one.
+    /// Enters ERR. Returns the receive being filled, and its CQ if XRC named one.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.replies.stop(reply);
         self.message = Message::Idle;
@@ -52,12 +52,12 @@ impl Responder {
         held
     }
 
-    /// Whether answers wait for room in the lane.
+    /// Returns whether answers wait for room in the lane.
     pub fn has_answers(&self) -> bool {
         !self.replies.is_empty()
     }
 
-    /// A request.
+    /// Handles a request.
     pub fn on_request<E: Env>(
         &mut self,
         core: &mut Core,
@@ -96,7 +96,7 @@ impl Responder {
         }
     }
 
-    /// A request on an unreliable connection.
+    /// Handles a request on an unreliable connection.
     pub fn on_unreliable<E: Env>(
         &mut self,
         core: &mut Core,
@@ -124,13 +124,13 @@ impl Responder {
         if let Refusal::Fatal { recv: Some(status), .. } = refusal
             && std::mem::take(&mut self.holds_recv)
         {
-            // Our own receive is at fault: it completes in error, the queue pair lives on.
+            // The local receive is at fault: it completes in error, the queue pair lives on.
             let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
             core.complete_recv(env, None, wc);
         }
     }
 
-    /// End the connection (IBA 9.9.3): NAK, completion or event, ERR.
+    /// Ends the connection (IBA 9.9.3): NAK, completion or event, ERR.
     fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, epoch: u8, env: &mut E) {
         self.replies.verdict = Verdict::Say(FrameKind::Nak, code.0, epoch);
         match recv {
@@ -146,17 +146,17 @@ impl Responder {
         core.fault = Some(Fault::Error);
     }
 
-    /// Send what waits.
+    /// Sends the queued answers.
     pub fn transmit<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) {
         if let Err(seq) = self.replies.transmit(core, way, env) {
-            // Told about the READ itself, whatever was carried out since.
+            // The NAK is about the READ itself, whatever was executed since.
             way.expected = seq;
             self.refuse(core, NakCode::REMOTE_ACCESS, None, 0, env);
             let _ = self.replies.transmit(core, way, env);
         }
     }
 
-    /// Tell how far we are.
+    /// Sends an acknowledgement up to the expected frame.
     pub fn acknowledge<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) {
         let frame = Frame::new(FrameKind::Ack, core.qpn, core.attr.dest_qpn);
         way.push(core, frame, Outgoing::NONE, env);

@@ -1,5 +1,5 @@
-//! Two queue pairs of one host that reach each other by lanes alone. What the simulator does at random is done here by
-//! hand: who takes which frame when.
+//! Two queue pairs of one host connected by lanes alone. These tests fix by hand what the simulator does at random:
+//! which side takes which frame when.
 
 use weft_verbs::*;
 
@@ -74,7 +74,7 @@ fn a_missing_receive_is_waited_for_and_order_is_kept() {
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ), [ok(0, 100), ok(1, 100), ok(2, 100)]);
     assert_eq!(p.worlds[1].take(RECV_CQ), [ok(0, 100), ok(1, 100), ok(2, 100)]);
-    // Frames are no packets: nothing is counted as lost on a wire.
+    // Frames are no packets, so none counts as lost on a wire.
     let (sender, target) = (p.qps[0].stats(), p.qps[1].stats());
     assert!(sender.lane_frames_resent > 0 && target.lane_frames_skipped > 0, "{sender:?} {target:?}");
     assert_eq!((sender.retransmits, target.out_of_order), (0, 0));

@@ -1,44 +1,45 @@
-//! When to doubt that answers come. One deadline at a time, which progress does not move: it costs a message nothing. When
-//! it comes, whoever made progress since the last look is left alone for another while.
+//! Watchdog for missing answers. It has one deadline at a time, which progress does not move, so a message costs
+//! nothing. If there was progress since the last check, the deadline only starts a new interval.
 
 use weft_verbs::{Duration, Instant};
 
-/// Time between two looks while there is progress, and before the first repetition.
+/// Time between two checks while there is progress, and before the first repetition.
 const LOOK: Duration = Duration::from_millis(4);
-/// Doublings of that time while there is none.
+/// How many times that interval doubles without progress.
 const LOOK_DOUBLINGS: u32 = 8;
 /// Shortest retry timer: two processes share a processor, and a peer that was not scheduled is not dead.
 const RETRY_MIN: Duration = Duration::from_millis(16);
-/// The specification lets the timer run up to four times as long as asked (IBA C9-141); that is used up to this length.
+/// The specification permits the timer up to four times the requested time (IBA C9-141); that is used up to this
+/// length.
 const RETRY_STRETCHED_MAX: Duration = Duration::from_secs(1);
 
-/// What a look found.
+/// Result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
-    /// Its time has not come, or there was progress.
+    /// Not due yet, or there was progress.
     Fine,
-    /// Something may be lost: ask again, if the peer has taken what it was sent.
+    /// A frame may be lost: repeat it, if the peer has taken the frames out of the lane.
     Doubt,
-    /// The queue pair's timeout is over.
+    /// The queue pair's timeout has expired.
     TimedOut,
 }
 
-/// The watch over what is outstanding.
+/// Watchdog for outstanding frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
-    /// When to look.
+    /// Time of the next check.
     pub at: Option<Instant>,
-    /// Counts progress.
+    /// Progress counter.
     progress: u64,
-    /// What it was at the last look.
+    /// Its value at the last check.
     seen: u64,
-    /// When there was progress, or a timeout, as far as looks tell.
+    /// Time of the last progress or timeout, as far as checks can tell.
     since: Instant,
     doubts: u32,
 }
 
 impl Watch {
-    /// Something is outstanding.
+    /// Starts the watchdog: something is outstanding.
     #[inline]
     pub fn arm(&mut self, now: Instant) {
         if self.at.is_none() {
@@ -49,23 +50,23 @@ impl Watch {
         }
     }
 
-    /// Something was answered.
+    /// Records an answer.
     #[inline]
     pub fn on_progress(&mut self) {
         self.progress += 1;
     }
 
-    /// Nothing is outstanding, or the peer asked to wait.
+    /// Stops the watchdog: nothing is outstanding, or the peer asked to wait.
     pub fn disarm(&mut self) {
         self.at = None;
     }
 
-    /// The timeout is not to count: the peer does not run.
+    /// Restarts the timeout, because the peer does not run.
     pub fn excuse(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// Look, if it is time; `timeout` is the queue pair's local ACK timeout.
+    /// Checks for progress, if due; `timeout` is the queue pair's local ACK timeout.
     pub fn look(&mut self, timeout: u8, now: Instant) -> Look {
         if self.at.is_none_or(|at| now < at) {
             return Look::Fine;
@@ -91,7 +92,7 @@ impl Watch {
     }
 }
 
-/// Local ACK timeout (IBA 9.7.6.1.3); none for 0.
+/// Returns the local ACK timeout (IBA 9.7.6.1.3); none for 0.
 fn retry_after(timeout: u8) -> Option<Duration> {
     let asked = Duration::from_nanos(4096 << timeout.min(31));
     (timeout != 0).then(|| asked.max((4 * asked).min(RETRY_STRETCHED_MAX)).max(RETRY_MIN))

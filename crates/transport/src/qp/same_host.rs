@@ -1,4 +1,4 @@
-//! A queue pair whose peer is a process of the same host: how it gets there, and the frames that come.
+//! A queue pair whose peer is a process of the same host: access to that process, and frames from it.
 
 use weft_verbs::{Access, Instant, QpState, QpType};
 
@@ -9,15 +9,15 @@ use crate::{Env, SameHost};
 use super::{Qp, Service};
 
 impl Qp {
-    /// Reach the peer through `peer`, a process of this host, from the next transition to RTR on until RESET. For
-    /// datagrams, which have no one peer, nothing changes.
+    /// Connects to the peer through `peer`, a process of this host, from the next transition to RTR on until RESET. No
+    /// effect on datagram queue pairs, which have no single peer.
     pub fn set_peer(&mut self, peer: PeerId) {
         if self.qp_type() != QpType::Ud {
             self.service = Service::Local(Box::new(Local::new(peer)));
         }
     }
 
-    /// The process that its peer belongs to, if that is one of this host.
+    /// Returns the process of its peer, if that is on this host.
     pub fn peer(&self) -> Option<PeerId> {
         match &self.service {
             Service::Local(local) => Some(local.peer()),
@@ -25,17 +25,17 @@ impl Qp {
         }
     }
 
-    /// Let the peer address this queue pair directly, as its attributes say now.
+    /// Lets the peer access this queue pair directly, with its present attributes.
     pub(super) fn publish(&mut self, env: &mut impl Env) {
         let Service::Local(local) = &self.service else { return };
         if !matches!(self.qp_type(), QpType::Rc | QpType::Uc) {
-            // XRC takes its domain from what each message names.
+            // XRC takes its protection domain from the SRQ that each message names.
             return;
         }
         (self.core.direct, self.published) = (true, true);
         let mut access = self.core.attr.qp_access;
         if self.core.attr.max_dest_rd_atomic == 0 {
-            // Whoever asks is to be refused.
+            // The responder refuses every such request.
             access -= Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         }
         env.memory().publish_qp(&QpView {
@@ -47,7 +47,7 @@ impl Qp {
         });
     }
 
-    /// End that; no copy through the queue pair is under way afterwards.
+    /// Ends direct access; no copy through the queue pair is in progress afterwards.
     pub(super) fn revoke(&mut self, env: &mut impl Env) {
         self.core.direct = false;
         if std::mem::take(&mut self.published) {
@@ -55,12 +55,12 @@ impl Qp {
         }
     }
 
-    /// The queue pair is destroyed.
+    /// Retires the queue pair before its destruction.
     pub fn retire(&mut self, env: &mut impl Env) {
         self.revoke(env);
     }
 
-    /// A frame for this queue pair, from its peer's process: it is the current one of the lane.
+    /// Handles a frame from the peer's process, which is the current one of the lane.
     pub fn handle_frame(&mut self, now: Instant, frame: &Frame, env: &mut impl Env) {
         self.core.now = now;
         let receives = matches!(self.state(), QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe);
@@ -76,7 +76,7 @@ impl Qp {
         self.after(env);
     }
 
-    /// Whether an acknowledgement waits for company.
+    /// Returns whether an acknowledgement waits for a frame to ride on.
     pub fn owes_ack(&self) -> bool {
         match &self.service {
             Service::Local(local) => local.owes_ack(),
@@ -84,7 +84,7 @@ impl Qp {
         }
     }
 
-    /// Send it. Whether it still waits, for room.
+    /// Sends that acknowledgement. Returns whether it still waits, for room.
     pub fn flush_ack(&mut self, now: Instant, env: &mut impl Env) -> bool {
         self.core.now = now;
         let Service::Local(local) = &mut self.service else { return false };

@@ -1,41 +1,42 @@
-//! When an acknowledgement may ride along. Programs that talk in turns answer a message within microseconds; if this
-//! one does, its acknowledgement waits that long and leaves in the same system call as the answer. It is learned from
-//! the traffic, and forgotten at the first acknowledgement that waited in vain. It is off unless the owner allows it,
-//! because a process that ends while an acknowledgement waits leaves its peer without one.
+//! Delay of acknowledgements, so that they ride along with answers. Programs that alternate answer a message within
+//! microseconds; if this one does, its acknowledgement waits that long and leaves in the same system call as the
+//! answer. The queue pair learns that from the traffic, and forgets it at the first acknowledgement that waited in
+//! vain. The delay is off unless the owner allows it, because a process that ends while an acknowledgement waits leaves
+//! its peer without one.
 
 use weft_verbs::{Duration, Instant};
 
-/// How long an acknowledgement waits for company.
+/// Time that an acknowledgement waits for an answer.
 const ACK_DELAY: Duration = Duration::from_micros(40);
-/// Quick answers in a row that make it worth waiting.
+/// Number of quick answers in a row that enable the delay.
 const QUICK_ANSWERS: u8 = 4;
-/// Packets that may wait for one acknowledgement; a peer that streams wants its window moved.
+/// Most packets that wait for one acknowledgement; a streaming peer needs its window moved.
 const WAITING_PACKETS: u32 = 8;
 
-/// What was learned about this queue pair's program.
+/// State of the delay for one queue pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chatter {
-    /// Acknowledgements may wait at all.
+    /// Whether acknowledgements may wait at all.
     allowed: bool,
-    /// When the first message since our last one arrived.
+    /// Arrival of the first message since the last own one.
     heard_at: Option<Instant>,
     quick: u8,
-    /// The acknowledgement waits until then.
+    /// Until when the acknowledgement waits.
     hold_until: Option<Instant>,
 }
 
 impl Chatter {
-    /// Say whether acknowledgements may wait; one that waits stops waiting if not.
+    /// Sets whether acknowledgements may wait; if not, a waiting one is released.
     pub fn allow(&mut self, allowed: bool) {
         *self = Chatter { allowed, ..Chatter::default() };
     }
 
-    /// What is left of this when the queue pair starts anew.
+    /// Returns the initial state, with the setting kept.
     pub fn fresh(&self) -> Chatter {
         Chatter { allowed: self.allowed, ..Chatter::default() }
     }
 
-    /// A message that wants an acknowledgement is complete; `waiting` packets have not been acknowledged.
+    /// Handles a complete message that wants an acknowledgement; `waiting` packets have not been acknowledged.
     pub fn on_message(&mut self, waiting: u32, now: Instant) {
         if !self.allowed {
             return;
@@ -50,24 +51,24 @@ impl Chatter {
         }
     }
 
-    /// The program sent something of its own.
+    /// Records that the program sent an own message.
     pub fn on_own_message(&mut self, now: Instant) {
         let Some(heard) = self.heard_at.take() else { return };
         self.quick = if now.since(heard) <= ACK_DELAY { (self.quick + 1).min(QUICK_ANSWERS) } else { 0 };
         self.hold_until = None;
     }
 
-    /// Whether the acknowledgement still waits.
+    /// Returns whether the acknowledgement still waits.
     pub fn holds(&self, now: Instant) -> bool {
         self.hold_until.is_some_and(|t| now < t)
     }
 
-    /// When it stops waiting.
+    /// Returns when it stops waiting.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.hold_until
     }
 
-    /// The time has passed: if an acknowledgement waited, it waited in vain.
+    /// Ends the delay: if an acknowledgement waited, it waited in vain.
     pub fn on_timeout(&mut self, now: Instant) {
         if self.hold_until.is_some_and(|t| t <= now) {
             self.hold_until = None;

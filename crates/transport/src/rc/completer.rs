@@ -1,4 +1,4 @@
-//! The requester's other ear: acknowledgements, responses and NAKs, and what is done by them.
+//! Receive side of the requester: acknowledgements, responses and NAKs, and their effects.
 
 use weft_verbs::{Instant, QpState, SendOp, WcStatus};
 use weft_wire::{Kind, NakCode, Packet, Syndrome};
@@ -13,16 +13,16 @@ use super::requester::{Requester, extend};
 /// Responses that may overtake a missing one before it counts as lost: the network may reorder a little.
 const REORDER_SLACK: u64 = 3;
 
-/// Why a response cannot be taken.
+/// Reason why a response is not accepted.
 enum Bad {
-    /// It is none of ours.
+    /// It answers no request of this queue pair.
     Stray,
     /// The request it answers fails.
     Fails(WcStatus),
 }
 
 impl Requester {
-    /// A response packet.
+    /// Handles a response packet.
     pub fn on_response<E: Env>(
         &mut self,
         core: &mut Core,
@@ -65,7 +65,8 @@ impl Requester {
         self.after_resend(sq, psn + 1);
     }
 
-    /// An acknowledgement beyond what was sent again since a NAK rewound us: the peer had kept the rest after all.
+    /// Learns from an acknowledgement beyond the packets retransmitted since a NAK: the peer had kept the rest after
+    /// all.
     fn learn(&mut self, acked_to: u64) {
         let (from, to) = self.resent;
         if from != 0 && from == to && self.nxt < self.max && acked_to > self.nxt.max(from + 1) {
@@ -73,7 +74,8 @@ impl Requester {
         }
     }
 
-    /// After a NAK the missing packets were sent again: what does the acknowledgement say about the peer?
+    /// Learns from the acknowledgement of packets retransmitted after a NAK whether the peer kept the packets behind
+    /// them.
     fn after_resend(&mut self, sq: &SendQueue, acked_to: u64) {
         let (from, to) = self.resent;
         if self.hold_until.is_none() || acked_to <= from {
@@ -89,7 +91,7 @@ impl Requester {
         }
     }
 
-    /// READ responses, atomic acknowledgements, and the empty responses of FLUSH and ATOMIC WRITE.
+    /// Handles READ responses, atomic acknowledgements, and the empty responses of FLUSH and ATOMIC WRITE.
     fn on_data<E: Env>(
         &mut self,
         core: &mut Core,
@@ -120,7 +122,7 @@ impl Requester {
         self.acked_to = self.acked_to.max(chunk.first);
         self.settle(core, sq, now, Some(psn), env);
         if self.hold_until.is_some() && self.una > self.resent.0 {
-            // The NAK was for this request; what the peer did with those behind it is not known yet.
+            // The NAK was for this request; whether the peer kept the later ones is still unknown.
             self.hold_until = None;
             if self.peer_buffers != Some(true) {
                 self.rewind(sq, self.resent.1.max(self.acked_to).min(self.max));
@@ -131,7 +133,7 @@ impl Requester {
         }
     }
 
-    /// Move `una` over all that is acknowledged or has arrived, `arrived` among it, and complete what is done.
+    /// Advances `una` over everything acknowledged or received, `arrived` included, and completes finished requests.
     pub fn settle<E: Env>(
         &mut self,
         core: &mut Core,
@@ -192,7 +194,7 @@ impl Requester {
     }
 }
 
-/// Store what a response brings.
+/// Stores the data of a response.
 fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn: u64, env: &mut E) -> Result<(), Bad> {
     if at >= sq.tail() {
         return Err(Bad::Stray);

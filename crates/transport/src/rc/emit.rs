@@ -1,4 +1,4 @@
-//! The requester's packets: new ones, those sent again, and the requests for missing responses.
+//! The requester's packets: new ones, retransmissions, and requests for missing responses.
 
 use weft_verbs::{Instant, SendFlags, SendOp, WcStatus};
 use weft_wire::ext::{AtomicEth, Feth, Reth, XrcEth};
@@ -11,11 +11,11 @@ use crate::{Env, TxBatch};
 
 use super::requester::Requester;
 
-/// An acknowledgement is asked for at the end of a message, and at least once in so many packets.
+/// The end of a message requests an acknowledgement, and so does one of this many packets.
 const ACK_REQ_PACKETS: u64 = 32;
 
 impl Requester {
-    /// The next packet that was never sent.
+    /// Sends the next new packet.
     pub fn send_new<E: Env>(
         &mut self,
         core: &mut Core,
@@ -42,7 +42,7 @@ impl Requester {
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
             || limit - self.una >= window
             || (wqe.takes_receive() && !self.credits.allow(wqe.ssn));
-        // Who is to leave its place must hear that everything arrived.
+        // Before the queue pair leaves its place, it needs an acknowledgement of everything.
         let ack_req = self.share.spend(limit - psn, core.mtu()) || ack_req;
         let split = psn != wqe.first && answered;
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
@@ -66,7 +66,7 @@ impl Requester {
         }
     }
 
-    /// The first PSN from `psn` on that the peer still needs.
+    /// Returns the first PSN from `psn` on that the peer still needs.
     fn needed(&self, psn: u64) -> u64 {
         if psn >= self.acked_to {
             return psn;
@@ -77,12 +77,12 @@ impl Requester {
         }
     }
 
-    /// PSN after what a packet at `psn` asks for: a whole response range, or itself.
+    /// Returns the PSN after the range of the packet at `psn`: a whole response range, or the packet alone.
     fn reach(&self, psn: u64) -> u64 {
         self.chunks.iter().find(|c| c.holds(psn)).map_or(psn + 1, |c| c.end)
     }
 
-    /// Go back: send again at `nxt`.
+    /// Goes back: retransmits at `nxt`.
     pub fn send_again<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         let psn = self.needed(self.nxt);
         if psn >= self.max {
@@ -104,7 +104,7 @@ impl Requester {
         doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
             Ok(()) => {
-                // Perhaps it came to harm because the program wrote to what it sends.
+                // The program may have written to the payload during transmission and so damaged the packet.
                 tx.unsteady();
                 self.rewind(sq, limit);
             }
@@ -112,7 +112,7 @@ impl Requester {
         }
     }
 
-    /// Send again out of turn what a NAK named, or a probe.
+    /// Retransmits out of turn the packet that a NAK named, or a probe.
     pub fn send_resend<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         let Some((from, to)) = self.resend.take() else { return };
         let psn = self.needed(from.max(self.una));
@@ -134,7 +134,7 @@ impl Requester {
         }
     }
 
-    /// Ask again for the responses from `una` up to the next one that is here.
+    /// Requests the missing responses again, from `una` up to the next received one.
     pub fn send_reread<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         self.reread = false;
         let psn = self.una;
@@ -149,14 +149,15 @@ impl Requester {
     }
 }
 
-/// A FLUSH is sent again. Linux's rxe (6.2 and later) takes only one whose ICRC is computed in a way of its own, and drops any
-/// other; all other peers drop that. So each time the other way is tried, and the one that was answered stays.
+/// Switches the ICRC variant when a FLUSH is retransmitted. Linux's rxe (6.2 and later) accepts only a FLUSH with its
+/// own computation of the ICRC, and drops any other; all other peers drop that one. So each retransmission tries the
+/// other variant, and the one that is answered stays.
 fn doubt_flush(core: &mut Core, sq: &SendQueue, at: u64) {
     core.flush_for_rxe ^= at < sq.tail() && matches!(sq.get(at).op, SendOp::Flush { .. });
 }
 
-/// Put the packet at `psn` of request `at` into the batch. `limit` is the PSN after what it covers, which differs from
-/// the next one for READ only.
+/// Puts the packet at `psn` of request `at` into the batch. `limit` is the PSN after its range, which is larger than
+/// one PSN for READ only.
 #[allow(clippy::too_many_arguments)] // The two halves of the state and the outside world; a struct would only hide it.
 fn emit<E: Env>(
     core: &mut Core,
@@ -202,7 +203,7 @@ fn emit<E: Env>(
             core.begin(tx, Kind::AtomicWrite, psn, bits, &Headers { reth, ..base }, 8);
             payload.add(wqe, tx);
         }
-        // Local operations hold no PSN.
+        // Local operations use no PSN.
         SendOp::BindMw(_) | SendOp::LocalInv(_) => {}
         _ => {
             let segment = Segment::of(wqe, psn - wqe.first, mtu, xrc);

@@ -1,4 +1,4 @@
-//! Requests carried out in order: rights and lengths checked, memory written, receives completed (IBA 9.7.4).
+//! Execution of requests in order: checks rights and lengths, writes memory, completes receives (IBA 9.7.4).
 
 use weft_verbs::{Access, MSG_SIZE_MAX, PdId, QpType, WcFlags, WcOpcode, WcStatus};
 use weft_wire::ext::Reth;
@@ -13,21 +13,21 @@ use super::replies::Reply;
 use super::resources::{Answered, Resource};
 use super::responder::{Message, Responder};
 
-/// Why a request is not carried out.
+/// Reason why a request is not executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// There is no receive: the peer may try again.
+    /// There is no receive: the peer may retry.
     NotReady,
     /// The connection ends.
     Fatal {
-        /// What the peer is told.
+        /// The NAK code for the peer.
         code: NakCode,
-        /// How the receive in use completes, if there is one.
+        /// Completion status of the receive in use, if there is one.
         recv: Option<WcStatus>,
     },
 }
 
-/// The request is not one that can be carried out.
+/// The request is invalid.
 const INVALID: Refusal = Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: None };
 /// The key, the range or the right is wrong.
 const NO_ACCESS: Refusal = Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: None };
@@ -38,13 +38,13 @@ impl From<NakCode> for Refusal {
     }
 }
 
-/// Our own receive is at fault.
+/// A fault of the local receive.
 fn local_fault(status: WcStatus) -> Refusal {
     Refusal::Fatal { code: NakCode::REMOTE_OPERATIONAL, recv: Some(status) }
 }
 
 impl Responder {
-    /// Carry out the request at the expected PSN. Answers how many PSNs it takes.
+    /// Executes the request at the expected PSN. Returns the number of PSNs that it takes.
     #[inline]
     pub fn execute<E: Env>(
         &mut self,
@@ -63,7 +63,7 @@ impl Responder {
         if self.message != Message::Idle {
             return Err(INVALID);
         }
-        // The peer may have so many of these outstanding and no more (IBA C9-115).
+        // The peer may have this many outstanding, and no more (IBA C9-115).
         if self.replies.fresh() >= usize::from(core.attr.max_dest_rd_atomic) {
             return Err(INVALID);
         }
@@ -82,7 +82,7 @@ impl Responder {
         Ok(psns)
     }
 
-    /// The protection domain that a request is checked against: XRC takes it from the SRQ that the packet names.
+    /// Returns the protection domain to check a request against: XRC takes it from the SRQ that the packet names.
     fn domain<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, env: &E) -> Result<PdId, Refusal> {
         if core.qp_type() != QpType::XrcRecv {
             return Ok(core.pd());
@@ -94,7 +94,7 @@ impl Responder {
         Ok(srq.pd)
     }
 
-    /// Take the receive that a message is to fill.
+    /// Takes the receive for a message.
     fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Refusal> {
         let shared = if core.qp_type() == QpType::XrcRecv { self.xrc.map(|(_, x)| x.srq) } else { core.init.srq };
         let taken = match shared {
@@ -111,7 +111,7 @@ impl Responder {
         if taken { Ok(()) } else { Err(Refusal::NotReady) }
     }
 
-    /// Complete the receive.
+    /// Completes the receive.
     fn complete<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, opcode: WcOpcode, bytes: u64, env: &mut E) {
         let mut wc = core.wc(self.recv.wr_id, WcStatus::Success, opcode);
         wc.byte_len = bytes as u32;
@@ -158,7 +158,7 @@ impl Responder {
         if end > segment::total(&self.recv.sges) {
             return Err(Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: Some(WcStatus::LocLenErr) });
         }
-        // Elements that the message does not reach are not checked: adapters look at each when its bytes come.
+        // Elements beyond the end of the message are not checked: adapters check each one when data for it arrives.
         segment::scatter(env, pd, &self.recv.sges, offset, packet.payload).map_err(local_fault)?;
         if matches!(place, Place::First | Place::Middle) {
             self.message = Message::Send { offset: end };
@@ -195,7 +195,7 @@ impl Responder {
         };
         let len = packet.payload.len() as u64;
         check_len(core, place, packet.payload.len())?;
-        // Neither more nor fewer bytes than the RETH announced.
+        // The length must be exactly what the RETH announced.
         if if ends { len != left } else { len >= left } {
             return Err(INVALID);
         }
@@ -218,7 +218,7 @@ impl Responder {
         Ok(())
     }
 
-    /// The first packet of a WRITE: right, length, and key for the whole of it.
+    /// Checks the first packet of a WRITE: right, length, and key for the whole message.
     fn open_write<E: Env>(&mut self, core: &Core, packet: &Packet<'_>, env: &E) -> Result<Reth, Refusal> {
         let reth = packet.ext.reth.ok_or(INVALID)?;
         if !core.attr.qp_access.contains(Access::REMOTE_WRITE) || reth.dma_len() > MSG_SIZE_MAX {
@@ -233,7 +233,7 @@ impl Responder {
     }
 }
 
-/// The length that a packet's place in its message demands (IBA 9.7.4.1.6).
+/// Checks the length that a packet must have at its place in the message (IBA 9.7.4.1.6).
 fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Refusal> {
     let mtu = core.mtu() as usize;
     let ok = match place {

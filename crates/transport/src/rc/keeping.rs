@@ -1,56 +1,57 @@
-//! Whether it pays to keep what arrives behind a gap. It does if the requester sends the missing packet alone, as Weft does.
-//! One that goes back sends everything again (adapters, Linux's rxe), so nothing is gained. And rxe may stop for good: the
-//! acknowledgement of all that was kept moves its window beyond what it has sent again so far; if it pauses there, its timer
-//! finds nothing to send.
+//! Whether to keep packets that arrive behind a gap. It pays if the requester retransmits only the missing packet, as
+//! Weft does. A requester that goes back retransmits everything (adapters, Linux's rxe), so nothing is gained. And rxe
+//! may hang: the acknowledgement of all kept packets moves its window beyond its latest retransmission; if it pauses
+//! there, its timer finds nothing to send.
 
-/// Gaps in a row behind which packets were kept in vain, from which on none are kept.
+/// Gaps in a row with packets kept in vain after which no more are kept.
 const IN_VAIN_MAX: u8 = 2;
-/// Once in so many gaps it is tried again.
+/// One of this many gaps tries again.
 const TRIAL_PERIOD: u32 = 32;
 
 /// The responder's experience with its requester.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Keeping {
-    /// The PSNs that were kept behind the last gap, until the requester sends one of them again.
+    /// The PSNs kept behind the last gap, until the requester sends one of them again.
     kept: (u64, u64),
     in_vain: u8,
     gaps: u32,
-    /// Of the gap there is now.
+    /// Whether packets behind the current gap are kept.
     keeps: bool,
     /// PSN of the last packet behind it.
     last: u64,
 }
 
 impl Keeping {
-    /// A gap shows.
+    /// Records a new gap.
     pub fn on_gap(&mut self) {
         self.gaps = self.gaps.wrapping_add(1);
         self.keeps = self.in_vain < IN_VAIN_MAX || self.gaps.is_multiple_of(TRIAL_PERIOD);
         self.last = 0;
     }
 
-    /// Whether packets behind the gap are kept.
+    /// Returns whether packets behind the gap are kept.
     pub fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// A packet behind the gap came and is not kept. Answers whether the requester went back without closing the gap.
+    /// Records a packet behind the gap that is not kept. Returns whether the requester went back without closing the
+    /// gap.
     pub fn on_dropped(&mut self, psn: u64) -> bool {
         let went_back = psn <= self.last;
         self.last = psn;
         went_back
     }
 
-    /// The gap closed, and packets `first..end` had been kept.
+    /// Records that the gap closed, with packets `first..end` kept.
     pub fn on_closed(&mut self, first: u64, end: u64) {
         if self.kept.0 < self.kept.1 {
-            // None of those of the gap before came again.
+            // None of the packets kept at the previous gap came again.
             self.in_vain = 0;
         }
         self.kept = (first, end);
     }
 
-    /// A request came that was executed before.
+    /// Records a request that was already executed.
     pub fn on_duplicate(&mut self, psn: u64) {
         if (self.kept.0..self.kept.1).contains(&psn) {
             self.kept = (0, 0);
@@ -63,7 +64,8 @@ impl Keeping {
 mod tests {
     use super::*;
 
-    /// A gap behind which packets are kept if that pays; the requester goes back or not. Answers whether they were.
+    /// Simulates a gap behind which packets are kept if that pays; the requester goes back or not. Returns whether they
+    /// were.
     fn gap(keeping: &mut Keeping, psn: u64, goes_back: bool) -> bool {
         keeping.on_gap();
         if keeping.keeps() {

@@ -32,7 +32,7 @@ use crate::{Env, RxPacket, TxBatch};
 use requester::Requester;
 use responder::Responder;
 
-/// Packets of a burst that are kept for the requester when the responder has many.
+/// Packets of a burst reserved for the requester when the responder has many.
 const OWN_PACKETS: u32 = TX_BURST_PACKETS / 4;
 
 /// Both halves.
@@ -51,55 +51,55 @@ impl Rc {
         self.requester.start(psn, core, sq);
     }
 
-    /// Share the peer with others that send to it.
+    /// Shares the peer with others that send to it.
     pub fn join(&mut self, crowd: &Crowd) {
         self.requester.join(crowd);
     }
 
-    /// Whether it wants to send and is to wait until there is a place.
+    /// Returns whether it wants to send and must wait for a place.
     pub fn waits_for_place(&self) -> bool {
         self.requester.share.waits()
     }
 
-    /// There is a place.
+    /// Gives it a place.
     pub fn admit(&mut self) {
         self.requester.share.admit();
     }
 
-    /// It makes no use of its place.
+    /// Gives its unused place back.
     pub fn decline(&mut self) {
         self.requester.share.leave();
     }
 
-    /// Let acknowledgements wait for company, or not.
+    /// Sets whether acknowledgements may wait for an own message.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.responder.chatter.allow(allowed);
     }
 
-    /// Send the last acknowledgement once more, if there was one.
+    /// Sends the last acknowledgement once more, if there was one.
     pub fn acknowledge_again(&mut self) {
         self.responder.acknowledge_again();
     }
 
-    /// Both halves as at birth, settings kept.
+    /// Resets both halves to the initial state, with settings kept.
     pub fn reset(&mut self) {
         let chatter = self.responder.chatter.fresh();
         *self = Rc::default();
         self.responder.chatter = chatter;
     }
 
-    /// Whether every request that was started has ended.
+    /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.requester.started <= sq.head()
     }
 
-    /// ERR was entered: the receive that was being filled, with its CQ if that is not the queue pair's.
+    /// Enters ERR. Returns the receive being filled, with its CQ if that is not the queue pair's.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.requester = Requester::default();
         self.responder.stop(reply)
     }
 
-    /// A packet that arrives in ERR.
+    /// Handles a packet that arrives in ERR.
     pub fn on_late_packet(&mut self, rx: &RxPacket<'_>) {
         if !rx.packet.info.kind.is_response() {
             self.responder.on_late_request(&rx.packet);
@@ -144,17 +144,17 @@ impl Rc {
         tx: &mut TxBatch,
         env: &mut E,
     ) {
-        // A peer that always has a READ open must not keep our own requests from going out.
+        // A peer that always has a READ open must not starve the own requests.
         let mut replies = TX_BURST_PACKETS - OWN_PACKETS;
         self.responder.poll_transmit(core, rq, tx, env, &mut replies);
-        // A fault found while replying is acted upon first.
+        // A fault found while replying comes first.
         if core.fault.is_some() {
             return;
         }
         let before = self.requester.max;
         self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
         if self.requester.max != before {
-            // An acknowledgement that waited for this goes along, behind, where a shorter packet may stand.
+            // An acknowledgement that waited for this message rides along behind it, where a shorter packet is allowed.
             self.responder.chatter.on_own_message(now);
             self.responder.poll_transmit(core, rq, tx, env, &mut 1);
         }

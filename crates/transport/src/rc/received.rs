@@ -1,9 +1,9 @@
-//! Which responses beyond the oldest missing one have arrived. READ responses say by their PSN where their bytes
-//! belong, so those behind a gap are stored at once and only remembered here; the gap alone is asked for again.
+//! Received responses beyond the oldest missing one. The PSN of a READ response gives the place of its bytes, so
+//! responses behind a gap are stored at once and only recorded here; only the gap is requested again.
 
 use std::collections::VecDeque;
 
-/// PSNs ahead of the oldest missing one that are remembered: the largest window in packets of the smallest MTU.
+/// Most PSNs recorded beyond the oldest missing one: the largest window in packets of the smallest MTU.
 const AHEAD_MAX: u64 = 4096;
 
 /// A set of PSNs (counted without wrapping), in words of 64.
@@ -23,7 +23,7 @@ impl Received {
         self.words.get((at / 64) as usize).is_some_and(|w| w >> (at % 64) & 1 != 0)
     }
 
-    /// Remember `psn`, which lies beyond the oldest missing response `una`. False if that is too far ahead.
+    /// Records `psn`, which is beyond the oldest missing response `una`. False if it is too far ahead.
     pub fn insert(&mut self, una: u64, psn: u64) -> bool {
         if psn < una || psn - una >= AHEAD_MAX {
             return false;
@@ -48,7 +48,7 @@ impl Received {
         true
     }
 
-    /// Everything before `una` is settled.
+    /// Forgets everything before `una`, which is settled.
     pub fn forget_before(&mut self, una: u64) {
         while self.count != 0 && self.base + 64 <= una {
             let word = self.words.pop_front().unwrap_or(0);
@@ -67,7 +67,7 @@ impl Received {
         }
     }
 
-    /// The first PSN of `from..to` that has arrived, or `to`.
+    /// Returns the first PSN of `from..to` that has arrived, or `to`.
     pub fn first_in(&self, from: u64, to: u64) -> u64 {
         if self.count == 0 {
             return to;

@@ -1,6 +1,6 @@
-//! The requester against loss: NAKs, gaps among responses, and timers. What is sent again is legal go-back-N, but as
-//! little of it as the peer needs: after a NAK the missing packet alone goes out, and the requester holds for about a
-//! round trip; a peer that kept what arrived behind the gap acknowledges it all, and nothing else is sent twice.
+//! Loss recovery of the requester: NAKs, gaps among responses, and timers. Retransmission is legal go-back-N, but
+//! limited to what the peer needs: after a NAK only the missing packet is sent, and the requester holds for about a
+//! round trip; a peer that kept the packets behind the gap acknowledges them all, and nothing else is sent twice.
 
 use weft_verbs::{Duration, Instant, QpState, WcStatus};
 use weft_wire::NakCode;
@@ -12,15 +12,15 @@ use crate::sq::SendQueue;
 
 use super::requester::Requester;
 
-/// Packets sent again at once when NAKs follow each other packet by packet: a burst was lost.
+/// Packets retransmitted at once when NAKs follow each other packet by packet: a burst was lost.
 const RESEND_RUN_MAX: u64 = 64;
-/// Times that the missing packet alone is sent again, before everything is.
+/// How many times only the missing packet is retransmitted, before everything is.
 const HOLDS_MAX: u32 = 3;
-/// rnr_retry that means "for ever".
+/// rnr_retry value that means "for ever".
 const RNR_RETRY_INFINITE: u8 = 7;
 
 impl Requester {
-    /// The peer misses `psn`; all before it is acknowledged.
+    /// Handles a NAK: the peer misses `psn`; everything before it is acknowledged.
     pub fn on_sequence_nak<E: Env>(
         &mut self,
         core: &mut Core,
@@ -35,7 +35,7 @@ impl Requester {
         core.stats.sequence_naks_received += 1;
         self.acked_to = psn;
         self.settle(core, sq, now, None, env);
-        // A NAK repeated while the missing packet is on its way again says nothing new.
+        // A repeated NAK has no new information while the missing packet is being retransmitted.
         let repeated = self.hold_until.is_some() && psn == self.resent.0;
         if core.fault.is_some() || psn >= self.max || repeated {
             return;
@@ -62,7 +62,7 @@ impl Requester {
         self.rewind(sq, self.max);
     }
 
-    /// The peer had no receive for `psn`.
+    /// Handles an RNR NAK: the peer had no receive for `psn`.
     pub fn on_rnr_nak<E: Env>(
         &mut self,
         core: &mut Core,
@@ -98,7 +98,7 @@ impl Requester {
         self.rewind(sq, psn);
     }
 
-    /// The peer refuses the request that `psn` belongs to.
+    /// Handles a fatal NAK: the peer refuses the request that `psn` belongs to.
     pub fn on_fatal_nak<E: Env>(
         &mut self,
         core: &mut Core,
@@ -129,7 +129,7 @@ impl Requester {
         }
     }
 
-    /// A response is missing at `una` though something behind it came (IBA 9.7.5.2.8: an implied NAK).
+    /// Handles a missing response at `una` when a later one arrived (IBA 9.7.5.2.8: an implied NAK).
     pub fn on_gap(&mut self, core: &mut Core, now: Instant) {
         let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
         if !missing || self.nxt <= self.una || (self.gap.0 == self.una && now < self.gap.1) {
@@ -148,7 +148,7 @@ impl Requester {
         self.reread = true;
     }
 
-    /// What was asked for again did not come.
+    /// Repeats the request for a missing response that did not arrive.
     fn on_gap_over(&mut self, now: Instant) {
         self.gap_at = None;
         let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
@@ -158,7 +158,7 @@ impl Requester {
         }
     }
 
-    /// Forget what was to be sent again out of turn, because everything is.
+    /// Cancels retransmissions out of turn, because everything is retransmitted.
     pub fn stop_repairs(&mut self) {
         self.resend = None;
         self.reread = false;
@@ -166,13 +166,13 @@ impl Requester {
         self.gap_at = None;
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timing = &self.timing;
         [self.rnr_until, self.hold_until, self.gap_at, timing.retry_at, timing.probe_at].into_iter().flatten().min()
     }
 
-    /// Act upon the deadlines that have passed.
+    /// Handles the deadlines that have passed.
     pub fn on_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
         if !matches!(core.state(), QpState::Rts | QpState::Sqd) {
             return;
@@ -194,7 +194,7 @@ impl Requester {
         }
     }
 
-    /// No answer to what was sent again after a NAK.
+    /// Handles the absence of an answer to what was retransmitted after a NAK.
     fn on_hold_over(&mut self, sq: &SendQueue, now: Instant) {
         self.hold_until = None;
         let from = self.resent.0.max(self.una);
@@ -211,7 +211,7 @@ impl Requester {
         }
     }
 
-    /// A whole timeout without progress.
+    /// Handles a whole timeout without progress.
     fn on_retry<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
         if self.una >= self.max {
             return self.timing.disarm();
@@ -229,15 +229,16 @@ impl Requester {
         self.rewind(sq, self.una);
     }
 
-    /// A few round trips without an answer: provoke one. The last packet first, since a peer that misses something
-    /// before it answers with a NAK; in between the oldest one, in case that NAK was sent and lost.
+    /// Probes after a few round trips without an answer. It sends the last packet first, since a peer that misses
+    /// something before it answers with a NAK; every other time the oldest one, in case that NAK was sent and lost.
     fn on_probe(&mut self, core: &mut Core, now: Instant) {
         if self.una >= self.max {
             return self.timing.disarm();
         }
         let before = self.timing.on_probe(now);
         self.share.leave();
-        // After a rewind the window may be full of packets that were all lost again: the last one sent since counts.
+        // After a rewind the window may be full of packets that were all lost again: the last one sent since then
+        // counts.
         if self.reread || self.resend.is_some() || self.nxt <= self.una {
             return;
         }

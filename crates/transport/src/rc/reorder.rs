@@ -1,6 +1,6 @@
-//! Requests that arrived behind a gap. Go-back-N lets a responder drop them; keeping them means that one lost packet
-//! costs one packet. The room is bounded, for each queue pair and for all of them together, made when the first gap
-//! shows, and given back when the last one closes.
+//! Requests that arrived behind a gap. Go-back-N lets a responder drop them; if it keeps them, one lost packet costs
+//! one packet. The memory is limited, for each queue pair and for all of them together, allocated when the first gap
+//! appears, and freed when the last one closes.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::Budget;
 const PACKETS_MAX: usize = 1024;
 /// Payload bytes kept for one queue pair.
 const BYTES_MAX: usize = 1 << 20;
-/// What a packet takes of the common budget beside its payload.
+/// Bytes of the common budget that a packet takes beside its payload.
 const PACKET_BYTES: usize = 2 * size_of::<Stored>();
 
-/// A packet that waits.
+/// A kept packet.
 #[derive(Debug)]
 pub(crate) struct Stored {
     bth: Bth,
@@ -30,14 +30,14 @@ impl Stored {
     }
 }
 
-/// What became of a packet behind a gap.
+/// Result for a packet behind a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kept {
     /// It is kept.
     Stored,
     /// It was kept already.
     Again,
-    /// There is no room; it will have to be sent again.
+    /// There is no room; the requester must retransmit it.
     Full,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reorder {
 }
 
 impl Reorder {
-    /// Empty; what it keeps is taken from the budget.
+    /// Creates an empty buffer that takes its memory from the budget.
     pub fn new(budget: &Budget) -> Reorder {
         Reorder { packets: BTreeMap::new(), bytes: 0, budget: budget.clone() }
     }
@@ -69,7 +69,7 @@ impl Reorder {
         Kept::Stored
     }
 
-    /// Take the packet `psn`, if it is the next; packets before it are forgotten.
+    /// Takes the packet `psn`, if it is the next; packets before it are dropped.
     pub fn take(&mut self, psn: u64) -> Option<Stored> {
         loop {
             let entry = self.packets.first_entry()?;
@@ -126,7 +126,7 @@ mod tests {
         assert!(queue_pairs[0].take(0).is_some());
         assert_eq!(kept(&mut queue_pairs[2], 0), Kept::Stored);
         assert_eq!(kept(&mut queue_pairs[3], 0), Kept::Full);
-        // Those before are forgotten, and what a queue pair kept goes with it.
+        // Earlier packets are dropped, and a dropped queue pair frees its packets.
         assert!(queue_pairs[1].take(3).is_some());
         queue_pairs.clear();
         assert_eq!(budget.left(), 10 * (1024 + PACKET_BYTES));

@@ -1,6 +1,6 @@
-//! What the responder has to say, in the order of the requests (IBA 9.9.1): READ responses are streamed as there is
-//! room, and an acknowledgement of a later request waits behind them. Acknowledgements of earlier ones need not be
-//! sent, because a response acknowledges all before it.
+//! The responder's output, in the order of the requests (IBA 9.9.1): READ responses are streamed as room permits, and
+//! an acknowledgement of a later request waits behind them. Acknowledgements of earlier ones are unnecessary, because a
+//! response acknowledges everything before it.
 
 use std::collections::VecDeque;
 
@@ -13,48 +13,49 @@ use crate::{Env, TxBatch};
 
 use super::resources::Answered;
 
-/// Replies that wait at most, beyond the depth granted to the peer: it may have asked again for each.
+/// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPLAYS_MAX: usize = 64;
 
-/// A READ's last bytes, all of a short one's, are sent as one copy; the link is faster where it need not.
+/// The last bytes of a READ, or all of a short one, are copied before they are sent; the link is faster without the
+/// copy.
 const UNSTEADY_BYTES: u64 = 64 << 10;
 
-/// A reply to a READ, an atomic, a FLUSH or an ATOMIC WRITE.
+/// Reply to a READ, an atomic, a FLUSH or an ATOMIC WRITE.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
     /// First PSN of the reply.
     pub first: u64,
-    /// PSN to be sent next.
+    /// PSN to send next.
     pub next: u64,
     /// PSN after its last.
     pub end: u64,
     /// MSN.
     pub msn: u32,
-    /// For a READ the range that `first..end` covers.
+    /// For a READ, the range that `first..end` covers.
     pub what: Answered,
     /// First answer to the request, not a repetition.
     pub fresh: bool,
-    /// Some of its packets were sent before, and did not arrive.
+    /// Whether some of its packets were sent before and did not arrive.
     pub again: bool,
 }
 
-/// What is to be said once all replies are out. Later ones outrank earlier ones.
+/// Answer to send after all replies. Later variants outrank earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Answer {
     /// Nothing.
     #[default]
     None,
-    /// Everything so far is done.
+    /// Acknowledge everything so far.
     Ack,
     /// A PSN was skipped.
     SequenceNak,
-    /// No receive; the timer code.
+    /// No receive, with the timer code.
     RnrNak(u8),
     /// The request at this PSN is refused, and the connection ends.
     Fatal(NakCode, u64),
 }
 
-/// How far the responder has come.
+/// Progress of the responder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
     /// Expected PSN.
@@ -63,7 +64,7 @@ pub(crate) struct Standing {
     pub msn: u32,
     /// Credit code of acknowledgements.
     pub credits: u8,
-    /// An acknowledgement shall wait.
+    /// Whether a due acknowledgement must wait.
     pub hold_ack: bool,
 }
 
@@ -75,17 +76,17 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// Whether something is to be sent, an answer that [`Replies::poll_transmit`] is told to hold back excepted.
+    /// Returns whether something is ready to send, except an answer that [`Replies::poll_transmit`] holds back.
     pub fn wants_transmit(&self, hold_ack: bool) -> bool {
         !self.queue.is_empty() || !(self.answer == Answer::None || (hold_ack && self.answer == Answer::Ack))
     }
 
-    /// First answers that still wait.
+    /// Returns the number of queued first answers.
     pub fn fresh(&self) -> usize {
         self.queue.iter().filter(|r| r.fresh).count()
     }
 
-    /// Drop everything but a plain acknowledgement.
+    /// Drops everything but a plain acknowledgement.
     pub fn clear_but_ack(&mut self) {
         self.queue.clear();
         if self.answer != Answer::Ack {
@@ -93,13 +94,13 @@ impl Replies {
         }
     }
 
-    /// Drop what waits, because it cannot be read any more.
+    /// Drops the queue, because memory for a reply is no longer readable.
     fn abandon(&mut self, code: NakCode, psn: u64) {
         self.queue.clear();
         self.answer = Answer::Fatal(code, psn);
     }
 
-    /// Answer a new request.
+    /// Answers a new request.
     pub fn push(&mut self, reply: Reply) {
         if self.answer == Answer::Ack {
             self.answer = Answer::None;
@@ -107,7 +108,7 @@ impl Replies {
         self.queue.push_back(reply);
     }
 
-    /// Answer a request that came again: in PSN order among what waits, and not twice.
+    /// Answers a repeated request: in PSN order within the queue, and not twice.
     pub fn replay(&mut self, reply: Reply, depth: usize) {
         let at = self.queue.partition_point(|r| r.end <= reply.first);
         if let Some(waiting) = self.queue.get_mut(at) {
@@ -116,7 +117,7 @@ impl Replies {
                 return;
             }
             if within && waiting.end == reply.end {
-                // All from here on is wanted again: the peer goes back, and so do we.
+                // The peer goes back and wants everything from here on again.
                 waiting.next = reply.first;
                 waiting.again = true;
                 return;
@@ -127,7 +128,7 @@ impl Replies {
         }
     }
 
-    /// Send what there is room for. False if a READ can no longer be answered, which ends the connection.
+    /// Sends as much as there is room for. False if a READ can no longer be answered, which ends the connection.
     pub fn poll_transmit<E: Env>(
         &mut self,
         core: &mut Core,
@@ -175,7 +176,7 @@ impl Replies {
     }
 }
 
-/// Send one packet of a reply.
+/// Sends one packet of a reply.
 fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatch, env: &mut E) -> Result<(), ()> {
     let psn = reply.next;
     let aeth = Some(Aeth::new(Syndrome::Ack(credits), reply.msn));
@@ -190,7 +191,7 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatc
             let mtu = u64::from(core.mtu());
             let offset = (psn - reply.first) * mtu;
             let bytes = len.saturating_sub(offset).min(mtu);
-            // The key is looked at for each packet: the region may go while a long READ streams.
+            // Each packet checks the key: the region may go while a long READ streams.
             let addr = match bytes {
                 0 => 0,
                 _ => env
@@ -206,8 +207,8 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatc
             };
             core.begin(tx, kind, psn, Bits::default(), &ext, bytes as u32);
             tx.piece(addr, bytes as u32);
-            // A program may go on writing to what others read. A packet that comes to harm by it is missed at once where
-            // many follow; where none does it would take a timeout.
+            // A program may write to memory while a peer reads it. The peer misses a damaged packet at once if many
+            // follow; if none does, it takes a timeout.
             if reply.again || len.saturating_sub(offset) <= UNSTEADY_BYTES {
                 tx.unsteady();
             }

@@ -1,11 +1,11 @@
-//! The requester: which packet goes next. PSNs are counted without wrapping from the first one on, so that a message
-//! of 2^31 bytes compares like any other.
+//! Requester: selects the next packet to send. PSNs are counted without wrapping from the first one on, so that a
+//! message of 2^31 bytes compares like any other.
 //!
 //! ```text
 //!        una            acked_to          nxt              max
 //!   ──────┴────────────────┴───────────────┴────────────────┴──────▶ PSN
-//!    done   a response is     acknowledged   to be sent again  new
-//!           missing           or on its way  (after a rewind)
+//!    done   a response is     acknowledged   to send again     new
+//!           missing           or in flight   (after a rewind)
 //! ```
 
 use std::collections::VecDeque;
@@ -25,20 +25,20 @@ use super::window::Window;
 
 /// Bytes of one READ request on the wire, if several may be outstanding; a longer READ becomes several requests.
 const READ_CHUNK_BYTES: u64 = 128 << 10;
-/// Where the count of PSNs starts, so that none before the first is negative.
+/// Start of the PSN count, so that no count before the first is negative.
 const PSN_BASE: u64 = 1 << 32;
 
-/// The count nearest to `near` whose low 24 bits are `psn`.
+/// Returns the count nearest to `near` whose low 24 bits are `psn`.
 pub(crate) fn extend(near: u64, psn: Psn) -> u64 {
     near.wrapping_add_signed(i64::from(psn.distance(Psn::new(near as u32))))
 }
 
-/// The count to start with for a first PSN.
+/// Returns the initial count for a first PSN.
 pub(crate) fn origin(psn: u32) -> u64 {
     PSN_BASE + u64::from(psn & Psn::MASK)
 }
 
-/// A request on the wire that the peer answers with responses of its own.
+/// A request on the wire that the peer answers with response packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     /// First PSN.
@@ -53,16 +53,16 @@ impl Chunk {
     }
 }
 
-/// What can be sent now.
+/// Next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Ask again for the response missing at `una`.
+    /// Request the response missing at `una` again.
     Reread,
-    /// Send again what the peer or a probe asked for, out of turn.
+    /// Retransmit out of turn for a NAK or a probe.
     Resend,
-    /// Send again at `nxt`.
+    /// Retransmit at `nxt`.
     Again,
-    /// Next packet of the request that is being sent.
+    /// Send the next packet of the current request.
     Continue,
     /// Start the next request.
     Start,
@@ -71,58 +71,58 @@ pub(crate) enum Step {
 /// State of the requester.
 #[derive(Debug, Default)]
 pub(crate) struct Requester {
-    /// Oldest PSN that is not done.
+    /// Oldest unfinished PSN.
     pub una: u64,
     /// PSN before which the peer acknowledged everything; ahead of `una` while a response is missing.
     pub acked_to: u64,
-    /// PSN to be sent next.
+    /// PSN to send next.
     pub nxt: u64,
     /// PSN after the last one ever sent.
     pub max: u64,
-    /// Position of the request that `nxt` belongs to.
+    /// Position of the request to which `nxt` belongs.
     pub cur: u64,
-    /// Position after the last request that was started.
+    /// Position after the last started request.
     pub started: u64,
-    /// Requests whose responses are awaited, oldest first; at most max_rd_atomic.
+    /// Requests that await responses, oldest first; at most max_rd_atomic.
     pub chunks: VecDeque<Chunk>,
     pub received: Received,
     pub window: Window,
-    /// Its part of what all queue pairs together may have in flight to the peer.
+    /// Its share of the data that all queue pairs together may have in flight to the peer.
     pub share: Share,
     pub timing: Timing,
     pub credits: Credits,
-    /// PSNs to be sent again out of turn.
+    /// PSNs to retransmit out of turn.
     pub resend: Option<(u64, u64)>,
-    /// PSNs that were sent again after the last NAK.
+    /// PSNs retransmitted after the last NAK.
     pub resent: (u64, u64),
-    /// Ask again for the response at `una`.
+    /// Whether to request the response at `una` again.
     pub reread: bool,
-    /// The gap asked for last, and until when it is not asked for again.
+    /// The gap requested last, and until when not to request it again.
     pub gap: (u64, Instant),
-    /// When it is asked for again, if nothing comes.
+    /// When to request it again, if no response arrives.
     pub gap_at: Option<Instant>,
-    /// Times that it was asked for by that timer.
+    /// Number of requests for it by that timer.
     pub gap_tries: u32,
-    /// After a NAK: wait for the peer's answer until then.
+    /// After a NAK: until when to wait for the peer's answer.
     pub hold_until: Option<Instant>,
-    /// Holds since the last progress.
+    /// Number of holds since the last progress.
     pub holds: u32,
-    /// Whether the peer keeps what arrives behind a gap, once known.
+    /// Whether the peer keeps packets behind a gap, once known.
     pub peer_buffers: Option<bool>,
-    /// The peer had no receive: wait until then.
+    /// Until when to wait because the peer had no receive.
     pub rnr_until: Option<Instant>,
     /// PSN of that RNR NAK.
     pub rnr_psn: u64,
     pub rnr_left: u8,
     pub retry_left: u8,
-    /// A request has failed; it completes when its turn comes, and nothing new is sent.
+    /// A request has failed: it completes in its turn, and nothing new is sent.
     pub stopped: bool,
-    /// Packets sent since an acknowledgement was asked for.
+    /// Packets sent since the last request for an acknowledgement.
     pub silent: u64,
 }
 
 impl Requester {
-    /// RTS: `psn` is the first to be sent.
+    /// Enters RTS: `psn` is the first to send.
     pub fn start(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
         let first = origin(psn);
         *self = Requester {
@@ -138,7 +138,7 @@ impl Requester {
         };
     }
 
-    /// PSNs in flight, by what is sent next.
+    /// Returns the PSNs in flight, relative to the next one to send.
     fn inflight(&self) -> u64 {
         self.nxt.saturating_sub(self.una)
     }
@@ -147,7 +147,7 @@ impl Requester {
         self.hold_until.is_some() && self.peer_buffers != Some(true)
     }
 
-    /// What can be sent now, if anything.
+    /// Returns the next possible action, if any.
     #[inline]
     pub fn step(&self, core: &Core, sq: &SendQueue, now: Instant) -> Option<Step> {
         if !matches!(core.state(), QpState::Rts | QpState::Sqd) || self.rnr_until.is_some_and(|t| now < t) {
@@ -181,7 +181,7 @@ impl Requester {
             return None;
         }
         if wqe.is_local() {
-            // A key must not vanish under requests that may have to be sent again.
+            // A key must not vanish under requests that may be retransmitted.
             let ready = !matches!(wqe.op, SendOp::LocalInv(_)) || sq.head() == self.cur;
             return ready.then_some(Step::Start);
         }
@@ -190,19 +190,19 @@ impl Requester {
         open.then_some(Step::Start)
     }
 
-    /// Packets that may be in flight.
+    /// Returns the number of packets that may be in flight.
     pub fn window_packets(&self, core: &Core) -> u64 {
         self.window.packets(core.mtu()).min(self.share.packets(core.mtu()))
     }
 
-    /// Whether another packet may leave. When others became busy and this one's share shrank beneath what it has in
-    /// flight, one more does that asks for an acknowledgement, unless one was asked for.
+    /// Returns whether another packet may be sent. If others became busy and this queue pair's share shrank below its
+    /// packets in flight, one more packet is sent that requests an acknowledgement, unless one is already requested.
     fn has_room(&self, core: &Core, window: u64) -> bool {
         let inflight = self.inflight();
         inflight < window || (self.silent > 0 && inflight < self.window.packets(core.mtu()))
     }
 
-    /// Take part in what all queue pairs together may have in flight to the peer.
+    /// Joins the queue pairs that share a limit on data in flight to the peer.
     pub fn join(&mut self, crowd: &Crowd) {
         self.share = Share::of(crowd);
     }
@@ -219,23 +219,24 @@ impl Requester {
         if self.chunks.len() >= usize::from(core.attr.max_rd_atomic.max(1)) {
             return false;
         }
-        // No dribble of tiny READ requests into a window that is almost full.
+        // Avoid tiny READ requests into an almost full window.
         inflight == 0 || window.saturating_sub(inflight) >= left.min(self.chunk_packets(core, window) / 2)
     }
 
-    /// Packets that one READ request asks for at most.
+    /// Returns the most packets that one READ request asks for.
     pub fn chunk_packets(&self, core: &Core, window: u64) -> u64 {
         let fixed = READ_CHUNK_BYTES / u64::from(core.mtu());
         let share = window / u64::from(core.attr.max_rd_atomic.max(1));
         fixed.max(share).clamp(1, window)
     }
 
-    /// Whether end-to-end credits let a packet of `wqe` out: without credit, one at a time as a probe.
+    /// Returns whether end-to-end credits permit a packet of `wqe`: without credit, one at a time as a probe.
     fn credit(&self, wqe: &Wqe, ssn: u32) -> bool {
         !wqe.takes_receive() || self.credits.allow(ssn) || self.una == self.max
     }
 
-    /// Whether something could be sent at once: if it waits for a place among its peer's others, only what was sent before.
+    /// Returns whether it could send now. While it waits for a place among its peer's others, only retransmissions
+    /// count.
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
         match self.step(core, sq, now) {
             Some(Step::Start | Step::Continue) => !self.share.waits(),
@@ -243,7 +244,7 @@ impl Requester {
         }
     }
 
-    /// Send what may be sent.
+    /// Sends everything permitted now.
     pub fn poll_transmit<E: Env>(
         &mut self,
         core: &mut Core,
@@ -282,7 +283,7 @@ impl Requester {
         }
     }
 
-    /// Start the request at `cur`. False if nothing of it goes to the wire: a local operation, or a failure.
+    /// Starts the request at `cur`. False if it sends nothing: a local operation, or a failure.
     fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) -> bool {
         let (pd, qpn, mtu) = (core.pd(), core.qpn, core.mtu());
         let at = self.cur;
@@ -326,7 +327,7 @@ impl Requester {
         }
     }
 
-    /// The position of the started request that holds `psn`, or the one to be started next.
+    /// Returns the position of the started request that holds `psn`, or of the next one to start.
     pub fn find(&self, sq: &SendQueue, psn: u64) -> u64 {
         let (mut low, mut high) = (sq.head(), self.started);
         while low < high {
@@ -340,13 +341,13 @@ impl Requester {
         low
     }
 
-    /// Send again from `psn` on, but nothing that is done.
+    /// Rewinds to `psn`, but not to finished packets.
     pub fn rewind(&mut self, sq: &SendQueue, psn: u64) {
         self.nxt = psn.max(self.una);
         self.cur = self.find(sq, self.nxt);
     }
 
-    /// Complete requests whose turn has come, oldest first.
+    /// Completes requests in their turn, oldest first.
     pub fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         while sq.head() < self.started {
             let wqe = sq.get(sq.head());
@@ -370,7 +371,7 @@ impl Requester {
         self.cur = self.cur.max(sq.head());
     }
 
-    /// Request `at` cannot go on at `psn` for a local reason: what went before it still ends as it may.
+    /// Fails request `at` at `psn` for a local reason: earlier ones still end normally.
     pub fn fail_at<E: Env>(
         &mut self,
         core: &mut Core,
@@ -395,7 +396,7 @@ impl Requester {
         self.retire(core, sq, env);
     }
 
-    /// Request `at` has failed for good: earlier ones that did not end are flushed, and the queue pair goes to ERR.
+    /// Fails request `at` for good: flushes earlier unfinished ones, and puts the queue pair into ERR.
     pub fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
         while sq.head() <= at && sq.head() < sq.tail() {
             let wqe = sq.get(sq.head());

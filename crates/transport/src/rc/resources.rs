@@ -1,11 +1,11 @@
-//! Responder resources (IBA 9.4.4, 9.7.5.1.1): what is remembered of READs and atomics so that a request sent again
-//! gets the same answer. A READ is read again from memory; an atomic is answered with the value it found.
+//! Responder resources (IBA 9.4.4, 9.7.5.1.1): record of READs and atomics, so that a repeated request gets the same
+//! answer. A READ reads memory again; an atomic returns the recorded value.
 
 use std::collections::VecDeque;
 
 use weft_verbs::PdId;
 
-/// What a request asked for, or what it found.
+/// Parameters of a READ, or the result of another request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answered {
     /// READ of a range.
@@ -21,11 +21,11 @@ pub(crate) enum Answered {
     },
     /// The value before an atomic.
     Atomic(u64),
-    /// FLUSH or ATOMIC WRITE: done, nothing to say.
+    /// FLUSH or ATOMIC WRITE: done, without a value.
     Done,
 }
 
-/// One remembered request.
+/// One recorded request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resource {
     /// First PSN.
@@ -44,7 +44,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Remember a request; the oldest beyond `depth` is forgotten.
+    /// Records a request, and drops the oldest beyond `depth`.
     pub fn push(&mut self, resource: Resource, depth: usize) {
         while self.ring.len() >= depth.max(1) {
             self.ring.pop_front();
@@ -52,7 +52,7 @@ impl Resources {
         self.ring.push_back(resource);
     }
 
-    /// The request that `psn` belongs to.
+    /// Returns the request that `psn` belongs to.
     pub fn find(&self, psn: u64) -> Option<Resource> {
         self.ring.iter().rev().find(|r| r.first <= psn && psn < r.end).copied()
     }

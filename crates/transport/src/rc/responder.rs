@@ -1,9 +1,8 @@
-//! The responder: which requests are executed, which were executed before, and which came too early. Execution itself
-//! stands in [`super::execute`].
+//! Responder: recognises new, repeated and early requests. [`super::execute`] executes them.
 //!
-//! | PSN against the expected one | what is done |
+//! | PSN against the expected one | action |
 //! |---|---|
-//! | equal | execute, then all that waited behind it |
+//! | equal | execute, then everything kept behind it |
 //! | behind | a duplicate: acknowledge again, or replay the READ or atomic |
 //! | ahead | keep it, and send one NAK for the gap |
 
@@ -24,18 +23,18 @@ use super::replies::{Answer, Replies, Reply, Standing};
 use super::requester::{extend, origin};
 use super::resources::{Answered, Resources};
 
-/// Packets executed before an acknowledgement is sent unasked, so that the peer's window moves.
+/// Packets executed before an unrequested acknowledgement, which moves the peer's window.
 const ACK_PACKETS: u32 = 32;
 
-/// The message that is being received.
+/// Message being received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Message {
-    /// None: the next packet begins one.
+    /// None: the next packet begins a message.
     #[default]
     Idle,
     /// A SEND; bytes so far.
     Send { offset: u64 },
-    /// An RDMA WRITE; where the next byte goes.
+    /// An RDMA WRITE; address of the next byte.
     Write { rkey: u32, va: u64, left: u64, total: u64 },
 }
 
@@ -47,7 +46,7 @@ pub(crate) struct Responder {
     /// Messages completed, 24 bits.
     pub msn: u32,
     pub message: Message,
-    /// The receive that is being filled, if `holds_recv`.
+    /// The receive being filled, if `holds_recv`.
     pub recv: RecvWqe,
     pub holds_recv: bool,
     /// The SRQ that the message named (XRC).
@@ -58,27 +57,27 @@ pub(crate) struct Responder {
     keeping: Keeping,
     /// A NAK was sent for the gap at `epsn`.
     gap_told: bool,
-    /// The request at `epsn` found no receive: what comes behind it is not wanted.
+    /// The request at `epsn` found no receive: later ones are dropped.
     waits_recv: bool,
     /// Packets executed since the last acknowledgement.
     silent: u32,
     pub chatter: Chatter,
     repeats: Repeats,
-    /// Why and where the connection ended, to repeat it if it is lost.
+    /// Why and where the connection ended, to repeat the NAK if it is lost.
     refused: Option<(NakCode, u64)>,
 }
 
 impl Responder {
-    /// RTR: `psn` is expected first.
+    /// Enters RTR: `psn` is expected first.
     pub fn start(&mut self, psn: u32) {
         *self = Responder { epsn: origin(psn), chatter: self.chatter.fresh(), ..Responder::default() };
     }
 
-    /// ERR was entered. Answers the receive that was being filled, and its CQ if XRC named one.
+    /// Enters ERR. Returns the receive being filled, and its CQ if XRC named one.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.chatter = self.chatter.fresh();
         if !reply {
-            // What was executed may still be acknowledged: it is true, and the peer waits for it.
+            // Executed requests may still be acknowledged: the peer waits for it.
             self.replies.clear_but_ack();
             self.refused = None;
         }
@@ -95,12 +94,12 @@ impl Responder {
         self.replies.wants_transmit(self.chatter.holds(now))
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.chatter.poll_timeout(), self.repeats.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Act upon the deadlines that have passed.
+    /// Handles the deadlines that have passed.
     pub fn on_timeout(&mut self, now: Instant) {
         self.chatter.on_timeout(now);
         if self.repeats.on_timeout(now) {
@@ -108,14 +107,14 @@ impl Responder {
         }
     }
 
-    /// Send the last acknowledgement once more, if there was one.
+    /// Sends the last acknowledgement once more, if there was one.
     pub fn acknowledge_again(&mut self) {
         if self.msn > 0 && self.replies.answer == Answer::None {
             self.replies.answer = Answer::Ack;
         }
     }
 
-    /// Send replies and what is to be acknowledged.
+    /// Sends replies and due acknowledgements.
     pub fn poll_transmit<E: Env>(
         &mut self,
         core: &mut Core,
@@ -140,8 +139,8 @@ impl Responder {
         }
     }
 
-    /// The credit code of acknowledgements: messages beyond the MSN that find a receive, the one that a message under
-    /// way has taken among them. Receives that others share are nobody's to promise.
+    /// Returns the credit code of acknowledgements: the number of messages beyond the MSN that find a receive,
+    /// including the one that an unfinished message has taken. Receives of an SRQ cannot be promised.
     fn credits(&self, core: &Core, rq: &RecvQueue) -> u8 {
         if core.init.srq.is_some() || !core.qp_type().has_recv_queue() {
             return CREDITS_INVALID;
@@ -149,7 +148,7 @@ impl Responder {
         credit_code(rq.len() + u32::from(self.holds_recv))
     }
 
-    /// A request.
+    /// Handles a request.
     pub fn on_request<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, packet: &Packet<'_>, env: &mut E) {
         let psn = extend(self.epsn, packet.bth.psn());
         if psn == self.epsn {
@@ -167,8 +166,8 @@ impl Responder {
         }
     }
 
-    /// A request that arrives in ERR: if this side refused it, and it is sent again, say so again. What comes behind
-    /// it was sent before the peer could know.
+    /// Handles a request that arrives in ERR: if this side refused it and the peer repeats it, repeats the refusal.
+    /// Later requests were sent before the peer could know.
     pub fn on_late_request(&mut self, packet: &Packet<'_>) {
         if let Some((code, psn)) = self.refused
             && extend(psn, packet.bth.psn()) <= psn
@@ -177,7 +176,7 @@ impl Responder {
         }
     }
 
-    /// The request that is expected.
+    /// Executes the expected request.
     fn accept<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, packet: &Packet<'_>, env: &mut E) {
         match self.execute(core, rq, packet, env) {
             Ok(psns) => {
@@ -186,7 +185,8 @@ impl Responder {
                 self.gap_told = false;
                 self.waits_recv = false;
                 self.silent += 1;
-                // What answers for itself acknowledges all before it.
+                // A request with its own response needs no acknowledgement: the response acknowledges everything before
+                // it.
                 let plain = is_plain(packet.info.kind);
                 let due = packet.bth.ack_req() || self.silent >= ACK_PACKETS;
                 match self.replies.answer {
@@ -208,7 +208,7 @@ impl Responder {
         }
     }
 
-    /// End the connection (IBA 9.9.3): NAK, completion or event, ERR.
+    /// Ends the connection (IBA 9.9.3): NAK, completion or event, ERR.
     fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, env: &mut E) {
         self.refused = Some((code, self.epsn));
         self.replies.answer = Answer::Fatal(code, self.epsn);
@@ -225,7 +225,7 @@ impl Responder {
         core.fault = Some(Fault::Error);
     }
 
-    /// Execute what waited behind the gap that has just closed.
+    /// Executes the packets kept behind the gap that has just closed.
     fn drain<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, env: &mut E) {
         let first = self.epsn;
         while core.fault.is_none() && !self.waits_recv {
@@ -252,11 +252,11 @@ impl Responder {
         }
     }
 
-    /// A request that was executed before (IBA 9.7.5.1.1).
+    /// Handles a request that was already executed (IBA 9.7.5.1.1).
     fn repeat(&mut self, core: &Core, packet: &Packet<'_>, psn: u64) {
         if is_plain(packet.info.kind) {
-            // One acknowledgement for all that the requester sends again: the end of its run asks for it. More would only be
-            // work for a requester that is in the middle of the run.
+            // One acknowledgement answers a whole run of retransmissions: the end of the run requests it. More would
+            // only burden a requester in the middle of the run.
             self.silent += 1;
             let due = packet.bth.ack_req() || self.silent >= ACK_PACKETS;
             if due && self.replies.answer == Answer::None {
@@ -294,7 +294,7 @@ impl Responder {
         self.replies.replay(reply, usize::from(core.attr.max_dest_rd_atomic));
     }
 
-    /// A request behind a gap.
+    /// Handles a request behind a gap.
     fn early(&mut self, packet: &Packet<'_>, psn: u64, budget: &Budget) {
         if self.waits_recv {
             return;
@@ -315,7 +315,7 @@ impl Responder {
     }
 }
 
-/// Whether a request is answered by a plain acknowledgement.
+/// Returns whether a request is answered by a plain acknowledgement.
 fn is_plain(kind: Kind) -> bool {
     kind.is_send() || kind.is_write()
 }

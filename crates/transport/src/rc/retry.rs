@@ -1,20 +1,21 @@
-//! When to send again. The QP's timeout alone ends a connection: it is counted against `retry_cnt` only if a whole
-//! timeout passes without progress. What repairs a lost tail before that is a probe after a few round trips, which
-//! is not counted; and after a NAK the requester holds for about a round trip, to learn whether the peer kept what
-//! arrived behind the gap.
+//! Retransmission timers. Only the QP's timeout can end a connection: it counts against `retry_cnt` only if a whole
+//! timeout passes without progress. Before that, a probe after a few round trips, which is not counted, repairs a lost
+//! tail. After a NAK the requester holds for about a round trip, to learn whether the peer kept the packets behind the
+//! gap.
 
 use weft_verbs::{Duration, Instant};
 
 /// Shortest retry timer: two processes share a processor, and a peer that was not scheduled is not dead.
 const RETRY_MIN: Duration = Duration::from_millis(16);
-/// The specification lets the timer run up to four times as long as asked (IBA C9-141). That is used up to this length:
-/// probes repair losses long before, so the timer only has to tell a dead peer from one that waits for a processor.
+/// The specification permits the timer up to four times the requested time (IBA C9-141). That is used up to this
+/// length: probes repair losses long before, so the timer only has to distinguish a dead peer from one that waits for a
+/// processor.
 const RETRY_STRETCHED_MAX: Duration = Duration::from_secs(1);
 /// Shortest wait before a tail-loss probe.
 const PROBE_MIN: Duration = Duration::from_millis(1);
 /// Wait before the first probe while no round trip has been measured.
 const PROBE_UNMEASURED: Duration = Duration::from_millis(4);
-/// Doublings of the probe interval.
+/// How many times the probe interval doubles.
 const PROBE_BACKOFF_MAX: u32 = 12;
 /// Shortest hold after a NAK.
 const HOLD_MIN: Duration = Duration::from_micros(200);
@@ -36,19 +37,19 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Time the acknowledgement of a packet sent for the first time, unless another one is being timed.
+    /// Times the acknowledgement of a packet sent for the first time, unless another one is being timed.
     pub fn time(&mut self, psn: u64, now: Instant) {
         if self.sample.is_none() {
             self.sample = Some((psn, now));
         }
     }
 
-    /// What is sent again cannot be timed: its answer may be to the first copy (Karn).
+    /// Stops timing: after a retransmission the answer may be to the first copy (Karn).
     pub fn forget_sample(&mut self) {
         self.sample = None;
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Handles an acknowledgement of everything before `una`.
     pub fn on_ack(&mut self, una: u64, now: Instant) {
         let Some((psn, sent)) = self.sample else { return };
         if una <= psn {
@@ -65,35 +66,35 @@ impl Timing {
         }
     }
 
-    /// Something is outstanding: start both timers unless they run.
+    /// Starts both timers unless they run: something is outstanding.
     pub fn arm(&mut self, timeout: u8, now: Instant) {
         if self.probe_at.is_none() {
             self.restart(timeout, now);
         }
     }
 
-    /// Progress, or a fresh start of both timers.
+    /// Restarts both timers, after progress for example.
     pub fn restart(&mut self, timeout: u8, now: Instant) {
         self.probes = 0;
         self.retry_at = (timeout != 0).then(|| now + self.retry_after(timeout));
         self.probe_at = Some(now + self.probe_after());
     }
 
-    /// Nothing is outstanding, or the peer asked to wait.
+    /// Stops both timers: nothing is outstanding, or the peer asked to wait.
     pub fn disarm(&mut self) {
         self.retry_at = None;
         self.probe_at = None;
         self.probes = 0;
     }
 
-    /// A retry timer ran out and everything is sent again.
+    /// Handles an expired retry timer, after which everything is retransmitted.
     pub fn on_retry(&mut self, timeout: u8, now: Instant) {
         self.forget_sample();
         self.retry_at = (timeout != 0).then(|| now + self.retry_after(timeout));
         self.probe_at = Some(now + self.probe_after());
     }
 
-    /// A probe goes out. Answers how many went before it since the last progress.
+    /// Counts a probe. Returns the number of earlier ones since the last progress.
     pub fn on_probe(&mut self, now: Instant) -> u32 {
         let before = self.probes;
         self.probes = (self.probes + 1).min(PROBE_BACKOFF_MAX);
@@ -102,7 +103,7 @@ impl Timing {
         before
     }
 
-    /// Local ACK timeout (IBA 9.7.6.1.3), no shorter than what was measured.
+    /// Returns the local ACK timeout (IBA 9.7.6.1.3), no shorter than the measured round trip requires.
     fn retry_after(&self, timeout: u8) -> Duration {
         let asked = Duration::from_nanos(4096 << timeout.min(31));
         let measured = Duration::from_nanos(self.srtt_ns + 4 * self.rttvar_ns);
@@ -118,7 +119,7 @@ impl Timing {
         base * (1 << self.probes)
     }
 
-    /// How long to hold after a NAK.
+    /// Returns how long to hold after a NAK.
     pub fn hold(&self) -> Duration {
         Duration::from_nanos(2 * self.srtt_ns + 4 * self.rttvar_ns).clamp(HOLD_MIN, HOLD_MAX)
     }

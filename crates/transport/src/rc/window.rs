@@ -1,13 +1,13 @@
-//! How much may be in flight: additive increase, multiplicative decrease over bytes of outstanding PSNs. READ
-//! responses count too, because the requester decides how many it asks for.
+//! Congestion window: additive increase, multiplicative decrease over bytes of outstanding PSNs. READ responses count
+//! too, because the requester decides how many it asks for.
 
-/// Window at the start: what a default socket buffer of the peer takes without loss.
+/// Initial window: fits the peer's default socket buffer without loss.
 const INITIAL_BYTES: u64 = 256 << 10;
 /// Largest window.
 const MAX_BYTES: u64 = 1 << 20;
-/// Smallest window, so that a gap shows by the packets behind it.
+/// Smallest window, so that later packets reveal a gap.
 const MIN_PACKETS: u64 = 4;
-/// Packets that a loss-free round trip adds once the first loss has been seen.
+/// Packets that a loss-free round trip adds after the first loss.
 const ADD_PACKETS: u64 = 4;
 
 /// The window of one queue pair.
@@ -15,7 +15,7 @@ const ADD_PACKETS: u64 = 4;
 pub(crate) struct Window {
     bytes: u64,
     threshold: u64,
-    /// Losses of PSNs before this one belong to a loss already answered.
+    /// Losses of PSNs before this one belong to a loss already handled.
     recover: u64,
 }
 
@@ -26,12 +26,12 @@ impl Default for Window {
 }
 
 impl Window {
-    /// PSNs that may be outstanding.
+    /// Returns the PSNs that may be outstanding.
     pub fn packets(&self, mtu: u32) -> u64 {
         (self.bytes / u64::from(mtu)).max(MIN_PACKETS)
     }
 
-    /// `packets` were acknowledged.
+    /// Handles the acknowledgement of `packets`.
     pub fn on_ack(&mut self, packets: u64, mtu: u32) {
         if self.bytes >= MAX_BYTES {
             return;
@@ -46,7 +46,7 @@ impl Window {
         self.bytes = (self.bytes + grown).min(MAX_BYTES);
     }
 
-    /// The packet `psn` was lost while `max` is the PSN after the last one sent.
+    /// Handles the loss of packet `psn`, with `max` the PSN after the last one sent.
     pub fn on_loss(&mut self, psn: u64, max: u64, mtu: u32) {
         if psn < self.recover {
             return;
@@ -56,7 +56,7 @@ impl Window {
         self.threshold = self.bytes;
     }
 
-    /// Nothing came back for a whole timeout.
+    /// Handles a whole timeout without an answer.
     pub fn on_timeout(&mut self, max: u64, mtu: u32) {
         self.recover = max;
         self.threshold = (self.bytes / 2).max(MIN_PACKETS * u64::from(mtu));

@@ -2,7 +2,7 @@
 
 use weft_wire::{Packet, Syndrome};
 
-/// One line for one packet.
+/// Formats one packet as one line.
 pub fn describe(side: usize, packet: &Packet<'_>) -> String {
     let mut line = format!("{side} {} {:06x}", packet.info.name, packet.bth.psn().value());
     if packet.bth.ack_req() {

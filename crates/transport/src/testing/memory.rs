@@ -14,18 +14,18 @@ use super::BASE;
 /// A frame, its payload, and the bytes that the payload names.
 type InLane = (Frame, Vec<u8>, Vec<u8>);
 
-/// What two processes of a host share.
+/// State shared by two processes of a host.
 pub struct Hall {
     room: usize,
-    /// To each side.
+    /// Lane to each side.
     lanes: [VecDeque<InLane>; 2],
     /// Frames ever put into the lane of each side.
     written: [u64; 2],
-    /// The frame that a side looks at.
+    /// The current frame of each side.
     current: [Option<InLane>; 2],
-    /// Whether each side lives.
+    /// Whether each side is alive.
     pub alive: [bool; 2],
-    /// Whether memory of the peer can be fetched.
+    /// Whether a side can fetch from the peer's memory.
     pub fetches: bool,
 }
 
@@ -42,7 +42,7 @@ impl Hall {
     }
 }
 
-/// The bytes, what was flushed, and which side of which hall it is.
+/// The bytes, the flushed ranges, and the side and hall that it belongs to.
 pub struct VecMemory(pub Vec<u8>, pub Vec<(u64, u64, bool)>, pub Option<(usize, Rc<RefCell<Hall>>)>);
 
 impl VecMemory {
@@ -152,7 +152,7 @@ impl SameHost for VecMemory {
     fn fetch(&mut self, _: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
         let Some((side, hall)) = self.hall() else { return false };
         let Some((_, payload, named)) = hall.current[side].as_ref().filter(|_| hall.fetches) else { return false };
-        // Where the element's bytes stand among those named: behind those of the elements before it.
+        // Offset of the element's bytes among the named ones: after those of the earlier elements.
         let lengths = payload.chunks(16).map(|s| (&s[..8], u32::from_ne_bytes(s[8..12].try_into().unwrap())));
         let before: u32 = lengths.take_while(|(addr, _)| *addr != from.addr.to_ne_bytes()).map(|(_, len)| len).sum();
         let start = before as usize + offset as usize;

@@ -1,4 +1,4 @@
-//! Connections come to be, or do not.
+//! Connections are established, or fail.
 
 use super::*;
 use crate::ib::limits::{EARLY_MAX, LISTENER_GRACE};
@@ -13,7 +13,7 @@ fn both_sides_agree_on_what_was_said() {
     assert_eq!(event.private_data.len(), 92);
     assert_eq!(event.private_data[..6], *b"please");
     assert_eq!((got.listen, got.service_id, got.remote_ca_guid), (Some(listen), SERVICE, GUIDS[0]));
-    // The path leads back, and its life time is what the ACK timeout was made of.
+    // The path is reversed, and its life time is the one that the ACK timeout was computed from.
     assert_eq!(got.primary, Path { slid: 0xffff, dlid: 0xffff, ..path(1) });
     assert_eq!((got.remote_qpn, got.starting_psn, got.qp_type), (0x11, 0xe1_7694, QpType::Rc));
     assert_eq!((got.responder_resources, got.initiator_depth), (2, 1));

@@ -13,7 +13,7 @@ fn one_side_ends_it_and_both_wait() {
     let event = net.event(0);
     assert_eq!((event.kind, &event.private_data[..7]), (EventKind::DrepReceived, &b"bye bye"[..]));
     assert_eq!((net.state(0, active), net.state(1, passive)), (State::Timewait, State::Timewait));
-    // Twice the life time of a packet, as the ACK timeout has it: 2^(19-8) ms.
+    // Twice the life time of a packet, rounded as in the ACK timeout: 2^(19-8) ms.
     net.wait(ms(2047));
     net.quiet();
     net.wait(ms(1));
@@ -39,7 +39,8 @@ fn ends_that_cross_are_both_answered() {
     assert_eq!(net.ends[0].stats().tx_retries, [0; 11]);
 }
 
-/// Destroys one end in a state, and says what the other end is told and whether both are left with nothing.
+/// Destroys one end in a state. Returns the messages sent and the other end's event, and checks that neither end keeps
+/// anything.
 fn destroyed(reach: impl FnOnce(&mut Net) -> (ConnId, ConnId), end: usize) -> (Vec<&'static str>, EventKind) {
     let mut net = Net::new();
     let (active, passive) = reach(&mut net);
@@ -63,7 +64,7 @@ fn rejected(reason: RejectReason, ari: &[u8]) -> EventKind {
 #[test]
 fn destroying_tells_the_peer_in_every_state() {
     let consumer = rejected(RejectReason::CONSUMER_DEFINED, &[]);
-    // Who asked does not know the id that its peer has: it names itself by its adapter.
+    // The requester does not know the id of its peer: it names itself by its CA's GUID.
     let timeout = rejected(RejectReason::TIMEOUT, &GUIDS[0].to_be_bytes());
     assert_eq!(destroyed(Net::request, 0), (vec!["REJ"], timeout));
     assert_eq!(destroyed(Net::request, 1), (vec!["REJ"], consumer.clone()));
@@ -126,12 +127,12 @@ fn a_peer_that_forgot_everything_agrees_to_the_end() {
 fn a_peer_that_was_born_again_ends_its_old_connection() {
     let mut net = Net::new();
     let (_, old) = net.connect();
-    // The host of end 0 starts anew: other ids, but the same adapter and by chance the same queue pair.
+    // The host of end 0 restarts: other ids, but the same CA and by chance the same queue pair.
     net.ends[0] = Cm::new(77);
     net.ends[0].set_device(3, CaInfo { node_guid: GUIDS[0], ack_delay: 15 });
     let again = net.ends[0].send_req(net.now, &req(0)).unwrap();
     assert_eq!(net.event_of(0, again), rejected(RejectReason::STALE_CONN, &[]));
-    // The old connection was ended on the way, and the newborn does not know it.
+    // The old connection was ended in the process, and the restarted host does not know it.
     assert_eq!(net.event_of(1, old), EventKind::DrepReceived);
     assert_eq!(net.log()[3..], [(0, "REQ"), (1, "DREQ"), (0, "DREP"), (1, "REJ")]);
     // The next try succeeds.
@@ -150,7 +151,7 @@ fn an_answer_from_a_queue_pair_that_is_connected_is_stale() {
     assert_eq!(net.event_of(1, passive), rejected(RejectReason::STALE_CONN, &[]));
     assert_eq!(net.event_of(1, old_passive), EventKind::DreqReceived);
     assert_eq!((net.state(0, old), net.state(0, again)), (State::DreqSent, State::ReqSent));
-    // The request is repeated, and hears that it is stale too.
+    // The repeated request gets the same "stale" reject.
     net.wait(ms(REQ_TRY_MS));
     assert_eq!(net.event_of(0, again), rejected(RejectReason::STALE_CONN, &[]));
 }
@@ -161,7 +162,7 @@ fn a_queue_pair_whose_peer_said_goodbye_may_connect_anew() {
     let (active, passive) = net.connect();
     net.ends[0].destroy(net.now, active);
     assert_eq!(net.event_of(1, passive), EventKind::DreqReceived);
-    // The program on the other side takes its time, and meanwhile the same queue pair comes again.
+    // The program on the other side is slow, and meanwhile the same queue pair requests again.
     let again = net.ends[0].send_req(net.now, &req(0)).unwrap();
     assert!(matches!(net.event(1).kind, EventKind::ReqReceived(_)));
     assert_eq!((net.state(0, again), net.state(1, passive)), (State::ReqSent, State::DreqRcvd));

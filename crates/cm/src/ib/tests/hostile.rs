@@ -1,4 +1,4 @@
-//! What strangers send: it is dropped and counted, changes nothing, and makes nothing grow.
+//! Messages from strangers are dropped and counted, change no state, and use no memory.
 
 use super::*;
 use crate::ib::limits::{LISTENER_GRACE, PENDING_REQUESTS_MAX, RESPONSE_TIMEOUT_MAX, TRANSMIT_QUEUE_MAX};
@@ -35,7 +35,7 @@ fn who_knows_the_ids_but_is_not_the_peer_does_nothing() {
     assert_eq!((net.state(1, passive), spoofed), (State::Established, messages.len() as u64));
     net.quiet();
     assert_eq!(net.log().len(), 3, "nobody was answered");
-    // Nor can a stranger have an old connection ended by the name of its queue pair.
+    // Nor can a stranger end an old connection by naming its queue pair.
     let req = Req {
         local_comm_id: 99,
         local_ca_guid: GUIDS[0],
@@ -180,7 +180,7 @@ fn any_bytes_are_survived() {
         let mut mad = [0_u8; 256];
         mad.iter_mut().for_each(|byte| *byte = next() as u8);
         if !round.is_multiple_of(16) {
-            // A CM message, about a connection that there is.
+            // A CM message about an existing connection.
             mad[..4].copy_from_slice(&[1, 7, 2, 3]);
             mad[16..18].copy_from_slice(&[0, 0x10 + (next() % 12) as u8]);
             mad[24..28].copy_from_slice(&ids[next() as usize % 3].to_be_bytes());

@@ -1,5 +1,5 @@
-//! Byte for byte what Linux 6.1 sends with Soft-RoCE: captures of rping, udaddy, and a request that nobody listened to.
-//! What either side draws at random, communication and transaction ids of its own, is taken from the capture.
+//! Byte-for-byte comparison with Linux 6.1 on Soft-RoCE: captures of rping, udaddy, and a request without a listener.
+//! Random values, the communication and transaction ids of either side, are taken from the capture.
 
 use super::*;
 use crate::ib::limits::LISTENER_GRACE;
@@ -21,7 +21,7 @@ const SIDR_REQ: &str = "010702030000000000000002954e3d0f00170000000000000f3d4e95
 const SIDR_REP: &str =
     "010702030000000000000002954e3d0f00180000000000000f3d4e9500000000000015000000000001111c0601234567";
 
-/// Where a datagram says its transaction, its sender's id, and its receiver's.
+/// Positions of the transaction id, the sender's id, and the receiver's.
 const TID: std::ops::Range<usize> = 8..16;
 const LOCAL: std::ops::Range<usize> = 24..28;
 const REMOTE: std::ops::Range<usize> = 28..32;
@@ -35,7 +35,7 @@ fn mad(hex: &str) -> MadBytes {
     bytes
 }
 
-/// A datagram with what was drawn at random taken from another.
+/// Copies the random values of another datagram into this one.
 fn with(mut bytes: MadBytes, from: &MadBytes, places: &[std::ops::Range<usize>]) -> MadBytes {
     for place in places {
         bytes[place.clone()].copy_from_slice(&from[place.clone()]);
@@ -51,7 +51,7 @@ fn sent(cm: &mut Cm) -> MadBytes {
     cm.poll_transmit().expect("a datagram").1
 }
 
-/// The private data of the IP CM service, as it stands in the capture.
+/// Private data of the IP CM service in the capture.
 fn private_data(bytes: &MadBytes, at: usize) -> Vec<u8> {
     bytes[24 + at..][..36].to_vec()
 }

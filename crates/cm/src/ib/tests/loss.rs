@@ -1,8 +1,8 @@
-//! Messages are lost and come again.
+//! Lost and repeated messages.
 
 use super::*;
 
-/// Loses the first so many messages of a name.
+/// Creates a network that loses the first `count` messages of a name.
 fn losing(mut count: usize, lost: &'static str) -> Net {
     Net::losing(move |_, name| {
         let lose = name == lost && count > 0;
@@ -113,7 +113,7 @@ fn nobody_takes_note_of_an_answer() {
     let mut net = Net::losing(|end, name| end == 1 && name == "REP");
     let (active, passive) = net.request();
     net.ends[1].send_rep(net.now, passive, &rep(1)).unwrap();
-    // The passive side's tries are shorter, and so it gives up first: the active side is told.
+    // The passive side has shorter timeouts, so it gives up first: the active side gets an event.
     net.wait(ms(16 * 4096));
     assert_eq!(net.event_of(1, passive), EventKind::RepError);
     let EventKind::RejReceived(rejected) = net.event_of(0, active) else { panic!() };
@@ -136,14 +136,14 @@ fn nobody_answers_the_end() {
 fn a_busy_server_asks_for_patience_when_it_is_reminded() {
     let mut net = Net::new();
     let (active, passive) = net.request();
-    // As Linux's RDMA CM does for every request: only if the peer repeats itself.
+    // As Linux's RDMA CM does for every request: only if the peer repeats its message.
     net.ends[1].send_mra(net.now, passive, 24, true, &[]).unwrap();
     assert_eq!(net.log(), [(0, "REQ")]);
     net.wait(ms(REQ_TRY_MS / 8));
     assert_eq!(net.event_of(0, active), EventKind::MraReceived { service_timeout: 24 });
     assert_eq!(net.log(), [(0, "REQ"), (1, "MRA")]);
     assert_eq!((net.state(0, active), net.state(1, passive)), (State::MraReqRcvd, State::MraReqSent));
-    // 2^(24-8) ms, and the way there and back.
+    // 2^(24-8) ms, plus the round trip.
     net.wait(ms(65_536 + 2048 - 1));
     assert_eq!(net.log(), []);
     net.wait(ms(1));
@@ -176,7 +176,7 @@ fn an_alternate_path_is_loaded_or_not() {
     let received = AprReceived { status: ApStatus::UNSUPPORTED, info: b"no".to_vec() };
     assert_eq!(net.event_of(0, active), EventKind::AprReceived(received));
     assert_eq!((net.state(0, active), net.ends[0].poll_timeout()), (State::Established, None));
-    // Nobody answers the next one.
+    // The next one gets no answer.
     net.lose = Box::new(|_, name| name == "LAP");
     net.ends[0].send_lap(net.now, active, &path(0), &[]).unwrap();
     assert!(net.ends[0].send_lap(net.now, active, &path(0), &[]).is_err());

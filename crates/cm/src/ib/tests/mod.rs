@@ -1,4 +1,4 @@
-//! Two communication managers back to back, with a network between them that loses what a test wants lost.
+//! Two communication managers back to back, over a network that loses the messages that a test selects.
 
 mod connect;
 mod disconnect;
@@ -19,16 +19,16 @@ use weft_wire::mad::Mad;
 use super::*;
 
 pub const SERVICE: u64 = 0x0000_0000_0106_1c06;
-/// Of both ends.
+/// Node GUIDs of both ends.
 pub const GUIDS: [u64; 2] = [0x5054_00ff_fe77_0002, 0x5054_00ff_fe77_0001];
-/// Queue pairs of both ends, of their first connection.
+/// Queue pairs of both ends for their first connection.
 pub const QPNS: [u32; 2] = [0x11, 0x21];
 
 pub fn gid(end: usize) -> Gid {
     Gid::from(std::net::IpAddr::from([10, 77, 0, 2 - end as u8]))
 }
 
-/// From one end to the other.
+/// Address from one end to the other.
 pub fn address(end: usize) -> GmpAddress {
     GmpAddress {
         device: 3,
@@ -65,7 +65,7 @@ pub fn path(end: usize) -> Path {
     }
 }
 
-/// What Linux's RDMA CM asks for.
+/// The request that Linux's RDMA CM would make.
 pub fn req(end: usize) -> ReqParams {
     ReqParams {
         to: address(end),
@@ -107,17 +107,17 @@ pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// What one try of a REQ waits, in milliseconds: twice the life time, and the peer's time to answer.
+/// Timeout of one REQ try, in milliseconds: twice the packet life time, plus the peer's response time.
 pub const REQ_TRY_MS: u64 = 2 * 1024 + 4096;
 
-/// Decides which messages are lost: by the sender and the message's name.
+/// Selects lost messages by sender and message name.
 type Loss = Box<dyn FnMut(usize, &str) -> bool>;
 
 pub struct Net {
     pub ends: [Cm; 2],
     pub now: Instant,
     pub events: [VecDeque<Event>; 2],
-    /// Names of the messages sent since the log was last looked at, with their sender.
+    /// Names of the messages sent since the last check of the log, with their sender.
     pub log: Vec<(usize, &'static str)>,
     pub lose: Loss,
 }
@@ -143,12 +143,12 @@ impl Net {
         }
     }
 
-    /// One that loses.
+    /// Creates a network with losses.
     pub fn losing(lose: impl FnMut(usize, &str) -> bool + 'static) -> Net {
         Net { lose: Box::new(lose), ..Net::new() }
     }
 
-    /// Carries what is on its way until nothing is.
+    /// Carries messages until none are left.
     pub fn settle(&mut self) {
         while self.carry_one() {}
     }
@@ -172,7 +172,7 @@ impl Net {
         moved
     }
 
-    /// Lets time go by.
+    /// Advances the time.
     pub fn wait(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -216,7 +216,7 @@ impl Net {
         self.ends[end].state(conn).expect("known")
     }
 
-    /// A request is sent and received: the two connections.
+    /// Sends and receives a request: returns the two connections.
     pub fn request(&mut self) -> (ConnId, ConnId) {
         self.ends[1].listen(SERVICE, u64::MAX).unwrap();
         let active = self.ends[0].send_req(self.now, &req(0)).unwrap();
@@ -225,7 +225,7 @@ impl Net {
         (active, event.conn)
     }
 
-    /// And answered.
+    /// Also sends and receives the REP.
     pub fn reply(&mut self) -> (ConnId, ConnId) {
         let (active, passive) = self.request();
         self.ends[1].send_rep(self.now, passive, &rep(1)).unwrap();
@@ -233,7 +233,7 @@ impl Net {
         (active, passive)
     }
 
-    /// And taken: the connection stands.
+    /// Also sends and receives the RTU: the connection is established.
     pub fn connect(&mut self) -> (ConnId, ConnId) {
         let (active, passive) = self.reply();
         self.ends[0].send_rtu(self.now, active, b"ready").unwrap();
@@ -241,7 +241,7 @@ impl Net {
         (active, passive)
     }
 
-    /// Nothing is left anywhere.
+    /// Checks that neither end keeps anything.
     pub fn assert_empty(&mut self) {
         self.settle();
         for cm in &self.ends {

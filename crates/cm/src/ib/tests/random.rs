@@ -1,9 +1,9 @@
-//! Chance: two ends that connect, answer, end and forget at random over a network that loses, repeats and delays.
-//! Whatever happens, nothing is left in the end, and no connection takes another for its peer.
+//! Random test: two ends connect, answer, end and forget at random over a network that loses, repeats and delays. In
+//! the end nothing is left, and no connection has taken another for its peer.
 
 use super::*;
 
-/// Longest time on the way, in milliseconds.
+/// Longest network delay, in milliseconds.
 const DELAY_MS_MAX: u64 = 3000;
 
 struct Dice(u64);
@@ -21,11 +21,11 @@ struct Game {
     loss_percent: u64,
     now: Instant,
     ends: [Cm; 2],
-    /// What is on its way: when it arrives, where, and what.
+    /// Messages in flight: arrival time, destination, and bytes.
     sky: Vec<(Instant, usize, MadBytes)>,
-    /// What each owner holds.
+    /// Connections that each owner holds.
     known: [Vec<ConnId>; 2],
-    /// How often a connection was seen to stand at both ends.
+    /// Number of times that a connection was established at both ends.
     stood: usize,
 }
 
@@ -40,7 +40,7 @@ impl Game {
         Game { seed, dice, loss_percent, now: Instant(1), ends, sky: Vec::new(), known: Default::default(), stood: 0 }
     }
 
-    /// What was sent goes into the sky: not at all, once, or twice.
+    /// Puts sent messages into flight: not at all, once, or twice.
     fn launch(&mut self) {
         for end in 0..2 {
             while let Some((_, mad)) = self.ends[end].poll_transmit() {
@@ -89,7 +89,7 @@ impl Game {
         self.check();
     }
 
-    /// Whoever has a peer that is still there is that one's peer.
+    /// Checks that the peer of each established connection has that connection as its peer.
     fn check(&mut self) {
         for end in 0..2 {
             for conn in self.ends[end].conns.values().filter(|conn| conn.state == State::Established) {
@@ -110,9 +110,9 @@ impl Game {
         self.known[end].push(conn);
     }
 
-    /// What an owner does about an event, or on a whim. Refusals are part of the game.
+    /// Lets an owner react to an event, or act at random. Refused commands are expected.
     fn act(&mut self, end: usize, conn: ConnId) {
-        // A first packet comes only from a peer for whom the connection stands.
+        // A first packet comes only from a peer that has established the connection.
         let peer = self.ends[end].conns.get(&conn).map(|conn| ConnId(conn.remote_comm_id));
         let peer_stands = peer.and_then(|peer| self.ends[1 - end].state(peer)) == Some(State::Established);
         let (now, dice, cm) = (self.now, &mut self.dice, &mut self.ends[end]);
@@ -139,7 +139,7 @@ impl Game {
         };
     }
 
-    /// Everybody goes home, as often as something new arrives meanwhile.
+    /// Destroys everything, repeatedly because new requests may still arrive.
     fn end(mut self) -> usize {
         for _ in 0..10 {
             for end in 0..2 {

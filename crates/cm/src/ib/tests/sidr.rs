@@ -1,4 +1,4 @@
-//! Requests for services.
+//! SIDR requests.
 
 use super::*;
 use crate::ib::limits::LISTENER_GRACE;

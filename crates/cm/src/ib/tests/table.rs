@@ -1,5 +1,5 @@
-//! The table is what really happens: a connection is brought into each state, each input is given to it, and state,
-//! refusal, and answer are those that the table says.
+//! Checks the table against the implementation: brings a connection into each state, gives it each input, and compares
+//! state, refusal, and answer with the table.
 
 use super::*;
 use crate::ib::state::{Action, Input, step};
@@ -8,7 +8,7 @@ use weft_wire::cm::{
 };
 use weft_wire::mad::AttrId;
 
-/// A network with a connection of end `.1` in a state; `.2` is that connection, `.3` the peer's id.
+/// Returns a network with a connection of end `.1` in a state; `.2` is that connection, `.3` the peer's id.
 fn reach(state: State) -> (Net, usize, ConnId, u32) {
     let mut net = Net::new();
     let now = net.now;
@@ -78,9 +78,9 @@ fn reach(state: State) -> (Net, usize, ConnId, u32) {
     (net, end, own, peer)
 }
 
-/// The message that an input stands for, as the peer would send it.
+/// Builds the message of an input, as the peer would send it.
 fn message(input: Input, state: State, end: usize, own: ConnId, peer: u32) -> Option<CmMessage> {
-    // Elsewhere the peer's id is not known (any more), and its REQ is a new one.
+    // In other states the peer's id is unknown (or no longer known), and its REQ is a new one.
     use State::{Idle, MraReqRcvd, ReqSent, SidrReqRcvd, SidrReqSent};
     let knows = !matches!(state, ReqSent | MraReqRcvd | Idle | SidrReqSent | SidrReqRcvd);
     let (local_comm_id, remote_comm_id) = (peer, own.0);
@@ -112,7 +112,7 @@ fn message(input: Input, state: State, end: usize, own: ConnId, peer: u32) -> Op
     })
 }
 
-/// Gives a command; `None` if the input is none (or one that begins a connection).
+/// Gives a command; `None` if the input is not a command (or one that begins a connection).
 fn command(cm: &mut Cm, now: Instant, input: Input, conn: ConnId) -> Option<Result<(), CmError>> {
     Some(match input {
         Input::SendRep => cm.send_rep(now, conn, &rep(1)),
@@ -180,7 +180,7 @@ fn every_command_does_in_every_state_what_the_table_says() {
                     assert_eq!(net.state(end, own), next, "{at}");
                 }
                 Action::Tell => assert_eq!((done, net.state(end, own)), (Ok(()), next), "{at}"),
-                // LAP and APR have their own table; only the proposal can begin it.
+                // LAP and APR have their own table; only the proposal can start it.
                 _ => assert_eq!(done.is_ok(), input == Input::SendLap, "{at}"),
             }
         }
@@ -205,7 +205,7 @@ fn time_and_the_owners_end_do_in_every_state_what_the_table_says() {
         assert_eq!(sent(&mut net), expected, "{state:?}");
         assert_eq!(net.ends[end].poll_event(), None);
 
-        // Alone in the world, every connection that waits stops waiting.
+        // Without a peer, every waiting connection stops waiting.
         let (mut net, end, own, _) = reach(state);
         net.lose = Box::new(|_, _| true);
         net.wait(ms(10_000_000));

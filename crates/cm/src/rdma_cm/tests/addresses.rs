@@ -1,4 +1,4 @@
-//! Binding, ports, and resolving.
+//! Binding, ports, and address resolution.
 
 use super::lab::{Lab, Program, at};
 use crate::rdma_cm::errno::*;

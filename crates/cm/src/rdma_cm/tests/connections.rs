@@ -79,7 +79,7 @@ fn both_sides_know_where_they_are_and_how_to_modify_their_queue_pairs() {
     assert_eq!(client_rtr.mask, 1 | 1 << 7 | 1 << 8 | 1 << 12 | 1 << 15 | 1 << 17 | 1 << 20);
     assert_eq!(client_rts.mask, 1 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 13 | 1 << 16);
     assert_eq!((client_rts.timeout, client_rts.retry_cnt, client_rts.rnr_retry), (19, 7, 7));
-    // As many as the peer said that it takes.
+    // The number that the peer said it accepts.
     assert_eq!(client_rts.max_rd_atomic, 4);
     let init = attr(client, asking, 1);
     assert_eq!((init.mask, init.qp_access_flags, init.port_num), (1 | 1 << 3 | 1 << 4 | 1 << 5, 2 | 4 | 8, 1));
@@ -315,7 +315,7 @@ fn extended_connections_know_their_ends() {
         Ok(Reply::QpAttributes(attributes)) => attributes.mask,
         other => panic!("{other:?}"),
     };
-    // The target answers, the initiator asks.
+    // The target answers, the initiator requests.
     assert_ne!(mask(&mut lab, server, child, 2) & (1 << 17), 0);
     assert_eq!(mask(&mut lab, server, child, 3) & (1 << 10 | 1 << 9), 1 << 9);
     lab.accept(server, child, &[]);

@@ -1,4 +1,4 @@
-//! Datagram ids: a service's queue pair asked for and given.
+//! Datagram ids: resolution of a service's queue pair.
 
 use weft_verbs::Duration;
 

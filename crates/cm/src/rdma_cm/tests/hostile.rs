@@ -1,5 +1,5 @@
-//! Programs that ask for anything in any order, and peers that send anything: nothing panics, and nothing is left once
-//! the programs are gone.
+//! Programs that send any command in any order, and peers that send any packet: nothing panics, and nothing is left
+//! once the programs are gone.
 
 use weft_verbs::Duration;
 
@@ -11,7 +11,7 @@ struct Chaos {
     rng: Rng,
     lab: Lab,
     programs: Vec<Program>,
-    /// Connections that stood: a chaos without any would show little.
+    /// Established connections: a random run without any would show little.
     established: usize,
 }
 
@@ -53,7 +53,7 @@ impl Chaos {
         ConnParam { retry_count: 255, rnr_retry_count: 9, ..param(qp_num, &vec![7; len]) }
     }
 
-    /// Most often an id that there is and that is the program's.
+    /// Returns, most often, an existing id of the program's.
     fn some_id(&mut self, program: Program) -> IdNumber {
         let ids = self.lab.hosts[program.host].service.ids.after(0);
         let mine: Vec<IdNumber> = ids.filter(|(_, id)| id.client == program.client).map(|(number, _)| number).collect();
@@ -103,7 +103,7 @@ impl Chaos {
         }
     }
 
-    /// A datagram that was sent once, changed a little or not at all, comes again from somewhere.
+    /// Replays a sent datagram, slightly changed or not, from a random source.
     fn replay(&mut self) {
         let Some(last) = self.lab.sent.len().checked_sub(1) else { return };
         let back = self.below(20) as usize;
@@ -153,7 +153,7 @@ impl Chaos {
         }
     }
 
-    /// Mostly what a sane program would do next, so that connections come about.
+    /// Reacts mostly as a sane program would, so that connections are established.
     fn react(&mut self, program: Program, event: &CmEvent) {
         self.established += usize::from(event.kind == EventKind::Established);
         let (id, ece) = (event.id, Ece::default());

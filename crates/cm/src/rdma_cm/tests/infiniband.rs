@@ -1,4 +1,4 @@
-//! Ids on an InfiniBand fabric: addresses are interfaces', paths are the subnet administration's.
+//! Ids on an InfiniBand fabric: addresses come from interfaces, paths from subnet administration.
 
 use weft_verbs::Duration;
 
@@ -73,7 +73,7 @@ fn gids_are_addresses_too() {
     let own = SockAddr::V6 { addr: port_gid(1).into(), port: 7174, flowinfo: 0, scope_id: 2 };
     lab.order(server, Command::Bind { id, addr: own });
     lab.order(server, Command::Listen { id, backlog: 1 });
-    // The address of the interface is another one: nobody listens to it.
+    // The interface has another address: there is no listener on it.
     let asking = lab.asking(client, at("10.0.0.2", 7174), b"");
     assert_eq!(lab.event(client, EventKind::Rejected).id, asking);
     assert!(lab.events(server).is_empty());

@@ -1,4 +1,4 @@
-//! Two hosts wired back to back: what one sends the other gets, unless a test says that it is lost.
+//! Two hosts wired back to back: each receives what the other sends, unless a test drops it.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use weft_verbs::{Duration, Instant};
 
 use crate::rdma_cm::*;
 
-/// A host: its service and what its programs were told.
+/// A host: its service and the events of its programs.
 pub struct Host {
     pub service: Service,
     pub events: Vec<(ChannelId, CmEvent)>,
@@ -28,19 +28,19 @@ pub struct Program {
 pub struct Lab {
     pub now: Instant,
     pub hosts: [Host; 2],
-    /// Packets under way: which host gets them.
+    /// Packets in flight, with their destination host.
     wire: VecDeque<(usize, GmpAddress, MadBytes)>,
     /// Whether packets arrive.
     pub cable: bool,
-    /// Whether questions to the host are answered.
+    /// Whether the hosts answer requests.
     pub answers: bool,
-    /// Everything that was sent.
+    /// Every packet sent.
     pub sent: Vec<MadBytes>,
     /// Whether the devices are on an InfiniBand fabric.
     fabric: bool,
     /// LID of all groups.
     mlid: u16,
-    /// Number of the last queue pair: a peer takes an old one that comes back for a stale connection.
+    /// Number of the last queue pair. Numbers are not reused: a peer takes a reused one for a stale connection.
     last_qpn: u32,
 }
 
@@ -69,7 +69,7 @@ fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
     }
 }
 
-/// The partition that all are full members of.
+/// The partition that all ports are full members of.
 pub const PARTITION: u16 = 0x8001;
 
 /// GID of a host's port on an InfiniBand fabric.
@@ -90,7 +90,7 @@ impl Host {
         Host { service, events: Vec::new(), groups: Vec::new(), addresses, next_client: 1, next_cookie: 100 }
     }
 
-    /// What the routing table would say.
+    /// Answers like the routing table.
     fn route(&self, ask: &ResolveQuestion) -> ResolveResult {
         let local = self.addresses.contains(&ask.dst);
         let src = ask.src.or_else(|| {
@@ -125,7 +125,7 @@ impl Lab {
         }
     }
 
-    /// The same hosts with adapters on an InfiniBand fabric; the LIDs are 11 and 12.
+    /// Creates the same hosts with adapters on an InfiniBand fabric; the LIDs are 11 and 12.
     pub fn on_fabric() -> Lab {
         let mut lab = Lab { fabric: true, mlid: 0xc001, ..Lab::between(&["10.0.0.1"], &["10.0.0.2"]) };
         for host in 0..2 {
@@ -139,7 +139,7 @@ impl Lab {
         lab
     }
 
-    /// What the subnet administration would say: a path with the partition that both are full members of.
+    /// Answers like subnet administration: a path in the partition that both ports are full members of.
     fn path(&self, host: usize, wanted: &PathRecord) -> PathResult {
         match wanted.sgid == port_gid(host) && (0..2).any(|host| wanted.dgid == port_gid(host)) {
             true => {
@@ -194,7 +194,7 @@ impl Lab {
         self.id_of(program, PortSpace::Udp, 4)
     }
 
-    /// Lets everything happen that can happen at once.
+    /// Handles everything until nothing is due.
     pub fn settle(&mut self) {
         for _ in 0..10_000 {
             if !self.step() {
@@ -249,7 +249,7 @@ impl Lab {
         busy
     }
 
-    /// What leaves one host comes to whoever has the address.
+    /// Delivers a packet to the host that has the destination address.
     fn carry(&mut self, host: usize, to: &GmpAddress, mad: MadBytes) {
         self.sent.push(mad);
         if self.fabric {
@@ -279,7 +279,7 @@ impl Lab {
         self.wire.push_back((receiver, from, mad));
     }
 
-    /// Time passes, with everything that happens meanwhile.
+    /// Advances the time and handles everything that becomes due.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -294,7 +294,7 @@ impl Lab {
         self.now = end;
     }
 
-    /// The events of a program so far, which are then forgotten.
+    /// Takes the events of a program so far.
     pub fn events(&mut self, program: Program) -> Vec<CmEvent> {
         self.settle();
         let of_program = |(channel, _): &(ChannelId, CmEvent)| *channel == program.channel;
@@ -304,7 +304,7 @@ impl Lab {
         Vec::from_iter::<Vec<(ChannelId, CmEvent)>>(mine).into_iter().map(|(_, event)| event).collect()
     }
 
-    /// The one event that a program got.
+    /// Takes the only event of a program.
     pub fn event(&mut self, program: Program, kind: EventKind) -> CmEvent {
         let mut events = self.events(program);
         assert_eq!(events.iter().map(|event| event.kind).collect::<Vec<_>>(), [kind], "{events:?}");
@@ -313,7 +313,7 @@ impl Lab {
 }
 
 impl Lab {
-    /// An id that listens.
+    /// Creates an id that listens.
     pub fn listener(&mut self, program: Program, addr: SockAddr, backlog: i32) -> IdNumber {
         let id = self.tcp(program);
         self.order(program, Command::Bind { id, addr });
@@ -321,7 +321,7 @@ impl Lab {
         id
     }
 
-    /// Brings an id to where it may connect.
+    /// Brings an id to the state in which it may connect.
     pub fn route(&mut self, program: Program, id: IdNumber, dst: SockAddr) {
         self.order(program, Command::ResolveAddr { id, src: None, dst, timeout_ms: 2000 });
         self.event(program, EventKind::AddrResolved);
@@ -329,7 +329,7 @@ impl Lab {
         self.event(program, EventKind::RouteResolved);
     }
 
-    /// A new id that has asked for a connection.
+    /// Creates an id and requests a connection with it.
     pub fn asking(&mut self, program: Program, dst: SockAddr, private_data: &[u8]) -> IdNumber {
         let id = self.tcp(program);
         self.route(program, id, dst);
@@ -345,12 +345,12 @@ impl Lab {
         self.order(program, Command::Accept { id, cookie: COOKIE_ACCEPTED, param, ece: Ece::default() });
     }
 
-    /// Takes note of an answer.
+    /// Confirms an answer.
     pub fn confirm(&mut self, program: Program, id: IdNumber) {
         self.order(program, Command::Accept { id, cookie: 0, param: None, ece: Ece::default() });
     }
 
-    /// A connection between two programs: the asking and the answering id.
+    /// Connects two programs; returns the active and the passive id.
     pub fn connection(&mut self, client: Program, server: Program, dst: SockAddr) -> (IdNumber, IdNumber) {
         let asking = self.asking(client, dst, &[]);
         let answering = self.event(server, EventKind::ConnectRequest).id;
@@ -386,12 +386,12 @@ impl Lab {
         self.hosts[host].service.set_device(self.now, device);
     }
 
-    /// How many ids there are on a host.
+    /// Returns the number of ids on a host.
     pub fn ids(&self, host: usize) -> usize {
         self.hosts[host].service.ids.len()
     }
 
-    /// Whether a host has forgotten everything about programs, once the time of old connections is over.
+    /// Returns whether a host has forgotten everything about programs, once Timewait of old connections is over.
     pub fn is_clean(&mut self, host: usize) -> bool {
         self.pass(Duration::from_secs(600));
         let service = &self.hosts[host].service;
@@ -407,12 +407,12 @@ impl Lab {
 /// The cookie of ids that a test accepted.
 pub const COOKIE_ACCEPTED: u64 = 77;
 
-/// An address and port in words.
+/// Parses an IP address and adds a port.
 pub fn at(ip: &str, port: u16) -> SockAddr {
     SockAddr::new(ip.parse().unwrap(), port)
 }
 
-/// Parameters like those of most programs.
+/// Returns typical parameters.
 pub fn param(qp_num: u32, private_data: &[u8]) -> ConnParam {
     ConnParam {
         qp_num,

@@ -1,4 +1,4 @@
-//! What one process, one user and one program's slowness can make the service keep.
+//! Memory limits of the service per process, per user and per slow program.
 
 use super::lab::{Lab, at};
 use crate::rdma_cm::errno::*;

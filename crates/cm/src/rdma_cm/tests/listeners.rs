@@ -1,4 +1,4 @@
-//! Which listener a request goes to, backlogs, and channels.
+//! Choice of the listener for a request, backlogs, and channels.
 
 use weft_verbs::Duration;
 
@@ -6,7 +6,7 @@ use super::lab::{Lab, Program, at, param};
 use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::*;
 
-/// Whether a request to an address finds a listener at another.
+/// Returns whether a request to an address finds a listener at another.
 fn reaches(listen: SockAddr, afonly: bool, dst: SockAddr) -> bool {
     let mut lab = Lab::new();
     let (client, server) = (lab.program(0), lab.program(1));

@@ -1,4 +1,4 @@
-//! Programs that end in the middle of everything, and devices that go: nothing is left behind, and peers are told.
+//! Programs that end, and devices that disappear, at any point: nothing is left behind, and peers are informed.
 
 use weft_verbs::Duration;
 
@@ -71,7 +71,7 @@ const SCENES: &[Scene] = &[
     }),
 ];
 
-/// Plays a scene and ends a side; both must be clean once the other side's id is gone as well.
+/// Plays a scene and ends one side; both must be clean once the other side's id is destroyed as well.
 fn end_in(scene: &Scene, first: usize) {
     let (name, play) = scene;
     let mut lab = Lab::new();

@@ -1,4 +1,4 @@
-//! Two services wired back to back, and what programs on them see.
+//! Two services wired back to back, as their programs see them.
 
 mod addresses;
 mod connections;

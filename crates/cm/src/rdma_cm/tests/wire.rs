@@ -1,11 +1,10 @@
-//! What leaves is what Linux sends: the same calls give the datagrams of a capture, bit by bit, but for the numbers that
-//! are drawn by lot.
+//! Bit-for-bit comparison with Linux: the same calls give the datagrams of a capture, random numbers aside.
 
 use super::lab::{Lab, at, param};
 use crate::ib::limits::LISTENER_GRACE;
 use crate::rdma_cm::*;
 
-/// From captures of rping and udaddy between two kernels 6.1 with Soft-RoCE; zeros at the end are left out.
+/// From captures of rping and udaddy between two kernels 6.1 with Soft-RoCE; trailing zeros are left out.
 const REQ_V4: &str = "010702030000000000000002954e3d0b00100000000000000b3d4e95000000000000000001061c06505400fffe77\
     000200000000000000000000110100000001000000a0e17694a7ffff37f0ffffffff00000000000000000000ffff0a4d0002000000000000\
     00000000ffff0a4d0001522a4000004000980000000000000000000000000000000000000000000000000000000000000000000000000000\
@@ -25,7 +24,7 @@ const SIDR_REP: &str = "010702030000000000000002954e3d0f00180000000000000f3d4e95
     234567";
 const REJ: &str = "010702030000000000000002954e3d02001200000000000000000000023d4e9500000008";
 
-/// Bytes of a datagram, and none where a lot was drawn: transaction id, communication ids, and first PSN.
+/// Returns the bytes of a datagram with its random fields cleared: transaction id, communication ids, and first PSN.
 fn plain(mut mad: MadBytes) -> MadBytes {
     const TID: std::ops::Range<usize> = 8..16;
     const COMM_ID: std::ops::Range<usize> = 24..28;
@@ -56,7 +55,7 @@ fn lab() -> Lab {
     Lab::between(&["10.77.0.1", "fd77::1"], &["10.77.0.2", "fd77::2"])
 }
 
-/// As rping says it.
+/// Returns rping's parameters.
 fn rping(qp_num: u32) -> ConnParam {
     ConnParam { responder_resources: 1, initiator_depth: 1, ..param(qp_num, &[]) }
 }

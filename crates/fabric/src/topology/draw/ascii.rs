@@ -1,4 +1,4 @@
-//! A fabric as text: the rows of switches, then who is cabled to whom, with links that are not as others are.
+//! A fabric as text: the rows of switches, then the cables of each node, with unusual links marked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,12 +6,12 @@ use std::fmt::Write;
 use super::super::{LinkState, NodeKind, Picture};
 use super::{in_short, rows};
 
-/// Columns of a drawing.
+/// Width of a drawing in columns.
 const COLUMNS: usize = 80;
-/// Switches up to which the rows are drawn: a screen's worth.
+/// Largest number of switches for which rows are drawn: a screenful.
 const DRAWN_MAX: usize = 200;
 
-/// Draws it.
+/// Draws the fabric.
 pub fn ascii(picture: &Picture) -> String {
     let topology = &picture.topology;
     let mut out = summary(picture);
@@ -31,7 +31,7 @@ pub fn ascii(picture: &Picture) -> String {
     out
 }
 
-/// Title, numbers and links by state.
+/// Returns title, counts and links by state.
 fn summary(picture: &Picture) -> String {
     let topology = &picture.topology;
     let mut out = format!("{}\n", topology.title);
@@ -50,7 +50,7 @@ fn summary(picture: &Picture) -> String {
     out
 }
 
-/// Words in lines of equal middle.
+/// Writes words in centred lines.
 fn centred(out: &mut String, words: &[String]) {
     let mut line = String::new();
     let flush = |out: &mut String, line: &mut String| {
@@ -72,7 +72,7 @@ fn centred(out: &mut String, words: &[String]) {
     }
 }
 
-/// One line for each switch, and for adapters that are cabled to each other.
+/// Writes one line for each switch, and for adapters that are cabled to each other.
 fn table(out: &mut String, picture: &Picture, rows: &[Vec<u32>]) {
     let topology = &picture.topology;
     let cables = by_node(picture);
@@ -85,7 +85,7 @@ fn table(out: &mut String, picture: &Picture, rows: &[Vec<u32>]) {
                 let cable = &topology.cables[*cable as usize];
                 [cable.a, cable.b].iter().all(|end| topology.node(*end).is_none_or(|n| n.kind != NodeKind::Switch))
             };
-            // A host's cable to a switch stands in the switch's line.
+            // A host's cable to a switch is in the switch's line.
             if number > 0 || ends.is_empty() || ends.iter().any(direct) {
                 lines.push((&node.name, describe(picture, *place, ends)));
             }
@@ -98,7 +98,7 @@ fn table(out: &mut String, picture: &Picture, rows: &[Vec<u32>]) {
     }
 }
 
-/// The cables of each node.
+/// Returns the cables of each node.
 fn by_node(picture: &Picture) -> Vec<Vec<u32>> {
     let mut out = vec![Vec::new(); picture.topology.nodes.len()];
     for (number, cable) in (0u32..).zip(&picture.topology.cables) {
@@ -111,7 +111,7 @@ fn by_node(picture: &Picture) -> Vec<Vec<u32>> {
     out
 }
 
-/// Where a node's cables lead, by what their links are.
+/// Returns the far ends of a node's cables, grouped by link state.
 fn describe(picture: &Picture, place: u32, cables: &[u32]) -> String {
     let topology = &picture.topology;
     let powered = picture.nodes.get(place as usize).is_none_or(|node| node.powered);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::super::{LinkState, NodeKind, Picture};
 use super::rows;
 
-/// Draws it.
+/// Draws the fabric.
 pub fn dot(picture: &Picture) -> String {
     let topology = &picture.topology;
     let mut out = format!("graph {} {{\n  rankdir=TB;\n  node [fontsize=10];\n", quoted(&topology.title));
@@ -42,7 +42,7 @@ pub fn dot(picture: &Picture) -> String {
     out + "}\n"
 }
 
-/// A DOT string.
+/// Quotes a DOT string.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! Pictures of a fabric for people: text, Graphviz's DOT, SVG. Switches stand in rows by how far they are from the hosts.
+//! Pictures of a fabric for people: text, Graphviz's DOT, SVG. Switches are in rows by their distance from the hosts.
 
 mod ascii;
 mod dot;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{NodeKind, Picture};
 
-/// Nodes by rows, hosts and what hangs alone in row 0, then switches by their distance from a host.
+/// Returns the nodes by rows: hosts and isolated nodes in row 0, then switches by their distance from a host.
 fn rows(picture: &Picture) -> Vec<Vec<u32>> {
     let topology = &picture.topology;
     let neighbours = neighbours(picture);
@@ -35,13 +35,13 @@ fn rows(picture: &Picture) -> Vec<Vec<u32>> {
     }
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); row.iter().flatten().max().map_or(2, |max| max + 1).max(2)];
     for (place, row) in (0u32..).zip(row) {
-        // Switches that lead to no host stand in the first row of switches.
+        // Switches that lead to no host are in the first row of switches.
         rows[row.unwrap_or(1)].push(place);
     }
     rows
 }
 
-/// The nodes at the other ends of each node's cables.
+/// Returns the nodes at the other ends of each node's cables.
 fn neighbours(picture: &Picture) -> Vec<Vec<u32>> {
     let mut out = vec![Vec::new(); picture.topology.nodes.len()];
     for cable in &picture.topology.cables {
@@ -54,7 +54,7 @@ fn neighbours(picture: &Picture) -> Vec<Vec<u32>> {
     out
 }
 
-/// Names in short: `node1 node2 node3 leaf7` is `node[1-3] leaf7`.
+/// Abbreviates names: `node1 node2 node3 leaf7` becomes `node[1-3] leaf7`.
 fn in_short<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut groups: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let mut plain = Vec::new();
@@ -62,7 +62,7 @@ fn in_short<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = &name[stem.len()..];
         match digits.parse::<u64>() {
-            // A number with zeroes before it would not come back as it was.
+            // A number with leading zeros would lose them.
             Ok(number) if !digits.starts_with('0') && digits.len() < 16 => {
                 groups.entry(stem).or_default().push(number);
             }

@@ -1,4 +1,4 @@
-//! Drawings show what there is.
+//! Drawings show every part of a fabric.
 
 use super::super::generate::{Extra, Plan, Shape};
 use super::super::{Picture, Topology};
@@ -67,7 +67,7 @@ fn names_cannot_break_out() {
     assert!(svg(&picture).contains("a&quot;\\&lt;b&gt;&amp;"));
 }
 
-/// Width and height of a drawing.
+/// Returns width and height of a drawing.
 fn size(svg: &str) -> (f64, f64) {
     let number = |name: &str| {
         let rest = svg.split_once(&format!(" {name}=\"")).expect(name).1;

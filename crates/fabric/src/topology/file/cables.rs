@@ -1,12 +1,12 @@
-//! From `cables` and `[[cable]]` to cables. An end without a port takes the first that is free once all cables with ports
-//! are laid; `node[1-18]` stands for eighteen ends.
+//! From `cables` and `[[cable]]` to cables. An end without a port takes the first free one after all cables with ports
+//! are connected; `node[1-18]` means eighteen ends.
 
 use rustc_hash::FxHashMap;
 
 use super::super::{Builder, Cable, End, Error, Result, limits};
 use super::{Place, schema, speed, width};
 
-/// One cable as it was written, its ends still words.
+/// One cable as written, with its ends still as text.
 struct Wanted {
     line: u32,
     a: String,
@@ -15,7 +15,7 @@ struct Wanted {
     look: Cable,
 }
 
-/// Lays all cables.
+/// Connects all cables.
 pub fn read(place: Place<'_>, file: &schema::File, builder: &mut Builder) -> Result<()> {
     let mut wanted = Vec::new();
     for text in &file.cables {
@@ -43,13 +43,13 @@ pub fn read(place: Place<'_>, file: &schema::File, builder: &mut Builder) -> Res
     lay(builder, &wanted)
 }
 
-/// A cable of which nothing is known.
+/// Returns a cable without properties.
 fn plain() -> Cable {
     let nowhere = End { node: 0, port: 0 };
     Cable::new(nowhere, nowhere)
 }
 
-/// One cable for each pair of names that the ends stand for.
+/// Adds one cable for each pair of names that the ends expand to.
 fn expand(builder: &Builder, line: u32, ends: [&str; 2], look: Cable, wanted: &mut Vec<Wanted>) -> Result<()> {
     let [a, b] = ends.map(|end| names(builder, line, end.trim()));
     let (a, b) = (a?, b?);
@@ -66,7 +66,7 @@ fn expand(builder: &Builder, line: u32, ends: [&str; 2], look: Cable, wanted: &m
     Ok(())
 }
 
-/// The ends that one word stands for: `leaf[1-3]:5` is three. A node that is called so is that node.
+/// Expands the names of an end: `leaf[1-3]:5` gives three. A node with exactly this name takes precedence.
 fn names(builder: &Builder, line: u32, text: &str) -> Result<Vec<String>> {
     let parts = text.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)));
     let Some((before, (range, after))) = parts.filter(|_| builder.place(split(text).0).is_none()) else {
@@ -81,7 +81,7 @@ fn names(builder: &Builder, line: u32, text: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Name and port of an end; `NAME:` and a number.
+/// Splits an end into name and port: `NAME:` and a number.
 fn split(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => (name, Some(port)),
@@ -89,7 +89,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Lays first the cables with ports, then the others.
+/// Connects first the cables with ports, then the others.
 fn lay(builder: &mut Builder, wanted: &[Wanted]) -> Result<()> {
     let has_ports = |cable: &&Wanted| split(&cable.a).1.is_some() && split(&cable.b).1.is_some();
     let exact: Vec<&Wanted> = wanted.iter().filter(has_ports).collect();
@@ -105,16 +105,16 @@ fn lay(builder: &mut Builder, wanted: &[Wanted]) -> Result<()> {
     Ok(())
 }
 
-/// The port that an end names, or the node's first that is free.
+/// Returns the port that an end names, or the node's first free one.
 fn end(builder: &Builder, text: &str, taken: Option<End>, free: &mut FxHashMap<u32, u8>) -> Result<End> {
-    // A node may be called NAME:1 itself.
+    // A node's own name may be NAME:1.
     let (name, port) = if builder.place(text).is_some() { (text, None) } else { split(text) };
     let Some(node) = builder.place(name) else {
         let mend = "describe it in a [[host]], [[switch]] or [[router]] table, or correct the name";
         return Err(Error::of(format!("there is no node {name:?}"), mend));
     };
     if let Some(port) = port {
-        // A number beyond a byte is no port of any node, which the builder says by name.
+        // A number beyond a byte is no port of any node; the builder's error names it.
         return Ok(End { node, port: port.parse().unwrap_or(u8::MAX) });
     }
     let ports = builder.topology().nodes[node as usize].port_count();

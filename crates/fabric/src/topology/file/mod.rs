@@ -1,5 +1,5 @@
-//! The TOML file that people write: defaults, generated networks, switches, hosts, routers, cables. `docs/topology.md` is
-//! its manual.
+//! The TOML file that people write: defaults, generated networks, switches, hosts, routers, cables. Its manual is
+//! `docs/topology.md`.
 //!
 //! ```toml
 //! speed = "EDR"
@@ -20,15 +20,15 @@ use toml::Spanned;
 use super::generate::{Extra, Plan, Shape};
 use super::{Builder, Error, Result, Speed, Topology, Width};
 
-/// Bytes of a TOML file: its parser holds the whole tree.
+/// Largest TOML file in bytes: its parser holds the whole tree.
 const LEN_MAX: usize = 64 << 20;
 
-/// Where a mistake is: the file's text, to count lines in.
+/// Location of errors: the file's text, to count lines in.
 #[derive(Clone, Copy)]
 struct Place<'a>(&'a str);
 
 impl Place<'_> {
-    /// The line of a byte.
+    /// Returns the line of a byte.
     fn line(self, at: usize) -> u32 {
         let before = self.0.as_bytes().get(..at.min(self.0.len())).unwrap_or_default();
         before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1
@@ -38,12 +38,12 @@ impl Place<'_> {
         self.line(value.span().start)
     }
 
-    /// A mistake in a value.
+    /// Creates an error in a value.
     fn error<T>(self, value: &Spanned<T>, what: impl Into<String>, mend: impl Into<String>) -> Error {
         Error::at(self.of(value), what, mend)
     }
 
-    /// A mistake that was found without a line, in a value.
+    /// Adds the line of a value to an error without one.
     fn at<T, R>(self, value: &Spanned<T>, result: Result<R>) -> Result<R> {
         result.map_err(|error| if error.line == 0 { Error { line: self.of(value), ..error } } else { error })
     }
@@ -74,7 +74,7 @@ pub fn read(title: &str, text: &str) -> Result<Topology> {
     Ok(builder.finish())
 }
 
-/// Width and speed of what says nothing itself.
+/// Returns the default width and speed.
 fn defaults(place: Place<'_>, file: &schema::File) -> Result<(Width, Speed)> {
     let width = file.width.as_ref().map_or(Ok(Width::X4), |text| width(place, text))?;
     let speed = file.speed.as_ref().map_or(Ok(Speed::Ndr), |text| speed(place, text))?;
@@ -92,7 +92,7 @@ fn speed(place: Place<'_>, text: &Spanned<String>) -> Result<Speed> {
     Speed::parse(text.get_ref()).ok_or_else(bad)
 }
 
-/// A generator's table.
+/// Runs a generator for its table.
 fn generate(
     place: Place<'_>,
     section: &Spanned<schema::Generate>,

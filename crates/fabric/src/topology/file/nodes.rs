@@ -1,4 +1,4 @@
-//! From the tables of switches, hosts and routers to nodes.
+//! Converts the tables of switches, hosts and routers to nodes.
 
 use toml::Spanned;
 
@@ -20,7 +20,7 @@ pub fn read(place: Place<'_>, file: &schema::File, defaults: (Width, Speed), bui
     Ok(())
 }
 
-/// The node that a table describes, before it is multiplied.
+/// Returns the node that a table describes, before it is multiplied.
 fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defaults: (Width, Speed)) -> Result<Node> {
     let node = table.get_ref();
     judge(place, kind, table)?;
@@ -63,7 +63,7 @@ fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defa
     })
 }
 
-/// What a table of this kind may not say.
+/// Refuses keys that a table of this kind may not have.
 fn judge(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>) -> Result<()> {
     let node = table.get_ref();
     let several = node.count.is_some() || node.adapters.is_some_and(|adapters| adapters != 1);
@@ -87,7 +87,7 @@ fn judge(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>) -> Res
     Ok(())
 }
 
-/// The nodes that a table stands for, with names and descriptions.
+/// Returns the nodes of a table, with names and descriptions.
 fn copies<'a>(pattern: &'a Node, table: &'a schema::Node) -> impl Iterator<Item = Node> + 'a {
     let adapters = table.adapters.unwrap_or(1);
     let numbers = 1..=table.count.unwrap_or(1);
@@ -112,7 +112,7 @@ fn copies<'a>(pattern: &'a Node, table: &'a schema::Node) -> impl Iterator<Item 
     })
 }
 
-/// `4xEDR`.
+/// Parses `4xEDR`.
 fn link(place: Place<'_>, text: &Spanned<String>) -> Result<(Width, Speed)> {
     let parts =
         text.get_ref().split_once('x').and_then(|(lanes, speed)| Some((Width::parse(lanes)?, Speed::parse(speed)?)));

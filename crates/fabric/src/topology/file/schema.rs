@@ -1,4 +1,4 @@
-//! The tables of the file. What is in none of them is refused by name.
+//! The tables of the file. Unknown keys are refused by name.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -24,7 +24,7 @@ pub struct File {
     pub cable: Vec<Spanned<Cable>>,
 }
 
-/// A generated network: one of the shapes, and its look.
+/// A generated network: one of the shapes, and its properties.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Generate {
@@ -43,7 +43,7 @@ pub struct Generate {
 }
 
 impl Generate {
-    /// The shapes with the parameters that were given.
+    /// Returns the shapes with the given parameters.
     pub fn shapes(&self) -> [(&'static str, Option<&Spanned<String>>); 7] {
         [
             ("pair", self.pair.as_ref()),
@@ -57,16 +57,16 @@ impl Generate {
     }
 }
 
-/// A switch, host or router, or several alike.
+/// A switch, host or router, or several of a kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Node {
     pub name: Spanned<String>,
-    /// So many, with a number behind the name.
+    /// Number of nodes, which get a number after the name.
     pub count: Option<u32>,
-    /// The host that an adapter is in, if the name is not that.
+    /// The adapter's host, if it differs from the name.
     pub host: Option<String>,
-    /// Adapters of a host.
+    /// Number of a host's adapters.
     pub adapters: Option<u8>,
     pub ports: Option<u8>,
     pub description: Option<String>,
@@ -85,7 +85,7 @@ pub struct Node {
     pub links: Vec<Spanned<String>>,
 }
 
-/// A cable with something to say about it.
+/// A cable with properties.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cable {

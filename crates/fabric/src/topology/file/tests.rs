@@ -1,4 +1,4 @@
-//! What files may say, and every kind of mistake in them.
+//! Valid files, and every kind of mistake in them.
 
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ fn everything_about_nodes_and_cables_can_be_said() {
     assert_eq!(sorted(&read("test", &write(&topology)).expect("written")), sorted(&topology));
 }
 
-/// A network without regard to the order in which it was described.
+/// Returns a network in a canonical order.
 fn sorted(topology: &Topology) -> (Vec<String>, Vec<String>) {
     let mut nodes: Vec<String> = topology.nodes.iter().map(|node| format!("{node:?}")).collect();
     nodes.sort();
@@ -114,7 +114,7 @@ fn names_with_everything_in_them_survive() {
     assert_eq!(sorted(&topology(&write(&made)).expect("written")), sorted(&made));
 }
 
-/// A mistake: the file's text, the line it is in, words that name it.
+/// A mistake: the file's text, the line of the error, and words of the message.
 const MISTAKES: &[(&str, u32, &str)] = &[
     ("", 1, "describes no nodes"),
     ("title = \"x\"\nnonsense\n", 2, "expected"),

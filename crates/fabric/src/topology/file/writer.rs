@@ -1,4 +1,4 @@
-//! From a topology to a TOML file that says all of it.
+//! Writes a topology as a complete TOML file.
 
 use std::fmt::Write;
 
@@ -36,7 +36,7 @@ pub fn write(topology: &Topology) -> String {
     out
 }
 
-/// Whether a cable fits the short form: nothing to say about it, and names that do not look like ranges or dashes.
+/// Returns whether a cable fits the short form: no properties, and names that do not look like ranges or dashes.
 fn is_plain(topology: &Topology, cable: &Cable) -> bool {
     let simple = |name: &str| !name.contains('[') && !name.contains(" - ") && name.trim() == name;
     let ends = [cable.a, cable.b].into_iter().filter_map(|end| topology.node(end));
@@ -71,7 +71,7 @@ fn describe(out: &mut String, node: &Node) {
     }
 }
 
-/// Width and speed, once if all ports agree.
+/// Writes width and speed, once if all ports agree.
 fn links(out: &mut String, ports: &[Port]) {
     let Some(first) = ports.first() else { return };
     if ports.iter().all(|port| (port.width, port.speed) == (first.width, first.speed)) {
@@ -82,7 +82,7 @@ fn links(out: &mut String, ports: &[Port]) {
     }
 }
 
-/// A TOML string.
+/// Quotes a TOML string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,16 +1,16 @@
-//! What all generators do: make switches and hosts of a plan's look, and cable them by number.
+//! Common steps of all generators: create switches and hosts of a plan, and cable them by number.
 
 use super::super::{Builder, Cable, End, Node, NodeKind, Port, Result, limits};
 use super::{Plan, refuse};
 
-/// Nobody's IEEE number, as Weft's verbs devices have.
+/// A vendor ID that the IEEE has not assigned, the same as of Weft's verbs devices.
 pub const VENDOR_ID: u32 = 0x45_5446;
 /// DeviceID of generated adapters.
 pub const ADAPTER_ID: u16 = 1;
 /// DeviceID of generated switches.
 pub const SWITCH_ID: u16 = 2;
 
-/// A network that is being drawn.
+/// A network under construction.
 pub struct Cluster<'a> {
     plan: &'a Plan,
     builder: &'a mut Builder,
@@ -22,7 +22,7 @@ impl<'a> Cluster<'a> {
         Cluster { plan, builder, hosts: 0 }
     }
 
-    /// A switch of so many ports; its place.
+    /// Adds a switch with this many ports; returns its index.
     pub fn switch(&mut self, name: &str, ports: u32) -> Result<u32> {
         let Ok(ports) = u8::try_from(ports) else {
             return refuse(
@@ -35,7 +35,7 @@ impl<'a> Cluster<'a> {
         self.builder.node(node)
     }
 
-    /// The next host, `node1` and on, with one adapter of one port; its place.
+    /// Adds the next host, from `node1` on, with one adapter of one port; returns its index.
     pub fn host(&mut self) -> Result<u32> {
         self.hosts += 1;
         let name = format!("{}node{}", self.plan.prefix, self.hosts);
@@ -44,26 +44,26 @@ impl<'a> Cluster<'a> {
         self.builder.node(node)
     }
 
-    /// The next host, cabled to a port of a switch.
+    /// Adds the next host, cabled to a port of a switch.
     pub fn host_at(&mut self, switch: u32, port: u32) -> Result<()> {
         let host = self.host()?;
         self.cable(host, 1, switch, port)
     }
 
-    /// A cable between two ports.
+    /// Adds a cable between two ports.
     pub fn cable(&mut self, a: u32, a_port: u32, b: u32, b_port: u32) -> Result<()> {
-        // A port beyond a byte does not exist at any node, which the builder says by name.
+        // A port beyond a byte exists at no node; the builder's error names it.
         let port = |number: u32| u8::try_from(number).unwrap_or(u8::MAX);
         self.builder.cable(Cable::new(End { node: a, port: port(a_port) }, End { node: b, port: port(b_port) }))
     }
 
-    /// Two hosts, back to back.
+    /// Adds two hosts, back to back.
     pub fn pair(&mut self) -> Result<()> {
         let (a, b) = (self.host()?, self.host()?);
         self.cable(a, 1, b, 1)
     }
 
-    /// One switch with hosts.
+    /// Adds one switch with hosts.
     pub fn star(&mut self, hosts: u32) -> Result<()> {
         if hosts == 0 {
             return refuse("a switch without hosts", "say how many hosts it has, at least 1");

@@ -1,11 +1,11 @@
-//! Dragonflies (Kim, Dally, Scott, Abts, 2008): within a group all switches are cabled to all, and every two groups are
-//! cabled. A switch's ports: its hosts, its group, the other groups.
+//! Dragonflies (Kim, Dally, Scott, Abts, 2008): within a group every two switches are cabled, and so are every two
+//! groups. A switch's ports are, in order: hosts, its group, the other groups.
 
 use super::cluster::Cluster;
 use super::refuse;
 use crate::topology::{Result, limits};
 
-/// Draws it.
+/// Generates the network.
 pub fn draw(c: &mut Cluster<'_>, per_group: u32, hosts: u8, global: u32, groups: Option<u32>) -> Result<()> {
     let channels = u64::from(per_group) * u64::from(global);
     let groups = groups.map_or(channels + 1, u64::from);
@@ -40,7 +40,7 @@ pub fn draw(c: &mut Cluster<'_>, per_group: u32, hosts: u8, global: u32, groups:
     Ok(())
 }
 
-/// The switches of a group, with their hosts and the cables among them.
+/// Adds the switches of a group, with their hosts and the cables among them.
 fn draw_group(c: &mut Cluster<'_>, group: u32, per_group: u32, hosts: u8, global: u32) -> Result<Vec<u32>> {
     let hosts = u32::from(hosts);
     let mut places = Vec::new();
@@ -51,7 +51,7 @@ fn draw_group(c: &mut Cluster<'_>, group: u32, per_group: u32, hosts: u8, global
             c.host_at(place, host)?;
         }
     }
-    // Port `hosts + n` goes to the n-th of the others, which does not count the switch itself.
+    // Port `hosts + n` leads to the n-th other switch, not counting the switch itself.
     for a in 0..per_group {
         for b in a + 1..per_group {
             c.cable(places[a as usize], hosts + b, places[b as usize], hosts + a + 1)?;
@@ -60,8 +60,8 @@ fn draw_group(c: &mut Cluster<'_>, group: u32, per_group: u32, hosts: u8, global
     Ok(places)
 }
 
-/// The cables of a group to groups behind it in the circle, each of which has them to groups before it. Channels go
-/// round the other groups as often as there are enough for all of them.
+/// Adds the cables from a group to the next groups on the circle, which have the matching cables to previous groups.
+/// Channels are assigned in full rounds over the other groups.
 fn cable_group(
     c: &mut Cluster<'_>,
     places: &[Vec<u32>],
@@ -76,7 +76,7 @@ fn cable_group(
         let (round, offset) = (channel / others, channel % others + 1);
         let peer = (group + offset) % groups;
         let peer_channel = round * others + (groups - offset) - 1;
-        // Each cable is met from both its groups: the lower one lays it.
+        // Both groups come to each cable: the lower one adds it.
         if group < peer {
             let per_switch = channels / places[0].len() as u32;
             let switch = |group: u32, channel: u32| places[group as usize][(channel / per_switch) as usize];

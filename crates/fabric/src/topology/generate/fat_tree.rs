@@ -1,30 +1,30 @@
 //! Fat trees, as extended generalised fat trees (Ohring, Ibel, Das, Kumar, 1995): a switch of level i has `down[i]`
-//! children and `up[i+1]` parents. Its name there is a vector of digits: which child on the way down to its subtree, and
-//! which parent on the way up to it. Two switches of neighbouring levels are cabled if all other digits agree.
+//! children and `up[i+1]` parents. Its name there is a vector of digits: which child on the way down to its subtree,
+//! and which parent on the way up to it. Two switches of neighbouring levels are cabled if all other digits agree.
 
 use super::cluster::Cluster;
 use super::refuse;
 use crate::topology::{Result, limits};
 
-/// Levels that make sense: with two-port switches' like, more than this exceed every other limit.
+/// Largest sensible number of levels: even with switches of few ports, more exceed every other limit.
 const LEVELS_MAX: u8 = 8;
 
-/// How many there are of everything.
+/// Counts of the tree.
 struct Numbers {
-    /// Children of a switch, by level; hosts at the lowest.
+    /// Children of a switch, by level; at the lowest level, hosts.
     down: Vec<u64>,
-    /// Parents that a switch of the level below has, by level; 1 at the lowest.
+    /// Parents of a switch of the level below, by level; 1 at the lowest.
     up: Vec<u64>,
 }
 
 impl Numbers {
-    /// Switches of a level: the subtrees above times the copies of each below.
+    /// Returns the switches of a level: the subtrees above times the copies of each below.
     fn switches(&self, level: usize) -> u64 {
         let above: u64 = self.down[level + 1..].iter().fold(1, |all, n| all.saturating_mul(*n));
         self.up[..=level].iter().fold(above, |all, n| all.saturating_mul(*n))
     }
 
-    /// Copies that one subtree of a level has of its top.
+    /// Returns the number of copies of a subtree's top at a level.
     fn copies(&self, level: usize) -> u64 {
         self.up[..=level].iter().product()
     }
@@ -34,7 +34,7 @@ impl Numbers {
     }
 }
 
-/// Draws the tree.
+/// Generates the tree.
 pub fn draw(c: &mut Cluster<'_>, radix: u8, levels: u8, hosts: Option<u32>, per_leaf: Option<u8>) -> Result<()> {
     let numbers = numbers(radix, levels, per_leaf)?;
     let full = numbers.down.iter().fold(1u64, |all, n| all.saturating_mul(*n));
@@ -55,7 +55,7 @@ pub fn draw(c: &mut Cluster<'_>, radix: u8, levels: u8, hosts: Option<u32>, per_
     tree(c, &numbers, u32::from(radix), hosts)
 }
 
-/// Children and parents of each level.
+/// Computes children and parents of each level.
 fn numbers(radix: u8, levels: u8, per_leaf: Option<u8>) -> Result<Numbers> {
     if !(2..=limits::PORTS_MAX).contains(&radix) || !(1..=LEVELS_MAX).contains(&levels) {
         return refuse(
@@ -85,9 +85,9 @@ fn numbers(radix: u8, levels: u8, per_leaf: Option<u8>) -> Result<Numbers> {
     Ok(Numbers { down, up })
 }
 
-/// The switches level by level with the cables down, then the hosts.
+/// Adds the switches level by level with the cables down, then the hosts.
 fn tree(c: &mut Cluster<'_>, n: &Numbers, radix: u32, hosts: u64) -> Result<()> {
-    // Subtrees that have hosts, by level; they are the first ones, since leaves fill in order.
+    // Number of subtrees with hosts, by level; they are the first ones, since leaves fill in order.
     let mut used = vec![hosts.div_ceil(n.down[0])];
     for level in 1..n.levels() {
         used.push(used[level - 1].div_ceil(n.down[level]));
@@ -115,7 +115,7 @@ fn tree(c: &mut Cluster<'_>, n: &Numbers, radix: u32, hosts: u64) -> Result<()> 
     Ok(())
 }
 
-/// The cables from a switch to the subtrees below it.
+/// Adds the cables from a switch to the subtrees below it.
 #[allow(clippy::too_many_arguments)] // A switch's place in the tree is that many numbers.
 fn children(
     c: &mut Cluster<'_>,
@@ -128,7 +128,7 @@ fn children(
     below: &[u32],
 ) -> Result<()> {
     let copies_below = n.copies(level - 1);
-    // The last digit of the copy is which parent this is to its children, the others which copy of them it is above.
+    // The last digit of the copy selects the parent, the others the copy of the children below it.
     let (which, copy_below) = (copy / copies_below, copy % copies_below);
     for child in 0..n.down[level] {
         let subtree_below = subtree * n.down[level] + child;

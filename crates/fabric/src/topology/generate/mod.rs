@@ -1,5 +1,5 @@
-//! Topologies by rule: fat trees, tori, dragonflies, and the small ones. A [`Shape`] says which and how large, a [`Plan`]
-//! adds how fast the links are and how things are called; one file draws each shape.
+//! Generated topologies: fat trees, tori, dragonflies, and small ones. A [`Shape`] gives kind and size; a [`Plan`] adds
+//! link speeds and names. Each shape has its own file.
 
 mod cluster;
 mod dragonfly;
@@ -13,18 +13,18 @@ pub use parse::{Extra, KINDS};
 
 use super::{Builder, Error, Result, Speed, Topology, Width};
 
-/// A rule and its parameters.
+/// A kind of network and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Two hosts, one cable.
     Pair,
     /// One switch with hosts.
     Star {
-        /// How many hosts.
+        /// Number of hosts.
         hosts: u32,
     },
-    /// A folded Clos network of switches with `radix` ports: half of them down, half of them up, all of them down at
-    /// the top. 2 (radix/2)^levels hosts if nothing else is said.
+    /// A folded Clos network of switches with `radix` ports: half of them down, half of them up; at the top, all of
+    /// them down. It has 2 (radix/2)^levels hosts by default.
     FatTree {
         /// Ports of a switch.
         radix: u8,
@@ -44,7 +44,7 @@ pub enum Shape {
         /// Whether rows are closed to rings; otherwise this is a mesh.
         wraps: bool,
     },
-    /// Groups of switches, all cabled to all within a group, all groups cabled to all.
+    /// Groups of switches: every two switches of a group are cabled, and so are every two groups.
     Dragonfly {
         /// Switches of a group.
         switches_per_group: u32,
@@ -52,12 +52,12 @@ pub enum Shape {
         hosts_per_switch: u8,
         /// Cables from each switch to other groups.
         global_per_switch: u32,
-        /// Groups; `None`: as many as there can be, one more than a group has global cables.
+        /// Number of groups; `None`: the maximum, one more than a group has global cables.
         groups: Option<u32>,
     },
-    /// Switches that are cabled by lot, each to as many others.
+    /// Switches with random cables, each with the same number of them.
     Random {
-        /// How many.
+        /// Number of switches.
         switches: u32,
         /// Cables from each to others.
         degree: u8,
@@ -68,10 +68,10 @@ pub enum Shape {
     },
 }
 
-/// A shape with everything that a network needs besides.
+/// A shape with the other properties of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The rule.
+    /// The shape.
     pub shape: Shape,
     /// Width of all links.
     pub width: Width,
@@ -87,14 +87,14 @@ impl Plan {
         Plan { shape, width: Width::X4, speed: Speed::Ndr, prefix: String::new() }
     }
 
-    /// The network.
+    /// Generates the network.
     pub fn generate(&self) -> Result<Topology> {
         let mut builder = Builder::new(self.shape.to_string());
         self.generate_into(&mut builder)?;
         Ok(builder.finish())
     }
 
-    /// Adds the network to others.
+    /// Adds the network to a builder.
     pub fn generate_into(&self, builder: &mut Builder) -> Result<()> {
         let mut cluster = cluster::Cluster::new(self, builder);
         match &self.shape {
@@ -117,7 +117,7 @@ impl Plan {
     }
 }
 
-/// A parameter that cannot be.
+/// Refuses a parameter.
 fn refuse<T>(what: impl Into<String>, mend: impl Into<String>) -> Result<T> {
     Err(Error::of(what, mend))
 }

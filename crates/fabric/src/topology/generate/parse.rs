@@ -1,11 +1,11 @@
-//! Shapes as words: `fat-tree` with `36,2`, `torus` with `4x4x4`, and back again.
+//! Shapes as text: `fat-tree` with `36,2`, `torus` with `4x4x4`, and the reverse.
 
 use std::fmt;
 
 use super::{Shape, refuse};
 use crate::topology::{Error, Result};
 
-/// The generators: their name on the command line and in a file, what their parameters are, and an example.
+/// The generators: name on the command line and in files, description of the parameters, and an example.
 pub const KINDS: &[(&str, &str, &str)] = &[
     ("pair", "none", ""),
     ("star", "HOSTS", "8"),
@@ -16,7 +16,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("random", "SWITCHES,DEGREE[,SEED]", "64,5"),
 ];
 
-/// What is not in the short form of a shape.
+/// Parameters outside the short form of a shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
     /// Hosts of a fat tree, if not as many as fit.
@@ -26,7 +26,7 @@ pub struct Extra {
 }
 
 impl Shape {
-    /// From a generator's name and its parameters.
+    /// Parses a generator's name and parameters.
     pub fn parse(kind: &str, parameters: &str, extra: Extra) -> Result<Shape> {
         let per_switch = extra.hosts_per_switch;
         let shape = match kind {
@@ -73,7 +73,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Refuses what a shape does not ask for: silence would make another network than was meant.
+    /// Refuses parameters that a shape does not take: to ignore them would give another network than intended.
     fn takes(&self, kind: &str, extra: Extra) -> Result<()> {
         if extra.hosts.is_some() && !matches!(self, Shape::FatTree { .. }) {
             return refuse(
@@ -112,13 +112,13 @@ fn numbers(kind: &str, text: &str, separator: char, count: std::ops::RangeInclus
     parts.filter(|parts| count.contains(&parts.len())).ok_or_else(|| bad(kind, text))
 }
 
-/// Numbers with something in between.
+/// Joins numbers with a separator.
 pub fn joined(numbers: &[u32], between: &str) -> String {
     let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
     words.join(between)
 }
 
-/// `4x4x4`.
+/// Formats as `4x4x4`.
 pub fn by_x(sizes: &[u32]) -> String {
     joined(sizes, "x")
 }

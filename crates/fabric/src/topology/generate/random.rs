@@ -1,5 +1,5 @@
-//! Random regular networks: every switch has as many cables to others, and lots decide to which. A ring with chords is
-//! shuffled by swapping the ends of two cables at a time, which keeps every switch's number of cables.
+//! Random regular networks: every switch has the same number of cables to random others. A ring with chords is shuffled
+//! by swapping the ends of two cables at a time, which keeps every switch's number of cables.
 
 use rustc_hash::FxHashSet;
 
@@ -9,10 +9,10 @@ use crate::topology::{Result, limits};
 
 /// Swaps tried for each cable: enough to forget the ring.
 const SWAPS_PER_CABLE: u64 = 20;
-/// Shuffles until one is connected; almost every one is from degree 3 on.
+/// Shuffles tried until one is connected; from degree 3 on, almost every one is.
 const SHUFFLES_MAX: u32 = 64;
 
-/// Draws it.
+/// Generates the network.
 pub fn draw(c: &mut Cluster<'_>, switches: u32, degree: u8, hosts: u8, seed: u64) -> Result<()> {
     let nodes = u64::from(switches) * (1 + u64::from(hosts));
     let ports = u32::from(degree) + u32::from(hosts);
@@ -49,7 +49,7 @@ pub fn draw(c: &mut Cluster<'_>, switches: u32, degree: u8, hosts: u8, seed: u64
     Ok(())
 }
 
-/// Cables as pairs of switches, connected.
+/// Returns a connected set of cables, as pairs of switches.
 fn shuffled(switches: u32, degree: u32, seed: u64) -> Vec<(u32, u32)> {
     let mut lots = Lots(seed);
     let mut cables = ring(switches, degree);
@@ -65,7 +65,7 @@ fn shuffled(switches: u32, degree: u32, seed: u64) -> Vec<(u32, u32)> {
     ring(switches, degree)
 }
 
-/// Every switch cabled to its next ones on a circle; for an odd degree to the one across too.
+/// Cables every switch to its next ones on a circle; for an odd degree also to the opposite one.
 fn ring(switches: u32, degree: u32) -> Vec<(u32, u32)> {
     let mut cables = Vec::new();
     for step in 1..=degree / 2 {
@@ -114,7 +114,7 @@ fn connected(switches: u32, cables: &[(u32, u32)]) -> bool {
     count == switches
 }
 
-/// SplitMix64: the same lots from the same seed, everywhere.
+/// SplitMix64: the same random numbers from the same seed, on every platform.
 struct Lots(u64);
 
 impl Lots {

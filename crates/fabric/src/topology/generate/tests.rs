@@ -1,4 +1,4 @@
-//! Every generator gives what its parameters promise, and refuses what cannot be.
+//! Every generator delivers what its parameters promise, and refuses impossible ones.
 
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ fn each_has_the_numbers_of_its_kind() {
     }
 }
 
-/// Hops between two leaves of a fat tree are as its levels have it, whichever two they are.
+/// The number of hops between any two leaves of a fat tree follows from its levels.
 #[test]
 fn a_fat_tree_has_all_its_paths() {
     let topology = shape("fat-tree", "6,3", None, None).expect("a tree");

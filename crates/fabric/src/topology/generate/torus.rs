@@ -5,10 +5,10 @@ use super::cluster::Cluster;
 use super::refuse;
 use crate::topology::{Result, limits};
 
-/// Dimensions that make sense; a hypercube of so many has 4096 switches.
+/// Largest sensible number of dimensions; such a hypercube has 4096 switches.
 const DIMENSIONS_MAX: usize = 12;
 
-/// Draws the grid.
+/// Generates the grid.
 pub fn draw(c: &mut Cluster<'_>, sizes: &[u32], hosts_per_switch: u8, wraps: bool) -> Result<()> {
     let all = sizes.iter().fold(1u64, |all, size| all.saturating_mul(u64::from(*size)));
     let with_hosts = all.saturating_mul(1 + u64::from(hosts_per_switch));
@@ -42,7 +42,7 @@ pub fn draw(c: &mut Cluster<'_>, sizes: &[u32], hosts_per_switch: u8, wraps: boo
     Ok(())
 }
 
-/// Where a switch is along each dimension; the first changes fastest.
+/// Returns a switch's coordinates; the first changes fastest.
 fn digits(mut number: u64, sizes: &[u32]) -> Vec<u32> {
     let mut out = Vec::new();
     for size in sizes {
@@ -52,7 +52,7 @@ fn digits(mut number: u64, sizes: &[u32]) -> Vec<u32> {
     out
 }
 
-/// The next switch up a dimension, if there is a cable to it: a ring of two has one cable, not two.
+/// Returns the next switch up a dimension, if there is a cable to it: a ring of two has one cable, not two.
 fn neighbour(number: u64, sizes: &[u32], dimension: usize, wraps: bool) -> Option<u64> {
     let stride: u64 = sizes[..dimension].iter().map(|size| u64::from(*size)).product();
     let size = u64::from(sizes[dimension]);

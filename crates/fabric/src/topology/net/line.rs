@@ -1,11 +1,11 @@
-//! One line of a net file, taken apart.
+//! Parser for one line of a net file.
 
 use super::super::{Error, NodeKind, Result, Speed, Width, limits};
 
-/// A line that says something.
+/// A line with contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// `vendid=`, `devid=`, `sysimgguid=` and the like: what follows holds for the next node, or for all that follow.
+    /// `vendid=`, `devid=`, `sysimgguid=` and the like: the value applies to the next node, or to all that follow.
     Assign(Assign),
     /// The first line of a node's block.
     Node(NodeLine),
@@ -23,7 +23,7 @@ pub enum Assign {
     SystemImageGuid(u64),
     /// The next node's GUID, and for a switch its port's in parentheses.
     NodeGuid(NodeKind, u64),
-    /// Width and speed of the ports that say nothing themselves, from here on.
+    /// Default width and speed of the ports from here on.
     Width(Width),
     Speed(Option<Speed>),
     SpeedExt(Option<Speed>),
@@ -51,10 +51,10 @@ pub struct PortLine {
     pub speed: Option<Speed>,
 }
 
-/// What only people read: headings of ibnetdiscover's grouped form, its progress report, ibsim's own switches.
+/// Lines for human readers: headings of ibnetdiscover's grouped form, its progress report, ibsim's own options.
 const HEADINGS: &[&str] = &["Chassis ", "Non-Chassis Nodes", "Hostname:", "DR path ", "pdebug"];
 
-/// Takes a line apart. `None`: it is empty, a comment or a heading.
+/// Parses a line. `None`: it is empty, a comment or a heading.
 pub fn parse(number: u32, text: &str) -> Result<Option<Line>> {
     let line = text.trim_end();
     if line.is_empty() || line.starts_with('#') || HEADINGS.iter().any(|heading| line.starts_with(heading)) {
@@ -71,7 +71,7 @@ fn bad<T>(number: u32, what: impl Into<String>, mend: impl Into<String>) -> Resu
     Err(Error::at(number, what, mend))
 }
 
-/// A line that begins with a word.
+/// Parses a line that begins with a word.
 fn word_line(number: u32, line: &str) -> Result<Line> {
     let end = line.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
@@ -97,7 +97,7 @@ fn word_line(number: u32, line: &str) -> Result<Line> {
     }
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn assign(number: u32, name: &str, rest: &str) -> Result<Assign> {
     let unknown = || {
         bad(
@@ -139,7 +139,7 @@ fn bad_mask<T>(number: u32, name: &str, value: &str) -> Result<T> {
     )
 }
 
-/// The rest of `Switch 8 "ID" # ...`.
+/// Parses the rest of `Switch 8 "ID" # ...`.
 fn node_line(number: u32, kind: NodeKind, rest: &str) -> Result<NodeLine> {
     let mut parts = rest.splitn(3, '"');
     let (ports, id, tail) = (parts.next(), parts.next(), parts.next());
@@ -166,7 +166,7 @@ fn node_line(number: u32, kind: NodeKind, rest: &str) -> Result<NodeLine> {
     Ok(NodeLine { kind, ports, id: id.to_owned(), description, enhanced_port0 })
 }
 
-/// The description in a node's comment, in quotes or not, and what follows it.
+/// Returns the description in a node's comment, quoted or not, and the rest.
 fn description(comment: &str) -> (Option<String>, &str) {
     if comment.is_empty() {
         return (None, "");
@@ -181,7 +181,7 @@ fn description(comment: &str) -> (Option<String>, &str) {
     (Some(comment[..end].to_owned()), &comment[end..])
 }
 
-/// `[1][ext 2](guid) "ID"[3][ext 4](guid) w=1 # ... 4xEDR`.
+/// Parses `[1][ext 2](guid) "ID"[3][ext 4](guid) w=1 # ... 4xEDR`.
 fn port_line(number: u32, line: &str) -> Result<PortLine> {
     let form = "write: [1] \"S-0002c90300100000\"[3]";
     let Some((local, (remote, rest))) = line.split_once('"').and_then(|(l, r)| Some((l, r.split_once('"')?))) else {
@@ -208,7 +208,7 @@ fn port_line(number: u32, line: &str) -> Result<PortLine> {
     Ok(out)
 }
 
-/// `[1][ext 2](guid)`: number and GUID, both optional, and what follows.
+/// Parses `[1][ext 2](guid)`: number and GUID, both optional, and the rest.
 fn end(number: u32, text: &str) -> Result<(Option<u8>, Option<u64>, &str)> {
     let (mut port, mut guid) = (None, None);
     let mut rest = text.trim();
@@ -235,7 +235,7 @@ fn end(number: u32, text: &str) -> Result<(Option<u8>, Option<u64>, &str)> {
     Ok((port, guid, rest))
 }
 
-/// ibsim's `w=` `s=` `e=` behind a port: masks of what is enabled.
+/// Parses ibsim's `w=` `s=` `e=` after a port: masks of the enabled modes.
 fn options(number: u32, text: &str, out: &mut PortLine) -> Result<()> {
     for word in text.split_whitespace() {
         let Some((name, value)) = word.split_once('=') else {
@@ -268,7 +268,7 @@ fn options(number: u32, text: &str, out: &mut PortLine) -> Result<()> {
     Ok(())
 }
 
-/// `4xEDR` in a comment, behind everything in quotes. What ibnetdiscover could not name, `??` and `???`, is not known.
+/// Finds `4xEDR` in a comment, after everything in quotes. `??` and `???`, ibnetdiscover's unknown values, give none.
 fn link_words(number: u32, comment: &str) -> Result<Option<(Width, Option<Speed>)>> {
     let behind = comment.rsplit('"').next().unwrap_or_default();
     for word in behind.split_whitespace() {
@@ -293,13 +293,13 @@ fn link_words(number: u32, comment: &str) -> Result<Option<(Width, Option<Speed>
     Ok(None)
 }
 
-/// The widest of a mask.
+/// Returns the largest width of a mask.
 fn width_of_mask(mask: u64) -> Option<Width> {
     let mask = u8::try_from(mask).ok().filter(|mask| (1..=31).contains(mask))?;
     Width::ALL.into_iter().rev().find(|width| mask & width.bit() != 0)
 }
 
-/// The fastest of a mask; `None` inside: none (0).
+/// Returns the highest speed of a mask; `None` inside: none (0).
 fn speed_of_mask(mask: u64) -> Option<Option<Speed>> {
     match mask {
         0 | 4..=7 => Some(Some(Speed::Qdr)),
@@ -320,7 +320,7 @@ fn speed_ext_of_mask(mask: u64) -> Option<Option<Speed>> {
     }
 }
 
-/// A number as C's strtoul takes it, but nothing behind it.
+/// Parses a number as C's strtoul does, but without trailing characters.
 fn number_of(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -329,7 +329,7 @@ fn number_of(text: &str) -> Option<u64> {
     }
 }
 
-/// So much of a text as a message should show.
+/// Shortens a text for a message.
 fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,5 +1,5 @@
-//! The format in which ibnetdiscover prints a fabric and ibsim reads one: a block for each node, a line for each cabled
-//! port. [`read`] takes every form of it, [`write()`] gives the plain one.
+//! The format that ibnetdiscover prints and ibsim reads: a block for each node, a line for each cabled port. [`read`]
+//! accepts every variant of it, [`write()`] produces the plain one.
 //!
 //! ```text
 //! vendid=0x2c9

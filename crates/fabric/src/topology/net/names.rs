@@ -1,25 +1,25 @@
-//! What nodes of a real fabric are called in commands. Their NodeDescriptions are meant for that (`node3 HCA-1`, `leaf1`),
-//! but nothing keeps them apart, so where they do not, the node's ID (`S-0002c90300100000`) stands in.
+//! Names for commands of a real fabric's nodes. They come from the NodeDescriptions (`node3 HCA-1`, `leaf1`), but these
+//! need not be unique; where they are not, the node's ID (`S-0002c90300100000`) replaces them.
 
 use std::collections::BTreeMap;
 
 use super::super::NodeKind;
 
-/// What is known of a node: its kind, ID and description.
+/// Known facts of a node: its kind, ID and description.
 pub struct Known<'a> {
     pub kind: NodeKind,
     pub id: &'a str,
     pub description: &'a str,
 }
 
-/// A name for each node, and for adapters the host.
+/// Returns a name for each node, and for adapters the host.
 pub fn names(nodes: &[Known<'_>]) -> Vec<(String, String)> {
     let mut times = BTreeMap::new();
     let mut adapters: BTreeMap<&str, u32> = BTreeMap::new();
     for node in nodes {
         *times.entry(node.description).or_insert(0u32) += 1;
     }
-    // Two nodes of one description say nothing about hosts, however they read.
+    // A description that several nodes share says nothing about hosts.
     let only = |node: &Known<'_>| !node.description.is_empty() && times.get(node.description) == Some(&1);
     for node in nodes.iter().filter(|node| only(node)) {
         if let Some((host, _)) = adapter_of(node) {
@@ -37,14 +37,14 @@ pub fn names(nodes: &[Known<'_>]) -> Vec<(String, String)> {
         .iter()
         .zip(named)
         .map(|(node, (name, host))| {
-            // A host that is called as a switch is, or as another's ID.
+            // A host with the name of a switch, or with another node's ID.
             let name = if taken.insert(name.clone()) { name } else { node.id.to_owned() };
             (name, if node.kind == NodeKind::Ca { host } else { String::new() })
         })
         .collect()
 }
 
-/// Host and adapter, where an adapter's description names both: two words, the second with a digit at its end.
+/// Returns host and adapter if an adapter's description names both: two words, the second ending in a digit.
 fn adapter_of<'a>(node: &Known<'a>) -> Option<(&'a str, &'a str)> {
     if node.kind != NodeKind::Ca {
         return None;

@@ -1,4 +1,4 @@
-//! From a net file to a topology: blocks are gathered, then both ends of every cable are matched.
+//! From a net file to a topology: collects the blocks, then matches both ends of every cable.
 
 use rustc_hash::FxHashMap;
 
@@ -6,12 +6,12 @@ use super::super::{Builder, Cable, End, Error, Node, NodeKind, Port, Result, Spe
 use super::line::{self, Assign, Line, NodeLine, PortLine};
 use super::names::{Known, names};
 
-/// Files inside files, as ibsim has it.
+/// Depth of nested files, as in ibsim.
 const INCLUDES_MAX: usize = 9;
 
-/// Where `include "FILE"` finds files.
+/// Source of files for `include "FILE"`.
 pub trait Files {
-    /// The text of a file, or why there is none.
+    /// Returns the text of a file, or why there is none.
     fn text(&mut self, name: &str) -> std::result::Result<String, String>;
 }
 
@@ -44,11 +44,11 @@ struct Block {
     speed: Speed,
 }
 
-/// What was read so far.
+/// Blocks and settings read so far.
 struct Gathered {
     blocks: Vec<Block>,
     by_id: FxHashMap<String, u32>,
-    /// Whether lines of ports belong to the last block: an empty line ends it.
+    /// Whether port lines belong to the last block: an empty line ends it.
     open: bool,
     vendor_id: u32,
     device_id: u16,
@@ -71,7 +71,7 @@ impl Default for Gathered {
             device_id: 0,
             system_image_guid: 0,
             guid: None,
-            // What ibsim takes where a file says nothing.
+            // ibsim's defaults.
             width: Width::X4,
             speed: Speed::Sdr,
             speed_ext: None,
@@ -91,7 +91,7 @@ impl Gathered {
             ));
         }
         for (number, text) in (1u32..).zip(text.lines()) {
-            // Groups of ibnetdiscover's -g have a heading without an empty line before it.
+            // In ibnetdiscover's -g output, groups have a heading without an empty line before it.
             if text.trim().is_empty() {
                 self.open = false;
             }
@@ -226,7 +226,7 @@ impl Gathered {
         Ok(builder.finish())
     }
 
-    /// The cable of a port, unless the line of its other end has laid it already.
+    /// Adds the cable of a port, unless the line of its other end has added it already.
     fn cable(&self, builder: &mut Builder, place: u32, line: u32, port: &PortLine) -> Result<()> {
         let Some(&remote) = self.by_id.get(&port.remote) else {
             return Err(Error::at(
@@ -268,7 +268,7 @@ impl Gathered {
 }
 
 impl Block {
-    /// The description; ibsim gives a node without one its ID.
+    /// Returns the description; ibsim uses the ID of a node without one.
     fn description(&self) -> &str {
         self.node.description.as_deref().unwrap_or(&self.node.id)
     }
@@ -300,7 +300,7 @@ impl Block {
     }
 }
 
-/// The GUID in an ID of ibnetdiscover's, `S-0002c90300100000`.
+/// Returns the GUID in one of ibnetdiscover's IDs, `S-0002c90300100000`.
 fn guid_of_id(id: &str) -> Option<u64> {
     let digits = id.strip_prefix(['S', 'H', 'R'])?.strip_prefix('-')?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok()).flatten().filter(|guid| *guid != 0)

@@ -1,4 +1,4 @@
-//! Net files of others, ours, and every kind of mistake.
+//! Net files of other programs and of Weft, and every kind of mistake.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::super::{NodeKind, Result, Speed, Topology, Width, limits};
 use super::*;
 
 const FABRIC: &str = include_str!("../../../testdata/fabric.net");
-/// What ibnetdiscover printed of it, by its options.
+/// ibnetdiscover's output for this fabric, by its options.
 const DISCOVERED: [(&str, &str); 5] = [
     ("", include_str!("../../../testdata/ibnetdiscover.txt")),
     ("--full", include_str!("../../../testdata/ibnetdiscover_f.txt")),
@@ -20,7 +20,7 @@ fn topology(text: &str) -> Result<Topology> {
     read("test", text, &mut NoFiles)
 }
 
-/// A network without regard to the order in which it was described.
+/// Returns a network in a canonical order.
 fn sorted(topology: &Topology) -> (Vec<String>, Vec<String>) {
     let mut nodes: Vec<String> = topology.nodes.iter().map(|node| format!("{node:?}")).collect();
     let mut cables: Vec<String> = topology
@@ -109,7 +109,7 @@ fn adapters_of_a_host_and_nodes_of_one_description_are_told_apart() {
     assert!(!topology.nodes[0].enhanced_port0);
 }
 
-/// A mistake: the file's text, the line it is in, words that name it.
+/// A mistake: the file's text, the line of the error, and words of the message.
 const MISTAKES: &[(&str, u32, &str)] = &[
     ("", 1, "no node"),
     ("hello world\n", 1, "nothing that this format has"),

@@ -1,14 +1,14 @@
-//! From a topology to the form that ibnetdiscover prints and ibsim reads.
+//! Writes a topology in the format that ibnetdiscover prints and ibsim reads.
 
 use std::fmt::Write;
 
 use super::super::{Cable, End, Node, NodeKind, Topology};
 
-/// The LIDs of a fabric that is up.
+/// LIDs and link states of a running fabric.
 pub trait Lids {
-    /// LID and LMC of a port; of a switch's any port, those of its port 0.
+    /// Returns LID and LMC of a port; for any port of a switch, those of its port 0.
     fn lid(&self, end: End) -> (u16, u8);
-    /// Whether a cable's link is up; one that is not is left out, as nobody discovers it.
+    /// Returns whether a cable's link is up; otherwise the cable is left out, as discovery would not find it.
     fn is_up(&self, cable: u32) -> bool;
 }
 
@@ -37,7 +37,7 @@ pub fn write(topology: &Topology, lids: &dyn Lids) -> String {
     out
 }
 
-/// Each node's cabled ports in their order, with the cable and its far end.
+/// Returns each node's cabled ports in order, with the cable and its far end.
 fn by_port<'a>(topology: &'a Topology, lids: &dyn Lids) -> Vec<Vec<(u8, End, &'a Cable)>> {
     let mut out = vec![Vec::new(); topology.nodes.len()];
     for (number, cable) in (0u32..).zip(&topology.cables) {

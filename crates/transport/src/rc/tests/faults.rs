@@ -1,12 +1,11 @@
-//! Random faults and random bytes: the right bytes and the right completions under any wire, and no panic under any
-//! packet.
+//! Random faults and random bytes: correct data and completions over any wire, and no panic on any packet.
 
 use proptest::prelude::*;
 use weft_verbs::*;
 
 use crate::testing::*;
 
-/// Mixed work in both directions under loss, repetition and reordering; returns the world for further looks.
+/// Mixed operations in both directions under loss, duplication and reordering, with a check of the results.
 fn churn(seed: u64, loss: u64, mtu: Mtu) {
     let mut rng = Rng(seed * 2 + 1);
     let depth = 1 + rng.below(8) as u8;
@@ -76,7 +75,7 @@ fn churn(seed: u64, loss: u64, mtu: Mtu) {
     assert_eq!(p.worlds[1].memory.word(BASE + counter), start + 3 * adds, "seed {seed}");
     for (from, to, list, slot, len) in expected {
         let source = &p.worlds[from].memory;
-        // The counter lies in the first bytes of side 1's sources and changes meanwhile: leave it out.
+        // The atomic counter is in the first bytes of side 1's sources and changes meanwhile: leave it out.
         if from == 1 && list[0].addr < BASE + 16 {
             continue;
         }
@@ -106,7 +105,7 @@ fn mixed_work_under_heavy_loss() {
     }
 }
 
-/// A pair in the middle of things, side 1 in the state given.
+/// Creates a pair in the middle of a transfer, with side 1 in the given state.
 fn busy(qp_type: QpType, state: QpState) -> Pair {
     let mut p = Pair::new(qp_type);
     if qp_type.has_recv_queue() {

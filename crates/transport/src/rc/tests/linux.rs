@@ -1,4 +1,4 @@
-//! What Linux's rxe does otherwise than the specification says.
+//! Deviations of Linux's rxe from the specification.
 
 use weft_verbs::*;
 
@@ -7,12 +7,12 @@ use crate::testing::*;
 
 const RANGE: u32 = 100;
 
-/// A FLUSH of a range that begins at an address.
+/// Builds a FLUSH of a range that begins at an address.
 fn flush(addr: u64, length: u32) -> SendOp {
     SendOp::Flush { target: RemoteTarget { addr, ..remote(0) }, length, placement: 1, level: 0 }
 }
 
-/// Sends what side 0 has to send; whether each packet is a FLUSH as rxe wants it.
+/// Sends everything from side 0; returns for each packet whether it is a FLUSH in rxe's form.
 fn sent(p: &mut Pair) -> Vec<bool> {
     let mut batch = TxBatch::default();
     p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
@@ -30,7 +30,7 @@ fn a_flush_that_is_sent_again_has_the_other_icrc_and_an_answer_settles_which() {
         ways.extend(sent(&mut p));
     }
     assert_eq!(ways, [false, true, false]);
-    // The next copy is the first that arrives.
+    // The next copy is the first to arrive.
     p.finish();
     p.send(0, 2, flush(BASE, RANGE), &[]);
     assert_eq!(sent(&mut p), [true]);
@@ -63,14 +63,14 @@ fn packets_that_come_again_are_acknowledged_together() {
     }
 }
 
-/// A WRITE of ten packets; what side 0 sent.
+/// Writes ten packets; returns the packets that side 0 sent.
 fn written(p: &mut Pair) -> Vec<Vec<u8>> {
     p.send(0, 1, SendOp::Write(remote(0)), &[sge(0, 10 * 1024)]);
     p.finish();
     p.sent.iter().filter(|(side, _)| *side == 0).map(|(_, bytes)| bytes.clone()).collect()
 }
 
-/// Runs side 1's timers for a second; how many packets it sent.
+/// Runs side 1's timers for a second; returns the number of packets that it sent.
 fn sent_in_a_second(p: &mut Pair) -> usize {
     let (before, until) = (p.log.len(), p.now + Duration::from_secs(1));
     while let Some(at) = p.qps[1].poll_timeout().filter(|&at| at < until) {

@@ -1,11 +1,11 @@
-//! Loss, one packet at a time: what is sent again, and how little.
+//! Loss, one packet at a time: which packets are retransmitted, and how few.
 
 use weft_verbs::*;
 use weft_wire::{Kind, Packet};
 
 use crate::testing::*;
 
-/// Lose the packets that `what` picks, each once for each count given.
+/// Loses the first `times` packets of a side that `what` selects.
 fn lose(side: usize, mut times: u32, what: impl Fn(&Packet<'_>) -> bool + 'static) -> Wire {
     Box::new(move |from, packet| {
         if from == side && times > 0 && what(packet) {
@@ -41,7 +41,7 @@ fn a_lost_packet_costs_one_packet() {
     assert_eq!(p.worlds[1].memory.at(BASE + 0x1000, 6000), sent);
 }
 
-/// Of the payload packets of a kind that a side sent, in order: PSN from the first, and whether it is unsteady.
+/// Returns PSN (from the first) and `unsteady` of the payload packets of a kind that a side sent, in order.
 fn unsteady(p: &Pair, side: usize, of: impl Fn(Kind) -> bool) -> Vec<(u32, bool)> {
     let mut found = Vec::new();
     for ((from, bytes), unsteady) in p.sent.iter().zip(&p.unsteady) {
@@ -106,7 +106,7 @@ fn the_first_packet_and_two_gaps() {
     p.send(0, 1, SendOp::Send, &[sge(0, 20_000)]);
     p.finish();
     assert_eq!(p.worlds[1].take(RECV_CQ), [(3, WcStatus::Success, 20_000)]);
-    // Two neighbours lost look like the start of a burst, so one packet goes out for nothing.
+    // Two neighbours lost look like the start of a burst, so one packet is retransmitted needlessly.
     assert_eq!(p.qps[0].stats().retransmits, 4, "{:#?}", p.log);
 }
 
@@ -174,7 +174,7 @@ fn an_acknowledgement_past_a_read_implies_its_loss() {
     assert_eq!(p.qps[0].stats().probes, 0, "{:#?}", p.log);
 }
 
-/// A peer that drops what arrives behind a gap, as Linux rxe does: a filter in front of the responder.
+/// Simulates a peer that drops packets behind a gap, as Linux rxe does: a filter in front of the responder.
 fn strict_peer(loss: u64, seed: u64) -> Wire {
     let mut rng = Rng(seed);
     let mut expected = PSN[0];
@@ -244,7 +244,7 @@ fn credits_limit_and_probe() {
         bytes.extend([0; 4]);
         bytes
     };
-    // No credit left: one packet of the next message goes out, as a probe; a WRITE would not have been limited.
+    // No credit is left: one packet of the next message is sent as a probe; a WRITE would not have been limited.
     p.deliver(0, &ack(PSN[0], 0, 1));
     p.send(0, 2, SendOp::Send, &[sge(0, 3000)]);
     p.transmit();
@@ -263,13 +263,13 @@ fn acknowledgements_tell_how_many_receives_there_are() {
     }
     p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
     p.finish();
-    // Five are left, and the nearest code below stands for four.
+    // Five are left; the largest code not above stands for four.
     assert_eq!(p.log[1], "1 Acknowledge 100000 ack=4 msn=1");
     for wr_id in 2..20 {
         p.send(0, wr_id, SendOp::Send, &[sge(0, 2000)]);
     }
     p.run(weft_verbs::Duration::from_millis(1));
-    // Without credit a message shows by one packet, which is refused; it is not the whole queue that is in vain.
+    // Without credit one packet probes for the message and is refused; the rest of the queue is not sent in vain.
     let refused = p.log.iter().filter(|line| line.contains("rnr=")).count();
     let sent = p.log.iter().filter(|line| line.contains("SEND First")).count();
     assert_eq!((refused, sent), (1, 6), "{:#?}", p.log);

@@ -1,4 +1,4 @@
-//! Tests of the reliable services over a small world: plain operations, faults of the wire, refusals, and garbage.
+//! Tests of the reliable services in a small simulated world: operations, faults of the wire, refusals, and garbage.
 
 mod faults;
 mod linux;

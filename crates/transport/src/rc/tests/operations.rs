@@ -1,4 +1,4 @@
-//! Every operation over a wire without faults; packet sequences are those that Linux rxe puts on the wire.
+//! Every operation over a wire without faults; the packet sequences are those of Linux rxe.
 
 use weft_verbs::*;
 
@@ -340,7 +340,7 @@ fn an_acknowledgement_rides_along_with_a_quick_answer() {
     }
     let kinds: Vec<_> = p.log.iter().map(|l| l.split(" 1").next().unwrap().split(" 2").next().unwrap()).collect();
     assert_eq!(kinds, ["0 SEND Only", "0 Acknowledge", "1 SEND Only", "1 Acknowledge"]);
-    // Nobody answers any more: it leaves on its own, and the next one at once.
+    // The peer's program stops answering: the acknowledgement leaves on its own, and the next one at once.
     p.finish();
     p.log.clear();
     for round in 10..12 {

@@ -1,10 +1,10 @@
-//! Every NAK, every error completion, and what happens to the queue pairs then.
+//! Every NAK and error completion, and the resulting state of the queue pairs.
 
 use weft_verbs::*;
 
 use crate::testing::*;
 
-/// Post one request and see how it ends at the requester, and which events the responder raises.
+/// Posts one request; returns its status at the requester, and the responder's events.
 fn refused(change: impl Fn(usize, &mut QpAttr), op: SendOp, sges: &[Sge]) -> (WcStatus, Vec<AsyncEvent>, Pair) {
     let mut p = Pair::with([init(QpType::Rc), init(QpType::Rc)], change);
     p.recv(1, 70, &[sge(0x1000, 100)]);
@@ -90,7 +90,8 @@ fn a_receive_with_a_bad_key() {
     assert_eq!(p.worlds[1].take(RECV_CQ), [(70, WcStatus::LocProtErr, 0)]);
 }
 
-/// Adapters look at an element of a receive when bytes come to it: a list may name, behind what is used, a key that is none.
+/// Adapters check an element of a receive when bytes for it arrive: a list may have an invalid key beyond the used
+/// part.
 #[test]
 fn elements_that_a_message_does_not_reach_are_not_checked() {
     let none = Sge { addr: 0, length: 64, lkey: 0 };

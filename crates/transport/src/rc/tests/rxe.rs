@@ -1,5 +1,5 @@
-//! Against Linux's rxe as captured: our requester puts the same packets on the wire and ends as rxe's client did when
-//! it gets rxe's answers; our responder answers rxe's requests with the same packets.
+//! Comparison with captures of Linux's rxe: the requester sends the same packets and ends like rxe's client when it
+//! gets rxe's answers; the responder answers rxe's requests with the same packets.
 
 use weft_verbs::*;
 use weft_wire::aeth::CREDITS_INVALID;
@@ -57,7 +57,7 @@ fn cases(capture: &str) -> Vec<Case> {
     }
     for (_, ib) in pcapng::frames(file).filter_map(roce::parse_v2_frame) {
         let packet = Packet::parse(ib).unwrap();
-        // Both ends of a case have the same number.
+        // Both ends of a case have the same queue pair number.
         let qpn = u64::from(packet.bth.dest_qp());
         let Some(case) = cases.iter_mut().find(|c| c.hex("sqpn") == qpn) else { continue };
         if packet.info.kind.is_response() {
@@ -69,14 +69,15 @@ fn cases(capture: &str) -> Vec<Case> {
     cases
 }
 
-/// What must be equal: everything but the MigReq bit (rxe leaves it clear) and what `payload` leaves out.
+/// Returns the part of a packet that must be equal: all but the MigReq bit (which rxe leaves clear), and the payload
+/// only if `payload`.
 fn face(bytes: &[u8], payload: bool) -> (Bth, Headers, usize, Vec<u8>) {
     let packet = Packet::parse(bytes).unwrap();
     let mut bth = packet.bth;
     bth.set_mig_req(false);
     let data = if payload { packet.payload.to_vec() } else { Vec::new() };
     let mut ext = packet.ext;
-    // rxe promises no receives; we say how many there are.
+    // rxe reports no credits; Weft reports the number of receives.
     if let Some(aeth) = ext.aeth
         && let Syndrome::Ack(_) = aeth.syndrome()
     {
@@ -92,7 +93,7 @@ const CAPTURES: [(&str, Mtu); 4] = [
     ("rxe-6.1-v6-mtu1024", Mtu::Mtu1024),
 ];
 
-/// A pair whose side 0 stands for rxe's client and side 1 for its server.
+/// Creates a pair whose side 0 acts as rxe's client and side 1 as its server.
 fn pair(case: &Case, mtu: Mtu) -> Pair {
     let kind = match &case.name[..2] {
         "uc" => QpType::Uc,
@@ -109,7 +110,7 @@ fn pair(case: &Case, mtu: Mtu) -> Pair {
     p
 }
 
-/// The work requests that made these packets; payload is put into memory on the way.
+/// Posts the work requests that made these packets, after it puts their payload into memory.
 fn post_what_was_sent(p: &mut Pair, requests: &[Vec<u8>]) -> u64 {
     let (mut count, mut start, mut at) = (0, 0u64, 0u64);
     let mut first = None;
@@ -152,7 +153,7 @@ fn post_what_was_sent(p: &mut Pair, requests: &[Vec<u8>]) -> u64 {
         };
         let mut flags = SendFlags::SIGNALED;
         flags.set(SendFlags::SOLICITED, packet.bth.solicited());
-        // Results go behind what is sent.
+        // Results go after the sent data.
         let offset = if packet.info.payload { start } else { 0x10_0000 + u64::from(count as u32) * 0x1_0000 };
         let ud =
             packet.ext.deth.map(|d| UdTarget { av: av(0), remote_qpn: packet.bth.dest_qp(), remote_qkey: d.qkey() });
@@ -169,7 +170,7 @@ fn our_requests_are_those_of_rxe_and_end_alike() {
     let mut seen = 0;
     for (capture, mtu) in CAPTURES {
         for case in cases(capture) {
-            // Where something is sent again the two differ on purpose; the last two never reached the wire.
+            // Retransmissions differ on purpose; requests of the last two never reached the wire.
             let again = ["loss_", "err_rnr", "err_psn", "err_no_such", "err_atomic_una", "ext_"];
             if again.iter().any(|a| case.name.starts_with(a)) {
                 continue;
@@ -179,7 +180,7 @@ fn our_requests_are_those_of_rxe_and_end_alike() {
             p.transmit();
             let own_number = |bytes: &[u8]| {
                 let mut f = face(bytes, true);
-                // Datagrams name their sender, whose number differs here.
+                // Datagrams carry their sender's number, which differs here.
                 f.1.deth = f.1.deth.map(|d| weft_wire::ext::Deth::new(d.qkey(), 0));
                 f
             };
@@ -209,8 +210,8 @@ fn our_answers_are_those_of_rxe() {
     let mut seen = 0;
     for (capture, mtu) in CAPTURES {
         for case in cases(capture) {
-            // A message too long is an invalid request by the specification, an operational error to rxe; an
-            // invalidation refused is a NAK, where rxe acknowledges and fails. What follows a gap is kept here.
+            // By the specification a message that is too long is an invalid request, to rxe an operational error; a
+            // refused invalidation gets a NAK, where rxe acknowledges and fails. Weft keeps packets behind a gap.
             let differs =
                 ["err_send_too_long", "err_send_inv", "loss_", "err_psn", "err_no_such", "err_rnr_t", "err_rnr_w"];
             if differs.iter().any(|d| case.name.starts_with(d)) || case.requests.is_empty() {
@@ -246,7 +247,7 @@ fn our_answers_are_those_of_rxe() {
     assert_eq!(seen, 4 * 54);
 }
 
-/// Immediate data or invalidated key as the completion should bring it, as a number in network order.
+/// Returns immediate data or the invalidated key of the completion, as a number in network order.
 fn imm(case: &Case) -> u64 {
     if case.name.starts_with("rc_send_inv") {
         return u64::from((case.hex("mwkey") as u32).swap_bytes());

@@ -1,20 +1,20 @@
-//! A mesh or a torus: the first two dimensions are a grid, each further step of the others another grid beside it. Switches
-//! carry their coordinates in their names, as the generators give them: `sw2-0-1`.
+//! A mesh or a torus: the first two dimensions form a grid, each further step of the others another grid beside it. The
+//! switches' names carry their coordinates, as the generators assign them: `sw2-0-1`.
 
 use super::super::super::Picture;
 use super::{BOX, DOT, Frame, Look, Scene, WIDTH_MAX, hung, switches, trunks};
 
-/// From one switch to the next, where there is room, and at least.
+/// Distance between switches: preferred, and minimum.
 const STEP: f64 = 100.0;
 const STEP_MIN: f64 = 16.0;
 /// Below this distance switches are small squares without names.
 const NAMED_STEP: f64 = BOX.0 + 10.0;
-/// Between grids.
+/// Gap between grids.
 const GAP: f64 = 40.0;
-/// The tallest drawing.
+/// Largest height of a drawing.
 const HEIGHT_MAX: f64 = 4.0 * WIDTH_MAX;
 
-/// Where everything stands; `None` if this is no grid, or too large a one.
+/// Lays out the drawing; `None` if this is no grid, or too large a one.
 pub fn scene(picture: &Picture) -> Option<Scene> {
     let places = switches(picture);
     let coordinates: Vec<Vec<u32>> = places.iter().map(|place| coordinates(picture, *place)).collect::<Option<_>>()?;
@@ -64,14 +64,14 @@ pub fn scene(picture: &Picture) -> Option<Scene> {
     Some(scene)
 }
 
-/// The numbers in a switch's name.
+/// Returns the numbers in a switch's name.
 fn coordinates(picture: &Picture, place: u32) -> Option<Vec<u32>> {
     let name = &picture.topology.nodes.get(place as usize)?.name;
     let numbers = name.trim_start_matches(|c: char| !c.is_ascii_digit());
     numbers.split('-').map(|number| number.parse().ok()).collect()
 }
 
-/// How many switches there are along each dimension; all places have to be taken.
+/// Returns the number of switches along each dimension; `None` unless every position is taken.
 fn sizes(coordinates: &[Vec<u32>]) -> Option<Vec<u32>> {
     let dimensions = coordinates.first()?.len();
     if coordinates.iter().any(|at| at.len() != dimensions) {
@@ -83,7 +83,7 @@ fn sizes(coordinates: &[Vec<u32>]) -> Option<Vec<u32>> {
     (all == coordinates.len() as u64).then_some(sizes)
 }
 
-/// Whether two switches differ by one step in one dimension, or are its two ends.
+/// Returns whether two switches differ by one step in one dimension, or are its two ends.
 fn are_neighbours(a: &[u32], b: &[u32], sizes: &[u32]) -> bool {
     let mut differ = a.iter().zip(b).zip(sizes).filter(|((a, b), _)| a != b);
     let Some(((a, b), size)) = differ.next() else { return false };

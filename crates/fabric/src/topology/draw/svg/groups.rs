@@ -1,5 +1,5 @@
-//! A dragonfly: each group of switches in a frame of its own, the groups on a circle. Switches carry their group in their
-//! names, as the generator gives them: `g3-s1`. Of many groups each is one box.
+//! A dragonfly: each group of switches in a frame of its own, the groups on a circle. The switches' names carry their
+//! group, as the generator assigns it: `g3-s1`. If there are many groups, each is one box.
 
 use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, TAU};
@@ -7,15 +7,15 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 use super::super::super::Picture;
 use super::{BOX, Frame, Look, STEP, Scene, WIDTH_MAX, folded, hung, switches};
 
-/// Groups that are drawn switch by switch, and switches of such a group.
+/// Largest number of groups drawn switch by switch, and of switches in such a group.
 const OPEN_MAX: usize = 12;
 const OPEN_SWITCHES_MAX: usize = 16;
-/// Boxes on the circle at most.
+/// Largest number of boxes on the circle.
 const BOXES_MAX: usize = 48;
-/// Between lines of switches.
+/// Distance between lines of switches.
 const LINE: f64 = 60.0;
 
-/// Where everything stands; `None` if this is no dragonfly.
+/// Lays out the drawing; `None` if this is no dragonfly.
 pub fn scene(picture: &Picture) -> Option<Scene> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for place in switches(picture) {
@@ -35,7 +35,7 @@ fn on_circle(number: usize, count: usize, radius: f64) -> (f64, f64) {
     (radius * angle.cos(), radius * angle.sin())
 }
 
-/// Every switch with its hosts.
+/// Lays out every switch with its hosts.
 fn open(groups: &BTreeMap<u32, Vec<u32>>, largest: usize, hung: &[Vec<u32>]) -> Scene {
     let mut scene = Scene::default();
     let columns = (largest as f64).sqrt().ceil();
@@ -57,7 +57,7 @@ fn open(groups: &BTreeMap<u32, Vec<u32>>, largest: usize, hung: &[Vec<u32>]) -> 
     scene
 }
 
-/// A box for each group, or for several.
+/// Lays out a box for each group, or for several.
 fn closed(groups: &BTreeMap<u32, Vec<u32>>, hung: &[Vec<u32>]) -> Scene {
     let mut scene = Scene::default();
     let numbers: Vec<u32> = groups.keys().copied().collect();
@@ -74,7 +74,7 @@ fn closed(groups: &BTreeMap<u32, Vec<u32>>, hung: &[Vec<u32>]) -> Scene {
     scene
 }
 
-/// The number of the group in a switch's name.
+/// Returns the group number in a switch's name.
 fn group(name: &str) -> Option<u32> {
     let (group, switch) = name.rsplit_once("-s")?;
     switch.parse::<u32>().ok()?;

@@ -1,6 +1,6 @@
-//! A fabric as an SVG that any browser shows. Trees stand in rows above their hosts, meshes and tori as grids, dragonflies as
-//! groups, anything else as springs between its switches pull it. What does not fit a page's width is folded: several nodes
-//! become one box, their cables one line. Details of a node or a link come up where the pointer rests.
+//! A fabric as an SVG that any browser shows. Trees are drawn as rows above their hosts, meshes and tori as grids,
+//! dragonflies as groups, anything else by a spring layout of its switches. A drawing too wide for a page is folded:
+//! several nodes become one box, their cables one line. Details of a node or a link appear under the pointer.
 
 mod grid;
 mod groups;
@@ -11,18 +11,18 @@ mod springs;
 use super::super::{NodeKind, Picture};
 use super::neighbours;
 
-/// The widest drawing, in units of the picture.
+/// Largest width of a drawing, in units of the picture.
 const WIDTH_MAX: f64 = 1600.0;
 /// Size of a switch's box.
 const BOX: (f64, f64) = (64.0, 22.0);
-/// From one box to the next in a row.
+/// Distance between boxes in a row.
 const STEP: f64 = BOX.0 + 12.0;
 /// Radius of a host's dot.
 const DOT: f64 = 5.0;
-/// Hosts beside a switch that are drawn one by one.
+/// Largest number of hosts beside a switch that are drawn one by one.
 const DOTS_MAX: usize = 6;
 
-/// Draws it.
+/// Draws the fabric.
 pub fn svg(picture: &Picture) -> String {
     let scene = grid::scene(picture).or_else(|| groups::scene(picture)).unwrap_or_else(|| {
         let rows = super::rows(picture);
@@ -32,20 +32,20 @@ pub fn svg(picture: &Picture) -> String {
     paint::paint(picture, scene)
 }
 
-/// How an item looks.
+/// Appearance of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// A box with a name.
     Box,
     /// A small square.
     Chip,
-    /// A host's dot; its name stands below it, aslant.
+    /// A host's dot, with its slanted name below.
     NamedDot,
     /// A host's dot.
     Dot,
 }
 
-/// One node, or several that are drawn as one.
+/// One node, or several drawn as one.
 #[derive(Clone, Debug)]
 struct Item {
     nodes: Vec<u32>,
@@ -64,12 +64,12 @@ struct Frame {
     name: String,
 }
 
-/// Where everything stands. Places may be negative: the painter moves them.
+/// Layout of a drawing. Coordinates may be negative: the painter moves them.
 #[derive(Clone, Debug, Default)]
 struct Scene {
     items: Vec<Item>,
     frames: Vec<Frame>,
-    /// Links longer than this are bent, so that they do not run through boxes between their ends.
+    /// Links longer than this are bent, so that they do not cross boxes between their ends.
     straight_max: Option<f64>,
 }
 
@@ -92,13 +92,14 @@ impl Scene {
     }
 }
 
-/// The places of all switches.
+/// Returns the indexes of all switches.
 fn switches(picture: &Picture) -> Vec<u32> {
     let nodes = (0u32..).zip(&picture.topology.nodes);
     nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(place, _)| place).collect()
 }
 
-/// Adapters and routers at each node. A host at several switches hangs on the first; one at none is left over.
+/// Returns the adapters and routers at each node, and the rest. A host at several switches counts to the first; one at
+/// none is in the rest.
 fn hung(picture: &Picture) -> (Vec<Vec<u32>>, Vec<u32>) {
     let nodes = &picture.topology.nodes;
     let (mut hung, mut loose) = (vec![Vec::new(); nodes.len()], Vec::new());
@@ -115,7 +116,7 @@ fn hung(picture: &Picture) -> (Vec<Vec<u32>>, Vec<u32>) {
     (hung, loose)
 }
 
-/// Which switches are cabled to which, by place.
+/// Returns the pairs of switches that a cable connects, by index.
 fn trunks(picture: &Picture) -> impl Iterator<Item = (u32, u32)> + '_ {
     let topology = &picture.topology;
     let is_switch = |end| topology.node(end).is_some_and(|node| node.kind == NodeKind::Switch);
@@ -123,7 +124,7 @@ fn trunks(picture: &Picture) -> impl Iterator<Item = (u32, u32)> + '_ {
     cables.map(|cable| (cable.a.node, cable.b.node))
 }
 
-/// Numbers in parts of about equal size, `parts` at most.
+/// Splits the indexes into parts of about equal size, `parts` at most.
 fn folded(places: &[u32], parts: usize) -> Vec<Vec<u32>> {
     let size = places.len().div_ceil(parts.max(1)).max(1);
     places.chunks(size).map(<[u32]>::to_vec).collect()

@@ -1,5 +1,5 @@
-//! Items and cables as SVG, with a background, a title and a legend. Cables between the same two items are one line each
-//! while they are few, one for all that look alike otherwise.
+//! Items and cables as SVG, with a background, a title and a legend. A few cables between the same two items are one
+//! line each; many of the same appearance share a line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,14 +11,14 @@ use super::{BOX, DOT, Item, Look, STEP, Scene};
 const MARGIN: f64 = 40.0;
 /// Height of the title and of the legend.
 const HEAD: f64 = 56.0;
-/// The narrowest drawing: the legend fits.
+/// Smallest width of a drawing: the legend fits.
 const WIDTH_MIN: f64 = 820.0;
-/// Cables between two items that are drawn one by one, and how far apart.
+/// Largest number of cables between two items that are drawn one by one, and their distance.
 const PARALLEL_MAX: usize = 4;
 const PARALLEL: f64 = 4.0;
-/// Letters of a name in a box.
+/// Length of a name in a box.
 const LETTERS: usize = 12;
-/// Letters of the names of several nodes in one box.
+/// Length of the names of several nodes in one box.
 const FOLDED_LETTERS: usize = 10;
 
 const STYLE: &str = ".ground { fill: #fff } .frame { fill: #f3f6fa; stroke: #9fb3c8 }
@@ -32,7 +32,7 @@ const STYLE: &str = ".ground { fill: #fff } .frame { fill: #f3f6fa; stroke: #9fb
 text { font-size: 10px; fill: #111; stroke: none } .name { text-anchor: middle } .title { font-size: 15px; font-weight: bold }
 ";
 
-/// Looks of a cable. Later ones are drawn over earlier ones.
+/// Appearance of a cable. Later ones are drawn over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Active,
@@ -72,7 +72,7 @@ impl Class {
         Class::ALL.iter().find(|(class, ..)| *class == self).map_or("", |(_, word, _)| word)
     }
 
-    /// The sign in the middle of a cable that is not as it should be.
+    /// Returns the mark in the middle of a faulty cable.
     fn mark(self, (x, y): (f64, f64)) -> String {
         let word = self.word();
         match self {
@@ -87,7 +87,7 @@ impl Class {
     }
 }
 
-/// Draws it.
+/// Draws the scene.
 pub fn paint(picture: &Picture, mut scene: Scene) -> String {
     let (width, height) = place(&mut scene);
     let title = escaped(&picture.topology.title);
@@ -160,7 +160,7 @@ fn legend(out: &mut String) {
     }
 }
 
-/// The cables between two items that look alike: one, or many that are drawn as one.
+/// Draws the cables between two items that look alike: one, or many as one line.
 fn links(out: &mut String, picture: &Picture, scene: &Scene) {
     let mut item_of = vec![usize::MAX; picture.topology.nodes.len()];
     for (number, item) in scene.items.iter().enumerate() {
@@ -186,7 +186,7 @@ fn links(out: &mut String, picture: &Picture, scene: &Scene) {
             drawn.push(self::line(picture, scene, (a, b), line, aside));
         }
     }
-    // Damaged cables are drawn over healthy ones.
+    // Faulty cables are drawn over healthy ones.
     drawn.sort_by_key(|(class, _)| *class);
     drawn.iter().for_each(|(_, text)| out.push_str(text));
 }

@@ -1,14 +1,14 @@
-//! A tree: rows of switches, the top of the tree on top, hosts below the leaf that they hang on.
+//! A tree: rows of switches, the top of the tree on top, hosts below the leaf that they are cabled to.
 
 use super::super::super::Picture;
 use super::{BOX, DOT, Look, STEP, Scene, WIDTH_MAX, folded, hung};
 
-/// Between rows.
+/// Distance between rows.
 const ROW: f64 = 120.0;
-/// The narrowest place of a host's dot.
+/// Smallest width of a host's dot.
 const HOST_STEP: f64 = DOT * 2.6;
 
-/// Where everything stands.
+/// Lays out the drawing.
 pub fn scene(picture: &Picture, rows: &[Vec<u32>]) -> Scene {
     let mut scene = Scene::default();
     let (hung, loose) = hung(picture);

@@ -1,5 +1,5 @@
-//! A network without an order of its own: springs pull cabled switches together, all switches push each other away
-//! (Fruchterman, Reingold, 1991). The same network always gets the same drawing.
+//! Spring layout of a network without a regular structure: springs pull cabled switches together, all switches repel
+//! each other (Fruchterman, Reingold, 1991). The same network always gets the same drawing.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -7,14 +7,14 @@ use std::f64::consts::TAU;
 use super::super::super::Picture;
 use super::{Look, STEP, Scene, WIDTH_MAX, folded, hung, switches, trunks};
 
-/// Boxes at most: more switches share boxes.
+/// Largest number of boxes: more switches share boxes.
 const BOXES_MAX: usize = 120;
-/// Rounds.
+/// Number of rounds.
 const ROUNDS: usize = 200;
-/// Hosts stand below their switch: boxes are kept further apart from each other up and down.
+/// Hosts are below their switch, so boxes keep a larger vertical distance.
 const FLAT: f64 = 0.8;
 
-/// Where everything stands.
+/// Lays out the drawing.
 pub fn scene(picture: &Picture) -> Scene {
     let mut scene = Scene::default();
     let parts = folded(&switches(picture), BOXES_MAX);
@@ -40,7 +40,7 @@ pub fn scene(picture: &Picture) -> Scene {
     scene
 }
 
-/// Places within a square.
+/// Computes positions within a square.
 fn settled(count: usize, pairs: &[(usize, usize)], size: f64) -> Vec<(f64, f64)> {
     let start = |number: usize| {
         let angle = TAU * number as f64 / count as f64;
@@ -74,7 +74,7 @@ fn settled(count: usize, pairs: &[(usize, usize)], size: f64) -> Vec<(f64, f64)>
     fitted(at, size)
 }
 
-/// The same places, moved and stretched to fill a square.
+/// Moves and stretches the positions to fill a square.
 fn fitted(mut at: Vec<(f64, f64)>, size: f64) -> Vec<(f64, f64)> {
     let bounds = |of: &dyn Fn(&(f64, f64)) -> f64| {
         let values = at.iter().map(of);
@@ -87,7 +87,7 @@ fn fitted(mut at: Vec<(f64, f64)>, size: f64) -> Vec<(f64, f64)> {
     at
 }
 
-/// From one place to another, and how far that is.
+/// Returns the vector from one position to another, and its length.
 fn between(a: (f64, f64), b: (f64, f64)) -> (f64, f64, f64) {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     (dx, dy, dx.hypot(dy).max(1.0))
