@@ -156,7 +156,7 @@ pub fn counted(count: impl std::fmt::Display, thing: &str) -> String {
     format!("{count} {thing}{ending}")
 }
 
-fn first_host(topology: &Topology) -> Option<&str> {
+pub(super) fn first_host(topology: &Topology) -> Option<&str> {
     topology.nodes.iter().map(|node| node.host.as_str()).find(|host| !host.is_empty())
 }
 

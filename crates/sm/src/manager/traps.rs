@@ -27,6 +27,21 @@ pub(crate) struct Traps {
     babble: BTreeMap<PortIx, (Instant, u32)>,
 }
 
+impl Traps {
+    /// Counts a trap about a link problem of a port; `true` once the port babbles.
+    fn count_trouble(&mut self, at: PortIx, now: Instant) -> bool {
+        if self.babble.len() >= BABBLERS_MAX && !self.babble.contains_key(&at) {
+            self.babble.clear();
+        }
+        let (since, count) = self.babble.entry(at).or_insert((now, 0));
+        if now.since(*since) > BABBLE_TIME {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count == BABBLE_TRAPS
+    }
+}
+
 impl Manager {
     pub(crate) fn on_trap(&mut self, from: &Peer, smp: &Smp) {
         if self.state != SmState::MASTER {
@@ -82,16 +97,10 @@ impl Manager {
             true => PortIx { port, ..end },
             false => end,
         };
-        if self.subnet.port(at).is_none() || self.traps.babble.len() >= BABBLERS_MAX {
-            self.traps.babble.clear();
+        if self.subnet.port(at).is_none() {
             return;
         }
-        let (since, count) = self.traps.babble.entry(at).or_insert((self.now, 0));
-        if self.now.since(*since) > BABBLE_TIME {
-            (*since, *count) = (self.now, 0);
-        }
-        *count += 1;
-        if *count != BABBLE_TRAPS || !self.setup.babbling_port_policy {
+        if !self.traps.count_trouble(at, self.now) || !self.setup.babbling_port_policy {
             return;
         }
         // Disable the switch's end if there is one: an adapter's own port cannot be enabled again from here.
@@ -103,5 +112,30 @@ impl Manager {
         self.wire.ask(Ask { what: What::Disable, at: shut, arg: 0 });
         let text = self.subnet.call(at);
         self.tell(Event::Babbling { at: text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subnet::NodeIx;
+
+    #[test]
+    fn a_port_that_babbles_is_found_in_a_full_table() {
+        let port = |node: usize| PortIx { node: NodeIx(node as u32), port: 1 };
+        let (mut traps, now) = (Traps::default(), Instant::default());
+        (0..BABBLERS_MAX).for_each(|node| assert!(!traps.count_trouble(port(node), now)));
+        let found: Vec<bool> = (1..BABBLE_TRAPS).map(|_| traps.count_trouble(port(7), now)).collect();
+        assert_eq!(found.iter().position(|babbles| *babbles), Some(found.len() - 1));
+        assert!(!traps.count_trouble(port(BABBLERS_MAX), now));
+        assert_eq!(traps.babble.len(), 1);
+    }
+
+    #[test]
+    fn traps_of_another_minute_do_not_count() {
+        let at = PortIx { node: NodeIx(1), port: 1 };
+        let (mut traps, now) = (Traps::default(), Instant::default());
+        (1..BABBLE_TRAPS).for_each(|_| assert!(!traps.count_trouble(at, now)));
+        assert!(!traps.count_trouble(at, now + BABBLE_TIME + Duration::from_secs(1)));
     }
 }

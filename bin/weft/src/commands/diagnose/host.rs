@@ -6,6 +6,7 @@ use std::process::Command;
 use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, Spawn};
 
 use super::Args;
+use crate::commands::{topology, up};
 
 /// Set for programs that run on a fabric simulated by ibsim, whose library stands in for libibumad.
 const IBSIM_VARIABLE: &str = "SIM_HOST";
@@ -36,14 +37,17 @@ pub fn enter(args: &Args) -> Result<(), String> {
     Err(format!("cannot restart as host {host}: {}", crate::errno::text(&again.exec())))
 }
 
-/// A host of the running fabric: one with programs, as the subnet manager's host has, or else `h1`.
+/// A host of the running fabric: one with programs, as the subnet manager's host has, or else the description's first.
 fn of_fabric() -> Option<String> {
-    const FIRST: &str = "h1";
     let options = ConnectOptions { program: "weft".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
     let mut client = Client::connect(&options).ok()?;
     client.fabric_status().ok()??;
     let hosts = client.fabric_hosts().unwrap_or_default();
-    Some(hosts.into_iter().next().map_or_else(|| FIRST.to_owned(), |entry| entry.host))
+    if let Some(entry) = hosts.into_iter().next() {
+        return Some(entry.host);
+    }
+    let picture = topology::read(&client.fabric_picture().ok()?).ok()?;
+    up::first_host(&picture.topology).map(str::to_owned)
 }
 
 /// Adds a hint to an error if no port can be opened.

@@ -127,7 +127,7 @@ impl Administrator {
             self.insert_group(about, false)?;
         }
         let group = self.groups.get(&about.mgid).ok_or(Refusal::NO_RESOURCES)?;
-        if group.members.len() >= MEMBERS_MAX {
+        if before.is_none() && group.members.len() >= MEMBERS_MAX {
             return Err(Refusal::NO_RESOURCES);
         }
         let was_kept = group.is_kept();

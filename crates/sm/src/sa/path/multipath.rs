@@ -172,11 +172,11 @@ impl Administrator {
         };
         let straight = [path(0, 0), path(1, 1)];
         let crossed = [path(0, 1), path(1, 0)];
-        let hops = |pair: &[Option<Found>; 2]| {
-            let hops = pair.iter().flatten().map(|(_, hops)| *hops);
-            (hops.clone().min().unwrap_or(0), hops.map(u32::from).sum::<u32>())
+        // The pairing that misses fewer paths, then the one with the shortest path.
+        let rank = |pair: &[Option<Found>; 2]| {
+            (pair.iter().filter(|path| path.is_none()).count(), pair.iter().flatten().map(|(_, hops)| *hops).min())
         };
-        let best = if hops(&straight).0 <= hops(&crossed).0 { straight } else { crossed };
+        let best = if rank(&straight) <= rank(&crossed) { straight } else { crossed };
         best.iter().flatten().for_each(|(record, _)| {
             answer.push(record);
         });
